@@ -1,8 +1,7 @@
-//! Statements of the database: how long a row read by its key, rows of a log, and a write take, without
-//! the way to the thread that runs them (a thousand of each go through in one call).
+//! Benchmarks of database statements: point reads, log scans and writes, without the overhead of the database
+//! thread (each call runs a thousand statements).
 //!
-//! Writes wait for the disk; `TMPDIR=/dev/shm` leaves it out. As a test, with `-- --test`, each runs
-//! once.
+//! Writes wait for the disk; `TMPDIR=/dev/shm` excludes it. As a test, with `-- --test`, each runs once.
 
 use std::{hint::black_box, io};
 
@@ -14,13 +13,13 @@ use model::item::PubStatus;
 use serde_json::json;
 use wirephoto::storage::database::{AccountChange, Db, DbError, NewItem, WriteTx};
 
-/// The product's allocator.
+/// The same allocator as the server's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Items in the database, and so rows of its log.
+/// Number of items in the database, and of rows in its log.
 const ITEMS: u32 = 10_000;
-/// Statements of one call.
+/// Number of statements per call.
 const CALL: u32 = 1000;
 
 fn key(number: u32) -> ItemKey {

@@ -1,9 +1,9 @@
-//! Renditions per second as the service makes them, from ingest to the last byte: what
-//! `wirephoto bench` prints, here for made pictures.
+//! Benchmarks renditions per second from ingest to the last byte: the report of `wirephoto bench`, here for
+//! generated pictures.
 //!
-//! The pictures are 4:2:0 and 4:4:4 ones of 24 megapixels, with `BENCH_LARGE=1` of 100 megapixels
-//! too; or else the files that `BENCH_JPEG` names, between colons. `cargo bench -- --test` makes
-//! each rendition once of a small picture.
+//! The pictures have 24 megapixels, in 4:2:0 and 4:4:4, with `BENCH_LARGE=1` also 100 megapixels;
+//! `BENCH_JPEG` names other files instead, separated by colons. `cargo bench -- --test` renders each
+//! rendition of a small picture once.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use model::Size;
 use wirephoto::app::bench::{BenchEffort, BenchSetup, run};
 use wirephoto::runtime::config::{self, SettingSources};
 
-/// The product's allocator: it decides over memory and speed with several threads.
+/// The server's allocator, which affects memory and multi-threaded speed.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -30,7 +30,7 @@ fn variable(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name)
 }
 
-/// Makes the pictures of `sizes` in the folder `dir`.
+/// Generates pictures of `sizes` in the folder `dir`.
 fn made_files(dir: &Path, sizes: &[Size]) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for size in sizes {
@@ -46,7 +46,7 @@ fn made_files(dir: &Path, sizes: &[Size]) -> io::Result<Vec<PathBuf>> {
 }
 
 fn main() -> io::Result<()> {
-    // Without `--bench` it is `cargo test` that runs this.
+    // Without `--bench`, this is a run of `cargo test`.
     let has = |wanted: &str| std::env::args().any(|arg| arg == wanted);
     let test = has("--test") || !has("--bench");
     let large = variable("BENCH_LARGE").is_some_and(|value| value == "1");
@@ -61,7 +61,7 @@ fn main() -> io::Result<()> {
         None => made_files(dir.path(), sizes)?,
     };
     let effort = if test { BenchEffort::ONCE } else { BenchEffort::default() };
-    // An empty file, so that settings in the working directory do not count.
+    // An empty file, so that a configuration file in the working directory is ignored.
     let settings = dir.path().join("wirephoto.toml");
     fs::write(&settings, "")?;
     let sources = SettingSources { file: Some(settings), flags: Vec::new() };

@@ -1,4 +1,4 @@
-//! The `wirephoto` binary: picks the allocator and hands over to the command line.
+//! The `wirephoto` binary: selects the allocator and runs the command line.
 
 use std::process::ExitCode;
 

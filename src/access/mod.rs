@@ -1,5 +1,4 @@
-//! Who calls and what they may have: authentication, OAuth2, users, agreements and purchases, provisioning by the
-//! operator.
+//! Access control: authentication, OAuth2, users, agreements and purchases, and provisioning by the operator.
 
 pub mod auth;
 pub mod oauth;

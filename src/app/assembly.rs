@@ -1,5 +1,5 @@
-//! What a server is made of, in the order in which it starts: storage, domain, HTTP, background. Each constructor
-//! takes what it depends on.
+//! The parts of a server in the order in which they start: storage, domain, HTTP, background. Each
+//! constructor takes the parts that it depends on.
 
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
@@ -44,19 +44,19 @@ use crate::runtime::limits::WARM_QUEUE_MAX;
 use crate::storage::blobs::BlobStore;
 use crate::storage::database::Db;
 
-/// The archive of a running server.
+/// The storage of a running server.
 pub(super) struct ServerStorage {
     pub(super) db: Db,
     pub(super) store: BlobStore,
     pub(super) originals: OriginalStore,
     pub(super) watched: Option<WatchedFolder>,
-    /// What this node may do now.
+    /// Decides what this node may do at the moment.
     pub(super) guard: ClusterGuard,
 }
 
 impl ServerStorage {
-    /// Opens the connections to the database, removes what a killed process left in the store, and goes on finding
-    /// out whose the store is where it did not answer.
+    /// Opens the connections to the database, removes files that a killed process left in the store, and
+    /// retries in the background to determine the owner of a store that did not answer.
     pub(super) fn open(config: &Config, archive: OpenArchive, node: &ClusterNode) -> Result<Self> {
         let watched = WatchedFolder::open(config, &archive, node)?;
         let OpenArchive { db, originals, memory: _, undetermined_store: unsettled } = archive;
@@ -68,14 +68,14 @@ impl ServerStorage {
         store.report();
         let swept = store.sweep().map_err(Error::internal)?;
         if swept > 0 {
-            tracing::info!(files = swept, "removed what interrupted writes left");
+            tracing::info!(files = swept, "removed leftovers of interrupted writes");
         }
         let clock = ClockGuard::start(&db, node.name().as_deref());
         let guard = ClusterGuard::new(node.clone(), clock);
         Ok(Self { db, store, originals, watched, guard })
     }
 
-    /// The scrub of the originals, where the settings ask for one and this process does such work.
+    /// The scrub of the originals, if the settings enable it and this process runs background work.
     fn scrub(&self, config: &Config) -> Option<OriginalsScrub> {
         let period = config.store.scrub_days.of(&config.store.originals)?;
         let node = self.guard.node();
@@ -107,7 +107,7 @@ pub(super) struct DomainServices {
 }
 
 impl DomainServices {
-    /// Starts the services over an archive; gives the requests of stream readers too, which a job serves.
+    /// Starts the services over an archive. Also returns the commands of stream readers, which a job serves.
     pub(super) fn start(
         config: &Config,
         storage: &ServerStorage,
@@ -146,7 +146,7 @@ impl DomainServices {
     }
 }
 
-/// The services of access that others stand on.
+/// The access services that other services depend on.
 #[derive(Clone, Copy)]
 pub(super) struct AccessServices<'a> {
     pub(super) auth: &'a Auth,
@@ -154,7 +154,7 @@ pub(super) struct AccessServices<'a> {
     pub(super) orders: &'a Orders,
 }
 
-/// What mails and files leave through.
+/// The services that send mails and files.
 #[derive(Clone, Copy)]
 pub(super) struct OutboundServices<'a> {
     pub(super) sender: &'a ChannelSender,
@@ -164,14 +164,15 @@ pub(super) struct OutboundServices<'a> {
 /// The listeners of a server.
 pub(super) struct HttpListeners {
     pub(super) listener: TcpListener,
-    /// The listener for operators' tools, where it is set.
+    /// The listener for operators' tools, if one is configured.
     pub(super) admin: Option<TcpListener>,
     pub(super) address: SocketAddr,
     pub(super) terms: ListenerSettings,
 }
 
 impl HttpListeners {
-    /// Listens, fills in the base of links where none is set, and warns where a proxy hides the clients.
+    /// Binds the listeners, fills in the base URL of links if none is set, and warns if a proxy hides the
+    /// addresses of clients.
     pub(super) fn bind(config: &mut Config) -> Result<Self> {
         let certificate = certificate(config)?;
         let admin = config.server.admin_listen.0;
@@ -200,7 +201,7 @@ fn listen(setting: &str, address: SocketAddr) -> Result<TcpListener> {
     Ok(listener)
 }
 
-/// The base of links when none is set: an address that this machine's browser can open.
+/// The base URL of links if none is set: one that a browser on this machine can open.
 fn default_url(address: SocketAddr, tls: bool) -> String {
     let scheme = scheme(tls);
     if address.ip().is_unspecified() {
@@ -213,17 +214,17 @@ pub(super) fn scheme(tls: bool) -> &'static str {
     if tls { "https" } else { "http" }
 }
 
-/// What works beside requests.
+/// The background work of a server.
 pub(super) struct BackgroundTasks {
     pub(super) threads: Vec<JobThread>,
-    /// Send deliveries and messages until they are told to stop.
+    /// Tasks that send deliveries and messages until the service stops.
     pub(super) senders: Vec<JoinHandle<()>>,
-    /// Told after the first look at the readiness of this node.
+    /// Completes after the first readiness probe of this node.
     pub(super) first_probe: oneshot::Receiver<()>,
 }
 
 impl BackgroundTasks {
-    /// Starts every thread and job of this process, as far as its role wants them.
+    /// Starts every thread and job of this process that its role includes.
     pub(super) fn start(
         config: &Config,
         storage: ServerStorage,

@@ -15,7 +15,7 @@ use crate::runtime::limits::{
 use crate::storage::audit::{AuditEvent, PendingEvents};
 use crate::storage::database::Db;
 
-/// Writes events in batches until `ended` turns true, then what is left.
+/// Writes events in batches until `ended` becomes true, then the remaining ones.
 pub(super) async fn write_events(
     db: Db,
     mut pending: PendingEvents,
@@ -45,12 +45,12 @@ pub(super) async fn write_events(
 }
 
 async fn drain_end(ended: &mut watch::Receiver<bool>) {
-    // An error means that the sender is gone, which is an end too.
+    // An error means that the sender was dropped, which ends the wait too.
     drop(ended.wait_for(|ended| *ended).await);
 }
 
-/// Writes a batch as one transaction, in `tries` tries. What is not written is counted and stays a
-/// log line.
+/// Writes a batch in one transaction, with up to `tries` attempts. Events that could not be written are
+/// counted, and remain in the log.
 async fn write(db: &Db, pending: &PendingEvents, batch: Vec<AuditEvent>, tries: u32) {
     let batch = Arc::new(batch);
     for left in (0..tries).rev() {
@@ -63,24 +63,24 @@ async fn write(db: &Db, pending: &PendingEvents, batch: Vec<AuditEvent>, tries: 
             Err(_) if left > 0 => tokio::time::sleep(AUDIT_RETRY_DELAY).await,
             Err(cause) => {
                 pending.count_lost(batch.len());
-                tracing::error!("events of the audit log cannot be stored: {cause}");
+                tracing::error!("audit log: events cannot be stored: {cause}");
             }
         }
     }
     let lost = pending.lost();
     if lost > 0 {
-        tracing::warn!(lost, "events of the audit log are log lines only");
+        tracing::warn!(lost, "audit log: events were not stored and exist only as log lines");
     }
 }
 
-/// The job that removes events older than `days`; all of them where that is 0.
+/// The job that removes events older than `days`; if that is 0, all events.
 pub(super) fn sweep_events(db: &Db, days: u32) -> impl BackgroundJob + use<> {
     jobs::sweep("sweep-audit-log", AUDIT_SWEEP_INTERVAL, db, move |db, now| async move {
         db.write(move |tx| tx.sweep_audit(oldest(days, now), AUDIT_SWEEP_ROWS)).await
     })
 }
 
-/// The moment before which events are removed.
+/// The time before which events are removed.
 fn oldest(days: u32, now: Timestamp) -> Timestamp {
     if days == 0 {
         return Timestamp::MAX;

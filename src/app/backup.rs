@@ -1,11 +1,11 @@
-//! A copy of the archive, made while it is served, and its way back.
+//! Backs up the archive while it is being served, and restores it.
 //!
-//! A backup is a folder: one copy of the database, the originals by their hashes as in the data
-//! directory or in a bucket, and `backup.json`, which names the database and is written last. The database comes
-//! first, as one state of one moment; an original is in the store before a state names it and is
-//! never removed, so all that this state names can be copied after it. Where they lie in a bucket,
-//! they are fetched: the folder is whole on its own. What is derived is not copied, nor are mails
-//! and deliveries that were written to folders: they have left the archive.
+//! A backup is a folder with a copy of the database, the originals by hash as in the data directory, or a
+//! bucket with them, and the manifest `backup.json`, which names the copy of the database and is written
+//! last. The database is copied first, as a snapshot of one moment. An original is stored before the database
+//! refers to it and is never removed, so everything that the snapshot refers to can be copied afterwards.
+//! Originals are fetched from a bucket, so that the folder is self-contained. Derived files are not copied,
+//! nor are mails and deliveries in folders, which have left the archive.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
@@ -33,34 +33,35 @@ use crate::storage::database::{
 };
 use model::ContentHash;
 
-/// The name of the lock of a backup under way; it marks the folder as ours.
+/// The lock file of a backup in progress; it also marks the folder as a backup of this product.
 const LOCK: &str = "backup.lock";
-/// What is heard of work under way, from several threads.
+/// Progress of a copy, reported from several threads.
 #[derive(Clone, Copy, Debug)]
 pub enum CopyEvent<'a> {
-    /// Pages of the database, of how many.
+    /// Pages of the database that are copied, and their total.
     Pages(u64, u64),
-    /// So many originals come now.
+    /// The number of originals to copy next.
     Originals(u64),
-    /// One of them is done.
+    /// One original is processed.
     Original,
-    /// Something could not be done; the rest goes on.
+    /// Something failed; the copy continues.
     Failed(&'a str),
 }
 
-/// Who hears of it.
+/// The receiver of progress events.
 pub type Hear<'a> = &'a (dyn Fn(CopyEvent<'_>) + Sync);
 
-/// How a backup is made.
+/// The parameters of a backup.
 #[derive(Clone, Copy, Debug)]
 pub struct BackupRequest<'a> {
-    /// The folder, a new one or one of an earlier backup.
+    /// Folder of the backup, new or with an earlier backup.
     pub target: &'a Path,
-    /// The bucket for the originals, reached with the settings `backup.*`; without one they go into the folder.
+    /// The bucket for the originals, reached with the settings `backup.*`; `None` copies them into the
+    /// folder.
     pub bucket: Option<&'a OriginalsLocation>,
-    /// Removes originals from the folder or bucket that the new state does not name.
+    /// Removes originals from the folder or bucket that the new backup does not refer to.
     pub prune: bool,
-    /// Reads the originals that are there already, and copies those anew that are damaged.
+    /// Reads the originals that are there already, and copies damaged ones again.
     pub verify: bool,
     /// Leaves the key of the database's secrets out of the folder.
     pub without_key: bool,
@@ -72,16 +73,16 @@ impl<'a> BackupRequest<'a> {
     }
 }
 
-/// What became of the originals.
+/// Counts of copied originals.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CopyTally {
-    /// Copied now.
+    /// Copied in this run.
     pub copied: usize,
-    /// Bytes of these.
+    /// Bytes copied in this run.
     pub copied_bytes: u64,
-    /// There already.
+    /// Present before this run.
     pub present: usize,
-    /// Removed, since no item names them.
+    /// Removed, because no item refers to them.
     pub pruned: usize,
 }
 
@@ -93,8 +94,8 @@ pub(super) fn store_failed(cause: StoreError) -> Error {
     Error::new(ErrorKind::Unavailable, "a store of originals cannot be used").with_source(cause)
 }
 
-/// Fails where the database is not a file: its server has tools of its own, and a copy made without
-/// them would be none.
+/// Fails if the database is not a file: PostgreSQL has its own backup tools, and a copy made without them
+/// would be useless.
 fn is_a_file(config: &Config) -> Result<()> {
     if config.database.url.0.is_empty() {
         return Ok(());
@@ -105,12 +106,12 @@ fn is_a_file(config: &Config) -> Result<()> {
     Err(Error::new(ErrorKind::Unsupported, message))
 }
 
-/// Makes a backup of the data directory; others go on reading and writing it.
+/// Backs up the data directory, while other processes continue to read and write it.
 ///
-/// It ends under constant writing, because it copies the state of the moment at which it begins.
-/// The earlier backup in the folder stays whole until the new one is. Fails, and leaves no new
-/// `backup.json`, when the folder holds something else, cannot be written or is full, or when the
-/// database is damaged. Originals that the archive has lost are told and counted.
+/// It terminates even under constant writes, because it copies the state at its start. An earlier backup in
+/// the folder stays intact until the new one is complete. Fails, without writing a new `backup.json`, when
+/// the folder holds anything else, cannot be written or is full, or when the database is damaged. Originals
+/// that the archive has lost are reported and counted.
 pub fn backup(
     config: &Config,
     wanted: BackupRequest<'_>,
@@ -124,8 +125,9 @@ pub fn backup(
             format!("{} holds no archive: there is no {DATABASE_FILE_NAME}", dir.display());
         return Err(Error::new(ErrorKind::NotFound, message));
     }
-    // Nobody restores or upgrades while the database is copied. Originals are never removed, so
-    // they are copied without it: that may take hours, and an upgrade does not wait for it.
+    // The lock prevents a restore or an upgrade during the copy of the database. Originals are never removed,
+    // so they are copied without the lock: that may take hours, and an upgrade should not have to wait for
+    // it.
     let shared = DirectoryLock::shared(dir)?;
     let _alone = prepare(target, wanted.bucket.is_none())?;
     let name = format!("wirephoto-{}.db", now.strftime("%Y%m%dT%H%M%S%3fZ"));
@@ -136,26 +138,26 @@ pub fn backup(
         .map_err(|cause| failed(target, &cause))
         .and_then(|schema| write_backup(config, wanted, name, &part, now, schema, hear));
     if made.is_err() {
-        // It gives its room back; that it cannot be removed adds nothing.
+        // Frees the space; a failure to remove the file is less relevant than the first error.
         drop(fs::remove_file(&part));
     }
     made
 }
 
-/// Opens the database for the event of a backup in its audit log; `Fail` where that would change its
-/// schema, since upgrades begin with a backup, or where it takes no writes any more.
+/// Opens the database to record a backup in its audit log. `None` if opening would upgrade the schema,
+/// because upgrades begin with a backup, or if the database no longer accepts writes.
 #[must_use]
 pub fn open_to_record(config: &Config) -> Option<Db> {
     audit::store_rows(config.audit.retention_days > 0);
     let dir = config.data.dir.as_path();
-    // Fails where the schema is another one.
+    // Fails if the schema is another one.
     drop(Db::open_to_read(dir).ok()?);
     let db = Db::open(dir).ok()?;
     db.moved_to().is_ok_and(|home| home.is_none()).then_some(db)
 }
 
-/// Makes the backup of the name, moment and schema in the folder, around the copy of the database
-/// that lies in `part` until the backup is whole.
+/// Completes the backup of this name, time and schema, around the copy of the database in `part`, which is
+/// renamed when the backup is complete.
 fn write_backup(
     config: &Config,
     wanted: BackupRequest<'_>,
@@ -195,7 +197,7 @@ fn write_backup(
         bucket: wanted.bucket.map(OriginalsLocation::print),
     };
     write_manifest(target, part, &manifest)?;
-    // What a damaged row names cannot be told, and a copy in the backup may be the last one.
+    // It is unknown which originals a damaged row refers to, and the backup may hold their last copies.
     if wanted.prune && manifest.lost == 0 {
         tally.pruned = prune(&to, &named)?;
     } else if wanted.prune {
@@ -204,8 +206,8 @@ fn write_backup(
     Ok((manifest, tally))
 }
 
-/// Makes the folder or looks whether it is one of ours, takes it for this process alone, and
-/// removes what interrupted backups left. It gets a folder for originals where it is to have them.
+/// Creates the folder, or checks that it is a backup of this product; locks it for this process, and removes
+/// leftovers of interrupted backups. Creates a subfolder for originals if `has_originals`.
 pub(super) fn prepare(target: &Path, has_originals: bool) -> Result<File> {
     let fail = |cause: io::Error| failed(target, &cause);
     DirBuilder::new().recursive(true).mode(0o700).create(target).map_err(fail)?;
@@ -246,7 +248,7 @@ fn busy(folder: &Path, cause: TryLockError) -> Error {
     }
 }
 
-/// The names of the files in a folder.
+/// The names of the entries in a folder.
 fn entry_names(dir: &Path) -> Result<Vec<String>> {
     let entries = fs::read_dir(dir).map_err(|cause| failed(dir, &cause))?;
     let name = |entry: io::Result<fs::DirEntry>| {
@@ -255,7 +257,7 @@ fn entry_names(dir: &Path) -> Result<Vec<String>> {
     entries.map(name).collect::<io::Result<_>>().map_err(|cause| failed(dir, &cause))
 }
 
-/// Fails when pages of a copy are damaged; `of` is what it is a copy of.
+/// Fails when pages of a copy are damaged; `of` is the path of the source, for the message.
 fn check_pages(snapshot: &DatabaseSnapshot, of: &Path) -> Result<()> {
     let flaws =
         snapshot.page_flaws().unwrap_or_else(|cause| vec![DatabaseFlaw::Page(cause.to_string())]);
@@ -264,19 +266,18 @@ fn check_pages(snapshot: &DatabaseSnapshot, of: &Path) -> Result<()> {
     Err(Error::new(ErrorKind::Conflict, message))
 }
 
-/// How originals are taken over.
+/// The parameters of a copy of originals.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CopyParameters {
-    /// Threads.
     pub(super) workers: usize,
-    /// Reads those that are there already, and takes the ones that are damaged over anew.
+    /// Reads the originals that are there already, and copies damaged ones again.
     pub(super) verify: bool,
-    /// Ends with one that cannot be read, which a later try may bring; else it counts as lost.
+    /// Fails at an original that cannot be read, because a retry may succeed; otherwise it counts as lost.
     pub(super) strict: bool,
 }
 
-/// Takes the originals `named` over from one store to the other: what became of them, and how many
-/// the first one has lost. All that were taken over are on disk when this returns.
+/// Copies the originals `named` from one store to the other. Returns the counts, and the number of originals
+/// that the first store has lost. All copied originals are durable when this returns.
 pub(super) fn copy_named_originals(
     from: &BlobStore,
     to: &BlobStore,
@@ -316,8 +317,8 @@ pub(super) fn copy_named_originals(
     Ok((tally.into_inner(), lost.into_inner()))
 }
 
-/// Gives the copy of the database its name and writes the note that names it: from then on the
-/// folder is this backup. Then the earlier copies go.
+/// Renames the copy of the database and writes the manifest that names it, which makes the folder this
+/// backup. Then removes the earlier copies.
 fn write_manifest(target: &Path, part: &Path, manifest: &BackupManifest) -> Result<()> {
     let fail = |cause: io::Error| failed(target, &cause);
     let text = serde_json::to_string_pretty(manifest).map_err(Error::internal)?;
@@ -331,7 +332,7 @@ fn write_manifest(target: &Path, part: &Path, manifest: &BackupManifest) -> Resu
             },
         );
     written.map_err(|cause| failed(&note, &cause))?;
-    // From here on nothing needs room.
+    // The following steps need no disk space.
     fs::rename(part, target.join(&manifest.database)).map_err(fail)?;
     flush(target)?;
     fs::rename(&note, target.join(MANIFEST)).map_err(fail)?;
@@ -372,7 +373,7 @@ fn sum(path: &Path) -> io::Result<ContentHash> {
     copy_and_sum(path, &mut io::sink())
 }
 
-/// Copies a file; gives the SHA-256 of its bytes.
+/// Copies a file and returns the SHA-256 of its bytes.
 fn copy_and_sum(from: &Path, to: &mut dyn Write) -> io::Result<ContentHash> {
     let (mut from, mut hash) = (File::open(from)?, ContentHash::hasher());
     let mut piece = vec![0; COPY_BYTES];
@@ -386,23 +387,23 @@ fn copy_and_sum(from: &Path, to: &mut dyn Write) -> io::Result<ContentHash> {
     }
 }
 
-/// What was restored.
+/// The result of a restore.
 #[derive(Clone, Debug)]
 pub struct RestoreReport {
-    /// What became of the originals.
+    /// Counts of the originals.
     pub tally: CopyTally,
-    /// Originals that the backup has lost.
+    /// Number of originals that the backup has lost.
     pub lost: usize,
-    /// What the restored archive lacks: the key of its secrets.
+    /// A message about the key of the secrets, if the restored archive lacks it.
     pub lacks: Option<String>,
 }
 
-/// Restores the backup in `source` into the data directory, which must hold no archive. Its originals lie in
-/// `bucket` if it is given, else where the backup says.
+/// Restores the backup in `source` into the data directory, which must not hold an archive. The originals are
+/// read from `bucket` if it is given, otherwise from the location in the backup's manifest.
 ///
-/// The database comes last: a restore that was cut short leaves no archive and can be repeated.
-/// Everything is checked against its sum on the way. Fails when the directory holds an archive,
-/// somebody works on it, or the backup is not whole or of a later version.
+/// The database is restored last, so an interrupted restore leaves no archive and can be repeated. All data
+/// is verified against its checksums. Fails when the directory holds an archive or is in use, or when the
+/// backup is incomplete or of a later version.
 pub fn restore(
     config: &Config,
     source: &Path,
@@ -419,7 +420,7 @@ pub fn restore(
             lock.try_lock_shared().map_err(|cause| busy(source, cause))?;
             Some(lock)
         }
-        // A copy of a backup may lack it.
+        // A copied backup may lack the lock file.
         Err(_) => None,
     };
     let dir = config.data.dir.as_path();
@@ -428,7 +429,7 @@ pub fn restore(
     let key = key_to_restore(config, source, &manifest.key())?;
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(fail)?;
     let alone = DirectoryLock::exclusive(dir)?;
-    // Somebody may have restored or begun one there before the lock was ours.
+    // Another process may have started a restore there before this one acquired the lock.
     require_empty(dir)?;
     let part = dir.join(format!("{DATABASE_FILE_NAME}.part"));
     let copied = source.join(&manifest.database);
@@ -436,7 +437,7 @@ pub fn restore(
     let snapshot = DatabaseSnapshot::open(&part)?;
     check_pages(&snapshot, &copied)?;
     let (named, rows) = snapshot.read(|tx| tx.named_originals())?;
-    // A schema of before has none.
+    // Databases with an old schema have no archive id.
     let id = snapshot.read(|tx| tx.archive_id()).ok();
     drop(snapshot);
     rows.iter().for_each(|row| hear(CopyEvent::Failed(&row.to_string())));
@@ -451,7 +452,7 @@ pub fn restore(
     if let Some(id) = id {
         replace_mark(&to, &id).map_err(store_failed)?;
     }
-    // Before the database: an archive without its key could not be served.
+    // The key comes before the database: an archive without its key could not be served.
     restore_key(key)?;
     fs::rename(&part, dir.join(DATABASE_FILE_NAME)).map_err(fail)?;
     flush(dir)?;
@@ -474,9 +475,9 @@ fn require_empty(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies the database of a backup to `part` and compares it with what the note says.
+/// Copies the database of a backup to `part` and verifies it against the manifest.
 fn copy_database(copied: &Path, part: &Path, manifest: &BackupManifest) -> Result<()> {
-    // An earlier try may have left one.
+    // An earlier attempt may have left this file.
     drop(fs::remove_file(part));
     let mut file = OpenOptions::new()
         .write(true)

@@ -1,11 +1,11 @@
-//! The archive checked: the database from within, database against store, and what is derived
-//! against the originals.
+//! Checks the archive: the database itself, the database against the store, and derived files against the
+//! originals.
 //!
-//! Others may write meanwhile. The database is looked at in one read transaction; a blob is in the
-//! store before an item names it, and stays. So nothing that just comes in is taken for damage,
-//! but an original that no item names is looked at again before it is told, and so is one whose
-//! derived files are to be removed; what came after they were listed is let alone. Memory: 200
-//! bytes an original.
+//! Other processes may write at the same time. The database is read in one transaction, and a blob is stored
+//! before an item refers to it and is never removed, so an item that just arrives is not reported as damage.
+//! An original that no item refers to is checked once more before it is reported, and also before its derived
+//! files are removed; files that appeared after the listing are not touched. Takes 200 bytes of memory per
+//! original.
 
 use std::{
     collections::BTreeSet,
@@ -41,24 +41,22 @@ use model::{ContentHash, ItemKey};
 /// How much of the originals a check reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckDepth {
-    /// Every original and what is derived from it, byte for byte.
+    /// Every original and its derived files, byte for byte.
     Full,
-    /// None but a random sample: of the others presence and length are compared.
+    /// A random sample; for the other originals only presence and length are compared.
     Quick {
-        /// How many originals are read.
+        /// Number of originals to read.
         sample: usize,
     },
 }
 
-/// What is asked of a check.
+/// The parameters of a check.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckRequest {
-    /// How much it reads.
     pub depth: CheckDepth,
-    /// Recreates derived files that are not right, and removes those that nobody needs. A full check does so
-    /// alone.
+    /// Rebuilds derived files that are wrong, and removes orphaned ones. Only in a full check.
     pub repair: bool,
-    /// Skips the originals that an interrupted full check has read.
+    /// Skips the originals that an interrupted full check has read already.
     pub resume: bool,
 }
 
@@ -70,25 +68,25 @@ impl CheckRequest {
     }
 }
 
-/// What a check found beside the problems that it told.
+/// The summary of a check, in addition to the reported problems.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CheckReport {
-    /// Originals that items name.
+    /// Number of originals that items refer to.
     pub originals: usize,
-    /// Originals that were read.
+    /// Number of originals that were read.
     pub read: usize,
-    /// What an interrupted check had done that this one continues.
+    /// The results of the interrupted check that this one continued.
     pub earlier: Option<InterruptedCheck>,
-    /// Problems that remain, those of the interrupted check included.
+    /// Number of problems that remain, including those of the interrupted check.
     pub remaining: usize,
-    /// Derived files of originals that are gone, which were removed.
+    /// Number of removed derived files whose originals are gone.
     pub removed: usize,
-    /// Whether all items were read. Else there may be originals that are named and were not
-    /// looked at, and none is told to be nobody's.
+    /// Whether all items were read. Otherwise some originals may not have been checked, and no orphans are
+    /// reported.
     pub is_complete: bool,
 }
 
-/// A check under way.
+/// A check in progress.
 pub(super) struct ArchiveCheck<'a> {
     pub(super) archive: &'a OpenArchive,
     repair: bool,
@@ -96,13 +94,12 @@ pub(super) struct ArchiveCheck<'a> {
     pub(super) remaining: AtomicUsize,
 }
 
-/// Checks the archive as `request` says; `tell` hears of each problem as it is found, from several
-/// threads.
+/// Checks the archive as `request` says; calls `tell` for each problem as it is found, from several threads.
 ///
-/// A full check covers the database, every original, byte for byte, and what is derived from them. With
-/// `repair`, what is derived and not right is made again, and what of it nobody needs is removed.
-/// Originals are never touched, nor is the database but for its search index and the note of how far the
-/// check came: what is lost there comes back from a backup.
+/// A full check covers the database, every original, byte for byte, and the derived files. With `repair`,
+/// wrong derived files are rebuilt and orphaned ones removed. Originals are never modified, nor is the
+/// database except for its search index and the progress of the check: lost data can only be restored from a
+/// backup.
 pub fn check(
     archive: &OpenArchive,
     config: &Config,
@@ -123,7 +120,8 @@ pub fn check(
 impl ArchiveCheck<'_> {
     fn full(self, config: &Config, resume: bool) -> Result<CheckReport> {
         let archive = self.archive;
-        // The store first: what comes in meanwhile is then in the database too, or in neither list.
+        // The store is listed first: an original that arrives afterwards is in the database too, or in
+        // neither list.
         let stored = archive.originals.store().list().map_err(Error::internal)?;
         let derived = archive.originals.list_derived().map_err(Error::internal)?;
         let found = archive.db.read_blocking(|tx| Ok(tx.inspect()))?;
@@ -138,7 +136,7 @@ impl ArchiveCheck<'_> {
             found.originals.binary_search_by_key(hash, |one| one.hash).is_ok()
         };
         let mut removed = 0;
-        // Whether an original is nobody's can be told only when all items were read.
+        // Orphans can only be identified if all items were read.
         if found.is_complete {
             let orphans = stored.into_iter().filter(|hash| !is_named(hash)).collect();
             self.report_orphans(orphans)?;
@@ -164,7 +162,7 @@ impl ArchiveCheck<'_> {
         })
     }
 
-    /// Reports those of `orphans` that no item names although they had time to come in.
+    /// Reports those of `orphans` that no item refers to even after a grace period.
     pub(super) fn report_orphans(&self, orphans: Vec<ContentHash>) -> Result<()> {
         for hash in still_orphans(self.archive, orphans)? {
             self.report(&ArchiveProblem::Orphaned { hash });
@@ -179,15 +177,15 @@ impl ArchiveCheck<'_> {
         (self.report)(problem);
     }
 
-    /// Reports what is wrong with the database and with the search index of this data directory; with
-    /// `repair` a new index is requested where that one is not right.
+    /// Reports problems of the database and of the search index in this data directory. With `repair`,
+    /// requests a new index if the current one is wrong.
     fn report_flaws(&self, found: &DatabaseInspection, config: &Config) -> Result<()> {
         for flaw in &found.flaws {
             self.report(&ArchiveProblem::Database { flaw: flaw.clone(), repaired: None });
         }
         let (db, dir) = (&self.archive.db, search_dir(config));
         let of_index = check_index(&mut db.snapshot_reader()?, &dir);
-        // A failure to read is reported as damage, and the rest of the check goes on.
+        // A failure to read is reported as damage, and the check continues.
         let of_index =
             of_index.unwrap_or_else(|cause| vec![DatabaseFlaw::Page(cause.to_string())]);
         let replaced =
@@ -200,13 +198,13 @@ impl ArchiveCheck<'_> {
         Ok(())
     }
 
-    /// Reads an original and what is derived from it; gives the number of problems that remain.
+    /// Checks an original and its derived files; returns the number of problems that remain.
     pub(super) fn original(&self, named: NamedOriginal) -> usize {
         let NamedOriginal { hash, length, .. } = named;
         let is_derived = |finding: &OriginalFault| matches!(finding, OriginalFault::Derived(_));
         let mut looked = self.archive.originals.check(hash, length);
         if looked.as_ref().is_ok_and(|found| found.iter().any(is_derived)) {
-            // A server may have been at it just then.
+            // A server may have been rebuilding the files at that moment, so check once more.
             looked = self.archive.originals.check(hash, length);
         }
         let found = match looked {
@@ -239,7 +237,7 @@ impl ArchiveCheck<'_> {
         remaining
     }
 
-    /// The file of an item that an original is, as of now.
+    /// The item's file that refers to an original, as of now.
     pub(super) fn file_of(&self, named: NamedOriginal) -> FileOfItem {
         let found = self.archive.db.read_blocking(move |tx| tx.files_of_version(named.doc));
         let found = match found {
@@ -253,7 +251,7 @@ impl ArchiveCheck<'_> {
         name.unwrap_or_else(|| "an item that was replaced meanwhile".to_owned())
     }
 
-    /// Files that no item names: of the cache, and those that interrupted writes left.
+    /// Checks files outside the database: cached renditions and leftovers of interrupted writes.
     fn files(&self, cache: &Path) -> Result<()> {
         let remove = |file: &Path| {
             self.repair.then(|| fs::remove_file(file).map_err(|cause| cause.to_string()))
@@ -277,7 +275,7 @@ fn is_of_index(flaw: &DatabaseFlaw) -> bool {
     matches!(flaw, DatabaseFlaw::Index(_))
 }
 
-/// Those of `orphans` that no item names although they had time to come in.
+/// Those of `orphans` that no item refers to even after a grace period.
 fn still_orphans(
     archive: &OpenArchive,
     mut orphans: Vec<ContentHash>,
@@ -297,7 +295,7 @@ fn still_orphans(
         if !young || waited.elapsed() >= ORPHAN_GRACE_PERIOD {
             break;
         }
-        // Nobody sends: this is a rest.
+        // Nothing is ever sent, so this only waits.
         if never.recv_timeout(Duration::from_millis(200)).is_ok() {
             break;
         }
@@ -305,13 +303,13 @@ fn still_orphans(
     Ok(orphans)
 }
 
-/// How a file of an item is named: `image/abc NormalHires.jpg`.
+/// The name of an item's file: `image/abc NormalHires.jpg`.
 pub(super) fn file_of(key: &ItemKey, asset: &Asset) -> FileOfItem {
     let association = asset.association.as_ref().map(|key| format!("{key}_")).unwrap_or_default();
     format!("{key} {association}{}{}", asset.name(), asset.extension().as_str())
 }
 
-/// Makes the derived files of an original again, and looks whether they are right then.
+/// Rebuilds the derived files of an original, and checks them afterwards.
 fn recreate_derived(
     archive: &OpenArchive,
     hash: ContentHash,

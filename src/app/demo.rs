@@ -1,4 +1,4 @@
-//! The demo archive: taken in, kept from strangers, and its accounts taken out again.
+//! The demo archive: ingested, restricted to this machine, and its accounts removed again.
 
 use std::{
     net::IpAddr,
@@ -13,17 +13,17 @@ use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::database::Db;
 
-/// Name of the note that tells which demo accounts were taken in.
+/// Key of the state entry that records which demo accounts were imported.
 const DEMO_ACCOUNTS: &str = "demo-accounts";
 
-/// The accounts file of the demo, which every version so far had in this form.
+/// The accounts file of the demo, which has had this form in every version so far.
 const ACCOUNTS: &str = include_str!("../../media-store/accounts.json");
 
-/// Finds the folder that holds the demo archive, `demo/` with its `accounts.json`: the data directory,
-/// `media-store` below the working directory, or `share/wirephoto` of the installation that the binary belongs
-/// to (`/usr/share/wirephoto` for `/usr/bin/wirephoto`).
+/// Finds the folder with the demo archive, `demo/` and its `accounts.json`: the data directory, `media-store`
+/// in the working directory, or `share/wirephoto` of the installation of this binary (`/usr/share/wirephoto`
+/// for `/usr/bin/wirephoto`).
 ///
-/// Fails when none does; the message names the places and says where the archive can be had.
+/// Fails when none of them has it; the message lists the folders and says where to get the archive.
 pub fn find_demo(config: &Config) -> Result<PathBuf> {
     let mut places = vec![config.data.dir.clone(), PathBuf::from("media-store")];
     let binary = std::env::current_exe().ok();
@@ -42,10 +42,11 @@ pub fn find_demo(config: &Config) -> Result<PathBuf> {
     })
 }
 
-/// Takes in what of the demo archive in `place` the data directory does not have yet.
+/// Ingests the parts of the demo archive in `place` that the data directory does not have yet; returns the
+/// number of items.
 ///
-/// The accounts are taken in when their file is new to the data directory: what was changed in them
-/// since stays.
+/// The accounts are imported only if this version of their file was not imported before, so that later
+/// changes to them persist.
 pub fn ingest_demo(archive: &OpenArchive, config: &Config, place: &Path) -> Result<usize> {
     let FoundFiles { incoming, failures, .. } = ingest::find(&[place.join("demo")]);
     let failed =
@@ -77,23 +78,23 @@ pub fn ingest_demo(archive: &OpenArchive, config: &Config, place: &Path) -> Resu
     Ok(count)
 }
 
-/// Whether an item of the demo archive is there already, by the name of its file or folder.
+/// Whether an item of the demo archive exists already, by the name of its file or folder.
 fn is_known(archive: &OpenArchive, incoming: &ingest::IncomingPath) -> bool {
     let Some(key) = incoming.named_key() else { return false };
     let found = archive.db.read_blocking(move |tx| tx.find_item(&key));
     found.is_ok_and(|item| item.is_some())
 }
 
-/// Refuses to serve the demo accounts, whose passwords and keys are published, to other machines.
+/// Refuses to serve the demo accounts, whose passwords and keys are public, to other machines.
 ///
-/// Fails where the service listens beyond this machine or is said to be reached under a public name.
+/// Fails if the service listens on a non-loopback address or has a public URL in its settings.
 pub fn refuse_public_demo(config: &Config) -> Result<()> {
     let listen = config.server.listen;
     if !listen.ip().is_loopback() {
         return Err(public_demo_error(&format!("server.listen is {listen}")));
     }
     let server = &config.server;
-    // Any of them tells that a proxy or a CDN makes the service known to others.
+    // Each of these URLs is set when a proxy or a CDN makes the service reachable for others.
     let urls = [
         ("public_url", &server.public_url),
         ("media_url", &server.media_url),
@@ -116,7 +117,7 @@ fn public_demo_error(what: &str) -> Error {
     Error::new(ErrorKind::InvalidArgument, message)
 }
 
-/// Whether the host of an address is this machine.
+/// Whether the host of a URL is this machine.
 fn is_loopback(url: &str) -> bool {
     let host = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = host.split(['/', '?', '#']).next().unwrap_or_default();
@@ -128,10 +129,10 @@ fn is_loopback(url: &str) -> bool {
     address.map_or(host.eq_ignore_ascii_case("localhost"), |address| address.is_loopback())
 }
 
-/// The warning about demo accounts in an archive that is not served as the demo; `None` where there
-/// are none.
+/// The warning about demo accounts in an archive that is not served as the demo; `None` if there are none.
 ///
-/// They are there after `serve --demo`, and where their file was imported and one of its keys is taken.
+/// The accounts exist after `serve --demo`, or if their file was imported and one of its keys is still in
+/// use.
 pub fn demo_warning(db: &Db) -> Result<Option<String>> {
     let noted = db.read_blocking(|tx| tx.find_state(DEMO_ACCOUNTS))?.is_some();
     let found = noted || has_published_key(db, ACCOUNTS)?;
@@ -140,7 +141,7 @@ pub fn demo_warning(db: &Db) -> Result<Option<String>> {
     Ok(found.then(|| warning.to_owned()))
 }
 
-/// Takes the demo accounts out: users, keys, clients, and what else of their file nobody uses.
+/// Removes the demo accounts: users, keys, clients, and everything else in their file that is not in use.
 pub fn remove_demo_accounts(archive: &OpenArchive, config: &Config) -> Result<RemovedAccounts> {
     let accounts = archive.accounts(config)?;
     Ok(accounts.remove_published(ACCOUNTS, DEMO_ACCOUNTS, clock::now())?)

@@ -1,5 +1,5 @@
-//! What an operator asks when something feels wrong: settings, database, store, disk, nodes and their
-//! clocks, looked at from this machine.
+//! Diagnoses problems for an operator: settings, database, store, disk, nodes and their clocks, as seen from
+//! this machine.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +12,19 @@ use crate::runtime::error::{Error, Result};
 use crate::runtime::modes;
 use crate::storage::database::{Db, NodeRow};
 
-/// How much something matters.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FindingLevel {
-    /// It is as it should be.
+    /// Everything is in order.
     Fine,
-    /// It works, and something should be looked at.
+    /// It works, but needs attention.
     Warning,
-    /// It does not work, or will not.
+    /// It does not work, or will fail.
     Problem,
 }
 
 impl FindingLevel {
-    /// Its name.
+    /// The word for the severity in the output.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -35,30 +35,30 @@ impl FindingLevel {
     }
 }
 
-/// Something that was found.
+/// A finding of the diagnosis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DoctorFinding {
-    /// How much it matters.
     pub level: FindingLevel,
-    /// What it is about.
+    /// The area, such as `disk`.
     pub about: &'static str,
-    /// A sentence.
+    /// A sentence for people.
     pub text: String,
 }
 
 impl DoctorFinding {
-    /// A finding.
+    /// Creates a finding about the area `about`.
     pub fn new(level: FindingLevel, about: &'static str, text: impl Into<String>) -> Self {
         Self { level, about, text: text.into() }
     }
 }
 
-/// Part of the connections of a database server from which on it is warned of.
+/// Percentage of a database server's connections from which a warning is issued.
 const CONNECTIONS_SHARE: i64 = 80;
 
-/// Looks at the archive of the settings from this machine. Nothing is changed but small files and objects
-/// that show whether something can be written, and that are removed again.
+/// Examines the archive of the settings from this machine. Modifies nothing except for small files and
+/// objects that test whether writing works and are removed again.
 pub fn examine(config: &Config) -> Vec<DoctorFinding> {
+    // Opening the archive would create a missing data directory, so that is checked first.
     for folder in [config.data.dir.clone(), config.originals_dir()] {
         let is_needed = folder == config.data.dir
             || !matches!(config.store.originals, OriginalsLocation::Bucket { .. });
@@ -211,7 +211,7 @@ fn store(config: &Config, archive: &OpenArchive) -> Result<Vec<DoctorFinding>> {
     Ok(found)
 }
 
-/// The nodes, whether they live, and in what they differ.
+/// Reports the nodes with their heartbeats, and differences between their settings.
 fn node_findings(config: &Config, db: &Db) -> Result<Vec<DoctorFinding>> {
     let nodes = membership::observe(db, membership::limits::HEARTBEAT_TIMEOUT)?;
     if nodes.is_empty() {
@@ -242,7 +242,7 @@ fn node_finding(node: &ObservedNode) -> DoctorFinding {
     }
     if node.is_beating.is_some() {
         let seconds = row.seen.duration_since(clock::now()).as_secs_f64();
-        // A sign of life comes every other second.
+        // A heartbeat is written every other second.
         if seconds.abs() >= SKEW_S {
             level = level.max_with(FindingLevel::Warning);
             text.push_str(&format!("; its clock is {seconds:+.0} s off that of this machine"));
@@ -257,7 +257,8 @@ impl FindingLevel {
     }
 }
 
-/// The settings that should be alike and are not, with the values of each node and of this command.
+/// The settings that should be equal on all nodes but are not, with the values of each node and of this
+/// command.
 fn differences<'a>(
     config: &Config,
     nodes: impl Iterator<Item = &'a NodeRow>,

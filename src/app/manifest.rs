@@ -1,4 +1,4 @@
-//! The note of a backup, which makes a folder a whole one.
+//! The manifest of a backup, whose presence marks a complete backup.
 
 use std::{fs, io, path::Path};
 
@@ -12,53 +12,53 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::MANIFEST_BYTES_MAX;
 use model::ContentHash;
 
-/// The name of the note.
+/// File name of the manifest.
 pub(super) const MANIFEST: &str = "backup.json";
-/// The form of a folder that has the originals in it.
+/// Format of a backup with the originals in its folder.
 pub(super) const FORM: u32 = 1;
-/// The form of one whose originals lie in a bucket; earlier versions do not know it.
+/// Format of a backup with the originals in a bucket; earlier versions do not know it.
 pub(super) const FORM_BUCKET: u32 = 2;
 
-/// What a backup holds.
+/// The contents of a backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BackupManifest {
-    /// The form of the folder.
+    /// Format of the folder.
     pub form: u32,
-    /// The version of the product that made it.
+    /// Version of the product that wrote the backup.
     pub version: String,
-    /// The moment whose state it is.
+    /// The moment of the snapshot.
     pub at: Timestamp,
-    /// The number of the database's schema.
+    /// Version of the database's schema.
     pub schema: u32,
-    /// The name of the copy of the database.
+    /// File name of the copy of the database.
     pub database: String,
-    /// Its bytes.
+    /// Length of that copy in bytes.
     pub database_bytes: u64,
-    /// Its SHA-256.
+    /// SHA-256 of that copy.
     pub database_sum: ContentHash,
-    /// Items in it.
+    /// Number of items in the database.
     pub items: u64,
-    /// Originals that they name.
+    /// Number of originals that the items refer to.
     pub originals: usize,
-    /// Bytes of these.
+    /// Total length of these originals in bytes.
     pub originals_bytes: u64,
-    /// Originals that could not be copied because the archive had lost them, and rows of items
+    /// Number of originals that could not be copied because the archive had lost them, plus the item rows
     /// that could not be read.
     pub lost: usize,
-    /// The id of the key that secrets in the database are encrypted with.
+    /// Id of the key that encrypts secrets in the database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secrets_key: Option<String>,
-    /// The name of the copy of that key; nothing where it is kept apart.
+    /// File name of the copy of that key; `None` if it is stored elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secrets_key_file: Option<String>,
-    /// The bucket that has the originals, `s3://BUCKET/PREFIX`; nothing where the folder has them.
+    /// The bucket with the originals, `s3://BUCKET/PREFIX`; `None` if the folder has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bucket: Option<String>,
 }
 
 impl BackupManifest {
-    /// The bucket that has the originals.
+    /// The bucket with the originals, if they are in one.
     pub(super) fn place(&self) -> Result<Option<OriginalsLocation>> {
         let parsed = self.bucket.as_deref().map(OriginalsLocation::parse).transpose();
         parsed.map_err(|why| Error::new(ErrorKind::Conflict, format!("{MANIFEST}: bucket: {why}")))
@@ -69,9 +69,9 @@ impl BackupManifest {
     }
 }
 
-/// Reads the note of a backup.
+/// Reads the manifest of a backup.
 ///
-/// Fails when there is none, as after an interrupted backup, or a later version wrote it.
+/// Fails when there is none, as after an interrupted backup, or when a later version wrote it.
 pub(super) fn read_manifest(source: &Path) -> Result<BackupManifest> {
     let path = source.join(MANIFEST);
     let refuse = |why: String| Err(Error::new(ErrorKind::Conflict, why));

@@ -1,5 +1,5 @@
-//! The archive's way to other engines, while it is served: its database into PostgreSQL, its originals
-//! into a bucket or another folder.
+//! Migrates the archive while it is being served: its database to PostgreSQL, its originals to a bucket or
+//! another folder.
 
 use std::sync::{
     Arc,
@@ -22,42 +22,41 @@ use crate::storage::database::{
 };
 use crate::storage::secrets::{KeyId, KeySource};
 
-/// Where the archive goes.
+/// The parameters of a migration.
 #[derive(Clone, Copy, Debug)]
 pub struct MigrationRequest<'a> {
-    /// The new database; without one only originals are copied.
+    /// The new database; `None` copies only originals.
     pub to: Option<&'a DatabaseUrl>,
-    /// The new place of the originals; without one they stay where they are.
+    /// The new location of the originals; `None` leaves them where they are.
     pub store: Option<&'a OriginalsLocation>,
-    /// The archive lives there from the end on, and takes no writes here any more.
+    /// Switches to the new location at the end; the old archive then refuses writes. False is a dry run.
     pub switch: bool,
-    /// Reads the originals that are over there already, and copies those anew that are damaged.
+    /// Reads the originals that were copied earlier, and copies damaged ones again.
     pub verify: bool,
 }
 
-/// What came over.
+/// The result of a migration.
 #[derive(Clone, Debug, Default)]
 pub struct MigrationReport {
-    /// Rows of the database, if it went.
+    /// Rows of the database, if it was copied.
     pub rows: Option<MigratedRows>,
-    /// Originals, if they went.
+    /// Counts of the originals, if they were copied.
     pub originals: Option<CopyTally>,
-    /// Derived files that were copied.
+    /// Number of derived files that were copied.
     pub derived: usize,
-    /// Originals that could not be copied because the archive had lost them, and rows of items
+    /// Number of originals that could not be copied because the archive had lost them, plus the item rows
     /// that could not be read.
     pub lost: usize,
-    /// The schema that the database of this archive had and the one that it has since, where it was brought
-    /// up to date.
+    /// The schema versions before and after, if opening the database upgraded its schema.
     pub upgraded: Option<(i64, i64)>,
-    /// The key that secrets stay encrypted with over there, and where it comes from here.
+    /// The key that the secrets stay encrypted with, and its source on this node.
     pub key: Option<(KeyId, KeySource)>,
 }
 
-/// What hears of the work; several threads call it.
+/// The receiver of progress events; called from several threads.
 pub type HearMove<'a> = &'a (dyn Fn(CopyEvent<'_>) + Sync);
 
-/// The two stores of originals on the way.
+/// The source and the target store of the originals.
 #[derive(Clone)]
 struct MigrationStores {
     from: BlobStore,
@@ -66,24 +65,25 @@ struct MigrationStores {
     verify: bool,
 }
 
-/// Records in the audit log that a migration begins. It takes the event along: a database that an
-/// archive has moved from takes no writes, and the new one must be the same for the way back.
+/// Records the start of a migration in the audit log. The event is copied with the other rows: a database
+/// that an archive has been moved from refuses writes, and the new database must be equal to it so that the
+/// migration can be undone.
 fn record(db: &Db, wanted: MigrationRequest<'_>) {
     let words = if wanted.switch { "migrate --switch begins" } else { "migrate begins" };
     let event = audit::event(AuditAction::Command).with_detail(words);
     if let Err(cause) = db.write_blocking(move |tx| tx.write_audit(&event)) {
-        // The migration itself says why.
-        tracing::debug!("the audit log does not name this migration: {cause}");
+        // The migration itself reports the cause.
+        tracing::debug!("migration cannot be recorded in the audit log: {cause}");
     }
 }
 
-/// Moves the archive of these settings; others go on reading and writing it, but for a moment at
-/// the end of a `switch` in which writes wait.
+/// Migrates the archive of these settings. Other processes continue to read and write it, except for a moment
+/// at the end of a `switch` in which writes wait.
 ///
-/// What is over there already is not copied again, so a move that was cut short, or a rehearsal
-/// without `switch`, is gone on with. Fails with [`ErrorKind::Conflict`] when the new database holds
-/// another archive or what came over is not what was sent, with [`ErrorKind::Unavailable`] when either
-/// side cannot be used; a `switch` also where an original cannot be read.
+/// Data that was copied earlier is skipped, so an interrupted migration, or a dry run without `switch`, can
+/// be continued. Fails with [`ErrorKind::Conflict`] when the new database holds another archive or the copied
+/// rows differ from the source, with [`ErrorKind::Unavailable`] when either side cannot be used, and with
+/// `switch` also when an original cannot be read.
 pub fn migrate(
     config: &Config,
     wanted: MigrationRequest<'_>,
@@ -109,6 +109,7 @@ pub fn migrate(
         })
         .transpose()
         .map_err(refused)?;
+    // Copies most rows while writes continue, so that the final step is short.
     if let Some(moving) = &moving {
         moving.catch_up().map_err(refused)?;
     }
@@ -124,7 +125,7 @@ pub fn migrate(
             let (named, flaws, last) = named?;
             flaws.iter().for_each(|flaw| hear(CopyEvent::Failed(&flaw.to_string())));
             let MigrationStores { workers, verify, .. } = *stores;
-            // An original is not left behind because the disk failed for a moment.
+            // A switch must not lose an original because of a transient disk error.
             let how = CopyParameters { workers, verify, strict: wanted.switch };
             let (tally, lost) = copy_named_originals(&stores.from, &stores.to, &named, how, hear)?;
             moved.lost = lost + flaws.len();
@@ -136,6 +137,7 @@ pub fn migrate(
         None => i64::MAX,
     };
     let Some(moving) = moving else { return Ok(moved) };
+    // Copies the rows that were written while the originals were copied.
     moving.catch_up().map_err(refused)?;
     let late = Arc::new(Mutex::new(CopyTally::default()));
     let carry = copy_late_originals(there.map(|(stores, _)| stores), &late);
@@ -149,7 +151,7 @@ pub fn migrate(
     Ok(moved)
 }
 
-/// What the old database says of where the archive lives; no passwords.
+/// The new location, as it is recorded in the old database, without passwords.
 fn home_note(wanted: MigrationRequest<'_>) -> String {
     let to = wanted.to.map(DatabaseUrl::print).unwrap_or_default();
     match wanted.store {
@@ -177,7 +179,7 @@ fn refused(cause: DbError) -> Error {
     }
 }
 
-/// The new place of the originals and of what is derived from them, opened.
+/// Opens the new location of the originals and of their derived files.
 fn target(
     config: &Config,
     wanted: MigrationRequest<'_>,
@@ -194,14 +196,14 @@ fn target(
         Error::new(ErrorKind::Unavailable, "the new place of the originals cannot be used")
             .with_source(cause)
     })?;
-    // No copies of side files: a service that runs here has its own in that folder.
+    // Without a local cache of side files, because a running service has its own in that folder.
     let derived = to.derived(&config.data.dir.join("derived"), 0).map_err(store_failed)?;
     let workers = config.ingest_workers();
     Ok(Some((MigrationStores { from, to, workers, verify: wanted.verify }, derived)))
 }
 
-/// Copies what is derived from these originals where it will be looked for: it could be made again,
-/// but for a price. Nothing is to be done where both places are folders: they share it.
+/// Copies the derived files of these originals to the new location: rebuilding them is possible but
+/// expensive. Nothing has to be done if both locations are folders, because they share the derived files.
 fn copy_derived(
     archive: &OpenArchive,
     to: &DerivedStore,
@@ -221,7 +223,7 @@ fn copy_derived(
             if to.length(kind, hash).map_err(store_failed)?.is_some() {
                 return Ok(());
             }
-            // One that cannot be read is made again over there.
+            // A file that cannot be read is rebuilt in the new location.
             if let Ok(Some(bytes)) = from.read(kind, hash, u64::MAX) {
                 to.write(kind, hash, &bytes).map_err(store_failed)?;
                 copied.fetch_add(1, Ordering::Relaxed);
@@ -232,7 +234,7 @@ fn copy_derived(
     Ok(copied.into_inner())
 }
 
-/// Takes over originals that came in since the others were copied.
+/// Copies originals that arrived after the main copy.
 fn copy_late_originals(
     stores: Option<MigrationStores>,
     late: &Arc<Mutex<CopyTally>>,
@@ -254,12 +256,13 @@ fn copy_late_originals(
     })
 }
 
-/// Takes back that the archive of these settings moved to the database `to`: it lives here again and takes
-/// writes. Nobody can live over there then: that database says of itself that it is not whole, as it did
-/// before the move, and [`migrate`] goes on with it. Without `to` that database is not asked: it is gone.
+/// Undoes the switch to the database `to`: this archive is used again and accepts writes. The other database
+/// is marked as incomplete, as it was before the switch, so it cannot be served, and [`migrate`] can continue
+/// with it. Without `to`, that database is not contacted, because it is lost.
 ///
-/// Fails with [`ErrorKind::Conflict`] when the archive has not moved, or not to `to`, or when somebody may live
-/// there: a node is there, or something was written since; with [`ErrorKind::Unavailable`] when it cannot be reached.
+/// Fails with [`ErrorKind::Conflict`] when the archive was not switched, or not to `to`, or when `to` may be
+/// in use: a node is registered there, or something was written since. Fails with [`ErrorKind::Unavailable`]
+/// when `to` cannot be reached.
 pub fn undo_migration(
     archive: &OpenArchive,
     config: &Config,
@@ -289,14 +292,14 @@ fn unanswered(cause: DbError) -> Error {
     refused(cause)
 }
 
-/// Whether the archive that lives at `home` lives in the database at `url`.
+/// Whether the recorded location `home` is the database at `url`.
 fn is_home(home: &str, url: &DatabaseUrl) -> bool {
     let database =
         home.split_once(", with its originals in ").map_or(home, |(database, _)| database);
     without_password(database) == without_password(&url.print())
 }
 
-/// An address as it is shown without what tells that it has a password: that may be given elsewhere.
+/// A printed URL without any trace of a password, which may be configured elsewhere instead.
 fn without_password(shown: &str) -> String {
     let mut text = shown.replacen("postgresql://", "postgres://", 1).replacen(":***@", "@", 1);
     for (hidden, rest) in [("&password=***", ""), ("?password=***&", "?"), ("?password=***", "")] {

@@ -1,4 +1,4 @@
-//! Assembly: opens what the commands share, and runs the server.
+//! Assembly: opens the resources that commands share, and runs the server.
 
 mod assembly;
 mod audit_log;
@@ -56,28 +56,27 @@ use crate::storage::blobs::{
 };
 use crate::storage::database::{Db, DbError};
 
-/// What every command works on: the database and the store of a data directory.
+/// The open archive that every command works on: the database and the store of a data directory.
 pub struct OpenArchive {
-    /// The database.
     pub db: Db,
-    /// The originals, with what is derived from them.
+    /// The originals with their derived files.
     pub originals: OriginalStore,
-    /// What files that come in hold while they are taken in, at all doors together.
+    /// The memory budget of files that are being ingested, shared by all sources.
     pub memory: Arc<MemoryBudget>,
-    /// What is needed to go on finding out whose the store is, where it did not answer.
+    /// The names for determining the owner of the store later, if the store did not answer.
     undetermined_store: Option<ArchiveNames>,
 }
 
-/// How an archive is opened.
+/// Options for opening an archive.
 #[derive(Clone, Copy)]
 struct ArchiveOptions {
-    /// What becomes of a bucket that does not answer.
+    /// The handling of a bucket that does not answer.
     patience: StartPolicy,
-    /// What becomes of secrets without their key.
+    /// The handling of secrets whose key is missing.
     missing_key: MissingKey,
-    /// Nothing is written.
+    /// Whether the archive is opened read-only.
     only_reads: bool,
-    /// Whether the store must belong to the archive.
+    /// Whether to check that the store belongs to the archive.
     checks_ownership: bool,
 }
 
@@ -91,14 +90,14 @@ impl ArchiveOptions {
 }
 
 impl OpenArchive {
-    /// Opens the data directory, which is made when it is missing.
+    /// Opens the data directory, which is created when it is missing.
     ///
-    /// Fails with [`ErrorKind::Conflict`] when the store of originals is that of another archive.
+    /// Fails with [`ErrorKind::Conflict`] when the store of originals belongs to another archive.
     pub fn open(config: &Config) -> Result<Self> {
         Self::open_with(config, ArchiveOptions::COMMAND)
     }
 
-    /// The same for who only looks, with the rights to do no more.
+    /// Opens the archive read-only for inspection, which needs no write permissions.
     fn open_to_examine(config: &Config) -> Result<Self> {
         let opening = ArchiveOptions {
             only_reads: true,
@@ -108,7 +107,8 @@ impl OpenArchive {
         Self::open_with(config, opening)
     }
 
-    /// The same for a command that reads and writes no originals, whatever archive the store belongs to.
+    /// Opens the archive for a command that reads and writes no originals, regardless of the archive that the
+    /// store belongs to.
     pub fn open_without_ownership(config: &Config) -> Result<Self> {
         Self::open_with(
             config,
@@ -116,19 +116,19 @@ impl OpenArchive {
         )
     }
 
-    /// The same for a command that writes originals: a bucket proves that it can be written.
+    /// Opens the archive for a command that writes originals; verifies that a bucket is writable.
     pub fn open_to_write(config: &Config) -> Result<Self> {
         let archive = Self::open(config)?;
         archive.originals.store().check_writable().map_err(unusable_originals)?;
         Ok(archive)
     }
 
-    /// The same for the server that the settings describe, which may be one that only reads. It starts
-    /// also over a bucket that does not answer in time, and serves what needs none; one that refuses
-    /// is an error.
+    /// Opens the archive for the server that the settings describe, which may be read-only. The server starts
+    /// even if a bucket does not answer in time, and serves requests that do not need it; a bucket that
+    /// refuses access is an error.
     pub fn open_to_serve(config: &Config) -> Result<Self> {
         let only_reads = config.server.role.is_read_only();
-        // A node that only reads serves media, which needs no secrets.
+        // A read-only node serves media, which needs no secrets.
         let missing = if only_reads { MissingKey::Waits } else { MissingKey::Fails };
         let patience = StartPolicy::Serve;
         let opening =
@@ -137,7 +137,7 @@ impl OpenArchive {
         warnings(config, &archive.db).iter().for_each(|warning| tracing::warn!("{warning}"));
         if archive.db.secrets_key()?.is_none() {
             tracing::warn!(
-                "passwords of channels and the signing key are stored in the database as they are; \
+                "passwords of channels and the signing key are stored in the database in plain text; \
                  secrets.key_file encrypts them"
             );
         }
@@ -177,7 +177,7 @@ impl OpenArchive {
         let db = if config.database.url.0.is_empty() {
             let opened = if only_reads { Db::open_to_read(dir) } else { Db::open(dir) };
             opened.map_err(|cause| match write_probe(dir) {
-                // The database says little of what the system said.
+                // The database's error lacks the cause that the operating system reports.
                 Err(system) => unusable(format!("{cause}: {system}")),
                 Ok(()) => unusable(cause.to_string()),
             })?
@@ -197,7 +197,7 @@ impl OpenArchive {
             match settles.then(|| determine_ownership(&db, &store, &names)).transpose()? {
                 Some(StoreOwnership::Ours) | None => true,
                 Some(StoreOwnership::Unknown(why)) => {
-                    tracing::warn!("store ownership is not settled: {}: {why}", names.store());
+                    tracing::warn!("store ownership is unknown: {}: {why}", names.store());
                     false
                 }
             };
@@ -210,22 +210,24 @@ impl OpenArchive {
         Ok(Self { db, originals, memory, undetermined_store: (!is_settled).then_some(names) })
     }
 
-    /// Begins a life of this process among the nodes of the database, as long as what is given lasts.
+    /// Starts an incarnation of this process in the cluster of the database; it ends when the returned keeper
+    /// is dropped.
     pub fn join_cluster(&self, config: &Config) -> Result<(ClusterNode, MembershipKeeper)> {
         let about = NodeDescription::new(config.alike());
         let role = config.server.role;
         let node = ClusterNode::start(&self.db, &config.data.dir, role, about, clock::now())?;
         let keeper = node.start_heartbeat()?;
         if !config.database.url.0.is_empty() {
-            // Whoever takes a move back looks for nodes and says in the same transaction that the database is
-            // not whole: one of the two finds the other.
+            // Undoing a migration looks for nodes and marks the database as incomplete in one transaction.
+            // Registering first and checking the mark afterwards guarantees that one of the two detects the
+            // other.
             self.db.is_being_filled().map_err(unusable_database).and_then(refuse_part)?;
         }
         Ok((node, keeper))
     }
 
-    /// Asks every process that searches to build a new index beside the one that it has; one that starts
-    /// later does so then. Gives the number of items.
+    /// Requests that every process that serves searches builds a new index next to its current one; a process
+    /// that starts later does so at its start. Returns the number of items.
     pub fn request_reindex(&self) -> Result<u64> {
         let now = clock::now();
         Ok(self.db.write_blocking(move |tx| {
@@ -234,12 +236,12 @@ impl OpenArchive {
         })?)
     }
 
-    /// A run of ingest into this archive.
+    /// Creates the ingest for one run into this archive.
     ///
-    /// Fails when the watermark cannot be made from the settings.
+    /// Fails when the watermark cannot be created from the settings.
     pub fn ingest(&self, config: &Config) -> Result<Ingest> {
         let DecodeLimits { pixels_max, file_bytes_max, header } = DecodeLimits::of(config);
-        // A page is scaled down to a Preview; twice its size keeps fine lines.
+        // The page is scaled down to a Preview later; twice that size preserves fine lines.
         let page_px = config.media.preview_px.saturating_mul(2).min(PAGE_PX_MAX);
         let video_px = config.media.video_px;
         let file_time = Duration::from_secs_f32(config.ingest.file_time_s);
@@ -263,13 +265,13 @@ impl OpenArchive {
 
     /// The accounts of this archive, for the operator's commands.
     ///
-    /// Fails when argon2 does not allow the settings.
+    /// Fails when the settings are out of range for argon2.
     pub fn accounts(&self, config: &Config) -> Result<Accounts> {
         let hasher = Argon2Hasher::new(config.auth.hash_memory_kib, config.auth.hash_iterations)?;
         Ok(Accounts::new(self.db.clone(), hasher, config.hash_workers()))
     }
 
-    /// Takes the accounts file at `path` in.
+    /// Imports the accounts file at `path`.
     pub fn import(&self, config: &Config, path: &Path) -> Result<ImportReport> {
         let text = read_accounts(path)?;
         self.accounts(config)?
@@ -278,8 +280,8 @@ impl OpenArchive {
     }
 }
 
-/// What an operator should know of the way in which this archive is kept: who may read its files, what
-/// is sent in the clear.
+/// Warnings about the security of this archive: access to its files by other users, and connections without
+/// encryption.
 #[must_use]
 pub fn warnings(config: &Config, db: &Db) -> Vec<String> {
     let mut found = Vec::new();
@@ -306,7 +308,7 @@ fn unusable_originals(cause: StoreError) -> Error {
     Error::new(ErrorKind::Unavailable, "the originals cannot be used").with_source(cause)
 }
 
-/// The PostgreSQL database of the settings.
+/// Connects to the PostgreSQL database of the settings.
 fn connect(config: &Config, only_reads: bool) -> Result<Db> {
     let given = &config.database;
     let connect = if only_reads { Db::connect_to_read } else { Db::connect };
@@ -320,7 +322,7 @@ fn unusable_database(cause: DbError) -> Error {
     Error::new(ErrorKind::Unavailable, message).with_source(cause)
 }
 
-/// Fails where a database is being filled from another one.
+/// Fails if a migration into the database is incomplete.
 fn refuse_part(is_being_filled: bool) -> Result<()> {
     if !is_being_filled {
         return Ok(());
@@ -330,7 +332,7 @@ fn refuse_part(is_being_filled: bool) -> Result<()> {
     Err(Error::new(ErrorKind::Conflict, message))
 }
 
-/// The store of the originals, where the settings say.
+/// Opens the store of originals at the location in the settings.
 fn open_store(
     config: &Config,
     patience: StartPolicy,
@@ -356,7 +358,7 @@ fn open_store(
     BlobStore::in_bucket(&settings, &config.data.dir.join("scratch"), patience)
 }
 
-/// Where the key to the bucket comes from.
+/// The source of the credentials for the bucket.
 fn credentials(config: &Config) -> CredentialSource {
     let given = &config.store;
     match given.credentials {
@@ -388,7 +390,7 @@ fn credentials(config: &Config) -> CredentialSource {
     }
 }
 
-/// The programs that read what our own code should not.
+/// The external programs that read untrusted files.
 fn programs(config: &Config) -> Result<ProgramRunner> {
     let own = std::env::current_exe().map_err(Error::internal)?;
     let limits = ProgramLimits {
@@ -399,12 +401,12 @@ fn programs(config: &Config) -> Result<ProgramRunner> {
     Ok(ProgramRunner::new(own, find_program(&config.media.ffmpeg), limits))
 }
 
-/// An error that names its file.
+/// An error that names the file.
 fn file_error(path: &Path, cause: &dyn std::fmt::Display) -> Error {
     Error::new(ErrorKind::InvalidArgument, format!("{}: {cause}", path.display()))
 }
 
-/// Reads an accounts file under its limit.
+/// Reads an accounts file under its size limit.
 fn read_accounts(path: &Path) -> Result<String> {
     let facts = fs::metadata(path).map_err(|cause| file_error(path, &cause))?;
     if facts.len() > ACCOUNTS_BYTES_MAX {

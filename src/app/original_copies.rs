@@ -1,5 +1,5 @@
-//! Originals of a backup: the folder or the bucket that they lie in, and copies of originals alone, for a database
-//! that has tools of its own.
+//! The location of a backup's originals, and copies of only the originals, for a database with its own backup
+//! tools.
 
 use std::{io, path::Path, time::Duration};
 
@@ -15,17 +15,17 @@ use crate::storage::blobs::{
 };
 use crate::storage::database::NamedOriginal;
 
-/// Where the originals of a backup lie.
+/// The location of the originals of a backup.
 #[derive(Clone, Copy, Debug)]
 pub enum CopyLocation<'a> {
-    /// In `originals/` of the backup's folder.
+    /// The subfolder `originals/` of the backup's folder.
     Folder(&'a Path),
-    /// In a bucket, reached with the settings `backup.*`, or in a folder as it is.
+    /// A bucket, reached with the settings `backup.*`, or a folder with nothing but originals.
     Bucket(&'a OriginalsLocation),
 }
 
 impl CopyLocation<'_> {
-    /// As messages name it.
+    /// The location as it is shown in messages.
     #[must_use]
     pub fn print(&self) -> String {
         match self {
@@ -34,7 +34,7 @@ impl CopyLocation<'_> {
         }
     }
 
-    /// Opens the place to read originals of a backup from it; a folder need not be writable.
+    /// Opens the location for reading the originals of a backup; a folder need not be writable.
     pub(super) fn open_to_read(&self, config: &Config) -> Result<BlobStore> {
         match self {
             Self::Folder(dir) => folder(&dir.join("originals")),
@@ -49,9 +49,9 @@ impl CopyLocation<'_> {
         }
     }
 
-    /// Opens the place to write originals to it; a bucket proves that it can be written.
+    /// Opens the location for writing originals; verifies that a bucket is writable.
     ///
-    /// Fails where it is the place of the archive's own originals.
+    /// Fails if it is the location of the archive's own originals.
     pub(super) fn open_to_write(&self, config: &Config) -> Result<BlobStore> {
         if let Self::Bucket(place) = self
             && **place == config.store.originals
@@ -64,7 +64,8 @@ impl CopyLocation<'_> {
             Self::Folder(dir) => BlobStore::open(&dir.join("originals")).map_err(store_failed),
             Self::Bucket(_) => {
                 let store = self.open_to_read(config)?;
-                // Whatever it is called in the settings: what an archive lives from is no copy.
+                // The store may be configured under another name, but a store with a mark is in use by an
+                // archive and is no copy.
                 if let Some(mark) = store.mark().map_err(refused)? {
                     let message = format!(
                         "{} holds the originals of the archive {}, which are no copy",
@@ -80,7 +81,7 @@ impl CopyLocation<'_> {
     }
 }
 
-/// The originals in a folder, which may lie on a disk that cannot be written.
+/// Opens the originals in a folder, which may be on a read-only disk.
 fn folder(dir: &Path) -> Result<BlobStore> {
     if !dir.is_dir() {
         let message = format!("{} is missing in the backup", dir.display());
@@ -89,7 +90,7 @@ fn folder(dir: &Path) -> Result<BlobStore> {
     Ok(BlobStore::open_existing(dir))
 }
 
-/// The bucket of a backup. Its time limits are those of the archive's own (`store.*`).
+/// Opens the bucket of a backup. Its timeouts are those of the archive's own bucket (`store.*`).
 fn open_bucket(config: &Config, bucket: &str, prefix: &str) -> Result<BlobStore> {
     let (given, limits) = (&config.backup, &config.store);
     let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
@@ -126,7 +127,8 @@ fn open_bucket(config: &Config, bucket: &str, prefix: &str) -> Result<BlobStore>
         .map_err(refused)
 }
 
-/// The error of the bucket of a backup, which names the setting `backup.*` that is likely to be wrong.
+/// Converts an error of the backup's bucket, so that it names the setting `backup.*` that is likely to be
+/// wrong.
 fn refused(cause: StoreError) -> Error {
     let words = match cause {
         StoreError::Setting { setting, why } => {
@@ -147,11 +149,12 @@ fn refused(cause: StoreError) -> Error {
         .with_source(io::Error::other(words))
 }
 
-/// Copies every original that the archive's store has to `to`; those that are there already stay, and with
-/// `verify` they are read, and damaged ones replaced. Gives how many could not be copied.
+/// Copies every original in the archive's store to `to`. Originals that are there already are skipped; with
+/// `verify` they are read, and damaged ones replaced. Returns the counts, and the number of originals that
+/// could not be copied.
 ///
-/// All of them, and not those alone that items name: a dump of the database may be older than the copy and name
-/// an original whose item was replaced since.
+/// It copies all originals, not only those that items refer to: a dump of the database may be older than the
+/// copy, and refer to an original whose item was replaced since.
 pub fn copy_originals(
     config: &Config,
     to: CopyLocation<'_>,
@@ -167,8 +170,9 @@ pub fn copy_originals(
     copy_named_originals(&from, &to, &listed_originals(&from)?, copy_options(config, verify), hear)
 }
 
-/// Copies every original of a backup into the archive's store: those that are lost there come back, and those
-/// that are damaged are replaced. The service may run. Gives how many could not be copied.
+/// Copies every original of a backup into the archive's store: missing ones are added, and damaged ones
+/// replaced. The service may be running. Returns the counts, and the number of originals that could not be
+/// copied.
 pub fn restore_originals(
     config: &Config,
     from: CopyLocation<'_>,
@@ -196,7 +200,7 @@ pub fn restore_originals(
     Ok(carried)
 }
 
-/// The archive of the settings' database, where that is there already: originals may come back before it.
+/// The archive id in the settings' database, if that exists already: originals may be restored first.
 fn archive_of(config: &Config) -> Option<String> {
     let archive = OpenArchive::open_to_examine(config).ok()?;
     archive.db.read_blocking(|tx| tx.archive_id()).ok()
@@ -206,7 +210,7 @@ fn copy_options(config: &Config, verify: bool) -> CopyParameters {
     CopyParameters { workers: config.ingest_workers(), verify, strict: false }
 }
 
-/// What a store has, as if items named it.
+/// Lists the originals of a store in the form in which items refer to them.
 fn listed_originals(store: &BlobStore) -> Result<Vec<NamedOriginal>> {
     let sizes = store.list_with_sizes().map_err(store_failed)?;
     Ok(sizes.into_iter().map(|(hash, length)| NamedOriginal { hash, length, doc: 0 }).collect())

@@ -1,8 +1,8 @@
-//! Database and store of originals know each other: both have the id of the archive.
+//! Ensures that the database and the store of originals belong together: both hold the id of the archive.
 //!
-//! A process whose settings name the database of one archive and the store of another one would take
-//! photographs in that no other node finds, so it does not start. A store of before that has no id
-//! yet gets it from the first process that finds the database's originals there.
+//! A process whose settings combine the database of one archive with the store of another one would ingest
+//! photographs that other nodes do not find, so it does not start. A store from an earlier version has no id;
+//! it gets one from the first process that finds the database's originals in it.
 
 use std::{sync::mpsc, time::Duration};
 
@@ -15,23 +15,23 @@ use crate::storage::audit::{self, AuditAction};
 use crate::storage::blobs::{BlobStore, StoreError, StoreMark};
 use crate::storage::database::{DATABASE_FILE_NAME, Db};
 
-/// Time between two tries to find out whose a store is that did not answer.
+/// Interval between attempts to determine the owner of a store that did not answer.
 const OWNERSHIP_RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Time for which another process is waited for that marks a store, and between two looks.
+/// How long to wait for another process that is marking the store, and the polling interval.
 const MARK_MAX: Duration = Duration::from_secs(2);
 const MARK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Whose a store turned out to be.
+/// The owner of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum StoreOwnership {
-    /// The database's.
+    /// The archive of the database.
     Ours,
-    /// Nobody knows yet, for this reason; it takes no writes until then.
+    /// Unknown for the time being, for this reason; the store refuses writes until it is determined.
     Unknown(String),
 }
 
-/// How a store and a database are called in messages.
+/// The names of a store and a database in messages.
 #[derive(Clone, Debug)]
 pub(super) struct ArchiveNames {
     database: String,
@@ -52,11 +52,11 @@ impl ArchiveNames {
     }
 }
 
-/// Finds out whether the store belongs to the database's archive, and says so in a store that has the
-/// originals and no id, or that is the first one of a new archive. From then on the store refuses writes while
-/// it says something else.
+/// Determines whether the store belongs to the database's archive. Writes the archive's id into a store
+/// without an id that has the originals, or that is the first store of a new archive. From then on the store
+/// refuses writes whenever its id is another one.
 ///
-/// Fails with [`ErrorKind::Conflict`] when the store belongs to another archive, or says nothing and lacks the
+/// Fails with [`ErrorKind::Conflict`] when the store belongs to another archive, or has no id and lacks the
 /// originals.
 pub(super) fn determine_ownership(
     db: &Db,
@@ -72,8 +72,9 @@ pub(super) fn determine_ownership(
     match mark {
         Some(found) if found.id == id => determine_marked(db, store, names, found, claim),
         Some(found) => Err(names.foreign(&found.id, &id)),
-        // A copy that was brought here by other means is no store of the archive before somebody says so: the
-        // database names another one, and the next start would refuse this one.
+        // A store without an id next to a claim on another one may be a copy that was made by other tools. It
+        // must be adopted explicitly: the database names the other store, and the next start would refuse
+        // this one.
         None => match claim.filter(|claim| store.differs_from(claim)) {
             Some(claim) => Err(names.left(&claim)),
             None => determine_unmarked(db, store, names, &id),
@@ -81,7 +82,7 @@ pub(super) fn determine_ownership(
     }
 }
 
-/// The same for a store with the id of the archive.
+/// Handles a store with the id of the archive.
 fn determine_marked(
     db: &Db,
     store: &BlobStore,
@@ -113,7 +114,7 @@ fn undecided(cause: StoreError) -> Result<StoreOwnership> {
     Err(unusable(cause))
 }
 
-/// The same for a store without an id.
+/// Handles a store without an id.
 fn determine_unmarked(
     db: &Db,
     store: &BlobStore,
@@ -124,6 +125,7 @@ fn determine_unmarked(
         Ok(counts) => counts,
         Err(cause) => return undecided(cause),
     };
+    // A store without an id that lacks most of the sample is probably a wrong one, such as an unmounted disk.
     if there * 2 < looked {
         return Err(names.lacks(there, looked));
     }
@@ -140,14 +142,14 @@ fn determine_unmarked(
     let name = names.store.clone();
     let claim = db.write_blocking(move |tx| tx.claim_store(&name))?;
     if looked == 0 && claim.is_some() {
-        // Another process may be about to say that this is the store.
+        // Another process may be about to mark this store.
         match wait_for_mark(store, id) {
             Ok(true) => return Ok(StoreOwnership::Ours),
             Ok(false) => {}
             Err(cause) => return undecided(cause),
         }
-        // A bucket of that name is one, and so is a folder beside the database; folders of several machines
-        // are only called the same.
+        // Equal names of a bucket mean the same bucket, and a folder next to the database is the same folder;
+        // folders on several machines may only have equal names.
         let is_same = claim.as_deref() == Some(names.store.as_str());
         if !is_same || (db.is_remote() && !store.is_remote()) {
             return Err(names.second());
@@ -158,14 +160,14 @@ fn determine_unmarked(
             tracing::info!("{} belongs to the archive {id} from now on", names.store);
             Ok(StoreOwnership::Ours)
         }
-        // One that cannot be written is read; writes find that out by themselves.
+        // A store that cannot be written is still read; writes fail on their own.
         Err(cause) => Ok(StoreOwnership::Unknown(format!(
             "cannot write the id of the archive to it: {cause}"
         ))),
     }
 }
 
-/// Whether somebody else marks the store as that of the archive `id` soon.
+/// Waits until another process marks the store with the archive `id`; returns whether that happened in time.
 fn wait_for_mark(store: &BlobStore, id: &str) -> std::result::Result<bool, StoreError> {
     let (_open, never) = mpsc::channel::<()>();
     let since = Stopwatch::start();
@@ -182,7 +184,7 @@ fn wait_for_mark(store: &BlobStore, id: &str) -> std::result::Result<bool, Store
     }
 }
 
-/// Whether the store belongs to the database's archive, as both say; nothing is changed.
+/// Determines whether the store belongs to the database's archive, without modifying either.
 pub(super) fn examine(db: &Db, store: &BlobStore, names: &ArchiveNames) -> Result<StoreOwnership> {
     let id = db.read_blocking(|tx| tx.archive_id())?;
     match store.mark().map_err(unusable)? {
@@ -260,7 +262,7 @@ impl ArchiveNames {
     }
 }
 
-/// How many originals of the oldest and newest items are in the store, of how many.
+/// Counts how many originals of the oldest and newest items are in the store, and how many were looked up.
 fn sample(db: &Db, store: &BlobStore) -> std::result::Result<(usize, usize), StoreError> {
     let named = db.read_blocking(|tx| tx.sample_originals(STORE_SAMPLE_ITEMS));
     let named = named.map_err(|cause| StoreError::Io {
@@ -278,8 +280,8 @@ fn unusable(cause: StoreError) -> Error {
     Error::new(ErrorKind::Unavailable, "the store of originals cannot be used").with_source(cause)
 }
 
-/// Goes on finding out whose a store is that did not answer, on a thread of its own that ends with the
-/// finding.
+/// Retries in the background to determine the owner of a store that did not answer; the thread ends on
+/// success.
 pub(super) fn determine_later(db: Db, store: BlobStore, names: ArchiveNames) -> Result<()> {
     let settle = move || {
         let place = names.store.clone();
@@ -287,9 +289,7 @@ pub(super) fn determine_later(db: Db, store: BlobStore, names: ArchiveNames) -> 
         let mut told = None;
         let mut tell = |why: String| {
             if told.as_ref() != Some(&why) {
-                tracing::error!(
-                    "uploads are refused, store ownership is not settled: {place}: {why}"
-                );
+                tracing::error!("uploads are refused, store ownership is unknown: {place}: {why}");
                 told = Some(why);
             }
         };
@@ -308,26 +308,26 @@ pub(super) fn determine_later(db: Db, store: BlobStore, names: ArchiveNames) -> 
     thread.spawn(settle).map(drop).map_err(Error::internal)
 }
 
-/// What was found in a store that an archive took.
+/// The result of adopting a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdoptionReport {
-    /// The id of the archive.
+    /// Id of the archive.
     pub archive: String,
-    /// The id that the store had before.
+    /// Id in the store before, if it had one.
     pub previous: Option<String>,
-    /// The store.
+    /// Name of the store.
     pub store: String,
-    /// Originals that the items name.
+    /// Number of originals that items refer to.
     pub named: usize,
-    /// Those of them that are not there.
+    /// Number of these originals that are missing in the store.
     pub missing: usize,
 }
 
-/// Says that the store of the settings belongs to the database of the settings from now on, whatever it
-/// said before, and looks which originals it lacks.
+/// Assigns the store of the settings to the database of the settings, regardless of its previous owner, and
+/// counts the originals that are missing there.
 ///
-/// Fails with [`ErrorKind::Conflict`] where it lacks most of them, unless that is forced: then the settings
-/// most likely name a wrong place.
+/// Fails with [`ErrorKind::Conflict`] if most of them are missing and `is_forced` is false, because the
+/// settings then most likely name a wrong location.
 pub fn adopt(config: &Config, is_forced: bool) -> Result<AdoptionReport> {
     let archive = OpenArchive::open_without_ownership(config)?;
     let store = archive.originals.store();
@@ -369,7 +369,7 @@ fn mostly_missing(store: &str, missing: usize, named: usize, claim: Option<&str>
     Error::new(ErrorKind::Conflict, message)
 }
 
-/// Fails when a store that originals are to be copied to belongs to another archive than `id`.
+/// Fails when the target store of a copy belongs to another archive than `id`.
 pub(super) fn refuse_foreign(store: &BlobStore, id: &str) -> Result<()> {
     match store.mark().map_err(unusable)?.map(|mark| mark.id) {
         Some(found) if found != id => {
@@ -383,7 +383,8 @@ pub(super) fn refuse_foreign(store: &BlobStore, id: &str) -> Result<()> {
     }
 }
 
-/// Says in a store that a command brought the originals of the archive `id` to that it replaces the one before.
+/// Marks a store, into which a command copied the originals of the archive `id`, as the replacement of the
+/// previous one.
 pub(super) fn replace_mark(store: &BlobStore, id: &str) -> std::result::Result<(), StoreError> {
     store.set_mark(&StoreMark { id: id.to_owned(), replaces: true })
 }

@@ -1,10 +1,10 @@
-//! The same work for many things, on several threads.
+//! A parallel map over a queue, on several threads.
 
 use parking_lot::Mutex;
 
 use crate::runtime::error::Result;
 
-/// Does `work` for each of `things` on `workers` threads, until all are done or one fails.
+/// Runs `work` for each of `things` on `workers` threads, until all are done or one fails.
 pub(super) fn for_each_parallel<T: Send>(
     workers: usize,
     things: impl Iterator<Item = T> + Send,
@@ -13,7 +13,7 @@ pub(super) fn for_each_parallel<T: Send>(
     let queue = Mutex::new(things);
     let failure = Mutex::new(None);
     let take = || {
-        // The others stop after the first failure.
+        // The other threads stop after the first failure.
         let failed = failure.lock().is_some();
         let next = || queue.lock().next();
         if failed { None } else { next() }

@@ -1,89 +1,67 @@
-//! What a check tells of: each kind of damage with its word and its sentence.
+//! The problems that a check reports, each with a keyword and a sentence.
 
 use std::path::PathBuf;
 
 use crate::storage::database::DatabaseFlaw;
 use model::ContentHash;
 
-/// Something wrong with the archive.
+/// A problem of the archive.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ArchiveProblem {
-    /// An item names an original that is not in the store.
-    Missing {
-        /// The item's file.
-        of: FileOfItem,
-        /// The original.
-        hash: ContentHash,
-    },
-    /// An original's bytes are not those that came in.
-    Damaged {
-        /// The item's file.
-        of: FileOfItem,
-        /// The original.
-        hash: ContentHash,
-    },
-    /// An original is not as long as it was when it came in.
+    /// An item refers to an original that is not in the store.
+    Missing { of: FileOfItem, hash: ContentHash },
+    /// The bytes of an original do not match its hash.
+    Damaged { of: FileOfItem, hash: ContentHash },
+    /// The length of an original is not the one that it had at ingest.
     Length {
-        /// The item's file.
         of: FileOfItem,
-        /// The original.
         hash: ContentHash,
-        /// Bytes that the store has.
+        /// Length in the store in bytes.
         found: u64,
-        /// Bytes that came in.
+        /// Length at ingest in bytes.
         expected: u64,
     },
-    /// The disk does not give an original.
+    /// An original cannot be read from the disk.
     Unreadable {
-        /// The item's file.
         of: FileOfItem,
-        /// The original.
         hash: ContentHash,
-        /// What the system says.
+        /// The error of the operating system.
         why: String,
     },
     /// A derived file is missing, damaged or of an older version.
     Derived {
-        /// Which: `index`, `working` or `level`.
+        /// The kind: `index`, `working` or `level`.
         kind: &'static str,
-        /// The item's file.
         of: FileOfItem,
-        /// The original.
         hash: ContentHash,
-        /// Whether it was made again.
+        /// Whether the file was rebuilt.
         repaired: Repair,
     },
-    /// No item names an original.
-    Orphaned {
-        /// The original.
-        hash: ContentHash,
-    },
+    /// No item refers to an original.
+    Orphaned { hash: ContentHash },
     /// A file of the rendition cache is damaged.
     Cached {
-        /// The file.
         file: PathBuf,
-        /// Whether it was removed.
+        /// Whether the file was removed.
         repaired: Repair,
     },
-    /// A file that an interrupted write left.
+    /// A leftover file of an interrupted write.
     Leftover {
-        /// The file.
         file: PathBuf,
-        /// Whether it was removed.
+        /// Whether the file was removed.
         repaired: Repair,
     },
-    /// Something that an operator should know, and that is no damage.
+    /// Advice for the operator; nothing is damaged.
     Warning(String),
-    /// The database is not what it should be.
+    /// The database has a flaw.
     Database {
-        /// What is wrong.
         flaw: DatabaseFlaw,
-        /// Whether the search index was made anew, where it is that.
+        /// Whether a new search index was requested, if the flaw is in the index.
         repaired: Repair,
     },
 }
 
-/// What became of a repair: `None` if none was tried, else why it failed.
+/// The result of a repair: `None` if none was attempted, an error text if it failed.
 pub type Repair = Option<Result<(), String>>;
 
 /// A file of an item: `image/abc NormalHires`.
@@ -105,19 +83,19 @@ impl ArchiveProblem {
         }
     }
 
-    /// Whether it is about the way in which the archive is kept, and nothing of it is wrong.
+    /// Whether it is advice about the configuration instead of damage.
     #[must_use]
     pub fn is_warning(&self) -> bool {
         matches!(self, Self::Warning(_))
     }
 
-    /// Whether it is still there.
+    /// Whether the problem was not repaired.
     #[must_use]
     pub fn remains(&self) -> bool {
         !matches!(self.repaired(), Some(Some(Ok(()))))
     }
 
-    /// What it is, in a word.
+    /// The keyword of the problem in JSON.
     #[must_use]
     pub fn word(&self) -> &'static str {
         if !self.remains() {

@@ -1,4 +1,5 @@
-//! How far a check of all originals came, stored in the database so that an interrupted one can be continued.
+//! The progress of a check of all originals, stored in the database so that an interrupted check can be
+//! resumed.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +13,21 @@ use crate::runtime::limits::CHECK_SAVE_INTERVAL;
 use crate::storage::database::{Db, NamedOriginal};
 use model::ContentHash;
 
-/// The name of the note in the table `state`.
+/// Key of the progress in the table `state`.
 const PROGRESS_NOTE: &str = "check";
 
-/// What an interrupted check had done.
+/// The results of an interrupted check.
 #[derive(Clone, Copy, Debug)]
 pub struct InterruptedCheck {
-    /// Originals that it had read.
+    /// Number of originals that it had read.
     pub originals: usize,
-    /// Problems of these that remained.
+    /// Number of problems of these that remained.
     pub problems: usize,
-    /// When it began.
+    /// Start of the check.
     pub began: Timestamp,
 }
 
-/// The note: every original up to `through`, in the order of hashes, was read.
+/// The stored progress: every original up to `through`, in the order of hashes, was read.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct CheckpointNote {
     began: Timestamp,
@@ -34,7 +35,7 @@ struct CheckpointNote {
     problems: usize,
 }
 
-/// The progress of a check of the originals `named`, which are done in any order.
+/// The progress of a check of the originals `named`, which finish in any order.
 pub(super) struct CheckProgress<'a> {
     db: &'a Db,
     named: &'a [NamedOriginal],
@@ -44,26 +45,27 @@ pub(super) struct CheckProgress<'a> {
 }
 
 struct ProgressState {
-    /// Originals before this one were all read.
+    /// All originals before this index were read.
     next: usize,
-    /// Problems of these that remain, the interrupted check's included.
+    /// Remaining problems of these originals, including those of the interrupted check.
     problems: usize,
-    /// Those behind it that were read already, with their problems: as many as there are workers, unless one
+    /// Later originals that were read already, with their problems: as many as there are workers, unless one
     /// of them hangs.
     ahead: BTreeMap<usize, usize>,
-    /// Since the last note, if there was one.
+    /// Time since the progress was last stored.
     noted: Option<Stopwatch>,
     failing: bool,
 }
 
 impl<'a> CheckProgress<'a> {
-    /// Begins at the first original, or with `resume` at the first one that an interrupted check has not read.
+    /// Starts at the first original, or with `resume` at the first one that an interrupted check has not
+    /// read.
     pub(super) fn begin(db: &'a Db, named: &'a [NamedOriginal], resume: bool) -> Result<Self> {
         let note = match resume {
             true => db.read_blocking(|tx| tx.find_state(PROGRESS_NOTE))?,
             false => None,
         };
-        // A note that a later version wrote in another form counts as none.
+        // Progress that a later version stored in another format is ignored.
         let note: Option<CheckpointNote> = note.and_then(|text| serde_json::from_str(&text).ok());
         let earlier = note.map(|note| InterruptedCheck {
             originals: named.partition_point(|one| one.hash <= note.through),
@@ -81,12 +83,12 @@ impl<'a> CheckProgress<'a> {
         Ok(Self { db, named, began, earlier, state: Mutex::new(state) })
     }
 
-    /// The index of the first original that is left.
+    /// The index of the first original to read.
     pub(super) fn first(&self) -> usize {
         self.earlier.map_or(0, |earlier| earlier.originals)
     }
 
-    /// Says that the original with this index was read and has so many problems.
+    /// Records that the original with this index was read and has this number of problems.
     pub(super) fn record_checked(&self, index: usize, problems: usize) {
         let mut state = self.state.lock();
         state.ahead.insert(index, problems);
@@ -109,20 +111,21 @@ impl<'a> CheckProgress<'a> {
             .map(|text| self.db.write_blocking(move |tx| tx.write_state(PROGRESS_NOTE, &text)));
         let fails = !matches!(written, Ok(Ok(())));
         if fails && !state.failing {
-            // Such as a database that takes no writes any more; the check itself needs none.
-            tracing::warn!("how far the check came cannot be stored: it cannot be resumed");
+            // For example a database that no longer accepts writes; the check itself only reads.
+            tracing::warn!("check progress cannot be stored, so the check cannot be resumed");
         }
         state.failing = fails;
         state.noted = Some(Stopwatch::start());
     }
 
-    /// Says that all were read: there is nothing to continue. Gives what an interrupted check had done.
+    /// Removes the stored progress after all originals were read. Returns the results of the interrupted
+    /// check.
     pub(super) fn finish(self) -> Option<InterruptedCheck> {
         let state = self.state.into_inner();
         if !state.failing {
             let removed = self.db.write_blocking(|tx| tx.remove_state(PROGRESS_NOTE));
             if let Err(cause) = removed {
-                tracing::warn!("the note of a check cannot be removed: {cause}");
+                tracing::warn!("check progress cannot be removed: {cause}");
             }
         }
         self.earlier

@@ -1,4 +1,4 @@
-//! What has to do with a CDN: how long it keeps what, and who tells it of changes.
+//! Configures CDNs: the cache policy of public renditions, and the start of the purge sender.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::runtime::config::Config;
 use crate::runtime::error::Result;
 use crate::storage::database::Db;
 
-/// `Cache-Control` of open renditions.
+/// The `Cache-Control` header of public renditions.
 pub(super) fn open_policy(config: &Config) -> String {
     let shared = match config.cdn.max_age_s {
         0 => String::new(),
@@ -24,35 +24,35 @@ pub(super) fn open_policy(config: &Config) -> String {
     )
 }
 
-/// Whoever tells a CDN of changes, before it begins.
+/// The sender of cache purges, before it is started.
 pub(super) struct PurgeStarter {
     cdn: Option<CdnPurgers>,
     followed: watch::Receiver<i64>,
 }
 
 impl PurgeStarter {
-    /// What the settings say, and where to say up to which row of the item log nobody is given old
-    /// versions by this process any more.
+    /// Opens the sender according to the settings. Also returns the channel for the row of the item log up to
+    /// which this process serves no outdated versions.
     pub(super) fn of(
         config: &Config,
         db: &Db,
         guard: &ClusterGuard,
     ) -> Result<(Self, watch::Sender<i64>)> {
-        // What was written before this process began is in none of its caches; its follower says
-        // with its first look how far that is.
+        // The caches start empty, so earlier writes need no purge; the follower publishes its start position
+        // in its first run.
         let (sender, followed) = watch::channel(0);
         if !guard.node().role().runs_background_work() {
             return Ok((Self { cdn: None, followed }, sender));
         }
         let cdn = CdnPurgers::open(&config.cdn, db, guard)?;
         if cdn.is_none() {
-            // A node with settings that name an address tells it.
+            // Leave the lease to a node whose settings configure a CDN.
             guard.node().decline_lease(ClusterLease::Purging);
         }
         Ok((Self { cdn, followed }, sender))
     }
 
-    /// Tells until the service stops, if there is somebody to tell.
+    /// Sends purges until the service stops; `None` if no CDN is configured.
     pub(super) fn start(
         self,
         runtime: &Runtime,

@@ -1,4 +1,4 @@
-//! A check of the originals that reads none of them, or a random sample: presence and length.
+//! The quick check of the originals: presence and length, and the content of a random sample.
 
 use uuid::Uuid;
 
@@ -9,13 +9,14 @@ use crate::storage::database::NamedOriginal;
 use model::ContentHash;
 
 impl ArchiveCheck<'_> {
-    /// Compares the originals that items name with the store's listing, and reads `sample` of those that are
-    /// there, picked at random, on `workers` threads.
+    /// Compares the originals that items refer to with the store's listing, and reads a random `sample` of
+    /// those that exist, on `workers` threads.
     ///
-    /// Cost: one pass over the files of all items and one listing of the store; 90 bytes an original.
+    /// Takes one pass over the files of all items, one listing of the store, and 90 bytes of memory per
+    /// original.
     pub(super) fn quick(self, workers: usize, sample: usize) -> Result<CheckReport> {
-        // The items first: an original is in the store before an item names it, and stays, so each of these
-        // must be in the listing.
+        // The items are read first: an original is stored before an item refers to it and is never removed,
+        // so each of these must be in the listing.
         let (named, rows) = self.archive.db.read_blocking(|tx| tx.named_originals())?;
         let stored = self.archive.originals.store().list_with_sizes().map_err(Error::internal)?;
         let whole = rows.is_empty();
@@ -50,21 +51,21 @@ impl ArchiveCheck<'_> {
     }
 }
 
-/// What items name beside what a store has.
+/// The differences between the originals that items refer to and those in a store.
 #[derive(Default)]
 pub(super) struct StoreComparison {
-    /// Originals that are there with their length.
+    /// Originals that exist with the right length.
     pub(super) present: Vec<NamedOriginal>,
-    /// Originals that are not there.
+    /// Originals that are missing.
     pub(super) missing: Vec<NamedOriginal>,
-    /// Originals that are there with another length, in bytes.
+    /// Originals that exist with another length, which is given in bytes.
     pub(super) other_length: Vec<(NamedOriginal, u64)>,
-    /// Blobs of the store that no item names.
+    /// Blobs of the store that no item refers to.
     pub(super) unnamed: Vec<ContentHash>,
 }
 
 impl StoreComparison {
-    /// Compares two lists, both sorted by hash.
+    /// Compares two lists that are sorted by hash.
     pub(super) fn of(named: &[NamedOriginal], stored: &[(ContentHash, u64)]) -> Self {
         let mut found = Self::default();
         for one in named {
@@ -82,7 +83,7 @@ impl StoreComparison {
     }
 }
 
-/// Picks `count` of `from` at random, each with the same probability; all of them where there are no more.
+/// Picks `count` of `from` at random with equal probability; all if there are no more.
 fn random_sample(mut from: Vec<NamedOriginal>, count: usize) -> Vec<NamedOriginal> {
     let count = count.min(from.len());
     // The first steps of a Fisher-Yates shuffle.
@@ -94,9 +95,9 @@ fn random_sample(mut from: Vec<NamedOriginal>, count: usize) -> Vec<NamedOrigina
     from
 }
 
-/// A random number below `bound`, which is not 0.
+/// A random number below `bound`, which must not be 0.
 fn random_below(bound: usize) -> usize {
-    // The bias of the remainder is below 2^-40 for a million originals.
+    // The modulo bias is below 2^-40 for a million originals.
     let drawn = Uuid::new_v4().as_u128() % (bound as u128);
     usize::try_from(drawn).unwrap_or(0)
 }
@@ -119,7 +120,7 @@ mod tests {
         assert_eq!(docs(20).len(), 20);
         assert_eq!(docs(1000).len(), 20);
         assert!(docs(0).is_empty());
-        // That one of twenty is in none of 400 samples of five has a chance of 1 in 10^48.
+        // The probability that one of twenty is in none of 400 samples of five is 1 in 10^48.
         let seen: BTreeSet<i64> = (0..400).flat_map(|_| docs(5)).collect();
         assert_eq!(seen.len(), 20);
     }

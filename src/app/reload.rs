@@ -1,4 +1,4 @@
-//! Settings are read anew while the service runs (SIGHUP).
+//! Reloads the settings while the service runs (SIGHUP).
 
 use std::sync::Arc;
 
@@ -19,21 +19,21 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::hot_swap::HotSwap;
 use crate::runtime::telemetry::{self, LogFilter};
 
-/// Who is told of settings that changed.
+/// The components that a reload of the settings updates.
 pub(super) struct SettingsReload {
     pub(super) launch: ServerLaunch,
-    /// The settings in force, `server.public_url` filled in.
+    /// The settings in force, with `server.public_url` filled in.
     pub(super) running: Config,
     pub(super) shared: Arc<SharedState>,
     pub(super) terms: ListenerSettings,
 }
 
 impl SettingsReload {
-    /// Opens the log file anew, reads the settings from where they were read at the start, and puts
-    /// in force what can change; what became of it as a line for people.
+    /// Reopens the log file, reloads the settings from their sources, and applies those that can change at
+    /// run time; returns the outcome as a line of text.
     ///
-    /// A part that is wrong changes nothing: neither do settings of which one is wrong, nor a
-    /// certificate that cannot be shown. What is wrong is logged.
+    /// An invalid part changes nothing: if one setting is invalid, none is applied, and an invalid
+    /// certificate is not used. Errors are logged.
     pub(super) fn reload(&mut self) -> &'static str {
         let mut fine = true;
         let mut heed = |what: &str, outcome: Result<()>| {
@@ -42,7 +42,7 @@ impl SettingsReload {
                 fine = false;
             }
         };
-        heed("the log file cannot be opened anew, the old one goes on", self.launch.logs.reopen());
+        heed("log file cannot be reopened, the old one stays in use", self.launch.logs.reopen());
         heed("the settings stay as they are", self.settings());
         heed("the certificate stays as it is", self.certificate());
         let outcome = if fine { "done" } else { "failed" };
@@ -62,6 +62,7 @@ impl SettingsReload {
         {
             next.server.public_url = self.running.server.public_url.clone();
         }
+        // Parsed before any setting is applied, because an invalid one must change nothing.
         let filter = LogFilter::parse(&next.telemetry.log_level)?;
         let SettingChanges { applied: taken, waiting } = self.running.adopt(&next);
         if taken.contains(&"telemetry.log_level") {
@@ -78,7 +79,7 @@ impl SettingsReload {
         Ok(())
     }
 
-    /// Hands the settings in force to those who work by them.
+    /// Distributes the settings in force to the components that use them.
     fn apply(&self) {
         let (config, shared) = (&self.running, &self.shared);
         allow_connections(config.server.connections_max);
@@ -99,20 +100,20 @@ impl SettingsReload {
         }
     }
 
-    /// Reads certificate and key again from the files that were named at the start.
+    /// Reloads certificate and key from the files that were named at the start.
     fn certificate(&self) -> Result<()> {
         let Some(live) = &self.terms.certificate else { return Ok(()) };
         let certificate = read_certificate(&self.running)?;
         let changed = certificate.expires() != live.get().expires();
         live.set(certificate);
         if changed {
-            tracing::info!(until = %live.get().expires(), "a new certificate is shown");
+            tracing::info!(until = %live.get().expires(), "TLS certificate reloaded");
         }
         Ok(())
     }
 }
 
-/// The certificate of the settings, if TLS is served.
+/// Loads the certificate of the settings, if TLS is enabled.
 pub(super) fn certificate(config: &Config) -> Result<Option<HotSwap<Certificate>>> {
     let no_key = config.server.tls_key.as_os_str().is_empty();
     if config.serves_tls() == no_key {
@@ -127,7 +128,7 @@ pub(super) fn certificate(config: &Config) -> Result<Option<HotSwap<Certificate>
         return Ok(None);
     }
     let certificate = read_certificate(config)?;
-    tracing::info!(until = %certificate.expires(), "TLS is served with a certificate");
+    tracing::info!(until = %certificate.expires(), "TLS certificate loaded");
     Ok(Some(HotSwap::new(certificate)))
 }
 

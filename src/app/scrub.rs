@@ -1,11 +1,12 @@
-//! The scrub: reads every original once in a period, in the background, and compares it with its checksum.
+//! The scrub: a background pass that reads every original once per period and verifies its checksum.
 //!
-//! One node does it at a time ([`ClusterLease::Scrubbing`]). A pass goes through the items in the order of their
-//! numbers; an item that is written meanwhile gets a number behind all others and is left to the next pass. How
-//! far the pass came is a note in the database, so restarts and other nodes continue it.
+//! One node does it at a time ([`ClusterLease::Scrubbing`]). A pass visits the items in the order of their
+//! numbers; an item that is written during the pass gets a higher number and is left to the next pass. The
+//! progress is stored in the database, so restarts and other nodes continue it.
 //!
-//! Each item has the same share of the period, so the load is spread evenly, whatever the archive's size;
-//! within an original no more than [`SCRUB_BYTES_S_MAX`] are read. Memory: the numbers of [`SCRUB_ITEMS`] items.
+//! Each item gets the same share of the period, which spreads the load evenly for archives of any size;
+//! within an original the rate is limited to [`SCRUB_BYTES_S_MAX`]. Holds the numbers of [`SCRUB_ITEMS`]
+//! items in memory.
 
 use std::{collections::VecDeque, io, ops::ControlFlow, sync::Arc, time::Duration};
 
@@ -27,42 +28,42 @@ use crate::storage::database::{Db, DbError};
 use model::item::Asset;
 use model::{ContentHash, ItemKey};
 
-/// The name of the note in the table `state`.
+/// Key of the progress in the table `state`.
 const SCRUB_NOTE: &str = "scrub";
 
-/// Reads the originals of an archive, again and again.
+/// Reads the originals of an archive in continuous passes.
 #[derive(Clone)]
 pub(super) struct OriginalsScrub {
     pub(super) db: Db,
     pub(super) store: BlobStore,
     pub(super) node: ClusterNode,
-    /// In which time all of them are read once.
+    /// The time in which all originals are read once.
     pub(super) period: Duration,
 }
 
-/// A pass under way, as the note has it.
+/// A pass in progress, as it is stored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct ScrubPass {
     began: Timestamp,
-    /// The number of the last item that belongs to it.
+    /// The number of the last item that belongs to the pass.
     last: i64,
-    /// Items at its beginning.
+    /// Number of items at the start of the pass.
     items: u64,
-    /// Items that were read.
+    /// Number of items that were read.
     done: u64,
-    /// The number of the last one of them.
+    /// The number of the last item that was read.
     at: i64,
     /// When the next item is to be read.
     due: Timestamp,
-    /// Damaged originals, of which no more than [`SCRUB_REPORTED_MAX`] are remembered.
+    /// Damaged originals; at most [`SCRUB_REPORTED_MAX`] are stored.
     damaged: Vec<ContentHash>,
-    /// When the pass before it ended.
+    /// End of the pass before.
     #[serde(default)]
     ended: Option<Timestamp>,
 }
 
 impl ScrubPass {
-    /// The time that each of its items has.
+    /// The share of the period for each item.
     fn share(&self, period: Duration) -> Duration {
         period.div_f64(f64::from(u32::try_from(self.items.max(1)).unwrap_or(u32::MAX)))
     }
@@ -84,18 +85,18 @@ fn report(ratio: f64, began: Option<Timestamp>, ended: Option<Timestamp>) {
     metrics::gauge!(telemetry::SCRUB_ENDED_SECONDS).set(seconds(ended));
 }
 
-/// What was found of one original.
+/// The result of verifying one original.
 enum ScrubFinding {
     Whole,
-    /// Why it is not what came in.
+    /// The reason why the original is considered damaged.
     Damaged(String),
-    /// The bucket does not give it now.
+    /// The store cannot be reached at the moment.
     Unreachable(StoreError),
 }
 
-/// Why this node stops scrubbing for now.
+/// The reason for which this node stops scrubbing.
 enum ScrubStop {
-    /// Another node does it, or may do it.
+    /// Another node has the lease, or may have it.
     LeaseLost,
     Failed(DbError),
 }
@@ -107,12 +108,13 @@ impl From<DbError> for ScrubStop {
 }
 
 impl OriginalsScrub {
-    /// Reads originals whenever this node holds the lease, until the service stops.
+    /// Scrubs whenever this node holds the lease, until the service stops.
     pub(super) async fn run(self) {
         let mut log = FailureLog::new("scrub");
         loop {
             self.node.wait_for_lease(ClusterLease::Scrubbing).await;
             let stopped = self.scrub(self.node.incarnation(), &mut log).await;
+            // Only the node that scrubs reports the progress of the pass.
             report(0.0, None, None);
             if let ScrubStop::Failed(cause) = stopped {
                 log.record(&Err::<(), _>(cause));
@@ -121,7 +123,8 @@ impl OriginalsScrub {
         }
     }
 
-    /// Goes on with the pass that is under way, and with the next ones, for as long as the lease is this life's.
+    /// Continues the current pass and runs further ones for as long as the incarnation `life` holds the
+    /// lease.
     async fn scrub(&self, life: Uuid, log: &mut FailureLog) -> ScrubStop {
         match self.run_passes(life, log).await {
             Ok(never) => match never {},
@@ -135,12 +138,12 @@ impl OriginalsScrub {
         log: &mut FailureLog,
     ) -> Result<std::convert::Infallible, ScrubStop> {
         let noted = self.db.read(|tx| tx.find_state(SCRUB_NOTE)).await?;
-        // A note that a later version wrote in another form counts as none.
+        // Progress that a later version stored in another format is ignored.
         let noted: Option<ScrubPass> = noted.and_then(|text| serde_json::from_str(&text).ok());
         let mut pass = match noted {
             Some(pass) => pass,
             None => {
-                // Noted at once: a service that is started often still comes to its first item.
+                // Stored at once, so that a service that restarts often still reaches its first item.
                 let pass = self.begin(None).await?;
                 self.save_pass(&pass, life).await?;
                 pass
@@ -166,7 +169,7 @@ impl OriginalsScrub {
             self.item(number, &mut pass, life).await?;
             pass.at = number;
             pass.done += 1;
-            // What was late is not caught up with in a rush.
+            // A delay is not made up for with a higher rate.
             pass.due = later(pass.due, share).max(clock::now());
             let is_due =
                 since_note.as_ref().is_none_or(|since| since.elapsed() >= SCRUB_SAVE_INTERVAL);
@@ -186,11 +189,11 @@ impl OriginalsScrub {
         Ok(pass)
     }
 
-    /// Ends a pass and begins the next one; over an archive without items it waits for a first one.
+    /// Ends a pass and begins the next one; waits first if the archive has no items.
     async fn end(&self, mut pass: ScrubPass, life: Uuid) -> Result<ScrubPass, ScrubStop> {
         if pass.done > 0 {
             let damaged = pass.damaged.len();
-            tracing::info!(items = pass.done, damaged, "the scrub has read all originals");
+            tracing::info!(items = pass.done, damaged, "scrub finished: all originals were read");
             pass.ended = Some(clock::now());
         } else {
             self.wait(later(clock::now(), SCRUB_RETRY_DELAY), SCRUB_RETRY_DELAY, life).await?;
@@ -200,7 +203,7 @@ impl OriginalsScrub {
         Ok(next)
     }
 
-    /// Waits until `due`, but for no longer than `longest`: the clock may have jumped.
+    /// Waits until `due`, but at most `longest`, because the clock may have been set.
     async fn wait(&self, due: Timestamp, longest: Duration, life: Uuid) -> Result<(), ScrubStop> {
         let waited = Stopwatch::start();
         loop {
@@ -216,7 +219,7 @@ impl OriginalsScrub {
         }
     }
 
-    /// Writes how far the pass came, in a transaction in which the life holds the lease.
+    /// Stores the progress, in a transaction that verifies that the incarnation `life` holds the lease.
     async fn save_pass(&self, pass: &ScrubPass, life: Uuid) -> Result<(), ScrubStop> {
         let text =
             serde_json::to_string(pass).map_err(|cause| DbError::File(cause.to_string()))?;
@@ -233,20 +236,20 @@ impl OriginalsScrub {
         Err(ScrubStop::LeaseLost)
     }
 
-    /// Reads the originals of an item; one that the bucket does not give is waited for.
+    /// Verifies the originals of an item, and waits while the store cannot be reached.
     async fn item(&self, number: i64, pass: &mut ScrubPass, life: Uuid) -> Result<(), ScrubStop> {
         let found = match self.db.read(move |tx| tx.files_of_version(number)).await {
             Ok(found) => found,
             Err(DbError::Damaged { .. }) => {
                 tracing::error!(
                     number,
-                    "the row of an item cannot be read; see `wirephoto check`"
+                    "scrub: the row of an item cannot be read; see `wirephoto check`"
                 );
                 None
             }
             Err(other) => return Err(other.into()),
         };
-        // One that was replaced since is left to the next pass.
+        // An item that was replaced since is left to the next pass.
         let Some((key, assets)) = found else { return Ok(()) };
         for (index, asset) in assets.iter().enumerate() {
             if assets[..index].iter().any(|other| other.blob() == asset.blob()) {
@@ -255,7 +258,7 @@ impl OriginalsScrub {
             let mut is_away = false;
             while let ControlFlow::Continue(cause) = self.original(&key, asset, pass).await {
                 if !is_away {
-                    tracing::warn!("the scrub waits until originals can be read: {cause}");
+                    tracing::warn!("scrub paused: originals cannot be read: {cause}");
                 }
                 is_away = true;
                 self.wait(later(clock::now(), SCRUB_RETRY_DELAY), SCRUB_RETRY_DELAY, life).await?;
@@ -264,8 +267,8 @@ impl OriginalsScrub {
         Ok(())
     }
 
-    /// Reads an original; one that is damaged is logged with its item, and counted once in a pass. Continues
-    /// where the store cannot be reached.
+    /// Verifies an original. A damaged one is logged with its item, and counted once per pass. Returns
+    /// `Continue` if the store cannot be reached.
     async fn original(
         &self,
         key: &ItemKey,
@@ -275,7 +278,7 @@ impl OriginalsScrub {
         let (hash, length) = (asset.blob(), asset.length());
         let mut found = self.verify_original(hash, length).await;
         if let ScrubFinding::Damaged(_) = found {
-            // One that was damaged may have been replaced while it was read.
+            // The original may have been replaced while it was read, so verify it once more.
             found = self.verify_original(hash, length).await;
         }
         let why = match found {
@@ -296,8 +299,8 @@ impl OriginalsScrub {
             tracing::error!(original = %hash, file, "the scrub found a damaged original: {why}");
             if pass.damaged.len() == SCRUB_REPORTED_MAX && !is_known {
                 tracing::error!(
-                    "the scrub does not name further damaged originals of this pass; \
-                     `wirephoto check` does"
+                    "scrub: further damaged originals of this pass are not logged; \
+                     `wirephoto check` lists them"
                 );
             }
         }
@@ -309,7 +312,7 @@ impl OriginalsScrub {
             Ok(found) if found == hash => ScrubFinding::Whole,
             Ok(_) => ScrubFinding::Damaged("it was changed after it came in".to_owned()),
             Err(cause @ (StoreError::Missing(_) | StoreError::Io { .. })) => {
-                // In a folder whose disk is not mounted everything is missing, and nothing is lost.
+                // If a disk is not mounted, every file in the folder is missing although nothing is lost.
                 let store = self.store.clone();
                 match blocking(move || store.check_reachable()).await {
                     Ok(()) if matches!(cause, StoreError::Missing(_)) => {
@@ -330,7 +333,7 @@ impl OriginalsScrub {
         }
     }
 
-    /// Reads an original piece by piece, with rests in between, and hashes it.
+    /// Hashes an original piece by piece, with pauses in between.
     async fn hash_slowly(
         &self,
         hash: ContentHash,
@@ -362,7 +365,7 @@ fn later(at: Timestamp, by: Duration) -> Timestamp {
     at.saturating_add(by).unwrap_or(Timestamp::MAX)
 }
 
-/// Does what blocks on a thread for that.
+/// Runs blocking work on a blocking thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {

@@ -1,5 +1,5 @@
-//! The key that secrets in the database are encrypted with: found or made when an archive is opened,
-//! taken along by backups, rotated.
+//! The key that encrypts secrets in the database: located or created when an archive is opened, copied by
+//! backups, rotated.
 
 use std::path::{Path, PathBuf};
 
@@ -8,20 +8,20 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::database::{DatabaseSnapshot, Db, DbError, SealedCount};
 use crate::storage::secrets::{self, KeyId, KeySource, SecretError, SecretKey};
 
-/// The name of the key file in a data directory.
+/// Name of the key file in a data directory.
 pub const KEY_FILE: &str = "secrets.key";
 
-/// What to do about a key that is missing or another one.
+/// The handling of a key that is missing or does not match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MissingKey {
-    /// The archive is not opened: a service would fail at each delivery and login.
+    /// Opening the archive fails, because a service would fail at each delivery and login.
     Fails,
-    /// The archive is opened, and what needs the key fails: most commands and nodes that only read need
+    /// The archive is opened, and operations that need the key fail: most commands and read-only nodes need
     /// none.
     Waits,
 }
 
-/// Where the settings say that keys are.
+/// The source of keys according to the settings.
 #[must_use]
 pub fn key_source(config: &Config) -> KeySource {
     let given = &config.secrets;
@@ -34,7 +34,7 @@ pub fn key_source(config: &Config) -> KeySource {
     }
 }
 
-/// Makes a key file where there is none; whether it was made.
+/// Creates a key file if there is none; returns whether it was created.
 fn make_key(path: &Path) -> Result<bool> {
     if path.exists() {
         return Ok(false);
@@ -43,8 +43,8 @@ fn make_key(path: &Path) -> Result<bool> {
     secrets::create(path, &[key]).map_err(|cause| invalid(&cause))
 }
 
-/// Whether secrets are encrypted that are not: beside SQLite, and where the settings name a file. A
-/// database of PostgreSQL has several nodes, and each would make a key of its own.
+/// Whether to encrypt secrets that are still stored in plain text: with SQLite, or if the settings name a key
+/// file. A PostgreSQL database has several nodes, and each would otherwise create its own key.
 fn starts_encryption(config: &Config) -> bool {
     config.database.url.0.is_empty() || !config.secrets.key_file.as_os_str().is_empty()
 }
@@ -60,12 +60,12 @@ fn invalid(cause: &SecretError) -> Error {
     Error::new(ErrorKind::InvalidArgument, cause.to_string())
 }
 
-/// Loads the keys of the settings into `db`, and has secrets encrypted that are not.
+/// Loads the keys of the settings into `db`, and encrypts secrets that are stored in plain text.
 pub(super) fn unlock(config: &Config, db: &Db, missing: MissingKey) -> Result<()> {
     let opened = try_unlock(config, db);
     match opened {
         Err(cause) if missing == MissingKey::Waits => {
-            tracing::info!("secrets of the archive are not at hand: {cause}");
+            tracing::info!("secrets of the archive are unavailable: {cause}");
             db.refuse_secrets(format!("and {cause}"));
             Ok(())
         }
@@ -78,8 +78,8 @@ fn try_unlock(config: &Config, db: &Db) -> Result<()> {
     if let Some(id) = db.secrets_key()? {
         return use_keys(config, db, source, id);
     }
-    // Secrets are stored as they are: a node that only reads, and a database that takes no writes any
-    // more, leave them so.
+    // Secrets are stored in plain text; a read-only node, and a database that no longer accepts writes,
+    // cannot encrypt them.
     if db.is_read_only() || db.moved_to()?.is_some() {
         return Ok(());
     }
@@ -105,13 +105,13 @@ fn try_unlock(config: &Config, db: &Db) -> Result<()> {
             }
             Ok(())
         }
-        // Another process of several that start together.
+        // Several processes started together, and another one was first.
         Err(DbError::InUse(_)) => {
             let Some(id) = db.secrets_key()? else { return Ok(()) };
             if let Some(path) = made
                 && id != with
             {
-                // Nothing was encrypted with it.
+                // Nothing was encrypted with this key.
                 drop(std::fs::remove_file(path));
             }
             use_keys(config, db, source, id)
@@ -125,7 +125,7 @@ fn first(keys: &[SecretKey]) -> Result<KeyId> {
     id.ok_or_else(|| Error::new(ErrorKind::InvalidArgument, "secrets.key holds no key"))
 }
 
-/// Takes the keys of the settings into use, where the one in force is among them.
+/// Loads the keys of the settings, if the key in force is among them.
 fn use_keys(config: &Config, db: &Db, source: KeySource, id: KeyId) -> Result<()> {
     let refused = |why: String| {
         let message = format!(
@@ -147,24 +147,23 @@ fn use_keys(config: &Config, db: &Db, source: KeySource, id: KeyId) -> Result<()
     }
 }
 
-/// What a rotation did.
+/// The result of a rotation.
 #[derive(Clone, Debug)]
 pub struct RotationReport {
-    /// The key before.
     pub before: KeyId,
     /// The key in force now.
     pub after: KeyId,
-    /// Values that were encrypted again.
+    /// Number of values that were encrypted again.
     pub count: SealedCount,
-    /// Where the keys come from.
+    /// The source of the keys.
     pub source: KeySource,
 }
 
-/// Encrypts every secret of an opened archive with a new key.
+/// Encrypts every secret of an open archive with a new key.
 ///
-/// In a key file the new key stands beside the old one until the transaction is committed, so that a
-/// process that is killed at any moment leaves a file with the key in force. With `secrets.key` the
-/// first of several keys becomes the one in force.
+/// A key file holds both the new and the old key until the transaction is committed, so that a process killed
+/// at any moment leaves a file with the key in force. With `secrets.key`, the first of several keys becomes
+/// the key in force.
 pub fn rotate(config: &Config, db: &Db) -> Result<RotationReport> {
     let source = key_source(config);
     let KeySource::File(path) = &source else { return rotate_setting(config, db, source) };
@@ -175,7 +174,7 @@ pub fn rotate(config: &Config, db: &Db) -> Result<RotationReport> {
     let mut keys = secrets::read(path).map_err(conflict)?;
     let fresh = SecretKey::draw().map_err(conflict)?;
     let after = fresh.id();
-    // Keys that an interrupted rotation left are dropped; the one in force is not.
+    // Drop keys of interrupted rotations, but not the key in force.
     keys.retain(|key| key.id() == before);
     keys.push(fresh.clone());
     secrets::replace(path, &keys).map_err(conflict)?;
@@ -205,18 +204,18 @@ fn in_force(db: &Db) -> Result<KeyId> {
     db.secrets_key()?.ok_or_else(|| Error::new(ErrorKind::Conflict, message))
 }
 
-/// The key of a backup: its id, and the name of its file in the folder where it was copied.
+/// The key of a backup: its id, and the name of its file in the folder if it was copied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct BackupKey {
     pub(super) id: Option<String>,
     pub(super) file: Option<String>,
 }
 
-/// What the names of key files in a backup begin with.
+/// Prefix of the names of key files in a backup.
 const IN_BACKUP: &str = "secrets-";
 
-/// Copies the key of the copied database into the folder of a backup, unless it is `apart`: the
-/// settings hold it, or the operator keeps it elsewhere.
+/// Copies the key of the database into the folder of a backup, unless it is stored elsewhere: in the
+/// settings, or `apart` by the operator.
 pub(super) fn copy_key(
     config: &Config,
     snapshot: &DatabaseSnapshot,
@@ -250,11 +249,11 @@ pub(super) fn is_older_key(name: &str, key: &BackupKey) -> bool {
     is_key && key.file.as_deref() != Some(name)
 }
 
-/// Where a restore puts the key of a backup, after a look at what is there; `None` where it is there
-/// already or the backup has none.
+/// Reads the key of a backup and determines the path to restore it to; `None` if the key exists there already
+/// or the backup has none.
 ///
-/// Fails before anything is written where another key is there: it may be the only copy of the key
-/// of another archive.
+/// Fails, before anything is written, if another key exists there: it may be the only copy of the key of
+/// another archive.
 pub(super) fn key_to_restore(
     config: &Config,
     source: &Path,
@@ -280,7 +279,7 @@ pub(super) fn key_to_restore(
     )))
 }
 
-/// Puts the key where [`key_to_restore`] said.
+/// Writes the key to the path that [`key_to_restore`] determined.
 pub(super) fn restore_key(wanted: Option<(PathBuf, Vec<SecretKey>)>) -> Result<()> {
     let Some((path, keys)) = wanted else { return Ok(()) };
     secrets::create(&path, &keys)
@@ -288,7 +287,7 @@ pub(super) fn restore_key(wanted: Option<(PathBuf, Vec<SecretKey>)>) -> Result<(
         .map_err(|cause| Error::new(ErrorKind::Unavailable, cause.to_string()))
 }
 
-/// What a restored archive lacks: the key of its secrets.
+/// A message about the key of the secrets, if a restored archive lacks it.
 pub(super) fn lacking(config: &Config, key: &BackupKey) -> Option<String> {
     let id = key.id.as_ref()?;
     let source = key_source(config);

@@ -1,4 +1,4 @@
-//! A server's life from start to drain.
+//! The server process from start to drain.
 
 use std::{
     net::TcpListener,
@@ -37,13 +37,13 @@ use crate::runtime::limits::{FILES_BESIDE_CONNECTIONS, STOP_GRACE_PERIOD};
 use crate::runtime::telemetry::{self, Logs};
 use crate::runtime::traces::TraceExporter;
 
-/// What a server starts from.
+/// The inputs of a server.
 pub struct ServerLaunch {
-    /// The settings as they were read.
+    /// The settings as loaded at the start.
     pub config: Config,
-    /// Where they are read again.
+    /// The sources for reloading the settings.
     pub sources: SettingSources,
-    /// What of the logs changes while the server runs.
+    /// The handle for changing the logs at run time.
     pub logs: Logs,
 }
 
@@ -53,7 +53,7 @@ pub struct ServerProcess {
     app: AppState,
     threads: Vec<JobThread>,
     guard: ClusterGuard,
-    /// Send deliveries and messages until they are told to stop.
+    /// Tasks that send deliveries and messages until the service stops.
     senders: Vec<tokio::task::JoinHandle<()>>,
     runtime: Runtime,
     signals: ProcessSignals,
@@ -63,10 +63,10 @@ pub struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Opens everything and listens.
+    /// Opens all parts of the server and listens.
     ///
-    /// Fails when the address is taken, the data directory cannot be used or a setting makes no
-    /// sense together with the machine.
+    /// Fails when the address is in use, the data directory cannot be used, or a setting does not fit this
+    /// machine.
     pub fn start(
         launch: ServerLaunch,
         archive: OpenArchive,
@@ -91,7 +91,8 @@ impl ServerProcess {
             stopping: watch::Sender::new(false),
         };
         let app = AppState { shared: Arc::new(shared(&config, domain, process, traces)?) };
-        // Before anybody is told that the server listens: a signal in between would kill it.
+        // Signals are caught before the server is announced as listening, because a signal in between would
+        // kill it.
         let (runtime, signals) = runtime()?;
         let guard = storage.guard.clone();
         let drain = http.terms.limits.get().drain;
@@ -100,32 +101,31 @@ impl ServerProcess {
         let reload = SettingsReload { launch, running: config, shared, terms };
         keeper.node().work(clock::now());
         let BackgroundTasks { threads, senders, first_probe: looked } = background;
-        // A client that is told that it serves may ask at once whether it is ready.
+        // A client may ask for readiness as soon as the server is announced, so wait for the first probe.
         drop(looked.blocking_recv());
         Ok(Self { http, app, threads, guard, senders, runtime, signals, reload, export, keeper })
     }
 
-    /// The address as a browser takes it.
+    /// The URL of the server, for a browser.
     #[must_use]
     pub fn url(&self) -> String {
         format!("{}://{}", scheme(self.http.terms.certificate.is_some()), self.http.address)
     }
 
-    /// The address of the listener for operators' tools, where there is one.
+    /// The URL of the listener for operators' tools, if there is one.
     #[must_use]
     pub fn admin_url(&self) -> Option<String> {
         let address = self.http.admin.as_ref()?.local_addr().ok()?;
         Some(format!("http://{address}"))
     }
 
-    /// The base of the links that are written.
+    /// The base URL of links in documents and pages.
     #[must_use]
     pub fn public_url(&self) -> &str {
         &self.reload.running.server.public_url.0
     }
 
-    /// Serves until the process is asked to stop (SIGTERM, SIGINT), then drains. SIGHUP makes it
-    /// read its settings anew.
+    /// Serves until the process receives SIGTERM or SIGINT, then drains. SIGHUP reloads the settings.
     pub fn run(self) -> Result<()> {
         let status = format!("serving on {}", self.url());
         let Self { http, app, threads, senders, runtime, signals, .. } = self;
@@ -145,10 +145,10 @@ impl ServerProcess {
         }
         systemd::ready(&status);
         runtime.block_on(serve(listener, terms, app, stop))?;
-        // What is being sent drains in the same time as the requests.
+        // Messages in flight drain within the same time as the requests.
         for sender in senders {
             if let Err(cause) = runtime.block_on(sender) {
-                tracing::error!("a queue that is sent ended early: {cause}");
+                tracing::error!("a sender of deliveries or messages ended early: {cause}");
             }
         }
         end.send_replace(true);
@@ -158,16 +158,16 @@ impl ServerProcess {
         if let Some(events) = events {
             drop(runtime.block_on(events));
         }
-        // Reads of originals that a client left behind may still block a thread for a moment.
+        // Reads of originals for a client that disconnected may block a thread for a moment longer.
         runtime.shutdown_timeout(Duration::from_secs(1));
         threads.into_iter().for_each(JobThread::end);
-        // Nothing is under way any more: what this node did others take over at once.
+        // No work is in flight any more, so other nodes can take over the leases at once.
         drop(self.keeper);
         Ok(())
     }
 }
 
-/// The runtime, in which signals are caught from now on.
+/// Creates the runtime and starts to catch signals in it.
 fn runtime() -> Result<(Runtime, ProcessSignals)> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let built = builder.enable_all().thread_name("serve").build();
@@ -179,8 +179,8 @@ fn runtime() -> Result<(Runtime, ProcessSignals)> {
     Ok((runtime, signals))
 }
 
-/// Serves until a signal comes, then drains. Takes the listener for good: a copy that stayed open
-/// would let new clients connect and hang for as long as the drain takes.
+/// Serves until a signal arrives, then drains. Consumes the listener: a clone that stayed open would accept
+/// new connections, which would hang for the whole drain.
 async fn serve(
     listener: TcpListener,
     terms: ListenerSettings,
@@ -196,11 +196,11 @@ async fn serve(
         let unready = shared.edge.live_settings.get().drain_delay;
         let time = unready + limits.get().drain + STOP_GRACE_PERIOD;
         drop(tokio::task::spawn_blocking(move || systemd::stopping(time)));
-        // Load balancers learn it from readiness before connections close.
+        // Load balancers see it in the readiness before connections close.
         shared.process.draining.store(true, Ordering::SeqCst);
         shared.process.node.drain();
         tokio::time::sleep(unready).await;
-        tracing::info!("stopping: no new connections, requests under way finish");
+        tracing::info!("stopping: no new connections, in-flight requests finish");
         shared.process.stopping.send_replace(true);
     });
     let report = http::listener::serve(listener, http::service(app), terms, stopping).await;
@@ -208,8 +208,8 @@ async fn serve(
     Ok(())
 }
 
-/// Serves operators' tools at a listener of their own until the service stops. It speaks no TLS: it
-/// belongs to a network that only the operator reaches.
+/// Serves operators' tools on a separate listener until the service stops. It has no TLS, because it belongs
+/// in a network that only the operator can reach.
 async fn serve_admin(listener: TcpListener, terms: ListenerSettings, app: AppState) {
     let listener = match tokio::net::TcpListener::from_std(listener) {
         Ok(listener) => listener,
@@ -223,8 +223,8 @@ async fn serve_admin(listener: TcpListener, terms: ListenerSettings, app: AppSta
     http::listener::serve(listener, http::admin_service(app), terms, stopping).await;
 }
 
-/// Reads the settings anew each time that SIGHUP comes, one after the other. What comes meanwhile
-/// counts once.
+/// Reloads the settings on each SIGHUP, one reload at a time. Signals during a reload cause one further
+/// reload.
 async fn reload_on_signal(mut again: Signal, mut reload: SettingsReload, status: String) {
     while again.recv().await.is_some() {
         let status = status.clone();
@@ -237,15 +237,15 @@ async fn reload_on_signal(mut again: Signal, mut reload: SettingsReload, status:
         match reloaded.await {
             Ok(back) => reload = back,
             Err(cause) => {
-                tracing::error!("settings are not read anew any more: {cause}");
+                tracing::error!("reload failed, SIGHUP is ignored from now on: {cause}");
                 return;
             }
         }
     }
 }
 
-/// Raises the number of files that the process may have open, as far as the system lets it: each
-/// connection takes one, and what is read and sent for it up to one more.
+/// Raises the limit of open files as far as the system allows: each connection needs one, and reading and
+/// sending its data up to one more.
 pub fn allow_connections(connections_max: u32) {
     let wanted = u64::from(connections_max) * 2 + FILES_BESIDE_CONNECTIONS;
     match rlimit::increase_nofile_limit(wanted) {
@@ -259,15 +259,14 @@ pub fn allow_connections(connections_max: u32) {
     }
 }
 
-/// The signals that are caught, from [`ProcessSignals::catch`] on.
+/// The signals that are caught from [`ProcessSignals::catch`] on.
 struct ProcessSignals {
     stop: StopSignals,
-    /// SIGHUP.
     hangup: Signal,
 }
 
 impl ProcessSignals {
-    /// Must be called inside the runtime.
+    /// Starts to catch the signals; must be called inside the runtime.
     fn catch() -> Result<Self> {
         let catch = |kind| signal(kind).map_err(Error::internal);
         let (terminate, interrupt) = (SignalKind::terminate(), SignalKind::interrupt());
@@ -276,14 +275,14 @@ impl ProcessSignals {
     }
 }
 
-/// SIGTERM and SIGINT.
+/// The signals that stop the server: SIGTERM and SIGINT.
 struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl StopSignals {
-    /// Ends with the first of them.
+    /// Completes with the first of the two signals.
     async fn first(mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}

@@ -1,4 +1,4 @@
-//! The services behind the handlers, as the settings want them.
+//! Creates the services behind the handlers from the settings.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -43,7 +43,7 @@ use crate::transport::mail_templates::MailTemplates;
 use crate::transport::push::Push;
 use model::account::MessageTransport;
 
-/// Starts the users section, which mails links where there is a mail server.
+/// Starts the users section, which mails links if there is a mail server.
 pub(super) fn start_users(config: &Config, auth: &Auth, sender: &ChannelSender) -> Result<Users> {
     let signer = IdSigner::open(auth.db(), PASSWORD_LINK_KEY)?;
     let sends_mails = match sender.mailer().settings().transport {
@@ -97,7 +97,7 @@ pub(super) fn start_notifications(
     Notifications::start(services, notifications::NotificationSettings::of(config), clock::now())
 }
 
-/// Sends deliveries, mails and push messages until the service stops.
+/// Starts sending deliveries, mails and push messages until the service stops.
 pub(super) fn start_senders(
     runtime: &Runtime,
     app: &AppState,
@@ -116,7 +116,7 @@ pub(super) fn start_senders(
     senders
 }
 
-/// Starts the media section, with as many workers as the settings want.
+/// Starts the media section, with the number of workers in the settings.
 pub(super) fn start_media(
     config: &Config,
     orders: &Orders,
@@ -128,7 +128,7 @@ pub(super) fn start_media(
     Media::start(MediaSettings::of(config)?, orders.clone(), originals, compute, &cache_dir)
 }
 
-/// What tells whether this node can do what others can.
+/// Creates the readiness probe of this node.
 pub(super) fn readiness(config: &Config, storage: &ServerStorage, content: &Content) -> Readiness {
     Readiness::new(ProbedParts {
         db: storage.db.clone(),
@@ -140,8 +140,8 @@ pub(super) fn readiness(config: &Config, storage: &ServerStorage, content: &Cont
     })
 }
 
-/// Starts search, where this process answers requests and the settings want it. An index that is whole is
-/// waited for, and a small one that has to be built; a large one is built while everything else works.
+/// Starts search, if this process serves requests and the settings enable it. Waits for an existing index,
+/// and for a small one that has to be built; a large one is built in the background.
 pub(super) fn start_search(config: &Config, db: &Db) -> Result<SearchEngine> {
     if !config.search.enabled || !config.server.role.serves_requests() {
         return SearchEngine::disabled(db.clone());
@@ -161,7 +161,7 @@ pub(super) fn start_search(config: &Config, db: &Db) -> Result<SearchEngine> {
     Ok(search)
 }
 
-/// The folder of the search indexes of a data directory.
+/// The folder of the search indexes in a data directory.
 pub(super) fn search_dir(config: &Config) -> PathBuf {
     config.data.dir.join("search")
 }
@@ -235,7 +235,7 @@ pub(super) fn shared(
     })
 }
 
-/// What of the settings the handlers work by that changes while the service runs.
+/// The settings that handlers use and that can change at run time.
 pub(super) fn tunable_settings(config: &Config) -> LiveSettings {
     let seconds = |count: u32| Duration::from_secs(u64::from(count));
     LiveSettings {
@@ -280,7 +280,7 @@ pub(super) fn hash_limits(config: &Config) -> HashLimits {
     }
 }
 
-/// How many requests of the deprecated stream may wait.
+/// The limits on requests of the deprecated stream that wait.
 pub(super) fn poll_limits(config: &Config) -> SlotLimits {
     let search = &config.search;
     SlotLimits {

@@ -1,7 +1,7 @@
-//! Word to systemd (`ColumnType=notify`): started, reloads, stops, still alive.
+//! Notifies systemd (`Type=notify`) of start, reloads and stop, and feeds its watchdog.
 //!
-//! Without the variable NOTIFY_SOCKET nothing is said. It and WATCHDOG_USEC are systemd's, no
-//! settings of ours; the library reads them, and this is the only file that calls it.
+//! Without the variable NOTIFY_SOCKET nothing is sent. It and WATCHDOG_USEC are variables of systemd and not
+//! settings of this product; the library reads them, and this is the only file that calls it.
 
 use std::time::Duration;
 
@@ -13,46 +13,45 @@ use crate::runtime::clock::Stopwatch;
 use crate::storage::database::Db;
 use model::account::OrganizationId;
 
-/// Shortest time between two signs of life.
+/// Minimum interval between two watchdog notifications.
 const WATCHDOG_PERIOD_MIN: Duration = Duration::from_millis(10);
 
 fn extend_timeout(time: Duration) -> NotifyState<'static> {
     NotifyState::ExtendTimeoutUsec(u32::try_from(time.as_micros()).unwrap_or(u32::MAX))
 }
 
-/// The service serves; `status` is what `systemctl status` shows.
+/// Notifies systemd that the service is ready; `systemctl status` shows `status`.
 pub(super) fn ready(status: &str) {
     send_state(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// The service reads its settings anew; [`ready`] ends it.
+/// Notifies systemd that the service reloads its settings; [`ready`] ends that state.
 pub(super) fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => send_state(&[NotifyState::Reloading, now]),
-        Err(cause) => tracing::warn!("systemd cannot be told of a reload: {cause}"),
+        Err(cause) => tracing::warn!("systemd notification of a reload failed: {cause}"),
     }
 }
 
-/// The service stops and takes up to `time` for it.
+/// Notifies systemd that the service is stopping, which takes up to `time`.
 pub(super) fn stopping(time: Duration) {
     let status = NotifyState::Status("stopping: requests under way finish");
     send_state(&[NotifyState::Stopping, status, extend_timeout(time)]);
 }
 
-/// Says something; may wait for systemd, so it is no work for the async threads.
+/// Sends a notification; may block, so it must not run on the async threads.
 fn send_state(states: &[NotifyState<'_>]) {
     if let Err(cause) = sd_notify::notify(states) {
-        tracing::warn!("systemd cannot be told how the service is: {cause}");
+        tracing::warn!("systemd notification failed: {cause}");
     }
 }
 
-/// The job that gives signs of life three times within the time that systemd waits for one
-/// (`WatchdogSec=`), as long as the async threads run and the database answers. None where systemd waits for
-/// none.
+/// The job that notifies systemd's watchdog three times per timeout (`WatchdogSec=`), as long as the async
+/// threads run and the database answers. `None` if systemd has no watchdog for this service.
 ///
-/// An error is an answer: a disk that fails or a queue that is full passes, and a restart would not
-/// help. What does not answer in time hangs, and then one does; but for a database on another machine, which a
-/// restart of this service does not mend: it would only lose what is in the caches.
+/// An error counts as an answer: a failing disk or a full queue is transient, and a restart would not help. A
+/// database that does not answer in time hangs, and a restart helps; except for a database on another
+/// machine, where a restart of this service would only lose the contents of its caches.
 pub(super) fn watchdog(db: Db) -> Option<impl BackgroundJob> {
     let limit = sd_notify::watchdog_enabled().filter(|limit| !limit.is_zero())?;
     Some(Watchdog { db, limit, began: Stopwatch::start() })
@@ -60,9 +59,9 @@ pub(super) fn watchdog(db: Db) -> Option<impl BackgroundJob> {
 
 struct Watchdog {
     db: Db,
-    /// The time that systemd waits.
+    /// The timeout of the watchdog, `WatchdogSec=`.
     limit: Duration,
-    /// Since the last run began: the time that it takes must not delay the next sign.
+    /// Start of the last run, because its duration must not delay the next notification.
     began: Stopwatch,
 }
 
@@ -82,7 +81,7 @@ impl BackgroundJob for Watchdog {
     async fn run(&mut self) -> Result<RunOutcome, String> {
         self.began = Stopwatch::start();
         let read = self.db.read(|tx| tx.find_organization(OrganizationId(0)).map(drop));
-        // A look that waits for another machine ends in time for the sign.
+        // A query to another machine must time out early enough for the notification.
         let time = if self.db.is_remote() { self.period() } else { self.limit };
         let answer = match timeout(time, read).await {
             Ok(answer) => answer.map_err(|cause| cause.to_string()),

@@ -1,5 +1,5 @@
-//! Whether a database and a copy of its originals fit: every original that the database names is there, with its
-//! length, and its bytes where that is asked for.
+//! Verifies a copy of the originals against a database: every original that the database refers to exists
+//! with the right length, and optionally the right bytes.
 
 use std::{
     path::Path,
@@ -22,33 +22,34 @@ use crate::storage::database::{
     DATABASE_FILE_NAME, DatabaseSnapshot, Db, DbError, NamedOriginal, ReadTx,
 };
 
-/// What is compared.
+/// The parameters of a verification.
 #[derive(Clone, Copy, Debug)]
 pub struct VerifyRequest<'a> {
-    /// The folder of a backup; without one the database of the settings is looked at.
+    /// The folder of a backup; `None` verifies the database of the settings.
     pub backup: Option<&'a Path>,
-    /// Where the originals lie, if not where the backup says.
+    /// The location of the originals, if it is not the one in the backup.
     pub place: Option<&'a OriginalsLocation>,
-    /// Reads the originals and compares them with their checksums.
+    /// Reads the originals and verifies their checksums.
     pub read: bool,
 }
 
-/// What was compared.
+/// The result of a verification.
 #[derive(Clone, Debug)]
 pub struct VerifyReport {
-    /// Where the originals lie.
+    /// The location of the originals.
     pub place: String,
-    /// Originals that the database names.
+    /// Number of originals that the database refers to.
     pub originals: usize,
-    /// Originals that were read.
+    /// Number of originals that were read.
     pub read: usize,
-    /// Originals that are missing, have another length or other bytes, and rows of items that cannot be read.
+    /// Number of originals that are missing, or have another length or other bytes, plus the item rows that
+    /// cannot be read.
     pub problems: usize,
-    /// Originals that are there and that the database does not name; they do no harm.
+    /// Number of originals that the database does not refer to, which is harmless.
     pub unnamed: usize,
 }
 
-/// The database that names originals.
+/// The database that refers to the originals.
 enum VerifiedDatabase {
     Copy(Box<Mutex<DatabaseSnapshot>>),
     Served(Db),
@@ -75,10 +76,10 @@ impl VerifiedDatabase {
     }
 }
 
-/// Compares a database with a copy of its originals; `tell` hears of each problem, from several threads.
+/// Verifies a copy of the originals against a database; calls `tell` for each problem, from several threads.
 ///
-/// Fails when one of the two cannot be used: a backup that is not whole, a copy of the database that has another
-/// checksum than its note says, a bucket that refuses.
+/// Fails when one of the two cannot be used: an incomplete backup, a copy of the database whose checksum
+/// differs from the manifest, a bucket that refuses access.
 pub fn verify(
     config: &Config,
     request: VerifyRequest<'_>,
@@ -97,7 +98,7 @@ pub fn verify(
         }
     };
     let store = place.open_to_read(config)?;
-    // The database first: an original is in the store before it is named.
+    // The database is read first, because an original is stored before the database refers to it.
     let (named, rows) = source.read(|tx| tx.named_originals())?;
     let stored = store.list_with_sizes().map_err(store_failed)?;
     let problems = AtomicUsize::new(0);
@@ -135,7 +136,7 @@ pub fn verify(
     Ok(VerifyReport { place: place.print(), originals, read, problems, unnamed })
 }
 
-/// The database of a backup, and the place of its originals if that is another one than its folder.
+/// Opens the database of a backup, and returns the location of its originals if that is not its folder.
 fn of_backup(dir: &Path) -> Result<(VerifiedDatabase, Option<OriginalsLocation>)> {
     let manifest = read_manifest(dir)?;
     let copied = dir.join(&manifest.database);
@@ -147,7 +148,7 @@ fn of_backup(dir: &Path) -> Result<(VerifiedDatabase, Option<OriginalsLocation>)
     Ok((VerifiedDatabase::Copy(Box::new(Mutex::new(snapshot))), manifest.place()?))
 }
 
-/// The database of the settings.
+/// Opens the database of the settings.
 fn database(config: &Config) -> Result<Db> {
     if !config.database.url.0.is_empty() {
         return connect(config, true);

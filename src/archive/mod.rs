@@ -1,4 +1,4 @@
-//! What the archive holds: ingest, search over it, collections.
+//! The archive: ingest of items, search over them, collections.
 
 pub mod collections;
 pub mod content;

@@ -1,7 +1,7 @@
-//! `wirephoto import` and the commands for users, clients and keys.
+//! `wirephoto import` and the commands for users, clients and API keys.
 //!
-//! Secrets go to standard output, alone on their line unless JSON is asked for; what is said about
-//! them goes to standard error.
+//! Secrets are printed to standard output, alone on their line unless `--json` is given; messages about them
+//! are printed to standard error.
 
 use std::{
     io::{self, BufRead, Read},
@@ -25,7 +25,7 @@ use crate::storage::audit::ObjectKind;
 use crate::storage::database::{ListedKey, ListedUser};
 use model::account::{AgreementId, GrantType, OAuthClient, OrganizationId};
 
-/// Takes an accounts file in and says what became of it, list by list.
+/// Imports an accounts file and prints how many entries of each list were created, updated and unchanged.
 pub(super) fn import(config: &Config, file: &Path, json: bool) -> Result<(), CommandFailure> {
     let imported = open_archive(config)?.import(config, file)?;
     if json {
@@ -49,7 +49,7 @@ pub(super) fn import(config: &Config, file: &Path, json: bool) -> Result<(), Com
     Ok(())
 }
 
-/// What every one of these commands takes.
+/// The arguments that all of these commands share.
 #[derive(Args, Debug)]
 pub(super) struct ArchiveArgs {
     #[command(flatten)]
@@ -65,18 +65,18 @@ impl ArchiveArgs {
         Ok(open_archive(&config)?.accounts(&config)?)
     }
 
-    /// The messages of notifications.
+    /// Opens the outbox of notification messages.
     pub(super) fn outbox(&self) -> Result<MessageOutbox, CommandFailure> {
         let (config, _) = config::load(&self.common.sources(&[]))?;
         Ok(MessageOutbox::new(open_archive(&config)?.db))
     }
 
-    /// Whether JSON is asked for.
+    /// Whether the output is JSON.
     pub(super) fn is_json(&self) -> bool {
         self.json
     }
 
-    /// Says that something was done, and the secret that came of it.
+    /// Prints the result of a command, and the secret that it generated, if any.
     pub(super) fn print_done(&self, what: &str, mut facts: Value, secret: Option<(&str, &str)>) {
         if self.json {
             if let Some((name, secret)) = secret {
@@ -101,16 +101,16 @@ impl From<AccountsError> for CommandFailure {
     }
 }
 
-/// What can be done with users.
+/// The subcommands of `wirephoto user`.
 #[derive(Debug, Subcommand)]
 pub(super) enum UserCommand {
-    /// Adds a user. A password is made and printed once, unless one is given.
+    /// Adds a user. Generates a password and prints it once, unless one is given.
     Add {
         #[command(flatten)]
         on: ArchiveArgs,
         /// The name to log in with.
         name: String,
-        /// Number of the organization that it belongs to.
+        /// Number of the user's organization.
         #[arg(long, value_name = "ID")]
         organization: Option<i64>,
         /// E-mail address.
@@ -125,16 +125,16 @@ pub(super) enum UserCommand {
         /// A role, such as ROLE_PROVIDER; can be repeated.
         #[arg(long = "role", value_name = "ROLE")]
         roles: Vec<String>,
-        /// Number of an agreement of its organization; can be repeated.
+        /// Number of an agreement of the user's organization; can be repeated.
         #[arg(long = "agreement", value_name = "ID")]
         agreements: Vec<i64>,
-        /// Lets it administer the users of its organization.
+        /// Allows the user to administer the users of its organization.
         #[arg(long)]
         admin: bool,
-        /// Says that it is a program and no person.
+        /// Marks the user as a program instead of a person.
         #[arg(long)]
         service_account: bool,
-        /// Reads the password from standard input, one line.
+        /// Reads the password from the first line of standard input.
         #[arg(long)]
         password_stdin: bool,
     },
@@ -143,60 +143,60 @@ pub(super) enum UserCommand {
         #[command(flatten)]
         on: ArchiveArgs,
     },
-    /// Shuts a user out at once: its sessions and tokens end, its keys and password count for
-    /// nothing.
+    /// Disables a user at once: its sessions and tokens end, its API keys and password are refused.
     Disable {
         #[command(flatten)]
         on: ArchiveArgs,
-        /// The user.
+        /// Name of the user.
         name: String,
     },
-    /// Lets a user in again.
+    /// Enables a disabled user.
     Enable {
         #[command(flatten)]
         on: ArchiveArgs,
-        /// The user.
+        /// Name of the user.
         name: String,
     },
-    /// Gives a user another password, which ends its sessions and tokens. It is made and printed
+    /// Changes a user's password, which ends its sessions and tokens. Generates a password and prints it
     /// once, unless one is given.
     Password {
         #[command(flatten)]
         on: ArchiveArgs,
-        /// The user.
+        /// Name of the user.
         name: String,
-        /// Reads the password from standard input, one line.
+        /// Reads the password from the first line of standard input.
         #[arg(long)]
         password_stdin: bool,
     },
 }
 
-/// What can be done with OAuth2 clients.
+/// The subcommands of `wirephoto client`.
 #[derive(Debug, Subcommand)]
 pub(super) enum ClientCommand {
-    /// Adds a client. Its secret is made and printed once; a public one has none.
+    /// Adds a client. Generates a secret and prints it once; a public client has none.
     Add {
         #[command(flatten)]
         on: ArchiveArgs,
-        /// Its name in requests.
+        /// The client_id.
         id: String,
-        /// Its name for people; its id when it is left out.
+        /// Display name; the client_id by default.
         #[arg(long, value_name = "NAME")]
         name: Option<String>,
-        /// Says that it can keep no secret, as an app on a telephone or in a browser.
+        /// Marks the client as public: it cannot keep a secret, like an app on a phone or in a browser.
         #[arg(long)]
         public: bool,
-        /// An address that answers may be sent to; can be repeated.
+        /// A redirect URI that is allowed; can be repeated.
         #[arg(long = "redirect-uri", value_name = "URI")]
         redirect_uris: Vec<String>,
-        /// What it may do: authorization_code, password, refresh_token, implicit; can be repeated.
+        /// A grant that the client may use: authorization_code, password, refresh_token, implicit; can be
+        /// repeated.
         #[arg(long = "grant", value_name = "GRANT", required = true, value_delimiter = ',',
             value_parser = grant)]
         grants: Vec<GrantType>,
-        /// Which scopes its tokens need: contract (`roles` opens almost everything) or enforced.
+        /// The scopes that its tokens need: contract (`roles` grants almost everything) or enforced.
         #[arg(long, value_name = "KIND", default_value = "contract", hide_possible_values = true)]
         scopes: ScopeCheck,
-        /// Seconds that its access tokens last, at most `auth.access_token_s`; takes --scopes enforced.
+        /// Lifetime of its access tokens in seconds, at most `auth.access_token_s`; needs --scopes enforced.
         #[arg(long, value_name = "SECONDS")]
         access_token_s: Option<u32>,
     },
@@ -205,65 +205,65 @@ pub(super) enum ClientCommand {
         #[command(flatten)]
         on: ArchiveArgs,
     },
-    /// Shuts a client out at once: its tokens count for nothing until it is enabled.
+    /// Disables a client at once: its tokens are refused until it is enabled.
     Disable {
         #[command(flatten)]
         on: ArchiveArgs,
-        /// The client.
+        /// The client_id.
         id: String,
     },
-    /// Lets a client in again.
+    /// Enables a disabled client.
     Enable {
         #[command(flatten)]
         on: ArchiveArgs,
-        /// The client.
+        /// The client_id.
         id: String,
     },
-    /// Makes another secret for a client and prints it once.
+    /// Replaces the secret of a client, and prints the new one once.
     Secret {
         #[command(flatten)]
         on: ArchiveArgs,
-        /// The client.
+        /// The client_id.
         id: String,
     },
 }
 
-/// What can be done with API keys.
+/// The subcommands of `wirephoto key`.
 #[derive(Debug, Subcommand)]
 pub(super) enum KeyCommand {
-    /// Makes an API key for a user and prints it once.
+    /// Creates an API key for a user and prints it once.
     Add {
         #[command(flatten)]
         on: ArchiveArgs,
-        /// The user.
+        /// Name of the user.
         user: String,
-        /// What the key is called.
+        /// Display name of the key.
         #[arg(long, value_name = "NAME", default_value = "")]
         name: String,
     },
-    /// Lists the API keys, without the keys themselves.
+    /// Lists the API keys without their secrets.
     List {
         #[command(flatten)]
         on: ArchiveArgs,
-        /// Lists those of this user only.
+        /// Lists only the keys of this user.
         user: Option<String>,
     },
-    /// Revokes an API key for good.
+    /// Revokes an API key permanently.
     Disable {
         #[command(flatten)]
         on: ArchiveArgs,
-        /// The number of the key, as listed.
+        /// Number of the key, as listed.
         #[arg(value_name = "KEY_ID")]
         id: i64,
     },
 }
 
-/// Which scopes the tokens of a client need.
+/// The scopes that the tokens of a client need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum ScopeCheck {
-    /// Those that the contract describes.
+    /// The scopes that the contract describes.
     Contract,
-    /// Those that are named after what they open.
+    /// One scope for each area of the API, named after it.
     Enforced,
 }
 
@@ -331,12 +331,12 @@ fn add_user(
     Ok(())
 }
 
-/// The first line of standard input, if it has the password.
+/// Reads the password from the first line of standard input, if the command asks for that.
 fn read_password(from_stdin: bool) -> Result<Option<String>, CommandFailure> {
     if !from_stdin {
         return Ok(None);
     }
-    // More than a password may have, so that one that is too long is refused and not cut.
+    // The limit is larger than the longest password, so that a longer one is refused instead of truncated.
     let limit = u64::try_from(PASSWORD_BYTES_MAX + 3).unwrap_or(u64::MAX);
     let mut line = String::new();
     let read = io::stdin().lock().take(limit).read_line(&mut line);

@@ -1,4 +1,4 @@
-//! `wirephoto audit list`: events of the audit log.
+//! `wirephoto audit list`: lists events of the audit log.
 
 use clap::Subcommand;
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
@@ -13,20 +13,20 @@ use crate::runtime::limits::{AUDIT_LISTED_DEFAULT, AUDIT_LISTED_MAX};
 use crate::storage::audit::{AuditAction, AuditOutcome};
 use crate::storage::database::{AuditFilter, ListedEvent};
 
-/// What can be done with the audit log.
+/// The subcommands of `wirephoto audit`.
 #[derive(Debug, Subcommand)]
 pub(super) enum AuditCommand {
     /// Lists events, the newest first.
     List {
         #[command(flatten)]
         common: CommonArgs,
-        /// Prints one JSON object a line.
+        /// Prints one JSON object per line.
         #[arg(long)]
         json: bool,
-        /// Only events since then: 2026-05-04T12:00:00Z, 2026-05-04, or an age such as 90m, 24h, 7d.
+        /// Only events since this time: 2026-05-04T12:00:00Z, 2026-05-04, or an age such as 90m, 24h, 7d.
         #[arg(long, value_name = "TIME")]
         since: Option<String>,
-        /// Only events before then.
+        /// Only events before this time.
         #[arg(long, value_name = "TIME")]
         until: Option<String>,
         /// Only events by this user.
@@ -35,16 +35,17 @@ pub(super) enum AuditCommand {
         /// Only events of this action, such as login or key_created.
         #[arg(long, value_parser = action)]
         action: Option<AuditAction>,
-        /// Only events about this object, such as key/7; with a slash at the end, about all of a kind.
+        /// Only events about this object, such as key/7; with a trailing slash, about all objects of the
+        /// kind.
         #[arg(long)]
         object: Option<String>,
-        /// Only events that ended so: done, refused, failed.
+        /// Only events with this outcome: done, refused, failed.
         #[arg(long, value_parser = outcome)]
         outcome: Option<AuditOutcome>,
-        /// Only events from this address or network; several are separated by commas.
+        /// Only events from this address or network; separate several with commas.
         #[arg(long, value_name = "IP|NET")]
         address: Option<NetworkList>,
-        /// Events at most.
+        /// Maximum number of events.
         #[arg(long, value_name = "N", default_value_t = AUDIT_LISTED_DEFAULT)]
         limit: usize,
     },
@@ -59,7 +60,7 @@ fn outcome(text: &str) -> Result<AuditOutcome, String> {
     AuditOutcome::find(text).ok_or_else(|| "expected done, refused or failed".to_owned())
 }
 
-/// The moment that `text` names: a time, midnight of a day in `zone`, or an age.
+/// Parses a time, a day (midnight in `zone`), or an age before `now`; `None` for any other text.
 fn moment(text: &str, zone: &TimeZone, now: Timestamp) -> Option<Timestamp> {
     if let Ok(at) = text.parse::<Timestamp>() {
         return Some(at);
@@ -67,6 +68,7 @@ fn moment(text: &str, zone: &TimeZone, now: Timestamp) -> Option<Timestamp> {
     if let Ok(day) = text.parse::<Date>() {
         return day.to_zoned(zone.clone()).ok().map(|midnight| midnight.timestamp());
     }
+    // An age: a count and a unit.
     let unit = text.chars().next_back()?;
     let count: i64 = text.strip_suffix(unit)?.parse().ok().filter(|count| *count >= 0)?;
     let seconds = match unit {

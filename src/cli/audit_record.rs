@@ -1,8 +1,8 @@
-//! What the audit log says of commands.
+//! Records commands in the audit log.
 //!
-//! [`of`] has a line for every command. A command that changes something says there what its event
-//! is; the event is written to the database that the command opened when it has ended, with its
-//! outcome. Arguments enter an event one by one, never as a whole: some are secrets.
+//! [`audit_extent`] has an arm for every command. A command that changes something defines its event there.
+//! When the command has ended, the event is written with its outcome to the database that the command opened.
+//! Arguments are added to an event one by one, never as a whole, because some of them are secrets.
 
 use parking_lot::{Mutex, MutexGuard};
 
@@ -24,26 +24,26 @@ use crate::storage::database::DbError;
 use crate::storage::database::WriteTx;
 use model::account::ChannelId;
 
-/// What is recorded of a command.
+/// How a command is recorded in the audit log.
 pub(super) enum AuditExtent {
-    /// Nothing: it changes nothing, or it is a service that records what it does.
+    /// Not at all: the command changes nothing, or it is a service that records its own actions.
     Nothing,
-    /// What the command itself records while it runs.
+    /// By events that the command writes while it runs.
     Parts,
-    /// One event at its end.
+    /// By one event, written when the command ends.
     Whole(CommandEvent),
 }
 
-/// The event of a command, but for its outcome.
+/// The event of a command, without its outcome.
 pub(super) struct CommandEvent {
     action: AuditAction,
     object: Option<(ObjectKind, String)>,
     words: String,
 }
 
-/// What the running command says of itself.
+/// What the running command adds to its event.
 struct RunningCommand {
-    /// The database that it opened.
+    /// The database that the command opened, if any.
     db: Option<Db>,
     object: Option<(ObjectKind, String)>,
     words: Option<String>,
@@ -56,17 +56,17 @@ fn running() -> MutexGuard<'static, RunningCommand> {
     RUNNING.lock()
 }
 
-/// Says which database the command works on.
+/// Registers the database that the command works on.
 pub(super) fn set_database(db: &Db) {
     running().db = Some(db.clone());
 }
 
-/// Names the object of the command's event, where only the command finds it out.
+/// Sets the object of the command's event, where only the command itself knows it.
 pub(super) fn set_object(kind: ObjectKind, id: &impl ToString) {
     running().object = Some((kind, id.to_string()));
 }
 
-/// Adds words to the command's event, such as numbers that it ends with.
+/// Adds detail to the command's event, such as the counts of its summary.
 pub(super) fn add_words(words: impl Into<String>) {
     running().words = Some(words.into());
 }
@@ -85,13 +85,13 @@ fn event_about(
     AuditExtent::Whole(CommandEvent { action, object, words: words.into() })
 }
 
-/// What is recorded of `command`.
+/// Returns how `command` is recorded.
 pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
     match command {
         CliCommand::Serve { .. }
         | CliCommand::Nodes { .. }
         | CliCommand::Doctor { .. }
-        // It records itself, in the archive that it opens.
+        // Records itself in the archive that it opens.
         | CliCommand::Store { .. }
         | CliCommand::Bench { .. }
         | CliCommand::Health { .. }
@@ -103,8 +103,8 @@ pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
         | CliCommand::Limited(_)
         | CliCommand::Config { .. }
         | CliCommand::Check { wanted: CheckArgs { repair: false, .. }, .. } => AuditExtent::Nothing,
-        // Items record that they are withdrawn, and a migration records itself before it begins: its
-        // database takes no writes afterwards.
+        // Withdrawn items record themselves. A migration records itself before it begins, because its
+        // database refuses writes afterwards.
         CliCommand::Withdraw { .. } | CliCommand::Migrate { undo: false, .. } => AuditExtent::Parts,
         CliCommand::Migrate { undo: true, .. } => event(AuditAction::Command, "migrate --undo"),
         CliCommand::Ingest { .. } => event(AuditAction::Command, "ingest"),
@@ -210,7 +210,7 @@ fn of_channel(command: &ChannelCommand) -> AuditExtent {
     };
     match ChannelId::new(owner, name) {
         Ok(id) => event_about(action, ObjectKind::Channel, &id, words),
-        // The command refuses it.
+        // The id is invalid, and the command itself refuses it with an error.
         Err(_) => event(action, words),
     }
 }
@@ -229,7 +229,7 @@ fn of_outbox(command: &OutboxCommand) -> AuditExtent {
     }
 }
 
-/// Runs a command in the name of the user of the operating system, and records it.
+/// Runs `work` as the operating system's user, and records it as `recorded` says.
 pub(super) fn run(
     recorded: AuditExtent,
     work: impl FnOnce() -> Result<(), CommandFailure>,
@@ -237,7 +237,7 @@ pub(super) fn run(
     audit::run_as_operator(&config::system_user(), modes::user_id(), || {
         let outcome = work();
         let nothing = RunningCommand { db: None, object: None, words: None };
-        // The database is closed when this ends, as it is without a record.
+        // Take the state out of the static, so that the database is closed at the end of this function.
         let running = std::mem::replace(&mut *running(), nothing);
         let (AuditExtent::Whole(event), Some(db)) = (recorded, &running.db) else {
             return outcome;
@@ -271,7 +271,7 @@ fn write(
     db.write_blocking(move |tx| tx.write_audit(&named(tx, event, object)?))
 }
 
-/// The event with its object; a user that is named has its number.
+/// Adds the object to the event; a user's name is replaced by its number.
 fn named(
     tx: &WriteTx<'_>,
     event: AuditEvent,

@@ -12,21 +12,21 @@ use crate::runtime::clock;
 use crate::runtime::limits::CHANNEL_SETTINGS_BYTES_MAX;
 use model::account::{Channel, ChannelId, ChannelMethod, Delivery, DeliveryState};
 
-/// What can be done with delivery channels.
+/// The subcommands of `wirephoto channel`.
 #[derive(Debug, Subcommand)]
 pub(super) enum ChannelCommand {
-    /// Adds a channel to a user, who names it `user:<username>:<channel name>` in requests.
+    /// Adds a channel to a user. Requests refer to it as `user:<username>:<channel name>`.
     Add {
         #[command(flatten)]
         on: ArchiveArgs,
-        /// The user whose channel it is.
+        /// Name of the user that owns the channel.
         owner: String,
-        /// Its name: no colon in it.
+        /// Name of the channel, without a colon.
         name: String,
-        /// How files are handed over: download, directory, email, ftp, ftps, sftp, s3, webhook.
+        /// Delivery method: download, directory, email, ftp, ftps, sftp, s3, webhook.
         #[arg(long, value_name = "METHOD", value_parser = method)]
         method: ChannelMethod,
-        /// What is sent of an item, such as _NormalHires.jpg or .json; can be repeated.
+        /// A format to deliver of each item, such as _NormalHires.jpg or .json; can be repeated.
         #[arg(
             long = "format",
             value_name = "FORMAT",
@@ -35,7 +35,7 @@ pub(super) enum ChannelCommand {
         )]
         formats: Vec<String>,
         /// A setting of the method, such as port=2222 or allowHttp=true; NAME:=JSON for lists; can be
-        /// repeated. Secrets are safer in a file.
+        /// repeated. Put secrets into --settings-file instead.
         #[arg(id = "channel_settings", long = "setting", value_name = "NAME=VALUE")]
         settings: Vec<String>,
         /// A file with a JSON object of settings.
@@ -46,55 +46,55 @@ pub(super) enum ChannelCommand {
     List {
         #[command(flatten)]
         on: ArchiveArgs,
-        /// Lists those of this user only.
+        /// Lists only the channels of this user.
         #[arg(long, value_name = "USER")]
         user: Option<String>,
     },
-    /// Shuts a channel: nothing is sent through it until it is enabled.
+    /// Disables a channel: nothing is delivered through it until it is enabled.
     Disable {
         #[command(flatten)]
         on: ArchiveArgs,
-        /// The user whose channel it is.
+        /// Name of the user that owns the channel.
         owner: String,
-        /// The channel.
+        /// Name of the channel.
         name: String,
     },
-    /// Opens a channel again.
+    /// Enables a disabled channel.
     Enable {
         #[command(flatten)]
         on: ArchiveArgs,
-        /// The user whose channel it is.
+        /// Name of the user that owns the channel.
         owner: String,
-        /// The channel.
+        /// Name of the channel.
         name: String,
     },
-    /// Removes a channel with its settings. What still waits for it fails.
+    /// Removes a channel with its settings. Its queued deliveries fail.
     Remove {
         #[command(flatten)]
         on: ArchiveArgs,
-        /// The user whose channel it is.
+        /// Name of the user that owns the channel.
         owner: String,
-        /// The channel.
+        /// Name of the channel.
         name: String,
     },
 }
 
-/// What can be done with deliveries.
+/// The subcommands of `wirephoto delivery`.
 #[derive(Debug, Subcommand)]
 pub(super) enum DeliveryCommand {
-    /// Lists the deliveries, the latest first.
+    /// Lists the deliveries, latest first.
     List {
         #[command(flatten)]
         on: ArchiveArgs,
-        /// Lists those in this state only: queued, sending, delivered, failed.
+        /// Lists only deliveries in this state: queued, sending, delivered, failed.
         #[arg(long, value_name = "STATE", value_parser = state)]
         state: Option<DeliveryState>,
     },
-    /// Queues a delivery that failed as if it were new.
+    /// Queues a failed delivery again, with a fresh count of attempts.
     Retry {
         #[command(flatten)]
         on: ArchiveArgs,
-        /// The delivery's id, as listed.
+        /// Id of the delivery, as listed.
         id: Uuid,
     },
 }
@@ -109,8 +109,8 @@ fn state(text: &str) -> Result<DeliveryState, String> {
     DeliveryState::find(text).ok_or_else(|| format!("expected one of {names}"))
 }
 
-/// Reads one `--setting`; the value of `NAME=VALUE` is a text. An error does not repeat the argument, as the
-/// parser of arguments would: it may hold a password.
+/// Parses one `--setting`; the value of `NAME=VALUE` is a string. Unlike the errors of the argument parser,
+/// an error here does not repeat the argument, which may contain a password.
 fn setting(text: &str) -> Result<(String, Value), CommandFailure> {
     let usage = |why: String| CommandFailure::Usage(format!("--setting: {why}"));
     let parts = text.split_once('=');
@@ -125,8 +125,8 @@ fn setting(text: &str) -> Result<(String, Value), CommandFailure> {
     }
 }
 
-/// Reads the settings of the file and then those of the flags. A flag `NAME=VALUE` becomes a number or a
-/// boolean where the method expects one; a file has JSON and is taken at its word.
+/// Reads the settings of the file, then those of the flags, which override them. A flag `NAME=VALUE` becomes
+/// a number or a boolean where the method expects one; the types of a file, which is JSON, are not converted.
 fn settings(
     method: ChannelMethod,
     file: Option<PathBuf>,
@@ -141,7 +141,7 @@ fn settings(
             return Err(bad("is too large for settings".to_owned()));
         }
         let text = fs::read_to_string(&file).map_err(|cause| bad(cause.to_string()))?;
-        // What a parser says of JSON may repeat some of it.
+        // A JSON parser's message may quote the input, which may contain secrets.
         let parsed = serde_json::from_str(&text);
         settings = parsed.map_err(|_| bad("is not a JSON object".to_owned()))?;
     }

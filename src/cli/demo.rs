@@ -1,4 +1,4 @@
-//! The demo: what a newcomer can do with it, and `wirephoto demo remove`.
+//! `wirephoto demo remove`, and the hints that a server with the demo archive prints.
 
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use crate::runtime::config;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum DemoCommand {
-    /// Takes the demo accounts out, whose passwords and keys are known to everybody; photographs stay.
+    /// Removes the demo accounts, whose passwords and keys are publicly known; the photographs remain.
     ///
-    /// Users and clients with another password or secret stay, and so does what they use. A user whom
-    /// orders name is disabled.
+    /// Users and clients whose password or secret was changed are retained, with everything that they use. A
+    /// user that orders refer to is disabled instead of removed.
     Remove {
         #[command(flatten)]
         common: CommonArgs,
@@ -50,7 +50,7 @@ pub(super) fn run(command: DemoCommand) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// What a newcomer can do with the demo archive.
+/// The hints that are printed when a server starts with the demo archive, with links below `url`.
 pub(super) fn text(url: &str) -> String {
     let id = "image/demo-solnedgang-over-bergen";
     format!(

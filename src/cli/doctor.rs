@@ -1,4 +1,4 @@
-//! `wirephoto doctor`: looks at everything that the service needs, from this machine.
+//! `wirephoto doctor`: checks from this machine everything that the service depends on.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::runtime::clock;
 use crate::runtime::config::Config;
 use crate::runtime::error::Error;
 
-/// Prints what was found; ends with status 1 where something does not work.
+/// Prints the findings; fails with exit status 1 if one of them is a problem.
 pub(super) fn run(config: &Config, json: bool) -> Result<(), CommandFailure> {
     let mut found = examine(config);
     found.extend(public_view(config)?);
@@ -34,7 +34,8 @@ pub(super) fn run(config: &Config, json: bool) -> Result<(), CommandFailure> {
     }
 }
 
-/// What clients see under the public addresses: a balancer, a proxy, a certificate.
+/// Checks the service at its public address as a client sees it: through the load balancer, the proxy and
+/// TLS.
 fn public_view(config: &Config) -> Result<Vec<DoctorFinding>, CommandFailure> {
     let base = config.server.public_url.0.as_str();
     if base.is_empty() {

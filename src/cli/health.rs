@@ -1,5 +1,5 @@
-//! `wirephoto health`: asks a running service whether it is ready, for containers, scripts and
-//! whatever else looks at an exit status.
+//! `wirephoto health`: asks a running service for its readiness, for containers, scripts and other callers
+//! that read an exit status.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -12,10 +12,9 @@ use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::{HEALTH_ANSWER_BYTES_MAX, HEALTH_WAIT};
 
-/// Asks the service at `base`, or the one that these settings would start, and says what it
-/// answered.
+/// Asks the service at `base`, or by default the one that these settings would start, and prints its answer.
 ///
-/// Fails when nobody answers, and ends with status 1 when the service is not ready.
+/// Fails when there is no answer, and with exit status 1 when the service is not ready.
 pub(super) fn check_service(
     config: &Config,
     base: Option<&str>,
@@ -44,7 +43,7 @@ pub(super) fn check_service(
     if ready { Ok(()) } else { Err(CommandFailure::Reported) }
 }
 
-/// Where a service that listens on `listen` is reached from this machine.
+/// The URL at which this machine reaches a service that listens on `listen`.
 fn address(listen: SocketAddr, tls: bool) -> String {
     let ip = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -55,28 +54,29 @@ fn address(listen: SocketAddr, tls: bool) -> String {
     format!("{scheme}://{}", SocketAddr::new(ip, listen.port()))
 }
 
-/// Which certificates are believed.
+/// The TLS certificates that a request accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CertificateTrust {
-    /// Those that browsers believe.
+    /// Certificates that a browser would accept.
     Checked,
-    /// Any: it names the public address, not the one that is asked, and no secret is sent.
+    /// Any certificate: it is issued for the public address instead of the local one, and the request carries
+    /// no secret.
     Any,
 }
 
-/// What a service answered.
+/// The answer of a health endpoint.
 pub(super) struct HealthReply {
-    /// Its status.
+    /// HTTP status code.
     pub(super) status: u16,
-    /// Its document; null where it is no JSON.
+    /// The JSON body; null if the body is not JSON.
     pub(super) body: Value,
-    /// What its clock said.
+    /// The server's clock, from its `Date` header.
     pub(super) date: Option<Timestamp>,
 }
 
-/// Asks for a document.
+/// Requests a JSON document; returns an error text when there is no usable answer.
 pub(super) async fn get(url: &str, certificates: CertificateTrust) -> Result<HealthReply, String> {
-    // It fails only where there is one already.
+    // An error means that a provider is installed already, which is fine.
     drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
     let client = Client::builder().timeout(HEALTH_WAIT).redirect(Policy::none()).no_proxy();
     let client = client.tls_danger_accept_invalid_certs(certificates == CertificateTrust::Any);
@@ -96,7 +96,7 @@ pub(super) async fn get(url: &str, certificates: CertificateTrust) -> Result<Hea
     Ok(HealthReply { status, body: serde_json::from_slice(&body).unwrap_or_default(), date })
 }
 
-/// An error down to its first cause, which is the one that tells something.
+/// The text of an error's root cause, which is the specific one, without the URL.
 fn words(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut cause: &dyn std::error::Error = &error;

@@ -52,7 +52,7 @@ pub(super) fn ingest_paths(
     if tally.failed > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
-/// `wirephoto withdraw`: takes out what `names` name, URIs of any host or `<mediaType>/<id>`.
+/// Withdraws the items `names`, URIs of any host or `<mediaType>/<id>`, for `wirephoto withdraw`.
 pub(super) fn withdraw(
     config: &Config,
     names: &[String],
@@ -96,7 +96,7 @@ pub(super) fn withdraw(
     if failed > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
-/// The item that a URI or `<mediaType>/<id>` names.
+/// Parses a URI or `<mediaType>/<id>` as the key of an item.
 pub(super) fn item_of(name: &str) -> Result<ItemKey, String> {
     let wrong = |cause: &dyn std::fmt::Display| format!("{name}: names no item: {cause}");
     if name.contains("://") {
@@ -110,7 +110,7 @@ fn progress_bar(length: usize, json: bool) -> ProgressBar {
     bar(u64::try_from(length).unwrap_or(u64::MAX), style, json || length == 0)
 }
 
-/// A bar on a terminal; none where a program reads along.
+/// A progress bar on a terminal; hidden when the output is not for people.
 fn bar(length: u64, style: &str, hidden: bool) -> ProgressBar {
     if hidden || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -130,7 +130,7 @@ struct IngestTally {
 }
 
 impl IngestTally {
-    /// Takes a file of documents in. Of millions only what failed is told one by one.
+    /// Ingests a file of documents. It may hold millions, so only failures are reported one by one.
     fn ingest_lines(&mut self, ingest: &Ingest, path: &Path, workers: usize, json: bool) {
         let length = fs::metadata(path).map_or(0, |facts| facts.len());
         let style = "{bar:40} {bytes}/{total_bytes} {msg}, {bytes_per_sec}, {eta} left";
@@ -216,7 +216,7 @@ impl IngestTally {
     }
 }
 
-/// Tells of something that was not taken in.
+/// Reports a file or document that was not ingested.
 fn report_failure(failure: &IngestFailure, json: bool) {
     if json {
         let path = failure.path.display().to_string();

@@ -23,11 +23,11 @@ use crate::app::verify::{VerifyReport, VerifyRequest, verify};
 use crate::runtime::clock;
 use crate::runtime::config::{self, Config, OriginalsLocation, SettingValue};
 
-/// The end of a summary where rows of items are damaged.
+/// Added to a summary when some item rows are damaged.
 const NOT_ALL_READ: &str = "; not all items could be read, so originals that only they name were \
                             not looked at";
 
-/// Prints a problem: what remains to standard error.
+/// Prints a problem: to standard error if it remains, to standard output if it was repaired.
 fn print(problem: &ArchiveProblem, json: bool) {
     if json && problem.is_warning() {
         print_line(&json!({ "warning": problem.to_string() }).to_string());
@@ -40,20 +40,20 @@ fn print(problem: &ArchiveProblem, json: bool) {
     }
 }
 
-/// How much `wirephoto check` does.
+/// The depth of `wirephoto check`, and whether it repairs.
 #[derive(Args, Clone, Copy, Debug)]
 pub(super) struct CheckArgs {
-    /// Makes derived files and the search index again where they are not right, and removes
-    /// what nobody needs. Originals are never touched.
+    /// Rebuilds derived files and the search index where they are wrong, and removes orphaned files.
+    /// Originals are never touched.
     #[arg(long)]
     pub(super) repair: bool,
-    /// Looks whether each original is there with its length, and reads none.
+    /// Checks only that each original exists with the right length, and reads none.
     #[arg(long, conflicts_with_all = ["repair", "resume"])]
     quick: bool,
-    /// Does what --quick does, and reads N originals, picked at random, with what is derived from them.
+    /// Does the same as --quick, and reads N originals, picked at random, with their derived files.
     #[arg(long, value_name = "N", conflicts_with_all = ["repair", "resume"])]
     sample: Option<usize>,
-    /// Continues a check that was interrupted: skips the originals that it has read.
+    /// Resumes an interrupted check: skips the originals that it has read already.
     #[arg(long)]
     resume: bool,
 }
@@ -116,7 +116,7 @@ pub(super) fn check(
     if remaining > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
-/// Reads the place of a backup's originals.
+/// Parses the location of a backup's originals, which must be a bucket.
 fn bucket(text: &str) -> Result<OriginalsLocation, String> {
     match OriginalsLocation::parse(text)? {
         place @ OriginalsLocation::Bucket { .. } => Ok(place),
@@ -126,57 +126,58 @@ fn bucket(text: &str) -> Result<OriginalsLocation, String> {
     }
 }
 
-/// What `wirephoto backup` copies, and where to.
+/// The sources and the target of `wirephoto backup`.
 #[derive(Args, Debug)]
 pub(super) struct BackupArgs {
-    /// Removes originals from the backup that the archive does not name any more.
+    /// Removes originals from the backup that the archive no longer refers to.
     #[arg(long, conflicts_with = "originals_only")]
     prune: bool,
-    /// Reads the originals that the backup has already, and copies damaged ones anew.
+    /// Reads the originals that the backup has already, and copies damaged ones again.
     #[arg(long)]
     verify: bool,
-    /// Leaves out the key that secrets in the database are encrypted with: it is kept elsewhere.
+    /// Leaves out the key that encrypts the secrets in the database; store it elsewhere.
     #[arg(long, conflicts_with = "originals_only")]
     without_key: bool,
-    /// Bucket for the originals, s3://BUCKET/PREFIX, reached with the settings backup.*; the rest goes into TARGET.
+    /// Bucket for the originals, s3://BUCKET/PREFIX, reached with the settings backup.*; everything else is
+    /// copied to TARGET.
     #[arg(long, value_name = "PLACE", value_parser = bucket)]
     bucket: Option<OriginalsLocation>,
-    /// Copies all originals of the store and nothing else, for a database that is dumped by its own tools. It
-    /// needs no TARGET where --bucket is given.
+    /// Copies all originals of the store and nothing else, for a database that is dumped with its own tools.
+    /// With --bucket it needs no TARGET.
     #[arg(long)]
     originals_only: bool,
-    /// The folder, a new one or one of an earlier backup.
+    /// Folder of the backup, new or with an earlier backup.
     #[arg(value_name = "TARGET", required_unless_present = "originals_only")]
     target: Option<PathBuf>,
 }
 
 impl BackupArgs {
-    /// The folder or bucket, for the audit log.
+    /// The folder or bucket as text, for the audit log.
     pub(super) fn place(&self) -> String {
         place_of(self.target.as_deref(), self.bucket.as_ref())
     }
 }
 
-/// What `wirephoto restore` brings back, and where from.
+/// The source of `wirephoto restore`, and what it restores.
 #[derive(Args, Debug)]
 pub(super) struct RestoreArgs {
-    /// Makes the derived files now; else each is made when it is needed.
+    /// Builds the derived files now instead of on first use.
     #[arg(long, conflicts_with = "originals_only")]
     rebuild: bool,
-    /// Bucket that has the originals, s3://BUCKET/PREFIX, if not the one that the backup names.
+    /// Bucket with the originals, s3://BUCKET/PREFIX, if it is not the one named in the backup.
     #[arg(long, value_name = "PLACE", value_parser = bucket)]
     bucket: Option<OriginalsLocation>,
-    /// Copies originals that the archive's store has lost or that are damaged there, and nothing else. It needs
-    /// no SOURCE where --bucket is given, and the service may run.
+    /// Copies the originals that are missing or damaged in the archive's store, and nothing else. With
+    /// --bucket it needs no SOURCE; the service may be running.
     #[arg(long)]
     originals_only: bool,
-    /// The folder of the backup.
+    /// Folder of the backup.
     #[arg(value_name = "SOURCE", required_unless_present = "originals_only")]
     source: Option<PathBuf>,
 }
 
 impl RestoreArgs {
-    /// The folder or bucket, for the audit log.
+    /// The folder or bucket as text, for the audit log.
     pub(super) fn place(&self) -> String {
         place_of(self.source.as_deref(), self.bucket.as_ref())
     }
@@ -190,31 +191,31 @@ fn place_of(folder: Option<&Path>, bucket: Option<&OriginalsLocation>) -> String
     }
 }
 
-/// What can be done with a backup besides making one.
+/// The subcommands of `wirephoto backup`.
 #[derive(Debug, Subcommand)]
 pub(super) enum BackupCommand {
-    /// Says whether a database and a copy of its originals fit: each original that the database names is
-    /// there with its length; exit status 1 if not.
+    /// Verifies that a copy of the originals is complete for a database: each original that the database
+    /// refers to exists with the right length; exit status 1 if not.
     ///
-    /// The database is that of a backup, or without TARGET the one of the settings, as before a dump by
-    /// PostgreSQL's own tools counts as a backup.
+    /// The database is that of the backup, or without TARGET the one of the settings. Use it to validate a
+    /// dump by PostgreSQL's own tools before you rely on it as a backup.
     Verify {
         #[command(flatten)]
         common: CommonArgs,
-        /// Reads the originals and compares them with their checksums.
+        /// Reads the originals and verifies their checksums.
         #[arg(long)]
         read: bool,
-        /// Bucket that has the originals, s3://BUCKET/PREFIX, if not the one that the backup names; reached
+        /// Bucket with the originals, s3://BUCKET/PREFIX, if it is not the one named in the backup; reached
         /// with the settings backup.*.
         #[arg(long, value_name = "PLACE", value_parser = bucket)]
         bucket: Option<OriginalsLocation>,
-        /// Folder that has the originals, in place of a bucket.
+        /// Folder with the originals, instead of a bucket.
         #[arg(long, value_name = "DIR", conflicts_with = "bucket")]
         originals: Option<PathBuf>,
-        /// Prints one JSON object a line.
+        /// Prints one JSON object per line.
         #[arg(long)]
         json: bool,
-        /// The folder of the backup.
+        /// Folder of the backup.
         #[arg(value_name = "TARGET")]
         target: Option<PathBuf>,
     },
@@ -248,7 +249,7 @@ pub(super) fn backup_command(command: BackupCommand) -> Result<(), CommandFailur
     if problems > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
-/// The place of copies of originals alone.
+/// The location of a copy that holds only originals: the folder or the bucket, exactly one of them.
 fn copy_place<'a>(
     folder: Option<&'a Path>,
     bucket: Option<&'a OriginalsLocation>,
@@ -267,7 +268,7 @@ fn copy_place<'a>(
     }
 }
 
-/// Says what became of originals that were copied alone.
+/// Prints the result of copying only the originals; fails if any could not be copied.
 fn report_copied(
     place: CopyLocation<'_>,
     tally: CopyTally,
@@ -314,7 +315,8 @@ pub(super) fn backup(
     if manifest.secrets_key_file.is_some() {
         audit_record::add_words("with the key of its secrets");
     }
-    // What opens the archive opens it after the copy: nothing that fails here loses a backup.
+    // Open the archive only after the copy, to record the event: a failure here must not lose a finished
+    // backup.
     backup::open_to_record(config).iter().for_each(audit_record::set_database);
     let CopyTally { copied, copied_bytes, present: there, pruned } = tally;
     if json {
@@ -371,7 +373,8 @@ pub(super) fn restore(
     if let Some(lacks) = &lacks {
         print_error(lacks);
     }
-    // What a check says of it; that nothing is derived yet is no fault then.
+    // Check the restored archive. Derived files that are missing are counted, not reported: they are built on
+    // demand.
     let archive = open_archive(config)?;
     let waiting = AtomicUsize::new(0);
     let report =
@@ -418,7 +421,7 @@ pub(super) fn restore(
     if problems + lost > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
-/// A bar on a terminal; what could not be done is told beside it.
+/// A progress bar on a terminal; failures are printed above it.
 struct CopyProgressBar {
     shown: ProgressBar,
 }

@@ -1,5 +1,5 @@
-//! Pages of the manual and completions for shells: of the commands from the table that `--help`
-//! prints, of the settings from theirs. What is hidden there is hidden here.
+//! Manual pages and shell completions. The pages of commands come from the definitions that `--help` prints,
+//! the page of settings from the settings table. Hidden commands are left out.
 
 use std::{
     fs,
@@ -18,12 +18,13 @@ use super::{Cli, CommandFailure};
 use crate::runtime::config;
 use crate::runtime::error::{Error, ErrorKind};
 
-/// What stands in a page's foot.
+/// The source in the footer of a page.
 const SOURCE: &str = concat!("Wirephoto ", env!("CARGO_PKG_VERSION"));
-/// The version says which program a page is of. An argument without a character would be lost.
+/// The pages carry a version instead of a date, so that they are reproducible. An empty argument would be
+/// dropped by roff, hence the space.
 const NO_DATE: &str = " ";
 
-/// Writes every page into the folder `dir`, which is made, or prints that of the program itself.
+/// Writes all pages into the folder `dir`, which is created, or without `dir` prints the main page.
 ///
 /// Fails with the file that cannot be written.
 pub(super) fn write(dir: Option<&Path>) -> Result<(), CommandFailure> {
@@ -37,7 +38,7 @@ pub(super) fn write(dir: Option<&Path>) -> Result<(), CommandFailure> {
     write_page(&dir.join("wirephoto.toml.5"), &settings()?)
 }
 
-/// Prints what makes `shell` complete commands and options.
+/// Prints the completion script for `shell`.
 pub(super) fn completions(shell: Shell) {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut visible(), "wirephoto", &mut script);
@@ -45,11 +46,11 @@ pub(super) fn completions(shell: Shell) {
 }
 
 fn print(bytes: &[u8]) {
-    // A reader that went away is no failure of ours.
+    // A reader that closed the pipe is not an error of this program.
     drop(io::stdout().write_all(bytes));
 }
 
-/// The commands without those that the program starts of itself.
+/// The command tree without the hidden commands, which only the program itself starts.
 pub(super) fn visible() -> Command {
     let all = Cli::command();
     let root = Command::new("wirephoto")
@@ -77,7 +78,7 @@ fn unwritten(place: &Path, cause: &io::Error) -> CommandFailure {
     Error::new(ErrorKind::Internal, format!("{}: {cause}", place.display())).into()
 }
 
-/// The page of a command.
+/// Renders the manual page of a command.
 fn page(command: &Command) -> Result<Vec<u8>, CommandFailure> {
     let mut page = Vec::new();
     let man = Man::new(command.clone()).date(NO_DATE).source(SOURCE).manual("Wirephoto");
@@ -127,14 +128,14 @@ fn end_of_main_page(roff: &mut Roff) {
     roff.text([bold("wirephoto.toml"), roman("(5)")]);
 }
 
-/// A name with what it means beside it.
+/// Writes a term with its meaning as an indented paragraph.
 fn entry(roff: &mut Roff, name: impl Into<Vec<Inline>>, meaning: &str) {
     roff.control("TP", []);
     roff.text(name);
     roff.text([roman(meaning)]);
 }
 
-/// The page of the settings.
+/// Renders the manual page of the settings.
 fn settings() -> Result<Vec<u8>, CommandFailure> {
     let mut roff = Roff::new();
     roff.control("TH", ["wirephoto.toml", "5", NO_DATE, SOURCE, "Wirephoto"]);

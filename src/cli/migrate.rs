@@ -1,4 +1,4 @@
-//! `wirephoto migrate`: the archive's way to other engines.
+//! `wirephoto migrate`: migrates the archive to another database and store.
 
 use std::{
     io::{self, IsTerminal},
@@ -14,15 +14,15 @@ use crate::app::migrate::{self, MigrationReport, MigrationRequest};
 use crate::runtime::config::{Config, DatabaseUrl, OriginalsLocation, SettingValue};
 use crate::storage::database::MigratedRows;
 
-/// Where the archive is to go, as the command line says it.
+/// The arguments of `wirephoto migrate`.
 pub(super) struct MigrateArgs {
     pub to: Option<String>,
     pub store: Option<String>,
     pub switch: bool,
     pub verify: bool,
-    /// The archive lives here after all, and nothing goes.
+    /// Undoes an earlier switch instead of migrating.
     pub undo: bool,
-    /// The new database is not asked whether somebody lives there.
+    /// With `undo`: does not check whether the new database is in use.
     pub force: bool,
 }
 
@@ -34,6 +34,7 @@ pub(super) fn migrate(
     if given.undo {
         return undo_migration(config, given, json);
     }
+    // Only the database records which location is the current one.
     let usage = |words: String| Err(CommandFailure::Usage(words));
     if given.to.is_none() && given.store.is_none() {
         return usage("nothing is to be moved: give --to, --store or both".to_owned());
@@ -150,7 +151,7 @@ fn print_report(moved: &MigrationReport, wanted: MigrationRequest<'_>, json: boo
     text.join("\n")
 }
 
-/// Has the archive live here after all.
+/// Undoes a switch, so that the archive is used from this data directory again.
 fn undo_migration(config: &Config, given: &MigrateArgs, json: bool) -> Result<(), CommandFailure> {
     if given.to.is_none() && !given.force {
         let words = "--undo needs --to: nobody may live in the new database; --force does not ask it, \

@@ -1,4 +1,4 @@
-//! The command line: the only place that prints.
+//! The command line. The only module that prints to standard output and standard error.
 
 mod accounts;
 mod audit;
@@ -51,65 +51,67 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum CliCommand {
-    /// Serves media and pages until SIGTERM or SIGINT; SIGHUP makes it read its settings anew.
+    /// Serves media, the API and the pages until SIGTERM or SIGINT; SIGHUP reloads the settings.
     Serve {
         #[command(flatten)]
         common: CommonArgs,
         /// Address and port to listen on.
         #[arg(long, value_name = "ADDR")]
         listen: Option<String>,
-        /// Base of the links that are written.
+        /// Base URL of the links in documents and pages.
         #[arg(long, value_name = "URL")]
         public_url: Option<String>,
-        /// What this process does, of several over one archive: all, web, worker or edge.
+        /// Role of this process among several over one archive: all, web, worker or edge.
         #[arg(long, value_name = "ROLE")]
         role: Option<String>,
-        /// Takes the demo archive in first. Its accounts are known to everybody, so it is served to this
-        /// machine alone.
+        /// Ingests the demo archive first. Its accounts are publicly known, so it is served to this machine
+        /// only.
         #[arg(long)]
         demo: bool,
-        /// Serves the demo to others too: everybody who reaches the service may log in and administer it.
+        /// Serves the demo to other machines too: everyone who reaches the service can log in and administer
+        /// it.
         #[arg(long, requires = "demo")]
         demo_public: bool,
     },
-    /// Takes in photographs, item folders, trees of them, and files of documents (.jsonl).
+    /// Ingests photographs, item folders, trees of them, and files of documents (.jsonl).
     Ingest {
         #[command(flatten)]
         common: CommonArgs,
-        /// Prints one JSON object a line: for each item, but of a .jsonl file only for what failed
-        /// and for the file as a whole.
+        /// Prints one JSON object per line: one for each item; of a .jsonl file only the failures and a
+        /// summary of the file.
         #[arg(long)]
         json: bool,
-        /// Files and folders.
+        /// Files and folders to ingest.
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
     },
-    /// Takes items out: their status becomes canceled. Sending an item again brings it back.
+    /// Withdraws items: sets their status to canceled. Sending an item again restores it.
     Withdraw {
         #[command(flatten)]
         common: CommonArgs,
-        /// Prints one JSON object a line.
+        /// Prints one JSON object per line.
         #[arg(long)]
         json: bool,
         /// Items: URIs of any host, or <mediaType>/<id>.
         #[arg(required = true, value_name = "URI")]
         uris: Vec<String>,
     },
-    /// Has the running service tell a CDN what to forget: what shows these items, or everything.
+    /// Queues cache purges for the CDN, of the pages and media that show these items, or of everything; the
+    /// running service sends them.
     Purge {
         #[command(flatten)]
         common: CommonArgs,
         /// Prints a JSON object.
         #[arg(long)]
         json: bool,
-        /// All that the CDN has of this service.
+        /// Purges everything that the CDN has cached of this service.
         #[arg(long, conflicts_with = "uris")]
         all: bool,
         /// Items: URIs of any host, or <mediaType>/<id>.
         #[arg(required_unless_present = "all", value_name = "URI")]
         uris: Vec<String>,
     },
-    /// Takes in an accounts file; safe to repeat.
+    /// Imports an accounts file; idempotent.
     Import {
         #[command(flatten)]
         common: CommonArgs,
@@ -145,7 +147,7 @@ enum CliCommand {
         #[command(subcommand)]
         command: channels::ChannelCommand,
     },
-    /// Takes the demo accounts out.
+    /// Removes the demo accounts.
     Demo {
         #[command(subcommand)]
         command: demo::DemoCommand,
@@ -155,20 +157,21 @@ enum CliCommand {
         #[command(subcommand)]
         command: secrets::SecretsCommand,
     },
-    /// Lists deliveries, and tries again what failed.
+    /// Lists deliveries and retries failed ones.
     Delivery {
         #[command(subcommand)]
         command: channels::DeliveryCommand,
     },
-    /// Lists messages of notifications that wait or were given up, tries them again, removes them.
+    /// Lists, retries and removes notification messages that are waiting or parked.
     Outbox {
         #[command(subcommand)]
         command: outbox::OutboxCommand,
     },
-    /// Lists the nodes that serve the archive: which of them live, and what each does alone.
+    /// Lists the nodes that serve the archive, whether each is alive, and the leases it holds.
     ///
-    /// It looks until the beat of each has risen, for 12 seconds at most. One that is alone shows seldom
-    /// that it lives: it is listed with its last sign. An edge has no life and is not listed.
+    /// Waits until the heartbeat of every node has risen, for 12 seconds at most. A node that runs alone
+    /// rarely writes a heartbeat, so it is listed with the time it was last seen. An edge has no heartbeat
+    /// and is not listed.
     Nodes {
         #[command(flatten)]
         common: CommonArgs,
@@ -176,16 +179,16 @@ enum CliCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Looks at disk, database, store, nodes, clocks and the public address from this machine, and says what
-    /// is wrong; exit status 1 if something does not work.
+    /// Diagnoses disk, database, store, nodes, clocks and the public address from this machine; exit status 1
+    /// if something does not work.
     Doctor {
         #[command(flatten)]
         common: CommonArgs,
-        /// Prints one JSON object a line.
+        /// Prints one JSON object per line.
         #[arg(long)]
         json: bool,
     },
-    /// Tells to which archive a store of originals belongs.
+    /// Assigns a store of originals to an archive.
     Store {
         #[command(subcommand)]
         command: store::StoreCommand,
@@ -195,22 +198,22 @@ enum CliCommand {
         #[command(subcommand)]
         command: audit::AuditCommand,
     },
-    /// Checks the database, database against store, and what is derived against the originals; exit
-    /// status 1 if anything is missing, damaged or orphaned.
+    /// Checks the database, compares it with the store, and verifies derived files against the originals;
+    /// exit status 1 if anything is missing, damaged or orphaned.
     Check {
         #[command(flatten)]
         common: CommonArgs,
         #[command(flatten)]
         wanted: maintenance::CheckArgs,
-        /// Prints one JSON object a line.
+        /// Prints one JSON object per line.
         #[arg(long)]
         json: bool,
     },
-    /// Copies the archive as it is at this moment into a folder, while the service runs.
+    /// Copies a consistent snapshot of the archive into a folder while the service runs.
     ///
-    /// An earlier backup of the same archive there is brought up to date: only new originals are
-    /// copied, and it stays whole until the new one is. With --bucket the originals go into a bucket and the
-    /// folder has the rest. A folder called verify is written ./verify.
+    /// An earlier backup of the same archive in that folder is updated: only new originals are copied, and
+    /// the earlier backup stays intact until the new one is complete. With --bucket the originals are copied
+    /// into a bucket and everything else into the folder. Write a folder called verify as ./verify.
     #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
     Backup {
         #[command(flatten)]
@@ -223,7 +226,7 @@ enum CliCommand {
         #[command(subcommand)]
         command: Option<maintenance::BackupCommand>,
     },
-    /// Copies a backup into a data directory that holds no archive, and checks it there.
+    /// Copies a backup into a data directory that holds no archive, and checks the result.
     Restore {
         #[command(flatten)]
         common: CommonArgs,
@@ -233,39 +236,40 @@ enum CliCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Moves the archive into PostgreSQL and S3 while the service runs; writes wait for a moment at
+    /// Migrates the archive to PostgreSQL and S3 while the service runs; writes are blocked for a moment at
     /// the end.
     ///
-    /// What is over there already is not copied again. Without --switch the archive goes on living
-    /// here, and the command can be repeated until the day of the move.
+    /// Originals that were copied earlier are skipped. Without --switch this is a dry run: the archive stays
+    /// here, and the command can be repeated until the final migration.
     Migrate {
         #[command(flatten)]
         common: CommonArgs,
-        /// The new database, an empty one: postgres://USER:PASSWORD@HOST/NAME.
+        /// The new database, which must be empty: postgres://USER:PASSWORD@HOST/NAME.
         #[arg(long, value_name = "URL")]
         to: Option<String>,
-        /// The new place of the originals: s3://BUCKET/PREFIX, reached with the settings store.*, or
-        /// a folder.
+        /// The new location of the originals: s3://BUCKET/PREFIX, reached with the settings store.*, or a
+        /// folder.
         #[arg(long, value_name = "PLACE")]
         store: Option<String>,
-        /// The archive lives there from the end on, and takes no writes here any more.
+        /// Switches to the new location at the end; this archive then refuses writes.
         #[arg(long)]
         switch: bool,
-        /// Reads the originals that are over there already, and copies damaged ones anew.
+        /// Reads the originals that were copied earlier, and copies damaged ones again.
         #[arg(long)]
         verify: bool,
-        /// Takes a switch back, unless somebody may live in the database --to: the archive lives here after all.
+        /// Undoes a switch, so that the archive is used here again; refused if the database --to may be in
+        /// use.
         #[arg(long, conflicts_with_all = ["store", "switch", "verify"])]
         undo: bool,
-        /// With --undo, does not ask the new database, which is gone for good.
+        /// With --undo, does not ask the new database, for one that is lost for good.
         #[arg(long, requires = "undo", conflicts_with = "to")]
         force: bool,
         /// Prints a JSON object.
         #[arg(long)]
         json: bool,
     },
-    /// Has every process that searches build a new search index from the stored documents, beside the
-    /// one that it has.
+    /// Makes every process that serves searches build a new search index from the stored documents, next to
+    /// its current one.
     Reindex {
         #[command(flatten)]
         common: CommonArgs,
@@ -273,47 +277,47 @@ enum CliCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Measures how many crops, watermarks and previews a second this machine makes.
+    /// Measures how many crops, watermarks and previews this machine renders per second.
     ///
-    /// The photographs are copied into a data directory that is made for the run and removed at
-    /// its end; nothing else is touched. Each operation is measured on one render worker and on
-    /// all of them, without cache and without HTTP.
+    /// The photographs are copied into a temporary data directory, which is removed at the end; nothing else
+    /// is touched. Each operation is measured on one render worker and on all of them, without cache and
+    /// without HTTP.
     Bench {
         #[command(flatten)]
         given: SettingArgs,
-        /// Folder in which the data directory is made, to measure another disk than that of the
-        /// system's temporary files.
+        /// Folder for the temporary data directory, to measure another disk than the one of the system's
+        /// temporary files.
         #[arg(long, value_name = "DIR")]
         data: Option<PathBuf>,
-        /// Seconds for each operation; at least five renditions are made.
+        /// Seconds per operation; at least five renditions are rendered.
         #[arg(long, value_name = "N", default_value_t = BENCH_SECONDS,
             value_parser = clap::value_parser!(u64).range(1..=BENCH_SECONDS_MAX))]
         seconds: u64,
         /// Prints a JSON object.
         #[arg(long)]
         json: bool,
-        /// Photographs, or folders of them.
+        /// Photographs, or folders of photographs.
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
-    /// Asks a running service whether it is ready; exit status 1 if it is not.
+    /// Asks a running service for its readiness; exit status 1 if it is not ready.
     Health {
         #[command(flatten)]
         common: CommonArgs,
-        /// Base of its addresses; without it the service is asked that the settings describe.
+        /// Base URL of the service; by default the one that the settings describe.
         #[arg(long, value_name = "URL")]
         url: Option<String>,
         /// Prints a JSON object.
         #[arg(long)]
         json: bool,
     },
-    /// Prints the page of the manual, or writes the pages of all commands and of the settings.
+    /// Prints the manual page, or writes the pages of all commands and of the settings.
     Man {
-        /// Folder for the pages.
+        /// Folder to write the pages into.
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
     },
-    /// Prints what makes a shell complete commands and options.
+    /// Prints a completion script for a shell.
     Completions {
         /// The shell: bash, zsh, fish, elvish or powershell.
         #[arg(hide_possible_values = true)]
@@ -322,17 +326,17 @@ enum CliCommand {
     /// Writes the reference pages of the documentation from the tables of the program.
     #[command(hide = true)]
     Reference {
-        /// Folder for the pages.
+        /// Folder to write the pages into.
         #[arg(long, value_name = "DIR", default_value = "docs/reference")]
         dir: PathBuf,
     },
-    /// Reads a PDF for another process of ours.
+    /// Reads a PDF in a subprocess of the service.
     #[command(hide = true)]
     Pdf(subprocess::PdfArgs),
-    /// Becomes another program, under limits.
+    /// Replaces this process with another program, under resource limits.
     #[command(hide = true)]
     Limited(subprocess::LimitedArgs),
-    /// Prints every setting: value, default, source, unit and meaning.
+    /// Prints every setting with its value, default, source, unit and meaning.
     Config {
         #[command(flatten)]
         common: CommonArgs,
@@ -343,7 +347,7 @@ enum CliCommand {
 }
 
 impl CliCommand {
-    /// Whether it writes nothing but pages of documentation, which are for everybody.
+    /// Whether the command only writes documentation, whose files may be readable by everyone.
     fn writes_for_others(&self) -> bool {
         matches!(self, Self::Man { .. } | Self::Completions { .. } | Self::Reference { .. })
     }
@@ -358,10 +362,10 @@ struct CommonArgs {
     given: SettingArgs,
 }
 
-/// Where settings come from.
+/// The sources of settings on the command line: a file and single values.
 #[derive(Args, Debug)]
 struct SettingArgs {
-    /// Settings file; without it wirephoto.toml is read if it is there.
+    /// Settings file; by default wirephoto.toml, if it exists.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// One setting, such as media.preview_px=1200; can be repeated.
@@ -375,7 +379,7 @@ fn name_and_value(text: &str) -> Result<(String, String), String> {
 }
 
 impl CommonArgs {
-    /// The settings that a command without flags of its own has.
+    /// Loads the settings of a command that has no settings flags except the common ones.
     fn config(&self) -> Result<Config, CommandFailure> {
         Ok(config::load(&self.sources(&[]))?.0)
     }
@@ -390,9 +394,9 @@ impl CommonArgs {
     }
 }
 
-/// How a command ended without success.
+/// The reasons for which a command fails, with their exit status.
 enum CommandFailure {
-    /// Settings or arguments are wrong: exit status 2.
+    /// Settings or arguments are invalid: exit status 2.
     Usage(String),
     /// Some of the work failed and was reported: exit status 1.
     Reported,
@@ -412,9 +416,11 @@ impl From<config::ConfigError> for CommandFailure {
     }
 }
 
-/// Runs the command line; the exit status is 0 only if all of it worked, 2 for bad usage.
+/// Runs the command line. The exit status is 0 if all of the work succeeded, 1 if some of it failed, 2 for
+/// invalid usage.
 #[must_use]
 pub fn main() -> ExitCode {
+    // Everything else handles archives and secrets, so the files that it creates are private to the user.
     let command = Cli::parse().command;
     if !command.writes_for_others() {
         modes::make_private();
@@ -433,22 +439,23 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Prints to standard error; a closed one leaves nobody to tell.
+/// Prints to standard error; a write error is ignored, because there is no other channel to report it on.
 fn print_error(message: &str) {
     drop(writeln!(io::stderr(), "wirephoto: {message}"));
 }
 
-/// Prints to standard output; a reader that went away is no failure of ours.
+/// Prints to standard output; a reader that closed the pipe is not an error of this program.
 fn print_line(text: &str) {
     drop(writeln!(io::stdout(), "{text}"));
 }
 
-/// Opens the archive for a command.
+/// Opens the archive for a command, without claiming ownership of its store.
 fn open_archive(config: &Config) -> Result<OpenArchive, CommandFailure> {
     Ok(report_opened(OpenArchive::open_without_ownership(config)?))
 }
 
-/// Says of an archive that was opened that its database was brought up to date. What serves has a log for that.
+/// Reports a schema upgrade of the opened archive on standard error, and registers its database for the audit
+/// log. The server reports the upgrade in its log instead.
 fn report_opened(archive: OpenArchive) -> OpenArchive {
     report_upgrade(archive.db.upgraded());
     audit_record::set_database(&archive.db);
@@ -540,7 +547,7 @@ fn dispatch(command: CliCommand) -> Result<(), CommandFailure> {
     }
 }
 
-/// The words of a command that another process of ours reads.
+/// Turns the error text of a subprocess command into a failure; the parent process reads the text.
 fn program_failure(words: String) -> CommandFailure {
     CommandFailure::Failed(Error::new(ErrorKind::InvalidArgument, words))
 }
@@ -558,7 +565,7 @@ fn reindex(config: &Config, json: bool) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// What was said of the demo.
+/// The flags of `serve` about the demo.
 struct DemoFlags {
     wanted: bool,
     public: bool,
@@ -573,7 +580,7 @@ fn serve(
         app::refuse_public_demo(&config)
             .map_err(|error| CommandFailure::Usage(error.to_string()))?;
     }
-    // Before a data directory is made.
+    // Fails before a data directory is created.
     let place = if demo { Some(app::find_demo(&config)?) } else { None };
     let telemetry = &config.telemetry;
     let (format, level) = (telemetry.log_format, telemetry.log_level.as_str());
@@ -586,7 +593,8 @@ fn serve(
     }
     let (node, keeper) = archive.join_cluster(&config)?;
     if let Some(place) = &place {
-        // Of several that start, the others find all of it there.
+        // Several nodes may start at once: the first ingests the demo under the lease, the others find it
+        // complete.
         let take_in = || app::ingest_demo(&archive, &config, place);
         let count = node.run_exclusively(ClusterLease::Starting, take_in)?;
         if count > 0 {

@@ -1,4 +1,4 @@
-//! Messages of notifications: what waits, what was given up.
+//! `wirephoto outbox`: notification messages that are waiting, being sent or parked.
 
 use clap::{ArgGroup, Subcommand};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use model::account::{MessageState, OutboxMessage};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum OutboxCommand {
-    /// Lists messages, the oldest first.
+    /// Lists messages, oldest first.
     List {
         #[command(flatten)]
         on: ArchiveArgs,
@@ -21,27 +21,27 @@ pub(super) enum OutboxCommand {
         #[arg(long, value_parser = state)]
         state: Option<MessageState>,
     },
-    /// Tries messages again that were given up.
+    /// Retries messages that were parked after their last attempt.
     #[command(group = ArgGroup::new("which").required(true))]
     Retry {
         #[command(flatten)]
         on: ArchiveArgs,
-        /// The message.
+        /// Id of the message.
         #[arg(group = "which", value_name = "ID")]
         id: Option<Uuid>,
-        /// All that were given up.
+        /// All parked messages.
         #[arg(long, group = "which")]
         all: bool,
     },
-    /// Removes messages for good.
+    /// Removes messages permanently.
     #[command(group = ArgGroup::new("which").required(true))]
     Drop {
         #[command(flatten)]
         on: ArchiveArgs,
-        /// The message, in whatever state.
+        /// Id of the message, in any state.
         #[arg(group = "which", value_name = "ID")]
         id: Option<Uuid>,
-        /// All that were given up.
+        /// All parked messages.
         #[arg(long, group = "which")]
         all: bool,
     },

@@ -1,4 +1,4 @@
-//! `wirephoto purge`: what a CDN is to forget.
+//! `wirephoto purge`: queues purges of a CDN's cache.
 
 use serde_json::json;
 
@@ -8,8 +8,7 @@ use crate::runtime::clock;
 use crate::runtime::config::Config;
 use crate::runtime::error::ErrorKind;
 
-/// Notes for the running server that a CDN is to forget what shows the items that `names` name, or
-/// everything.
+/// Queues cache purges for the items `names`, or for everything; the running server sends them to the CDN.
 pub(super) fn purge(
     config: &Config,
     names: &[String],

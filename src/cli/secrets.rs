@@ -1,4 +1,4 @@
-//! `wirephoto secrets`: the key that secrets in the database are encrypted with.
+//! `wirephoto secrets`: rotates the key that encrypts secrets in the database.
 
 use clap::Subcommand;
 use serde_json::json;
@@ -12,8 +12,9 @@ use crate::storage::secrets::KeySource;
 pub(super) enum SecretsCommand {
     /// Encrypts every secret with a new key, while the service runs.
     ///
-    /// A new key is drawn into the key file, and the old one leaves it. Where the setting secrets.key
-    /// holds several keys, the first one takes over. Other nodes need the new key right after that.
+    /// Generates a new key in the key file, in place of the old one. Where the setting secrets.key holds
+    /// several keys, the first one becomes the current key. Other nodes need the new key immediately
+    /// afterwards.
     Rotate {
         #[command(flatten)]
         common: CommonArgs,

@@ -1,4 +1,4 @@
-//! `wirephoto signing-key`: the keys that id tokens are signed with.
+//! `wirephoto signing-key`: the keys that sign id tokens.
 
 use clap::Subcommand;
 use jiff::Timestamp;
@@ -10,12 +10,12 @@ use crate::runtime::clock;
 use crate::runtime::config;
 use crate::storage::database::ListedSigningKey;
 
-/// What can be done with signing keys.
+/// The subcommands of `wirephoto signing-key`.
 #[derive(Debug, Subcommand)]
 pub(super) enum SigningKeyCommand {
-    /// Makes a new key, which signs from now on, also on a running service.
+    /// Creates a new key, which signs from now on, also in a running service.
     ///
-    /// The keys before it stay in the key set until every token that they signed has expired.
+    /// Earlier keys stay in the key set until every token that they signed has expired.
     Rotate {
         #[command(flatten)]
         common: CommonArgs,

@@ -1,4 +1,4 @@
-//! `wirephoto store`: the store of originals.
+//! `wirephoto store`: assigns a store of originals to an archive.
 
 use clap::Subcommand;
 use serde_json::json;
@@ -6,18 +6,18 @@ use serde_json::json;
 use super::{CommandFailure, CommonArgs, print_error, print_line};
 use crate::app::ownership::{self, AdoptionReport};
 
-/// What is done with it.
+/// The subcommands of `wirephoto store`.
 #[derive(Debug, Subcommand)]
 pub(super) enum StoreCommand {
-    /// Says that the store of the settings belongs to the database of the settings from now on.
+    /// Assigns the store of the settings to the database of the settings.
     ///
-    /// A store and a database have the id of their archive, and a process that finds two ids does not
-    /// start. This is for a store that replaces another one: it writes the database's id into it, and
-    /// tells how many originals it lacks. Stop the service before.
+    /// A store and a database both carry the id of their archive, and a process that finds different ids does
+    /// not start. Use this for a store that replaces another one: it writes the database's id into the store,
+    /// and prints how many originals are missing there. Stop the service first.
     Adopt {
         #[command(flatten)]
         common: CommonArgs,
-        /// Takes also a store that lacks most of the originals, because they are lost.
+        /// Accepts a store that lacks most of the originals, because they are lost.
         #[arg(long)]
         force: bool,
         /// Prints a JSON object.
@@ -26,7 +26,7 @@ pub(super) enum StoreCommand {
     },
 }
 
-/// Does it.
+/// Adopts the store, and prints which archive it belonged to and how many originals are missing.
 pub(super) fn run(command: StoreCommand) -> Result<(), CommandFailure> {
     let StoreCommand::Adopt { common, force, json } = command;
     let adopted = ownership::adopt(&common.config()?, force)?;

@@ -1,7 +1,7 @@
-//! Commands that this program starts of itself: readers of foreign files, under limits.
+//! Subprocess commands: the program starts itself to read untrusted files under resource limits.
 //!
-//! Each sets its own limits before it reads a byte. What happens to it then, a crash or a kill, is
-//! told by its end (`programs`).
+//! Each sets its own limits before it reads a byte. The parent learns of a crash or a kill from the exit
+//! status (`programs`).
 
 use std::{
     ffi::OsString,
@@ -24,30 +24,30 @@ use jpeg::codec::{self, ChromaSubsampling, ColourSpace, EncodeOptions, Pixels};
 use model::Size;
 use pdf::PdfLimits;
 
-/// Limits of a process.
+/// Resource limits of a subprocess.
 #[derive(Args, Clone, Copy, Debug)]
 pub(super) struct ProcessLimits {
-    /// Bytes of memory.
+    /// Memory limit in bytes, in addition to the memory in use at the start.
     #[arg(long)]
     memory_bytes: u64,
-    /// Seconds of processor time.
+    /// Limit of processor time in seconds.
     #[arg(long)]
     seconds: u64,
 }
 
 impl ProcessLimits {
     fn set(self) -> io::Result<()> {
-        // What the allocator has reserved so far, and the program itself, come on top.
+        // The allocator's reserve and the program itself count as well, so they are added to the limit.
         let memory = address_space()?.saturating_add(self.memory_bytes);
         Resource::AS.set(memory, memory)?;
         Resource::CPU.set(self.seconds, self.seconds)?;
         Resource::FSIZE.set(PROGRAM_OUTPUT_BYTES_MAX, PROGRAM_OUTPUT_BYTES_MAX)?;
-        // A crash on foreign input is expected; its image on disk helps nobody and fills it.
+        // Untrusted input is expected to crash it at times, and core dumps would fill the disk.
         Resource::CORE.set(0, 0)
     }
 }
 
-/// Bytes of addresses that this process has taken.
+/// The size of this process's address space in bytes.
 fn address_space() -> io::Result<u64> {
     let text = std::fs::read_to_string("/proc/self/status")?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmSize:"));
@@ -56,23 +56,23 @@ fn address_space() -> io::Result<u64> {
     kibibytes.map(|count: u64| count.saturating_mul(1024)).ok_or_else(unknown)
 }
 
-/// Arguments of `pdf`.
+/// Arguments of the subcommand `pdf`.
 #[derive(Args, Debug)]
 pub(super) struct PdfArgs {
-    /// `facts`, `grey` or `page`.
+    /// Task: `facts`, `grey` or `page`.
     task: String,
     #[command(flatten)]
     limits: ProcessLimits,
-    /// Long side of a page's picture, pixels.
+    /// Long side of a page's picture in pixels.
     #[arg(long)]
     long_px: u32,
-    /// The PDF.
+    /// Path of the PDF.
     file: PathBuf,
 }
 
-/// Does a task with a PDF and writes the result to standard output.
+/// Runs a task on a PDF and writes the result to standard output.
 ///
-/// Fails with the reason in words.
+/// Fails with the reason as text.
 pub(super) fn pdf(arguments: &PdfArgs) -> Result<(), String> {
     let PdfArgs { task, limits, long_px, file } = arguments;
     let known = PdfTask::ALL.into_iter().find(|known| known.as_str() == task);
@@ -122,7 +122,7 @@ fn run(task: PdfTask, bytes: &[u8], long_px: u32) -> Result<Vec<u8>, String> {
             let page = pdf::raster(bytes, long_px, &limits).map_err(told)?;
             let size = Size { width: page.width, height: page.height };
             let pixels = Pixels { size, channels: 3, data: page.rgb };
-            // Lines and letters lose their edges where colour is stored at half the size.
+            // Lines and letters lose their edges with chroma subsampling.
             let encoding = EncodeOptions {
                 quality: PDF_PAGE_QUALITY,
                 space: ColourSpace::YCbCr,
@@ -133,7 +133,7 @@ fn run(task: PdfTask, bytes: &[u8], long_px: u32) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Arguments of `limited`.
+/// Arguments of the subcommand `limited`.
 #[derive(Args, Debug)]
 pub(super) struct LimitedArgs {
     #[command(flatten)]
@@ -143,7 +143,7 @@ pub(super) struct LimitedArgs {
     words: Vec<OsString>,
 }
 
-/// Becomes the program; returns only why it cannot.
+/// Replaces this process with the program under the limits; returns only if that fails.
 pub(super) fn limited(arguments: &LimitedArgs) -> Result<(), String> {
     arguments.limits.set().map_err(|cause| format!("limits cannot be set: {cause}"))?;
     let (program, words) = arguments.words.split_first().ok_or("no program is named")?;

@@ -1,9 +1,8 @@
-//! Tables as text for people.
+//! Formats tables as text for people.
 
-/// `rows` below `head`, in columns as wide as their longest cell.
+/// Formats `rows` below `head`, in columns as wide as their longest cell.
 ///
-/// Control characters of what somebody entered are shown as `?`, so that they cannot move the
-/// cursor of a terminal.
+/// Control characters in cells are shown as `?`, because user input must not move the cursor of a terminal.
 pub(super) fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
     let shown = |cell: &str| -> String {
         cell.chars().map(|c| if c.is_control() { '?' } else { c }).collect()

@@ -1,4 +1,5 @@
-//! Whether the clock can be believed: what is removed by the time of day does not come back.
+//! Judges whether the time of day can be trusted: data that is removed because it seems to have expired
+//! cannot be recovered.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,31 +12,32 @@ use crate::runtime::limits::{CLOCK_JUMP, CLOCK_SAVE_INTERVAL, CLOCK_SUSPECT_DRIF
 use crate::runtime::telemetry;
 use crate::storage::database::Db;
 
-/// Where the database has the note of the last life: a [`ClockNote`], with the name of the node behind it.
+/// Key of the database state that holds the [`ClockNote`] of the last incarnation; the name of the node is
+/// appended.
 const CLOCK_NOTE: &str = "clock";
-/// What a note begins with while the clock is not believed.
+/// Prefix of a note that was written while the clock was not trusted.
 const DOUBTED: &str = "doubted ";
 
-/// Compares the time of day with the time that passes.
+/// Detects jumps of the time of day by comparing it with the monotonic clock.
 #[derive(Debug)]
 pub struct ClockGuard {
     state: Mutex<ClockState>,
-    /// What its note is called.
+    /// Key under which the note of this node is stored.
     name: String,
 }
 
 #[derive(Debug)]
 struct ClockState {
-    /// The time of day at the last look, and the time since.
+    /// The time of day at the last check, and the monotonic time since then.
     last: (Timestamp, Stopwatch),
-    /// Since when the clock is believed again, if it ever was not.
+    /// Time since the last jump or doubtful start; `None` if the clock was always trusted.
     since: Option<Stopwatch>,
-    /// The note that was written last, with the time since.
+    /// The note that was written last, and the time since then.
     last_note: Option<(ClockNote, Stopwatch)>,
 }
 
-/// What the next life is told of the clock: the time of day, and whether it was doubted. Otherwise
-/// a restart would end the doubt.
+/// The state of the clock that an incarnation leaves to the next one: the time of day, and whether it was
+/// doubted. Without the note a restart would end the doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ClockNote {
     at: Timestamp,
@@ -48,10 +50,10 @@ impl ClockNote {
         Some(Self { at: at.unwrap_or(text).parse().ok()?, is_doubted: at.is_some() })
     }
 
-    /// Why the clock, which says `now`, is not to be believed at a start.
+    /// Returns why the clock, which says `now`, cannot be trusted at a start.
     ///
-    /// A machine that was off for months looks like one whose clock runs months ahead: it is
-    /// believed after [`CLOCK_TRUST`], like every other one.
+    /// A machine that was off for months cannot be distinguished from one whose clock runs months ahead. Its
+    /// clock is trusted after [`CLOCK_TRUST`], as after any other doubt.
     fn doubt_reason(&self, now: Timestamp) -> Option<&'static str> {
         let away = now.duration_since(self.at).unsigned_abs();
         if away >= CLOCK_SUSPECT_DRIFT {
@@ -68,14 +70,16 @@ impl std::fmt::Display for ClockNote {
 }
 
 impl ClockGuard {
-    /// Believes the clock as it is now, unless the note in the database speaks against it that the node
-    /// `node` left; for a node that left none, the last one of any: it may run over a copy of long ago.
+    /// Starts to check the clock. The present time is trusted unless the note that the node `node` left in
+    /// the database contradicts it. A node without a note uses the latest one of any node, because its data
+    /// directory may be an old copy.
     pub fn start(db: &Db, node: Option<&str>) -> Self {
         let now = clock::now();
         let name =
             node.map_or_else(|| CLOCK_NOTE.to_owned(), |node| format!("{CLOCK_NOTE} {node}"));
         let since = match db.read_blocking(|tx| tx.list_states(CLOCK_NOTE)) {
             Ok(notes) => last_note(&notes, &name).and_then(|note| note.doubt_reason(now)).map(|why| {
+                // A restart must not make a wrong clock right: the doubt of the last run continues here.
                 metrics::counter!(telemetry::CLOCK_JUMPS).increment(1);
                 tracing::error!(
                     "the clock is not believed yet: {why}; nothing that expired is removed for a \
@@ -84,7 +88,10 @@ impl ClockGuard {
                 Stopwatch::start()
             }),
             Err(cause) => {
-                tracing::error!("what the clock was cannot be read, so it is doubted: {cause}");
+                tracing::error!(
+                    "clock guard: the last clock note cannot be read, the clock is not trusted \
+                     yet: {cause}"
+                );
                 Some(Stopwatch::start())
             }
         };
@@ -92,8 +99,8 @@ impl ClockGuard {
         Self { state: Mutex::new(ClockState { last, since, last_note: None }), name }
     }
 
-    /// Whether the time of day has gone on as time does for [`CLOCK_TRUST`]: what it says is over
-    /// may then be removed. A jump of [`CLOCK_JUMP`] is logged and counted.
+    /// Returns whether the time of day has advanced without a jump for [`CLOCK_TRUST`], so that expired data
+    /// may be removed. A jump of [`CLOCK_JUMP`] or more is logged and counted.
     pub fn is_trusted(&self) -> bool {
         !self.compare().is_doubted
     }
@@ -117,8 +124,8 @@ impl ClockGuard {
         ClockNote { at: now, is_doubted: doubted }
     }
 
-    /// Looks at the clock, and notes in the database for the next life what it is: at once when it
-    /// is doubted or believed again, else every [`CLOCK_SAVE_INTERVAL`]. Gives whether a note was due.
+    /// Checks the clock and stores a note on it for the next incarnation: at once when trust begins or
+    /// ends, otherwise every [`CLOCK_SAVE_INTERVAL`]. Returns whether a note was due.
     pub async fn write_note(&self, db: &Db) -> Result<bool> {
         let note = self.compare();
         let is_current = |(noted, since): (ClockNote, Stopwatch)| {
@@ -138,7 +145,7 @@ impl ClockGuard {
     }
 }
 
-/// The note called `own`, else the latest of `notes`.
+/// Returns the note named `own`, or else the latest of `notes`.
 fn last_note(notes: &[(String, String)], own: &str) -> Option<ClockNote> {
     let ours = notes.iter().find(|(name, _)| name == own);
     let ours = ours.and_then(|(_, text)| ClockNote::parse(text));

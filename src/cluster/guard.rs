@@ -1,12 +1,12 @@
-//! Whether this node may do a piece of work now.
+//! Answers whether this node may do a piece of work now: by its leases and by its clock.
 
 use std::sync::Arc;
 
 use super::clock_guard::ClockGuard;
 use super::membership::ClusterNode;
 
-/// This node and its clock: what is done once in a cluster asks the first, what goes by the time of day the
-/// second. Cheap to clone.
+/// Combines this node with its clock guard. Work that is done once per cluster asks the node for a lease;
+/// work that depends on the time of day asks the clock guard. Cheap to clone.
 #[derive(Clone)]
 pub struct ClusterGuard {
     node: ClusterNode,
@@ -14,25 +14,25 @@ pub struct ClusterGuard {
 }
 
 impl ClusterGuard {
-    /// The guard of a node.
+    /// Combines a node with the guard of its clock.
     #[must_use]
     pub fn new(node: ClusterNode, clock: ClockGuard) -> Self {
         Self { node, clock: Arc::new(clock) }
     }
 
-    /// The node, which holds leases.
+    /// Returns the node, which holds leases.
     #[must_use]
     pub fn node(&self) -> &ClusterNode {
         &self.node
     }
 
-    /// The clock guard.
+    /// Returns the guard of this node's clock.
     #[must_use]
     pub fn clock(&self) -> &ClockGuard {
         &self.clock
     }
 
-    /// Whether what is over by the time of day may be removed or given up.
+    /// Returns whether data that has expired by the time of day may be removed or given up.
     #[must_use]
     pub fn trusts_clock(&self) -> bool {
         self.clock.is_trusted()

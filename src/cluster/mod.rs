@@ -1,5 +1,5 @@
-//! One node among several: membership, the clock guard, background jobs, and whether this node is ready for
-//! requests.
+//! Cluster coordination: membership with heartbeats and leases, the clock guard, background jobs, and the
+//! readiness of this node for requests.
 
 pub mod clock_guard;
 pub mod guard;

@@ -1,4 +1,5 @@
-//! What leaves the archive by itself: deliveries, notifications, purges of CDNs, and who may be mailed.
+//! Everything that the service sends on its own initiative: deliveries, notifications and CDN purges, and the
+//! rules on who may be mailed.
 
 pub mod cdn;
 pub mod delivery;

@@ -1,4 +1,4 @@
-//! What an operator's tools ask: is it alive, is it ready, what does it count.
+//! Health checks and metrics for operators' tools: liveness, readiness, search and counters.
 
 use axum::{
     body::Body,
@@ -15,7 +15,7 @@ use crate::http::protocol::respond;
 use crate::runtime::telemetry;
 use crate::storage::search::IndexStatus;
 
-/// `GET /health/live`: the process answers.
+/// `GET /health/live`: responds whenever the process can respond.
 pub(super) async fn live() -> Response {
     without_caching(respond::json_text(
         StatusCode::OK,
@@ -23,8 +23,10 @@ pub(super) async fn live() -> Response {
     ))
 }
 
-/// `GET /health/serving`: the service is not stopping, whatever its database does; else 503. For a balancer
-/// that has nobody left who is ready: what is in a cache is served without a database.
+/// `GET /health/serving`: 200 unless the service is shutting down, independent of the state of its database;
+/// else 503.
+///
+/// For a load balancer without a ready node: cached renditions are served without a database.
 pub(super) async fn serving(State(app): State<AppState>) -> Response {
     let (status, text) = match app.shared.process.is_draining() {
         false => (StatusCode::OK, json!({ "status": "serving" })),
@@ -36,9 +38,11 @@ pub(super) async fn serving(State(app): State<AppState>) -> Response {
     without_caching(respond::json_text(status, text.to_string().into()))
 }
 
-/// `GET /health/ready`: the service is not stopping, and this node can do what others can; else 503. What is
-/// wrong with all nodes, and that no node has done the work beside requests for a while, is told by a node that is
-/// ready too: it answers all the same.
+/// `GET /health/ready`: 200 when the service is not shutting down and this node can do what the others can;
+/// else 503.
+///
+/// A ready node also reports faults that all nodes share, and that no worker has run for a while: they are no
+/// reason to take this node out of rotation.
 pub(super) async fn ready(State(app): State<AppState>) -> Response {
     let verdict = app.shared.process.readiness.verdict();
     let (status, mut text) = if app.shared.process.is_draining() {
@@ -56,9 +60,11 @@ pub(super) async fn ready(State(app): State<AppState>) -> Response {
     without_caching(respond::json_text(status, text.to_string().into()))
 }
 
-/// `GET /health/search`: this node has a whole search index, reaches its database and is not stopping; else 503. For a balancer that sends searches
-/// elsewhere meanwhile, and for scripts that wait until what they took in is found: `rowsBehind` counts the
-/// rows of the item log that the index does not hold yet.
+/// `GET /health/search`: 200 when this node has a complete search index, reaches its database and is not
+/// shutting down; else 503.
+///
+/// For a load balancer that routes searches elsewhere in the meantime, and for scripts that wait until
+/// uploaded items can be found: `rowsBehind` counts the rows of the item log that are not indexed yet.
 pub(super) async fn search(State(app): State<AppState>) -> Response {
     let search = app.shared.archive.content.engine();
     let refused = |status: &str, reason: String| {
@@ -72,7 +78,7 @@ pub(super) async fn search(State(app): State<AppState>) -> Response {
         _ if app.shared.process.is_draining() => {
             refused("draining", "the service stops".to_owned())
         }
-        // Hits are read from the database: a whole index alone answers nothing.
+        // Hits are read from the database, so an index without it cannot answer.
         _ if lacks_database() => refused("database", "the database cannot be used".to_owned()),
         IndexStatus::Disabled => refused("disabled", "this node does not search".to_owned()),
         IndexStatus::Building { done, count } => {
@@ -82,7 +88,7 @@ pub(super) async fn search(State(app): State<AppState>) -> Response {
         IndexStatus::Ready => match search.rows_behind().await {
             Ok(rows) => (StatusCode::OK, json!({ "status": "ready", "rowsBehind": rows })),
             Err(cause) => {
-                tracing::debug!("it is not known how far the search index is: {cause}");
+                tracing::debug!("search index lag is unknown: {cause}");
                 (StatusCode::OK, json!({ "status": "ready" }))
             }
         },
@@ -111,7 +117,7 @@ fn ready_text(app: &AppState, verdict: &ReadinessVerdict) -> serde_json::Value {
 
 /// `GET /metrics`: counters, gauges and histograms in Prometheus' text format.
 pub(super) async fn metrics(State(app): State<AppState>) -> Response {
-    // Here, since whoever follows may hang in a question to the database.
+    // Set here because the follower itself may be blocked in a database query.
     let behind = app.shared.process.node.log_lag().as_secs_f64();
     metrics::gauge!(telemetry::FOLLOW_BEHIND_SECONDS).set(behind);
     let text = app.shared.process.metrics.render();

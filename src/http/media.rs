@@ -1,4 +1,4 @@
-//! Media URLs over HTTP: methods, validators, ranges, caching.
+//! Media URLs over HTTP: methods, conditional requests, ranges and caching.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -56,7 +56,7 @@ use model::media_url::MediaPath;
 use model::media_url::MediaTarget;
 use model::{CropSpec, ItemKey};
 
-/// `/media/…`: GET and HEAD, and the preflight of browsers.
+/// `/media/…`: GET, HEAD and the CORS preflight.
 pub(super) async fn media(State(app): State<AppState>, request: Request) -> Response {
     let (method, uri, headers) = (request.method(), request.uri(), request.headers());
     let address =
@@ -78,14 +78,14 @@ pub(super) async fn media(State(app): State<AppState>, request: Request) -> Resp
         if error.kind() == ErrorKind::NotFound
             && let Ok(path) = MediaPath::parse(path_text(uri))
         {
-            // A CDN may keep it for a moment, in which the item can come or come back. What it keeps is
-            // for those who say nothing of themselves: others may see more.
+            // A CDN may cache a 404 briefly, since the item can be published or restored at any time. Only
+            // the response to an anonymous request is cacheable: callers with credentials may see more.
             let keys = CacheKeys::of(path.key(), []);
             let is_own = credentials::are_presented(headers, uri)
                 || session::has_session_cookie(&app, headers);
             app.shared.edge.surrogate.add_keys_to_missing(response.headers_mut(), &keys, is_own);
         }
-        // A script may read why a picture is not there.
+        // Scripts may read why a picture is missing.
         allow_origins(response.headers_mut());
         response
     })
@@ -117,22 +117,22 @@ fn allow_origins(headers: &mut HeaderMap) {
     );
 }
 
-/// A request as it came.
+/// The parts of an HTTP request that a media response depends on.
 #[derive(Clone, Copy)]
 struct IncomingRequest<'a> {
     method: &'a Method,
     uri: &'a Uri,
     headers: &'a HeaderMap,
-    /// The client's address, where it is known.
+    /// The client's address, if it is known.
     address: Option<IpAddr>,
 }
 
-/// A request for media with its caller.
+/// A request for media with its authenticated caller.
 pub(super) struct MediaRequest<'a> {
     pub(super) method: &'a Method,
     pub(super) headers: &'a HeaderMap,
     pub(super) caller: MediaCaller<'a>,
-    /// Who has it rendered, where that has to be.
+    /// The client that a render is charged to under the rate limit.
     pub(super) client: Option<RateLimitClient>,
     pub(super) now: Timestamp,
 }
@@ -161,19 +161,21 @@ async fn media_response(app: &AppState, came: IncomingRequest<'_>) -> Result<Res
         Err(error) if !media::access::needs_purchase(&path) => error,
         outcome => return outcome,
     };
-    // What is under embargo is not there for somebody unknown.
+    // An item under embargo does not exist for anonymous callers.
     let is_hidden = refused.kind() == ErrorKind::NotFound;
     if !is_hidden && refused.kind() != ErrorKind::Unauthenticated {
         return Err(refused);
     }
+    // The site's own pages embed pictures by URL, so only the session cookie identifies their visitor.
     let Some(visitor) = cookie_principal(app, uri, headers).await? else { return Err(refused) };
     let outcome = response_for(app, came, &path, Some(&visitor)).await;
     if is_hidden { outcome.map_err(|_| refused) } else { outcome }
 }
 
-/// Who is logged in in the browser that asks, where it presents nothing else: pictures of our pages
-/// come without headers of ours. Other sites could make it ask too, so this is for what is free of
-/// charge and changes nothing.
+/// Finds the user whose browser session sent the request, unless the request has other credentials.
+///
+/// Pictures on the site's pages are requested without an `Authorization` header. Other sites could trigger
+/// such requests too, so the session counts only for requests that are free of charge and change nothing.
 async fn cookie_principal(
     app: &AppState,
     uri: &Uri,
@@ -188,20 +190,21 @@ async fn cookie_principal(
     }
 }
 
-/// What the address gives `principal`.
+/// Responds to the media path as `principal` may see it.
 async fn response_for(
     app: &AppState,
     IncomingRequest { method, uri, headers, address }: IncomingRequest<'_>,
     path: &MediaPath,
     principal: Option<&Principal>,
 ) -> Result<Response> {
-    // Somebody unknown is told so first, whatever else is wrong.
+    // Anonymous callers get 401 before any other error.
     let is_bought = principal.is_some() && media::access::needs_purchase(path);
-    // An item's address takes it for deliveries; a bad one is told without a channel too.
+    // An item's URL accepts `agr` for deliveries, so a malformed value is reported without a channel too.
     let takes = is_bought || matches!(path.target(), MediaTarget::Item(_));
     let agr = if takes { agreement_parameter(uri)? } else { None };
     let caller = MediaCaller { principal, agr };
     let client = RateLimitClient::of(principal, address);
+    // The item may change while its bytes are obtained; then the path is resolved again.
     for _ in 0..RESOLVED_MAX {
         let asked = MediaRequest { method, headers, caller, client, now: clock::now() };
         let answer = resolve_answer(app, uri, path, &asked).await?;
@@ -222,12 +225,12 @@ async fn response_for(
     Err(unstable_item())
 }
 
-/// An item that changed each time its bytes were there.
+/// The error for an item that changed during every attempt to serve it.
 pub(super) fn unstable_item() -> Error {
     Error::new(ErrorKind::Unavailable, "The item keeps changing; try again")
 }
 
-/// What the address stands for. With a channel, that chooses what an archive holds.
+/// Resolves the media path to an answer. For an archive, the `channel` parameter selects its files.
 async fn resolve_answer(
     app: &AppState,
     uri: &Uri,
@@ -253,7 +256,7 @@ async fn resolve_answer(
     media.resolve(path, caller, asked.now).await
 }
 
-/// The page of an item on the customer web site; with a crop, the studio that shows it.
+/// The URL of an item's page on the customer web site, or of the studio when there is a crop.
 fn page_url(site: &str, key: &ItemKey, crop: Option<CropSpec>) -> String {
     match crop {
         Some(crop) if has_picture(key.media_type) => {
@@ -268,8 +271,9 @@ fn page_url(site: &str, key: &ItemKey, crop: Option<CropSpec>) -> String {
     }
 }
 
-/// With a channel the item's URL asks for a delivery, which is never open. Somebody unknown is told
-/// so first, whatever else is wrong.
+/// Triggers a delivery: an item's URL with a `channel` parameter.
+///
+/// Deliveries always take credentials; anonymous callers get 401 before any other error.
 async fn delivery_response(
     app: &AppState,
     method: &Method,
@@ -288,14 +292,14 @@ async fn delivery_response(
     Ok(response)
 }
 
-/// The Hires of an item for a visitor who asked for it by a form of ours, with its purchase.
+/// Serves the Hires of an item that a visitor requested through a form of the site, with its purchase.
 pub(super) async fn download(
     app: &AppState,
     path: &MediaPath,
     caller: MediaCaller<'_>,
 ) -> Result<Response> {
     let (method, headers) = (&Method::GET, &HeaderMap::new());
-    // Only visitors who are known get here.
+    // Only authenticated visitors reach this point.
     let client = RateLimitClient::of(caller.principal, None);
     for _ in 0..RESOLVED_MAX {
         let asked = MediaRequest { method, headers, caller, client, now: clock::now() };
@@ -313,14 +317,14 @@ pub(super) async fn download(
     Err(unstable_item())
 }
 
-/// The agreement that is to pay, from the query parameter `agr`.
+/// Reads the query parameter `agr`: the agreement that pays for the purchase.
 pub(super) fn agreement_parameter(uri: &Uri) -> Result<Option<AgreementId>> {
-    // What is too large for 64 bits is read as the last of them.
+    // A number beyond 64 bits saturates, so the range excludes both ends.
     let found = QueryParameters::of(uri)?.integer("agr", i64::MIN + 1..=i64::MAX - 1)?;
     Ok(found.map(AgreementId))
 }
 
-/// To the item's page on the customer web site.
+/// Redirects to the item's page on the customer web site.
 fn redirect_to_page(location: &str) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::FOUND;
@@ -332,7 +336,7 @@ fn redirect_to_page(location: &str) -> Response {
     response
 }
 
-/// The headers that 200, 206 and 304 share.
+/// Sets the headers that 200, 206 and 304 share.
 fn set_headers(app: &AppState, headers: &mut HeaderMap, validators: &Validators, open: bool) {
     headers.insert(header::ETAG, validators.etag.print());
     if let Some(seconds) = validators.last_modified {
@@ -356,7 +360,7 @@ fn validators(etag: &str, modified: Option<Timestamp>) -> Result<Validators> {
     Ok(Validators { etag, last_modified })
 }
 
-/// The end of a request whose preconditions already decide it.
+/// Builds a response without a body for a request that its preconditions decide.
 fn bodyless_response(
     app: &AppState,
     status: StatusCode,
@@ -370,7 +374,7 @@ fn bodyless_response(
     response
 }
 
-/// A 412 or 416 answers one client's precondition, nobody else's request.
+/// Makes 412 and 416 uncacheable: they answer the preconditions of one client.
 fn forbid_caching_errors(response: &mut Response) {
     if response.status().is_client_error() {
         let headers = response.headers_mut();
@@ -378,7 +382,7 @@ fn forbid_caching_errors(response: &mut Response) {
     }
 }
 
-/// Delivers a document, a text or a list of licences, compressed for clients that accept it.
+/// Serves a JSON document, a text or a list of licences, compressed for clients that accept it.
 async fn document_response(
     app: &AppState,
     asked: &MediaRequest<'_>,
@@ -411,8 +415,9 @@ fn plain_document_response(
     Ok(response)
 }
 
-/// Delivers a file as it lies in the store, or an archive. Files are never open: graphics, videos
-/// and archives all take credentials. Nothing where an item changed while it was put together.
+/// Serves a file from the store, or an archive; `None` when an item changed during its assembly.
+///
+/// Files are never open: graphics, videos and archives all take credentials.
 pub(super) async fn file_response(
     app: &AppState,
     asked: &MediaRequest<'_>,
@@ -441,14 +446,14 @@ pub(super) async fn file_response(
     Ok(Some(response))
 }
 
-/// Says under which name a browser saves it.
+/// Sets the name under which a browser saves the response.
 fn set_file_name(response: &mut Response, name: Option<&str>) {
     if let Some(value) = name.and_then(disposition::attachment) {
         response.headers_mut().insert(header::CONTENT_DISPOSITION, value);
     }
 }
 
-/// The response that the request's preconditions already decide, if they do.
+/// The response that the request's preconditions already determine, if any.
 fn precondition_response(
     app: &AppState,
     asked: &MediaRequest<'_>,
@@ -463,10 +468,10 @@ fn precondition_response(
     Some(bodyless_response(app, status, validators, open))
 }
 
-/// What is answered before any bytes are obtained, if anything is.
+/// The response that needs no bytes, if any.
 ///
-/// What is bought is recorded only when its bytes are at hand and about to be sent, so that no 304,
-/// 412, 416, 503 or HEAD costs anything.
+/// A purchase is recorded only when its bytes are available and about to be sent, so that no 304, 412, 416,
+/// 503 or HEAD costs anything.
 async fn early_response(
     app: &AppState,
     asked: &MediaRequest<'_>,
@@ -476,19 +481,20 @@ async fn early_response(
 ) -> Result<Option<Response>> {
     let decided = precondition_response(app, asked, validators, open);
     if let Some(refusal) = sale.refusal() {
-        // A right comes before a precondition: a 304 would say that the caller's copy is good.
+        // Access comes before preconditions: a 304 would confirm that the caller's copy is valid.
         if decided.is_some() || *asked.method == Method::HEAD {
             return Err(refusal);
         }
-        // It places the order and fails, or goes on: somebody approved in this moment.
+        // Places the order and fails; succeeds if the order was approved in the meantime.
         app.shared.media.purchase(sale, asked.caller, asked.now).await?;
     }
     Ok(decided)
 }
 
-/// Checks that what lies in the store is what it was.
+/// Verifies the originals behind the stored parts of `whole`, before anything is sent.
 async fn check_extents(app: &AppState, whole: &media::RenditionBody) -> Result<()> {
     if whole.parts().iter().any(|part| matches!(part, BodyPart::Store(_))) {
+        // The verification blocks on the disk, so it does not run on an async thread.
         let (media, body) = (app.shared.media.clone(), whole.clone());
         let checked = tokio::task::spawn_blocking(move || media.check_extents(&body));
         checked.await.map_err(Error::internal)??;
@@ -496,7 +502,7 @@ async fn check_extents(app: &AppState, whole: &media::RenditionBody) -> Result<(
     Ok(())
 }
 
-/// Which ranges of `whole` are sent, after what there is to buy was bought.
+/// Decides which ranges of `whole` are sent, and records the purchase before they are.
 async fn purchase_ranges(
     app: &AppState,
     asked: &MediaRequest<'_>,
@@ -504,6 +510,7 @@ async fn purchase_ranges(
     validators: &Validators,
     sale: &Sale,
 ) -> Result<RangeDecision> {
+    // HEAD and 416 send no bytes, so they must not charge.
     let decision = ranges(asked.method, asked.headers, validators, whole.len());
     if *asked.method != Method::HEAD && decision != RangeDecision::Unsatisfiable {
         app.shared.media.purchase(sale, asked.caller, asked.now).await?;
@@ -511,10 +518,9 @@ async fn purchase_ranges(
     Ok(decision)
 }
 
-/// Delivers a rendition; nothing where the item changed while it was waited for.
+/// Serves a rendition; `None` when the item changed during the wait for it.
 ///
-/// What is given out after a CDN was told that the item is gone would be kept by it for as long as
-/// it may be.
+/// A response sent after the CDN purge of a withdrawn item would stay in the CDN until it expires.
 async fn rendition_response(
     app: &AppState,
     asked: &MediaRequest<'_>,
@@ -558,7 +564,7 @@ async fn rendition_response(
     Ok(Some(response))
 }
 
-/// The body in full or in the ranges asked for, with its framing.
+/// Builds the response with the full body or the requested ranges.
 fn range_response(
     app: &AppState,
     whole: &media::RenditionBody,

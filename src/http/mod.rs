@@ -1,7 +1,7 @@
-//! The HTTP edge: router, one file per part of the contract, pages.
+//! The HTTP layer: the router, one file per part of the contract, and the pages of the web site.
 //!
-//! Nothing below this unit knows a status code or a header. Handlers are thin: parse, ask a
-//! section, answer.
+//! No layer below this one knows a status code or a header. Handlers are thin: they parse the request, call a
+//! service and build the response.
 
 mod api;
 mod health;
@@ -38,10 +38,10 @@ pub use state::{
     SharedState, SiteState,
 };
 
-/// A router that takes addresses with a slash at their end for those without it.
+/// A router that handles a path with a trailing slash like the same path without it.
 pub type WebService = MapRequest<Router, fn(Request) -> Request>;
 
-/// The service over the addresses that a process of this role has.
+/// Builds the service with the routes that a process of this role serves.
 pub fn service(app: AppState) -> WebService {
     let router = match app.shared.process.node.role() {
         NodeRole::All | NodeRole::Web => full_router(app),
@@ -57,9 +57,9 @@ pub fn service(app: AppState) -> WebService {
     MapRequest::new(router, protocol::trailing_slash::trim_request)
 }
 
-/// The routes with their answers compressed for clients that accept it.
+/// Adds compression for clients that accept it to `routes`.
 ///
-/// Those of pictures are left out: a cached one must not pass through anything that it has no use for.
+/// Media routes stay out: a cached rendition should pass through as few layers as possible.
 fn with_compression(app: &AppState, routes: Router<AppState>) -> Router<AppState> {
     routes.layer(middleware::from_fn_with_state(
         app.clone(),
@@ -67,7 +67,7 @@ fn with_compression(app: &AppState, routes: Router<AppState>) -> Router<AppState
     ))
 }
 
-/// The router of a process that leaves most addresses to others.
+/// Builds the router of a process that serves only some of the routes.
 fn partial_router(app: AppState, routes: Router<AppState>) -> Router {
     routes
         .fallback(not_on_this_node)
@@ -77,10 +77,10 @@ fn partial_router(app: AppState, routes: Router<AppState>) -> Router {
         .with_state(app)
 }
 
-/// The router over all addresses.
+/// Builds the router with all routes.
 fn full_router(app: AppState) -> Router {
     let apis = api_routes(&app);
-    // Pages call the APIs by a router of their own, without what stands around every request.
+    // Pages call the APIs through a router of their own, without the layers around an external request.
     let called = ApiRouter(apis.clone().merge(media_routes()).with_state(app.clone()));
     let pages = page_routes().layer(middleware::from_fn_with_state(app.clone(), site::localize));
     with_compression(&app, apis.merge(pages.layer(Extension(called))))
@@ -92,21 +92,22 @@ fn full_router(app: AppState) -> Router {
         .with_state(app)
 }
 
-/// The service of the listener for operators' tools alone.
+/// Builds the service of the separate listener for operators' tools.
 pub fn admin_service(app: AppState) -> WebService {
     let routes = with_compression(&app, health_routes().merge(metrics_routes()));
     MapRequest::new(partial_router(app, routes), protocol::trailing_slash::trim_request)
 }
 
-/// What operators' tools call at the listener for everybody.
+/// Routes for operators' tools on the public listener.
 fn operator_routes(app: &AppState) -> Router<AppState> {
+    // With an admin listener, `/metrics` must not be reachable on the public one.
     match app.shared.process.has_admin_listener {
         true => health_routes(),
         false => health_routes().merge(metrics_routes()),
     }
 }
 
-/// What balancers ask.
+/// Health checks for load balancers.
 fn health_routes() -> Router<AppState> {
     Router::new()
         .route("/health/live", get(health::live))
@@ -115,17 +116,16 @@ fn health_routes() -> Router<AppState> {
         .route("/health/search", get(health::search))
 }
 
-/// What monitoring collects.
+/// The endpoint that Prometheus scrapes.
 fn metrics_routes() -> Router<AppState> {
     Router::new().route("/metrics", get(health::metrics))
 }
 
-/// Media.
 fn media_routes() -> Router<AppState> {
     Router::new().route("/media/{*path}", any(media::media)).route("/media/", any(media::media))
 }
 
-/// What programs call besides media.
+/// All routes for programs, except media.
 fn api_routes(app: &AppState) -> Router<AppState> {
     operator_routes(app)
         .route("/o/oauth2/token", post(oauth::token))
@@ -147,7 +147,7 @@ fn api_routes(app: &AppState) -> Router<AppState> {
         .merge(api::ingest::routes())
 }
 
-/// What people look at in a browser.
+/// Pages that people open in a browser.
 fn page_routes() -> Router<AppState> {
     Router::new()
         .route("/assets/{*path}", get(site::assets::asset))
@@ -168,6 +168,7 @@ async fn observe(State(app): State<AppState>, request: Request, next: Next) -> R
 }
 
 async fn not_found(State(app): State<AppState>, request: Request) -> Response {
+    // A page with a trailing slash is not missing: the browser gets the canonical address.
     if let Some(redirect) = protocol::trailing_slash::redirect_to_page(request.uri()) {
         return redirect;
     }
@@ -182,7 +183,7 @@ async fn not_found(State(app): State<AppState>, request: Request) -> Response {
     }
 }
 
-/// Whether a browser shows the answer as a page: programs do not name HTML.
+/// Whether the client is a browser that shows the response as a page: programs do not list `text/html`.
 fn accepts_html(request: &Request) -> bool {
     let accepted = request.headers().get_all(header::ACCEPT).iter();
     let mut accepted = accepted.filter_map(|line| line.to_str().ok());

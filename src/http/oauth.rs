@@ -34,7 +34,7 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 /// `GET` and `POST /o/oauth2/auth`: the authorization endpoint.
 pub(super) async fn authorize(State(app): State<AppState>, request: Request) -> Response {
     let outcome = match *request.method() {
-        // It would give out a code that nobody reads.
+        // HEAD would issue a code that the client never reads.
         Method::HEAD => {
             let message = "method HEAD is not supported here";
             return respond::error(&Error::new(ErrorKind::Unsupported, message));
@@ -49,13 +49,13 @@ pub(super) async fn authorize(State(app): State<AppState>, request: Request) -> 
     outcome.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
 }
 
-/// A request by POST goes on as GET: cookies do not come along with a form of another site.
+/// Redirects a POST to GET: browsers do not send cookies with a form of another site.
 async fn redirect_post_to_get(request: Request) -> Result<Response> {
     let (_, form) = form_body(request).await?;
     Ok(see_other(&format!("/o/oauth2/auth?{}", printable_ascii(&form))))
 }
 
-/// Encoded parameters that can stand in a header and on a page.
+/// Keeps the printable ASCII characters of encoded parameters, which are safe in a header and on a page.
 fn printable_ascii(encoded: &str) -> String {
     encoded.chars().filter(|c| c.is_ascii_graphic()).collect()
 }
@@ -73,9 +73,10 @@ async fn authorization_response(
     let now = clock::now();
     let oauth = &app.shared.access.oauth;
     let visitor = SiteVisitor::find(app, headers).await?;
+    // `max_age` and some values of `prompt` ask for a new login.
     let fresh = |visitor: &SiteVisitor| {
         let age_s = now.duration_since(visitor.session.auth_time).as_secs();
-        // A login takes its time: none at all means a new one, once.
+        // `max_age=0` asks for one new login; its own duration must not count as age.
         let old = |max: u64| max == 0 || i64::try_from(max).is_ok_and(|max| age_s > max);
         !asked.max_age_s.is_some_and(old)
             && !asked.prompt.has(Prompt::Login)
@@ -110,7 +111,7 @@ async fn authorization_response(
     Ok(redirect_to_client(&target))
 }
 
-/// What a login that leads to `return_to` is for; nothing when it is for a page of ours.
+/// The purpose of a login that leads to `return_to`; `None` when it leads to a page of the site.
 pub(super) async fn login_purpose(app: &AppState, return_to: &str) -> Option<LoginPurpose> {
     let encoded = return_to.strip_prefix("/o/oauth2/auth?")?;
     let parameters = OAuthParameters::parse(encoded).ok()?;
@@ -118,7 +119,7 @@ pub(super) async fn login_purpose(app: &AppState, return_to: &str) -> Option<Log
     Some(LoginPurpose::of(&asked))
 }
 
-/// The authorization request in `encoded`, or the response that ends it.
+/// Validates the authorization request in `encoded`; `Err` holds the response that ends it.
 async fn validate(
     app: &AppState,
     encoded: &str,
@@ -152,7 +153,7 @@ fn message_page(app: &AppState, title: &str, text: &str) -> Result<Response> {
     )
 }
 
-/// To the client, with what it was sent for. The address must reach nobody else.
+/// Redirects to the client with the parameters of `target`, which must not leak through `Referer`.
 fn redirect_to_client(target: &str) -> Response {
     let mut response = see_other(target);
     let no_referrer = HeaderValue::from_static("no-referrer");
@@ -160,8 +161,7 @@ fn redirect_to_client(target: &str) -> Response {
     response
 }
 
-/// The parameters without those values of `prompt` that have been seen to, so that coming back
-/// does not ask again.
+/// Removes the values of `prompt` that are done, so that the user is not prompted twice.
 fn without_prompt(encoded: &str, done: &[&str]) -> String {
     let pairs = form_urlencoded::parse(encoded.as_bytes());
     let mut kept = form_urlencoded::Serializer::new(String::new());
@@ -181,7 +181,7 @@ fn without_prompt(encoded: &str, done: &[&str]) -> String {
     kept.finish()
 }
 
-/// `POST /o/consent`: what the visitor decided.
+/// `POST /o/consent`: the visitor's decision on the consent page.
 pub(super) async fn submit_consent(State(app): State<AppState>, request: Request) -> Response {
     let outcome = consent_response(&app, request).await;
     outcome.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
@@ -248,7 +248,7 @@ pub(super) async fn revoke(State(app): State<AppState>, request: Request) -> Res
     }
 }
 
-/// The form of a request to an endpoint that speaks RFC 6749, or its refusal.
+/// Reads the form of a request to an RFC 6749 endpoint, or builds the error response.
 async fn protocol_form(
     request: Request,
 ) -> std::result::Result<(HeaderMap, OAuthParameters), Response> {
@@ -273,12 +273,12 @@ fn client_authentication(headers: &HeaderMap) -> ClientAuthentication<'_> {
         Some((scheme, value)) if scheme.eq_ignore_ascii_case("basic") => {
             ClientAuthentication::Basic { header: value.trim() }
         }
-        // Another scheme is an attempt that failed, not none.
+        // An unsupported scheme is failed authentication, not absent authentication.
         Some(_) => ClientAuthentication::Basic { header: "" },
     }
 }
 
-/// The status of an error of an endpoint that speaks RFC 6749.
+/// The status of an error of an RFC 6749 endpoint.
 pub(super) fn status(code: OAuthErrorCode) -> StatusCode {
     match code {
         OAuthErrorCode::InvalidClient => StatusCode::UNAUTHORIZED,
@@ -310,7 +310,7 @@ fn token_error_response(error: &TokenError) -> Response {
     let mut response = respond::json_text(status, body.to_string().into());
     response.extensions_mut().insert(HelpAnchor::of_oauth(error.code));
     let headers = response.headers_mut();
-    // A 401 names a scheme also where the client chose the form (RFC 9110 §15.5.2).
+    // A 401 names a scheme even when the client authenticated in the form (RFC 9110 §15.5.2).
     if error.challenge || status == StatusCode::UNAUTHORIZED {
         let challenge = HeaderValue::from_static("Basic realm=\"wirephoto\", charset=\"UTF-8\"");
         headers.insert(header::WWW_AUTHENTICATE, challenge);
@@ -328,7 +328,7 @@ fn without_caching(mut response: Response) -> Response {
     response
 }
 
-/// `GET` and `POST /o/v2/user`: what the token says of its user.
+/// `GET` and `POST /o/v2/user`: the claims of the token's user.
 pub(super) async fn user(State(app): State<AppState>, request: Request) -> Response {
     let headers = request.headers().clone();
     let outcome = user_info(&app, &headers).await;
@@ -353,7 +353,7 @@ pub(super) async fn discovery(State(app): State<AppState>) -> Response {
     cacheable_json(app.shared.access.oauth.discovery().to_string())
 }
 
-/// `GET /o/oauth2/keys`: the keys that id tokens are signed with.
+/// `GET /o/oauth2/keys`: the public keys that verify id tokens.
 pub(super) async fn keys(State(app): State<AppState>) -> Response {
     cacheable_json(app.shared.access.oauth.key_set().await.to_string())
 }

@@ -1,4 +1,4 @@
-//! What handlers share: a state for each area of the server, and the settings that change while it runs.
+//! The state that handlers share, by area of the server, and the settings that change at run time.
 
 use std::{
     sync::{
@@ -36,148 +36,135 @@ use crate::runtime::traces::RequestTracer;
 use crate::storage::audit::AuditLog;
 use crate::storage::database::Db;
 
-/// What the handlers share; cheap to clone.
+/// The state that handlers share; cheap to clone.
 #[derive(Clone)]
 pub struct AppState {
-    /// The state.
     pub shared: Arc<SharedState>,
 }
 
-/// The state behind [`AppState`].
+/// The state that [`AppState`] points to.
 pub struct SharedState {
-    /// Who calls and what they may have.
+    /// Authentication and what callers may access.
     pub access: AccessState,
-    /// Search, collections and uploads.
+    /// State of search, collections and uploads.
     pub archive: ArchiveState,
-    /// Renditions.
     pub media: Media,
-    /// Deliveries and notifications.
+    /// State of deliveries and notifications.
     pub distribution: DistributionState,
-    /// The customer web site.
     pub site: SiteState,
-    /// Requests and answers of every route.
+    /// State that applies to the requests and responses of every route.
     pub edge: EdgeState,
-    /// The process and the node that it is.
+    /// The process and its node in the cluster.
     pub process: ProcessState,
-    /// The OpenAPI document.
     pub description: openapi::ApiDescription,
 }
 
-/// Who calls and what they may have.
+/// Authentication and what callers may access.
 pub struct AccessState {
-    /// Credentials.
     pub auth: Auth,
-    /// The OAuth2 provider.
     pub oauth: OAuth,
-    /// Users and their administration.
+    /// Users, devices, keys and their administration.
     pub users: Users,
-    /// Purchases.
     pub orders: Orders,
-    /// Events of the audit log that belong to no transaction.
+    /// Writes audit events that belong to no transaction.
     pub audit: AuditLog,
 }
 
-/// Search, collections and uploads.
+/// State of search, collections and uploads.
 pub struct ArchiveState {
-    /// Search.
     pub content: Content,
-    /// Collections.
     pub collections: Collections,
-    /// Items that come in over the network.
+    /// Uploads of items over the network.
     pub uploads: Uploads,
 }
 
-/// Deliveries and notifications.
+/// State of deliveries and notifications.
 pub struct DistributionState {
-    /// Deliveries through channels.
     pub deliveries: Deliveries,
-    /// Notifications.
     pub notifications: Notifications,
-    /// Recipients of mails.
+    /// Recipients of mails and their consent.
     pub recipients: Recipients,
 }
 
-/// The customer web site.
+/// State of the customer web site.
 pub struct SiteState {
-    /// The page templates.
     pub pages: PageRenderer,
-    /// When visitors were last seen.
+    /// Recent API calls of each session, for the page `/code`.
     pub activity: SessionActivity,
-    /// What the codes of facets are called.
+    /// Names of the codes that facets list.
     pub concepts: ConceptNames,
-    /// Base of links to pages.
+    /// Base URL of links to pages, without a trailing slash.
     pub url: String,
-    /// Name on the pages.
+    /// Name of the site as pages show it.
     pub name: String,
-    /// Time zone of dates on the pages.
+    /// Time zone of dates and times on pages.
     pub zone: TimeZone,
-    /// Whether cookies are for TLS only: the service is reached by `https`.
+    /// Whether cookies have the `Secure` attribute: the service is reached by `https`.
     pub secure_cookies: bool,
 }
 
-/// Requests and answers of every route.
+/// State that applies to the requests and responses of every route.
 pub struct EdgeState {
-    /// The settings that change while the service runs.
+    /// The settings that change at run time.
     pub live_settings: HotSwap<LiveSettings>,
-    /// How answers name to a CDN what they show.
+    /// Headers that tell a CDN which items a response shows.
     pub surrogate: SurrogateHeaders,
-    /// Content coding of answers.
+    /// Compresses responses.
     pub compressor: Compressor,
-    /// Where traces of requests go; nowhere unless the operator wants them.
+    /// Exports traces of requests; `None` unless the operator configures it.
     pub traces: Option<RequestTracer>,
-    /// Whether browsers are told to use `https` alone from now on.
+    /// Whether responses have `Strict-Transport-Security`.
     pub strict_transport: bool,
 }
 
-/// The process and the node that it is.
+/// The process and its node in the cluster.
 pub struct ProcessState {
-    /// The database.
     pub db: Db,
-    /// This process among those that serve the archive.
+    /// This process as a node of the cluster.
     pub node: ClusterNode,
-    /// Whether this node can do what others can.
+    /// Whether this node can do what the others can.
     pub readiness: Readiness,
-    /// What `/metrics` prints.
+    /// Renders the metrics for `/metrics`.
     pub metrics: PrometheusHandle,
-    /// Whether `/metrics` is served by a listener of its own and not beside everything else.
+    /// Whether `/metrics` has a separate listener instead of the public one.
     pub has_admin_listener: bool,
-    /// Set when the service stops: readiness turns false before connections close.
+    /// Set at shutdown: readiness fails before connections close.
     pub draining: AtomicBool,
-    /// Set when connections are to end: a request that waits answers with what there is.
+    /// Set when connections must close: waiting requests respond with what they have.
     pub stopping: watch::Sender<bool>,
 }
 
 impl ProcessState {
-    /// Whether the service is stopping.
+    /// Whether the service is shutting down.
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::SeqCst)
     }
 
-    /// Ends when connections are to end.
+    /// Completes when connections must close.
     pub async fn stopped(&self) {
-        // The sender is ours, so it cannot be gone.
+        // `self` owns the sender, so it cannot be dropped while this waits.
         drop(self.stopping.subscribe().wait_for(|stopping| *stopping).await);
     }
 }
 
-/// Settings that change while the service runs.
+/// Settings that change at run time.
 #[derive(Debug)]
 pub struct LiveSettings {
-    /// Whether photographs are found without credentials.
+    /// Whether photographs can be found without credentials.
     pub open_images: bool,
-    /// Seconds that a login in the browser lasts.
+    /// Lifetime of a browser session, in seconds.
     pub session_s: u32,
-    /// Proxies whose `X-Forwarded-For` is believed.
+    /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: NetworkList,
     /// `Cache-Control` of open renditions.
     pub open_cache_control: String,
-    /// Whether renditions say how they were made.
+    /// Whether responses report how their rendition was produced (`Server-Timing`, `Wirephoto-Path`).
     pub work_headers: bool,
-    /// Whether texts are compressed for clients that accept it.
+    /// Whether text responses are compressed for clients that accept it.
     pub compression: bool,
-    /// How long a request waits for its rendition.
+    /// Longest time that a request waits for its rendition.
     pub render_timeout: Duration,
-    /// Time between readiness turning false and the end of new connections.
+    /// Time between the failing of readiness and the closing of the listener.
     pub drain_delay: Duration,
 }

@@ -1,4 +1,4 @@
-//! Rights: who may see an item and which URLs are open to everybody (contract access-11).
+//! Access rights: who may see an item, and which URLs are public (contract access-11).
 
 use jiff::Timestamp;
 
@@ -10,24 +10,24 @@ use model::account::{AgreementId, Scope};
 use model::item::{PubStatus, has_picture};
 use model::media_url::{DocumentExtension, MediaPath, MediaTarget, RenditionExtension};
 
-/// Who asks for media.
+/// The caller of a media request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MediaCaller<'a> {
-    /// Whose credentials came with the request, if they are good.
+    /// The authenticated user, if the request has valid credentials.
     pub principal: Option<&'a Principal>,
-    /// The agreement that is to pay, `agr`.
+    /// The agreement to buy under, from the parameter `agr`.
     pub agr: Option<AgreementId>,
 }
 
 impl<'a> MediaCaller<'a> {
-    /// The caller as what is open knows it: credentials that may not be used here count as none.
+    /// The caller for public media: credentials without the scope `roles` are ignored here.
     #[must_use]
     pub fn visitor(self) -> Option<&'a Principal> {
         self.principal.filter(|known| known.scopes().contains(Scope::Roles))
     }
 
-    /// The caller, who must be known and whose token must carry at least the scope `roles`
-    /// (contract access-5).
+    /// The caller, who must be authenticated with a token that has at least the scope `roles` (contract
+    /// access-5).
     pub fn require_principal(self) -> Result<&'a Principal> {
         let known = self.principal.ok_or_else(unauthenticated)?;
         known.require_scope(Scope::Roles)?;
@@ -35,10 +35,10 @@ impl<'a> MediaCaller<'a> {
     }
 }
 
-/// Whether `principal` sees the item at `now`.
+/// Whether the item is visible to `principal` at `now`.
 ///
-/// A withdrawn item is hidden from everybody, one under embargo from all but the provider, and a
-/// commissioned one from all but the provider and administrators.
+/// A withdrawn item is hidden from everyone, one under embargo from everyone except the provider, and a
+/// commissioned one from everyone except the provider and administrators.
 #[must_use]
 pub fn is_visible(entry: &CatalogEntry, principal: Option<&Principal>, now: Timestamp) -> bool {
     let status = match entry.document.pub_status() {
@@ -49,17 +49,17 @@ pub fn is_visible(entry: &CatalogEntry, principal: Option<&Principal>, now: Time
     status && (!entry.is_embargoed(now) || principal.is_some_and(Principal::sees_embargoed))
 }
 
-/// Whether the item is visible without credentials at `now`, so that a shared cache may store what
-/// is open of it.
+/// Whether the item is visible without credentials at `now`, so that a shared cache may store its public
+/// media.
 #[must_use]
 pub fn is_public(entry: &CatalogEntry, now: Timestamp) -> bool {
     is_visible(entry, None, now)
 }
 
-/// Whether everybody may have what `path` names, credentials or not.
+/// Whether `path` is public, that is, served with or without credentials.
 ///
-/// Open are, for images: the page, `.json`, `.xml`, and Preview and Thumbnail in every variant
-/// with or without operations. An operation never opens what its rendition does not.
+/// Public are, for images: the page, `.json`, `.xml`, and Preview and Thumbnail in every variant with or
+/// without operations. An operation never makes a rendition public that is not public without it.
 #[must_use]
 pub fn is_open(path: &MediaPath) -> bool {
     let picture = has_picture(path.key().media_type);
@@ -83,10 +83,10 @@ pub fn is_open(path: &MediaPath) -> bool {
     }
 }
 
-/// Whether what `path` names is bought: every rendition of an item or of its associated objects
-/// that is more than a Preview, and whatever holds one (contract access-15).
+/// Whether `path` has to be bought: every rendition of an item or of its associated objects that is more than
+/// a Preview, and every archive with such a rendition (contract access-15).
 ///
-/// An operation changes nothing of it: all of the Hires and a corner of it are the Hires.
+/// Operations do not matter: a crop of the Hires needs the same purchase as the whole Hires.
 #[must_use]
 pub fn needs_purchase(path: &MediaPath) -> bool {
     match path.target() {
@@ -108,27 +108,27 @@ pub fn needs_purchase(path: &MediaPath) -> bool {
     }
 }
 
-/// Whether what `path` names is read under the item's agreements: neither open to everybody nor
-/// bought. These are documents, text formats, licences and Previews of everything but photographs,
-/// and small renditions of associated objects.
+/// Whether `path` is read under the item's agreements, because it is neither public nor bought. These are
+/// documents, text formats, licences and Previews of everything but photographs, and small renditions of
+/// associated objects.
 #[must_use]
 pub fn needs_read_agreement(path: &MediaPath) -> bool {
     !is_open(path) && !needs_purchase(path)
 }
 
-/// The answer to a caller that must present credentials.
+/// The error for a caller that must present credentials.
 #[must_use]
 pub fn unauthenticated() -> Error {
     Error::new(ErrorKind::Unauthenticated, "Unauthorized")
 }
 
-/// The answer to a well-formed URL of something that the item does not have.
+/// The error for a well-formed URL of something that the item does not have.
 #[must_use]
 pub fn not_available(path: &MediaPath) -> Error {
     Error::new(ErrorKind::NotFound, format!("{path} is not available for this item"))
 }
 
-/// The name under which a browser saves a Hires: the item's id.
+/// The file name that a browser saves a Hires as: the item's id with the extension.
 pub(super) fn file_name(path: &MediaPath) -> Option<String> {
     let MediaTarget::Rendition(file) = path.target() else { return None };
     let hires = file.name().usage == RenditionUsage::Hires;

@@ -1,4 +1,4 @@
-//! What a media URL stands for, known before any pixel is touched.
+//! The answers to media URLs, known before any pixel is decoded.
 
 use std::sync::Arc;
 
@@ -17,21 +17,21 @@ use crate::runtime::error::Error;
 use model::item::Asset;
 use model::{AssociationKey, CropSpec, ItemKey};
 
-/// What a media URL stands for.
+/// The resource that a media URL refers to.
 #[derive(Debug)]
 pub enum MediaAnswer {
     /// The item's page on the customer web site.
     Page(ItemKey, Option<CropSpec>),
     /// A document or text.
     Text(TextAnswer),
-    /// A picture that is in a cache, in the store, or to be rendered.
+    /// An image that is in a cache, in the store, or has to be rendered.
     Rendition(Box<RenditionAnswer>),
-    /// A file as it lies in the store, or an archive of several.
+    /// A file from the store, or an archive of several files.
     File(Box<FileAnswer>),
 }
 
 impl MediaAnswer {
-    /// The keys that a CDN keeps it under.
+    /// The surrogate keys under which a CDN stores the answer.
     #[must_use]
     pub fn cache_keys(&self) -> CacheKeys {
         match self {
@@ -46,120 +46,117 @@ impl MediaAnswer {
 /// A document or text with its validators.
 #[derive(Debug)]
 pub struct TextAnswer {
-    /// The text.
     pub body: Bytes,
-    /// Its MIME type, with a character set where it needs one.
+    /// MIME type, with a character set where it needs one.
     pub mime: &'static str,
     /// Entity tag without quotes.
     pub etag: String,
-    /// When the item was stored, where the document depends on nothing else.
+    /// When the item was stored; `None` where the document depends on other items too.
     pub modified: Option<Timestamp>,
-    /// Whether everybody may have it.
+    /// Whether it is public, so that shared caches may store it.
     pub open: bool,
-    /// The keys that a CDN keeps it under.
+    /// The surrogate keys under which a CDN stores it.
     pub keys: CacheKeys,
 }
 
 /// A rendition with its validators.
 #[derive(Debug)]
 pub struct RenditionAnswer {
-    /// The plan that makes it.
+    /// The plan to render it with.
     pub planned: Arc<plan::PlannedRendition>,
     /// Entity tag without quotes.
     pub etag: String,
-    /// When the item was stored; `None` for an associated object, which another one may take the
-    /// place of.
+    /// When the item was stored; `None` for an associated object, because another one can replace it.
     pub modified: Option<Timestamp>,
-    /// Whether everybody may have it.
+    /// Whether it is public, so that shared caches may store it.
     pub open: bool,
-    /// What is to be bought before anything is delivered.
+    /// The purchase to record before anything is delivered.
     pub sale: Sale,
-    /// File name under which a browser saves it, for a Hires.
+    /// File name that a browser saves it as, for a Hires.
     pub file_name: Option<String>,
-    /// The keys that a CDN keeps it under.
+    /// The surrogate keys under which a CDN stores it.
     pub keys: CacheKeys,
     pub(super) entry: Arc<CatalogEntry>,
-    /// The item of the address, where that is another one.
+    /// The item in the URL, if that is not `entry`.
     pub(super) requested_entry: Option<Arc<CatalogEntry>>,
-    /// The associated object of `entry` that it shows.
+    /// The associated object of `entry` that the rendition shows.
     pub(super) association: Option<AssociationKey>,
 }
 
 /// A file or an archive with its validators.
 #[derive(Debug)]
 pub struct FileAnswer {
-    /// Its MIME type.
     pub mime: &'static str,
     /// Entity tag without quotes.
     pub etag: String,
-    /// When the item was stored, where the file depends on nothing else.
+    /// When the item was stored; `None` where the file depends on other items too.
     pub modified: Option<Timestamp>,
-    /// What is to be bought before anything is delivered.
+    /// The purchase to record before anything is delivered.
     pub sale: Sale,
-    /// File name under which a browser saves it.
+    /// File name that a browser saves it as.
     pub file_name: Option<String>,
-    /// The keys that a CDN keeps it under.
+    /// The surrogate keys under which a CDN stores it.
     pub keys: CacheKeys,
     pub(super) content: FileContent,
-    /// The items that it was made of.
+    /// The items that the content was built from.
     pub(super) source_items: Vec<Arc<CatalogEntry>>,
 }
 
 impl RenditionAnswer {
-    /// The items that it was made of.
+    /// The items that the rendition was built from.
     pub fn source_items(&self) -> impl Iterator<Item = &Arc<CatalogEntry>> {
         std::iter::once(&self.entry).chain(&self.requested_entry)
     }
 }
 
 impl FileAnswer {
-    /// The items that it was made of.
+    /// The items that the file was built from.
     pub fn source_items(&self) -> impl Iterator<Item = &Arc<CatalogEntry>> {
         self.source_items.iter()
     }
 }
 
-/// Where the bytes come from.
+/// The source of a file's bytes.
 #[derive(Debug)]
 pub(super) enum FileContent {
-    /// The store.
+    /// A file in the store.
     Stored(RenditionBody),
-    /// Files that are put together.
+    /// Files that are packed into an archive.
     Archive(Vec<ArchiveMember>),
 }
 
-/// What an answer sells: items, with what the caller's agreements say of each. Nothing for what is
-/// free.
+/// The purchase that an answer requires: items, each with the decision of the caller's agreements. Empty for
+/// free media.
 ///
-/// It is recorded by [`super::Media::purchase`], and nothing may be delivered before that.
+/// [`super::Media::purchase`] records it, and nothing may be delivered before that.
 #[derive(Clone, Debug, Default)]
 pub struct Sale {
     pub(super) entries: Vec<(Arc<CatalogEntry>, CoverageDecision)>,
-    /// Whether all of it is bought or nothing.
+    /// Whether either all items are bought or none.
     pub(super) all_or_nothing: bool,
 }
 
 impl Sale {
-    /// The sale of one item, if it is one.
+    /// The sale of one item; empty without a decision.
     pub(super) fn of_item(entry: &Arc<CatalogEntry>, decision: Option<CoverageDecision>) -> Self {
         let entries = decision.map(|decision| (Arc::clone(entry), decision));
         Self { entries: entries.into_iter().collect(), all_or_nothing: false }
     }
 
-    /// What stands against it, if anything does.
+    /// The first refusal among the decisions, if there is one.
     #[must_use]
     pub fn refusal(&self) -> Option<Error> {
         self.entries.iter().find_map(|(_, decision)| decision.require_delivery().err())
     }
 
-    /// Whether nothing is sold.
+    /// Whether the sale is empty.
     #[must_use]
     pub fn is_free(&self) -> bool {
         self.entries.is_empty()
     }
 }
 
-/// The bytes of a file as it lies in the store.
+/// The body of a file that is sent from the store as it is.
 pub(super) fn stored_body(asset: &Asset) -> RenditionBody {
     let (blob, blob_length) = (asset.blob(), asset.length());
     RenditionBody::new([BodyPart::Store(BlobExtent { blob, blob_length, range: 0..blob_length })])

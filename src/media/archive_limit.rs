@@ -1,7 +1,7 @@
-//! How many archives are put together at a time, for one client and in all.
+//! Limits the number of archives that are packed at a time, per client and in total.
 //!
-//! An archive holds renditions in memory while it is laid out, and the laying out goes on when the
-//! request that wanted it gave up. So a place is held until that ends.
+//! An archive holds its renditions in memory while it is packed, and packing continues after the client
+//! disconnects. So a permit is held until packing ends.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::rate_limit::RateLimitClient;
 use crate::runtime::error::{Error, Result};
 
-/// The archives under way.
+/// Counts the archives that are being packed.
 #[derive(Clone, Debug)]
 pub(super) struct ArchiveLimiter {
     inner: Arc<LimiterState>,
@@ -26,11 +26,11 @@ struct LimiterState {
 #[derive(Debug, Default)]
 struct ArchiveCounts {
     archives: usize,
-    /// Those of each client that has some.
+    /// Only clients with at least one archive have an entry.
     clients: HashMap<RateLimitClient, usize>,
 }
 
-/// An archive under way; it ends when this is dropped.
+/// The permit for one archive; dropping it makes room for another one.
 #[derive(Debug)]
 pub(super) struct ArchivePermit {
     inner: Arc<LimiterState>,
@@ -38,16 +38,16 @@ pub(super) struct ArchivePermit {
 }
 
 impl ArchiveLimiter {
-    /// `archives_max` at a time, `client_archives_max` of them for one client.
+    /// Allows `archives_max` archives at a time, `client_archives_max` of them for one client.
     pub(super) fn new(archives_max: usize, client_archives_max: usize) -> Self {
         let state = Mutex::default();
         Self { inner: Arc::new(LimiterState { archives_max, client_archives_max, state }) }
     }
 
-    /// Lets an archive begin.
+    /// Acquires a permit for one archive.
     ///
-    /// Fails with [`crate::runtime::error::Kind::Overloaded`] when the client, or all together, have as
-    /// many as they may.
+    /// Fails with [`crate::runtime::error::ErrorKind::Overloaded`] when the client, or all clients together,
+    /// have reached the limit.
     pub(super) fn acquire(&self, client: Option<RateLimitClient>) -> Result<ArchivePermit> {
         let inner = &self.inner;
         let mut state = inner.state.lock();
@@ -74,6 +74,7 @@ impl Drop for ArchivePermit {
         state.archives = state.archives.saturating_sub(1);
         let Some(client) = self.client else { return };
         let own = state.clients.get(&client).copied().unwrap_or(0);
+        // The last permit removes the entry, so that the map does not grow with every client.
         match own {
             0 | 1 => drop(state.clients.remove(&client)),
             more => drop(state.clients.insert(client, more - 1)),

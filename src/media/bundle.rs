@@ -1,8 +1,8 @@
-//! One archive of several items: what each of their own archives holds, side by side.
+//! Archives of several items, with the files of each item's own archive side by side.
 //!
-//! What is in it is decided before anything is rendered or bought. An item that the caller cannot
-//! have is left out, and a text in the archive says why; nothing is ordered for it. Prepaid downloads
-//! are given to the items in their order, as far as they reach.
+//! The contents are decided before anything is rendered or bought. An item that the caller cannot have is
+//! left out, and a text in the archive says why; no order is placed for it. Prepaid downloads are assigned to
+//! the items in their order, until they are used up.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -22,33 +22,32 @@ use model::item::MediaLinks;
 use model::media_url::DocumentExtension;
 use model::{ContentHash, ItemKey};
 
-/// The text that says what is left out. No file of an item is called so.
+/// The text file that lists the items that were left out. No file of an item has this name.
 const LEFT_OUT: &str = "left-out.txt";
 
-/// Why an item is left out that the caller cannot find: embargo, withdrawal and a missing agreement
-/// are not told apart.
+/// The reason for an item that is not visible to the caller. It is the same for embargo, withdrawal and a
+/// missing agreement, so that it does not reveal which of them applies.
 const NOT_AVAILABLE: &str = "It is not available to you";
 
-/// How the files of an archive of several items are called.
+/// How the files in an archive of several items are named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BundleNaming {
-    /// As each item's own archive calls them.
+    /// By the names that each item's own archive uses.
     ById,
-    /// With the place of the item in front, so that folders show the order: `01_`, `02_`.
+    /// With the position of the item as a prefix, so that folders show the order: `01_`, `02_`.
     ByPosition,
 }
 
-/// What an archive of several items and the files in it are called.
+/// The names of an archive of several items and of the files in it.
 #[derive(Clone, Copy, Debug)]
 pub struct BundleNames<'a> {
     /// The name of the archive, without its extension.
     pub archive: &'a str,
-    /// The files in it.
     pub files: BundleNaming,
 }
 
 impl BundleNaming {
-    /// What stands before the names of the item at `place`, counted from 0, of `count`.
+    /// The prefix of the file names of the item at `place`, counted from 0, of `count`.
     fn prefix(self, place: usize, count: usize) -> String {
         match self {
             Self::ById => String::new(),
@@ -60,23 +59,23 @@ impl BundleNaming {
     }
 }
 
-/// An item with its files and what of it is sold.
+/// An item with its files and the purchase that they require.
 struct BundleItem {
     entry: Arc<CatalogEntry>,
     members: Vec<ArchiveMember>,
     sale: Sale,
 }
 
-/// What became of an item.
+/// Whether an item is part of the archive, or the reason why it is not.
 enum BundleOutcome {
     Included(BundleItem),
     Excluded(String),
 }
 
 impl BundleOutcome {
-    /// Leaves the item out for a reason that the caller may know.
+    /// Turns an error into the reason for leaving an item out, where the caller may know it.
     ///
-    /// Fails with what is no reason but a fault.
+    /// Fails with any other error, which is a fault and not a refusal.
     fn exclude(cause: Error) -> Result<Self> {
         match cause.kind() {
             ErrorKind::Forbidden => Ok(Self::Excluded(cause.message().to_owned())),
@@ -95,10 +94,10 @@ impl BundleOutcome {
 }
 
 impl Media {
-    /// The archive of the items `keys`, as far as `caller` may have them.
+    /// Builds the archive of those items `keys` that `caller` may have.
     ///
-    /// What it sells is bought all or not at all: the purchase fails with `agreement_required` or
-    /// `order_required` where something changed since, and then another call says what is left.
+    /// The sale is all-or-nothing: the purchase fails with `agreement_required` or `order_required` if
+    /// something has changed since this call, and a new call then builds the archive of the remaining items.
     ///
     /// Fails with `agreement_required` when nothing can be delivered.
     pub async fn bundle(
@@ -160,8 +159,7 @@ impl Media {
         })
     }
 
-    /// What becomes of an item behind those that were looked at; without an entry the caller cannot
-    /// find it.
+    /// Decides on the item after those in `before`; `None` is an item that is not visible to the caller.
     async fn select_item(
         &self,
         entry: Option<Arc<CatalogEntry>>,
@@ -206,11 +204,11 @@ impl Media {
         Ok(BundleOutcome::Included(BundleItem { entry, members, sale }))
     }
 
-    /// The items `keys` in their order, where a search of `caller` finds them or one of its orders
-    /// still delivers them. Reads the database once for all that no agreement covers.
+    /// Loads the items `keys` in their order, each only if a search of `caller` finds it or one of the
+    /// caller's orders still delivers it. Reads the database once for all items that no agreement covers.
     ///
-    /// That an item is a photograph, whose document is open to everybody, does not count here: the
-    /// reason of an item that is left out must not tell an embargo from a missing agreement.
+    /// It makes no difference here that the document of a photograph is public: the reason for leaving an
+    /// item out must not reveal an embargo.
     async fn find_readable(
         &self,
         keys: &[ItemKey],
@@ -238,7 +236,7 @@ impl Media {
             .collect())
     }
 
-    /// Leaves out what prepaid downloads do not reach for once those before it are taken.
+    /// Leaves out the items that exceed the prepaid downloads, after the items before them have used theirs.
     async fn enforce_prepaid_limits(
         &self,
         fates: &mut [BundleOutcome],
@@ -271,7 +269,7 @@ impl Media {
 }
 
 impl Sale {
-    /// Sells what `other` sells as well, each item once.
+    /// Adds the purchases of `other`, each item once.
     fn extend(&mut self, other: Self) {
         for (entry, decision) in other.entries {
             if !self.entries.iter().any(|(known, _)| known.key == entry.key) {
@@ -281,8 +279,8 @@ impl Sale {
     }
 }
 
-/// The files of an item under names that none of the files before has, also where capitals do not
-/// count: ids are unique only within their media type.
+/// Renames the files of an item so that no earlier file has the same name, ignoring case: ids are unique only
+/// within their media type.
 fn renamed(
     key: &ItemKey,
     members: Vec<ArchiveMember>,

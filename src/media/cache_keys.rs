@@ -1,7 +1,8 @@
-//! The keys that a CDN keeps answers under, so that it can forget all that show an item at once.
+//! The surrogate keys under which a CDN stores answers, so that a purge removes all answers that show an
+//! item.
 //!
-//! A key holds only letters, digits, `-`, `_` and `.`: every CDN that knows such keys allows these,
-//! while some refuse `/` and `:`.
+//! A key holds only letters, digits, `-`, `_` and `.`: all CDNs with surrogate keys allow these, while some
+//! refuse `/` and `:`.
 
 use std::collections::BTreeSet;
 
@@ -13,15 +14,15 @@ use model::ItemKey;
 /// The key of everything that is served below `/media`.
 pub const EVERYTHING: &str = "wirephoto";
 
-/// The key of what shows the item: `<mediaType>.<id>`.
+/// The key of all answers that show the item: `<mediaType>.<id>`.
 ///
-/// No media type holds a `.`, so two items never share one.
+/// No media type contains a `.`, so two items never share a key.
 #[must_use]
 pub fn key_of(item: &ItemKey) -> String {
     format!("{}.{}", item.media_type, item.id)
 }
 
-/// The keys of one answer; copies share their text.
+/// The keys of one answer; clones share their text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheKeys {
     space_separated: Bytes,
@@ -30,15 +31,15 @@ pub struct CacheKeys {
 }
 
 impl CacheKeys {
-    /// The keys of what shows `item` and `others`: theirs, that of the media type of `item`, and
-    /// [`EVERYTHING`].
+    /// The keys of an answer that shows `item` and `others`: one for each item, one for the media type of
+    /// `item`, and [`EVERYTHING`].
     ///
-    /// Where they take more than [`CACHE_KEYS_BYTES_MAX`] bytes those of `others` are left out, and
-    /// the keys are not whole.
+    /// If they exceed [`CACHE_KEYS_BYTES_MAX`] bytes, the keys of `others` are left out, and the set is
+    /// incomplete.
     #[must_use]
     pub fn of<'a>(item: &ItemKey, others: impl IntoIterator<Item = &'a ItemKey>) -> Self {
         let mut keys = vec![key_of(item)];
-        // In an order of their own: one answer has one header.
+        // Sorted, so that the same answer always has the same header.
         let others: BTreeSet<&ItemKey> =
             others.into_iter().filter(|other| *other != item).collect();
         keys.extend(others.into_iter().map(key_of));
@@ -69,8 +70,8 @@ impl CacheKeys {
         &self.comma_separated
     }
 
-    /// Whether every item that the answer shows has its key here. What is not must not be kept by a
-    /// cache that is told of changes by keys.
+    /// Whether every item that the answer shows has its key in the set. An answer with incomplete keys must
+    /// not be stored by a cache that relies on purges by key.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.is_complete

@@ -1,4 +1,4 @@
-//! Items kept in memory: what a media URL needs to know without asking the database.
+//! The item catalog: caches in memory the items that media URLs refer to, in front of the database.
 
 use std::{
     borrow::Cow,
@@ -26,13 +26,10 @@ use model::{AssociationKey, ContentHash, ItemKey, RenditionName};
 /// An item in memory.
 #[derive(Debug)]
 pub struct CatalogEntry {
-    /// Its identity.
     pub key: ItemKey,
-    /// Its document.
     pub document: Document,
-    /// Its files.
     pub assets: Vec<Asset>,
-    /// Until when it is hidden.
+    /// End of the embargo, if there is one.
     pub embargoed: Option<Timestamp>,
     /// When this version was stored.
     pub stored: Timestamp,
@@ -41,7 +38,7 @@ pub struct CatalogEntry {
     json: OnceLock<Bytes>,
     xml: OnceLock<Bytes>,
     keys: OnceLock<CacheKeys>,
-    /// Plans of the renditions that every item has; at most one for each name.
+    /// Plans of the standard renditions; at most one for each name.
     plans: RwLock<Vec<(RenditionName, Arc<PlannedRendition>)>>,
 }
 
@@ -55,7 +52,7 @@ impl CatalogEntry {
         Ok(Self { key, document, assets, embargoed, stored, uri, caption, json, xml, keys, plans })
     }
 
-    /// Whether the item is hidden at `now`.
+    /// Whether the item is under embargo at `now`.
     #[must_use]
     pub fn is_embargoed(&self, now: Timestamp) -> bool {
         self.embargoed.is_some_and(|until| until > now)
@@ -70,12 +67,12 @@ impl CatalogEntry {
                 && self.document == other.document)
     }
 
-    /// The keys that a CDN keeps what shows this item alone under.
+    /// The surrogate keys of an answer that shows only this item.
     pub(super) fn cache_keys(&self) -> &CacheKeys {
         self.keys.get_or_init(|| CacheKeys::of(&self.key, []))
     }
 
-    /// The keys of what shows this item at the address of the item `named`.
+    /// The surrogate keys of an answer that shows this item at the URL of the item `named`.
     pub(super) fn cache_keys_within(&self, named: &ItemKey) -> CacheKeys {
         match self.key == *named {
             true => self.cache_keys().clone(),
@@ -83,13 +80,13 @@ impl CatalogEntry {
         }
     }
 
-    /// The caption that renditions carry, and a hash of it.
+    /// The caption that is embedded in renditions, and its hash.
     pub fn caption(&self) -> &(Caption, ContentHash) {
         self.caption.get_or_init(|| captioned(&self.document, &self.uri))
     }
 
-    /// The caption of what a rendition shows: of the item, or of one of its associated objects, whose
-    /// photographer is not the writer of the text.
+    /// The caption of a rendition of the item or of one of its associated objects, whose photographer is not
+    /// the author of the text.
     pub fn caption_of(
         &self,
         association: Option<&AssociationKey>,
@@ -104,9 +101,9 @@ impl CatalogEntry {
         }
     }
 
-    /// The plan of the rendition `name` without operations, made by `make` the first time.
+    /// Returns the plan of the rendition `name` without operations, computed by `make` on first use.
     ///
-    /// An entry never changes and the settings neither, so the plan stays what it is.
+    /// An entry never changes, and neither do the settings, so the plan stays valid.
     pub(super) fn plan(
         &self,
         name: RenditionName,
@@ -125,7 +122,7 @@ impl CatalogEntry {
         Ok(planned)
     }
 
-    /// The document's text as served, as `.json` or as `.xml`, made by `make` the first time.
+    /// Returns the document as served, as `.json` or as `.xml`, written by `make` on first use.
     pub(super) fn text(
         &self,
         extension: DocumentExtension,
@@ -152,12 +149,12 @@ fn captioned(document: &Document, uri: &str) -> (Caption, ContentHash) {
     (caption, ContentHash::of(&text))
 }
 
-/// The items in memory in front of the database.
+/// A cache of items in front of the database.
 pub(super) struct ItemCatalog {
     db: Db,
     links: UrlLinks,
     entries: moka::sync::Cache<ItemKey, Arc<CatalogEntry>>,
-    /// Counts the changes that were followed; tells a reader that what it read may be old.
+    /// Counts invalidations, so that a concurrent reader can detect that the version it read may be outdated.
     changes: AtomicU64,
 }
 
@@ -167,7 +164,7 @@ impl ItemCatalog {
         Self { db, links, entries, changes: AtomicU64::new(0) }
     }
 
-    /// Forgets `keys`.
+    /// Invalidates the entries of `keys`.
     pub(super) fn invalidate(&self, keys: &[ItemKey]) {
         self.changes.fetch_add(1, Ordering::SeqCst);
         for key in keys {
@@ -175,7 +172,7 @@ impl ItemCatalog {
         }
     }
 
-    /// Forgets all items.
+    /// Invalidates the entries of all items.
     pub(super) fn invalidate_all(&self) {
         self.changes.fetch_add(1, Ordering::SeqCst);
         self.entries.invalidate_all();
@@ -192,7 +189,8 @@ impl ItemCatalog {
         };
         let entry = Arc::new(CatalogEntry::new(key.clone(), item, self.links.item(key))?);
         self.entries.insert(key.clone(), Arc::clone(&entry));
-        // A change that was followed while we read may have hit before our insert.
+        // A change that arrived during the read may have invalidated the key before the insert, so invalidate
+        // it again.
         if self.changes.load(Ordering::SeqCst) != before {
             self.entries.invalidate(key);
         }

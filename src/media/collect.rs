@@ -1,8 +1,8 @@
-//! Several files of an item: an archive, or what a channel delivers.
+//! Collects several files of an item, for an archive or for a delivery.
 //!
-//! The default contents of a zip are those of contract files-10. What a member is, is known before
-//! anything is rendered, so that the archive's entity tag is; then each is obtained as its own URL
-//! would be.
+//! The default contents of a zip are those of contract files-10. The identity of every member is known before
+//! anything is rendered, and with it the archive's entity tag. Each member is then obtained in the same way
+//! as its own URL would be.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -30,24 +30,24 @@ use model::media_url::{
 };
 use model::{AssociationKey, ContentHash, CropSpec, ItemKey, MediaType, RenditionName};
 
-/// Which files of an item are wanted.
+/// Selects files of an item.
 #[derive(Clone, Copy, Debug)]
 pub enum FileSelection<'a> {
-    /// Those that the contract names for the media type (contract files-10).
+    /// The files that the contract defines for the media type (contract files-10).
     Default,
-    /// Those that a channel names, of a picture within the editors' crop in pixels of the hires image. Of a
-    /// text, formats of pictures mean its associated pictures.
+    /// The formats of a channel; a picture is cropped to the editors' crop in pixels of the hires image. For
+    /// a text, picture formats select its associated pictures.
     Formats(&'a [MediaFormat], Option<CropSpec>),
 }
 
-/// A file before its bytes are at hand.
+/// A file whose bytes are not obtained yet.
 #[derive(Clone, Debug)]
 pub(super) struct ArchiveMember {
     name: String,
     mime: &'static str,
     url: String,
     source: MemberSource,
-    /// Its date in an archive.
+    /// Its modification time in an archive.
     dated: Timestamp,
 }
 
@@ -61,15 +61,13 @@ enum MemberSource {
 /// A file with its bytes.
 #[derive(Clone, Debug)]
 pub struct CollectedFile {
-    /// Its name: the item's id, the suffix and the extension.
+    /// File name: the item's id, the suffix and the extension.
     pub name: String,
-    /// Its MIME type.
     pub mime: &'static str,
-    /// The URL that gives the same.
+    /// The URL that serves the same bytes.
     pub url: String,
-    /// Its bytes.
     pub body: RenditionBody,
-    /// Its date in an archive: when the item that it belongs to was stored.
+    /// Its modification time in an archive: when its item was stored.
     pub dated: Timestamp,
 }
 
@@ -78,33 +76,33 @@ pub struct CollectedFile {
 pub struct DeliveryFiles {
     /// The files; at least one.
     pub files: Vec<CollectedFile>,
-    /// What is to be bought before anything is delivered.
+    /// The purchase to record before anything is delivered.
     pub sale: Sale,
 }
 
 impl ArchiveMember {
-    /// A text of ours, which no URL gives.
+    /// A generated text file, which has no URL.
     pub(super) fn text(name: &str, text: String, dated: Timestamp) -> Self {
         let source = MemberSource::Text(text.into());
         Self { name: name.to_owned(), mime: "text/plain", url: String::new(), source, dated }
     }
 
-    /// Its name.
+    /// The file name in the archive.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The same file under a name that begins with `prefix`.
+    /// Renames the file by adding `prefix` to its name.
     pub(super) fn prefixed(self, prefix: &str) -> Self {
         Self { name: format!("{prefix}{}", self.name), ..self }
     }
 
-    /// What names its bytes together with its name and date.
+    /// A line that identifies the member: name, content and date.
     pub(super) fn manifest_line(&self) -> String {
         format!("{} {} {}\n", self.name, self.content_tag(), self.dated)
     }
 
-    /// What names its bytes.
+    /// A tag that identifies the content.
     fn content_tag(&self) -> String {
         match &self.source {
             MemberSource::Text(text) => ContentHash::of(text).short(),
@@ -114,7 +112,7 @@ impl ArchiveMember {
     }
 }
 
-/// A name for exactly the bytes of `members`.
+/// A hash of the names and contents of `members`.
 fn version(members: &[ArchiveMember]) -> String {
     let lines: Vec<String> = members
         .iter()
@@ -124,7 +122,7 @@ fn version(members: &[ArchiveMember]) -> String {
 }
 
 impl Media {
-    /// The archive of the item `key` with what is `wanted`.
+    /// Builds the archive of the item `key` with the files that `wanted` selects.
     ///
     /// Fails as [`Media::resolve`] does.
     pub async fn archive(
@@ -143,7 +141,7 @@ impl Media {
         let mime = DocumentExtension::Zip.mime_type();
         Ok(MediaAnswer::File(Box::new(FileAnswer {
             mime,
-            // The dates of its entries are part of its bytes.
+            // The dates of the entries are part of the archive's bytes, so they are part of the tag.
             etag: ContentHash::of(format!("{}{}", version(&members), entry.stored).as_bytes())
                 .short(),
             modified: None,
@@ -155,11 +153,11 @@ impl Media {
         })))
     }
 
-    /// The files of the item `key` that are `wanted`, rendered where they have to be.
+    /// Collects the files of the item `key` that `wanted` selects, and renders them where necessary.
     ///
-    /// Nothing is recorded: [`DeliveryFiles::sale`] says what there is to buy. Fails as
-    /// [`Media::resolve`] does, with [`ErrorKind::NotFound`] when the item has none of the files, and with
-    /// [`ErrorKind::Unavailable`] when it changed meanwhile.
+    /// Records nothing: [`DeliveryFiles::sale`] is the purchase to record. Fails as [`Media::resolve`] does,
+    /// with [`ErrorKind::NotFound`] when the item has none of the files, and with [`ErrorKind::Unavailable`]
+    /// when it changed in the meantime.
     pub async fn collect(
         &self,
         key: &ItemKey,
@@ -171,8 +169,9 @@ impl Media {
         let (members, sale) = self.list(&entry, wanted, caller, now).await?;
         let seen = source_items(&entry, &members);
         let files = self.obtain_all(members, RenderPayer::Server).await?;
+        // Rendering takes time, and an item that was withdrawn in the meantime must not be delivered.
         if !self.are_current(seen.iter()).await? {
-            // It says so where the item is gone.
+            // Fails with the more specific error if the item is gone.
             self.item(key, Some(caller.require_principal()?), now).await?;
             let message = format!("{key} changed while its files were made");
             return Err(Error::new(ErrorKind::Unavailable, message));
@@ -180,10 +179,10 @@ impl Media {
         Ok(DeliveryFiles { files, sale })
     }
 
-    /// The bytes of a file or archive for `client`.
+    /// Obtains the bytes of a file or archive for `client`.
     ///
-    /// Fails as [`Media::obtain_for`] does, and with [`ErrorKind::Overloaded`] when too many archives
-    /// are being put together or the client still owes for an earlier one.
+    /// Fails as [`Media::obtain_for`] does, and with [`ErrorKind::Overloaded`] when too many archives are
+    /// being packed or the client's token bucket is still overdrawn by an earlier one.
     pub async fn obtain_file(
         &self,
         answer: &FileAnswer,
@@ -194,6 +193,7 @@ impl Media {
             FileContent::Archive(members) => members.clone(),
         };
         if let Some(client) = client {
+            // An archive is rendered on credit, so a client with a debt cannot start another one.
             self.inner.rate_limiter.check_balance(client)?;
         }
         let place = self.inner.archive_limiter.acquire(client)?;
@@ -201,20 +201,21 @@ impl Media {
         let files = self.obtain_all(members, payer).await?;
         let media = self.clone();
         let packed = tokio::task::spawn_blocking(move || {
-            // It goes on when the request is gone, and so does its place.
+            // Packing continues after the client disconnects, so the permit is moved into it.
             let _until_it_is_packed = place;
             media.pack(files)
         });
         packed.await.map_err(Error::internal)?
     }
 
-    /// Lays files out as an archive; only the blocks at the edges of what lies in the store are
-    /// read. Blocks.
+    /// Packs files into an archive. Of bytes in the store only the blocks at the edges are read, for the CRC.
+    /// Blocks.
     fn pack(&self, files: Vec<CollectedFile>) -> Result<RenditionBody> {
         let (mut entries, mut contents) = (Vec::new(), Vec::new());
         for CollectedFile { name, mime, body, dated, .. } in files {
             let modified = DosTime::from_civil(dated.to_zoned(TimeZone::UTC).datetime());
             let name = EntryName::parse(&name).map_err(Error::internal)?;
+            // Images and videos are compressed already, so they are stored and not copied into memory.
             let packable = is_packable(mime).then(|| body.in_memory()).flatten();
             let (entry, body) = match packable {
                 Some(text) => {
@@ -258,9 +259,9 @@ impl Media {
         Ok(crc.finalize())
     }
 
-    /// What is wanted of the item, with what of it is sold.
+    /// Lists the files of the item that `wanted` selects, with the purchase that they require.
     ///
-    /// Fails with [`ErrorKind::NotFound`] where the item has none of it.
+    /// Fails with [`ErrorKind::NotFound`] where the item has none of them.
     pub(super) async fn list(
         &self,
         entry: &Arc<CatalogEntry>,
@@ -285,7 +286,7 @@ impl Media {
         list.finish(matches!(wanted, FileSelection::Default))
     }
 
-    /// The file that `path` names of `entry`, if it has one; it is called as `named` says.
+    /// The file of `entry` that `path` refers to, if it has one; its name and URL are those of `named`.
     async fn member(
         &self,
         entry: &Arc<CatalogEntry>,
@@ -362,7 +363,7 @@ impl Media {
         Ok(self.obtain_for(answer, patience, payer).await?.body)
     }
 
-    /// How many files [`Media::collect`] would give; nothing is rendered.
+    /// Counts the files that [`Media::collect`] would return, without rendering anything.
     ///
     /// Fails as it does, with [`ErrorKind::NotFound`] when there is none.
     pub async fn count_files(
@@ -378,7 +379,7 @@ impl Media {
     }
 }
 
-/// The items that members of an archive of `entry` were made of.
+/// The items that the members of an archive of `entry` were built from.
 pub(super) fn source_items(
     entry: &Arc<CatalogEntry>,
     members: &[ArchiveMember],
@@ -394,7 +395,7 @@ pub(super) fn source_items(
     seen
 }
 
-/// What an archive holds, where it holds anything (contract files-10).
+/// The default contents of an archive; `None` for media types without archives (contract files-10).
 pub(super) fn defaults(media_type: MediaType) -> Option<Vec<MediaFormat>> {
     let formats: &[&str] = match media_type {
         MediaType::Image | MediaType::Stockfoto => &["_NormalHires.jpg", ".json", ".xml"],
@@ -408,7 +409,7 @@ pub(super) fn defaults(media_type: MediaType) -> Option<Vec<MediaFormat>> {
     Some(formats.iter().map(|text| MediaFormat::parse(text).expect("a format of ours")).collect())
 }
 
-/// What there is, and nothing for what is not there.
+/// Turns an error of kind [`ErrorKind::NotFound`] into `None`.
 fn not_found_as_none<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -417,7 +418,7 @@ fn not_found_as_none<T>(result: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// The members of an archive while they are listed.
+/// The members of an archive while they are being listed.
 struct MemberListing<'a> {
     media: &'a Media,
     entry: &'a Arc<CatalogEntry>,
@@ -428,8 +429,8 @@ struct MemberListing<'a> {
 }
 
 impl MemberListing<'_> {
-    /// Adds the files that `formats` name, pictures within `crop` where there is one; a picture of a text is that
-    /// of each of its associated objects.
+    /// Adds the files that `formats` select, pictures cropped to `crop` if there is one. For a text, a
+    /// picture format selects the rendition of each of its associated objects.
     async fn add_formats(
         &mut self,
         formats: &[MediaFormat],
@@ -453,7 +454,7 @@ impl MemberListing<'_> {
         Ok(())
     }
 
-    /// A file of the item itself, framed by `crop`.
+    /// A file of the item itself, cropped to `crop`.
     async fn item_file(
         &self,
         path: MediaPath,
@@ -461,13 +462,13 @@ impl MemberListing<'_> {
     ) -> Result<Option<ArchiveMember>> {
         let settings = &self.media.inner.settings;
         let framed = framing::apply_crop(self.entry, path.clone(), crop, settings)?;
-        // As it is called, the crop is in pixels of the hires image.
+        // Name and URL carry the crop in pixels of the hires image, as clients write it.
         let cropped = crop.map(PictureOperation::Crop).filter(|_| framed != path);
         let named = cropped.and_then(|crop| path.clone().with_operation(crop).ok());
         self.media.member(self.entry, &framed, &named.unwrap_or(path)).await
     }
 
-    /// Adds the largest picture that the caller may have of each associated object.
+    /// Adds, for each associated object, the largest picture that the caller may have.
     async fn add_pictures(&mut self) -> Result<()> {
         for (key, _) in self.entry.document.associations().take(ASSOCIATIONS_SENT_MAX) {
             for name in [RenditionName::NORMAL_HIRES, RenditionName::NORMAL_PREVIEW] {
@@ -482,10 +483,10 @@ impl MemberListing<'_> {
         Ok(())
     }
 
-    /// A rendition of an associated object, if there is one that the caller may have.
+    /// A rendition of an associated object, if it exists and the caller may have it.
     ///
-    /// One that is an item of its own is bought by itself, under a subscription. A Hires that none
-    /// covers is left out, and so is a Preview that the caller may not read at its own address.
+    /// An object that is also an item is bought separately, and only under a subscription. A Hires that no
+    /// subscription covers is left out, and so is a Preview that the caller may not read at its own URL.
     async fn association_file(&mut self, path: &MediaPath) -> Result<Option<ArchiveMember>> {
         let (media, caller, now) = (self.media, self.caller, self.now);
         let shown = media.shown_item(self.entry, path, caller.principal, now).await;
@@ -502,7 +503,7 @@ impl MemberListing<'_> {
             Err(refused) if refused.kind() == ErrorKind::Forbidden => return Ok(None),
             Err(other) => return Err(other),
         };
-        // What is bundled with a text never uses up prepaid downloads, and places no orders.
+        // Pictures that are bundled with a text never use up prepaid downloads and place no orders.
         let orders = &media.inner.orders;
         if decision.is_some()
             && !orders.is_subscribed(caller.require_principal()?, facts(&shown), caller.agr, now)
@@ -518,12 +519,13 @@ impl MemberListing<'_> {
         Ok(member)
     }
 
-    /// The members, each name once, if there is a file among them. By default a picture's documents alone are none.
+    /// Returns the members, each name once, if there is a file among them. In the default contents, a
+    /// picture's documents without a picture do not count as files.
     fn finish(mut self, is_default: bool) -> Result<(Vec<ArchiveMember>, Sale)> {
-        // Names are compared as file systems do that fold case.
+        // Names are compared without case, as some file systems do.
         let mut names = HashSet::new();
         self.members.retain(|member| names.insert(member.name.to_ascii_lowercase()));
-        // A picture that belongs to a text has the date of the text.
+        // A picture that belongs to a text gets the date of the text.
         self.members.iter_mut().for_each(|member| member.dated = self.entry.stored);
         let is_text = |member: &ArchiveMember| matches!(member.source, MemberSource::Text(_));
         let has_files = !is_default
@@ -544,7 +546,7 @@ fn is_image(path: &MediaPath) -> bool {
     }
 }
 
-/// The same rendition of the associated object `key`.
+/// The path of the same rendition of the associated object `key`.
 fn of_association(path: &MediaPath, key: &AssociationKey) -> Option<MediaPath> {
     let MediaTarget::Rendition(file) = path.target() else { return None };
     let item = path.key().clone();
@@ -554,14 +556,15 @@ fn of_association(path: &MediaPath, key: &AssociationKey) -> Option<MediaPath> {
         .try_fold(named, |named, operation| named.with_operation(*operation).ok())
 }
 
-/// `<id><suffix><extension>`; of an associated object `<id>_<association><suffix><extension>`.
+/// The file name: `<id><suffix><extension>`, for an associated object
+/// `<id>_<association><suffix><extension>`.
 fn member_name(path: &MediaPath) -> String {
     let text = path.print();
     let (_, name) = text.split_once('/').unwrap_or(("", &text));
     name.replace('/', "_")
 }
 
-/// Whether files of this type get smaller.
+/// Whether files of this type are worth compressing.
 fn is_packable(mime: &str) -> bool {
     mime.starts_with("text/") || mime == "application/json"
 }

@@ -1,4 +1,4 @@
-//! The editors' crop: a stored `uri` may carry one, and what it names is then that piece of the picture.
+//! The editors' crop: an item's stored `uri` may carry a crop, which then applies to all of its renditions.
 
 use super::{CatalogEntry, MediaSettings, access, plan::bad_crop};
 use crate::runtime::error::{Error, Result};
@@ -6,14 +6,14 @@ use model::item::AssetGroup;
 use model::media_url::{MediaPath, MediaTarget, PictureOperation, RenditionFile};
 use model::{CropSpec, Rect, RenditionUsage, scale_crop};
 
-/// The path to what `path` names of `entry`, within `crop`, which is in pixels of the hires image.
+/// Applies `crop`, in pixels of the hires image, to the path `path` of `entry`.
 ///
-/// Of a picture it is the address that the item's `.json` with that crop gives its renditions, so that both
-/// are one rendition; a crop of `path` itself lies within it. A `.json` gets the crop. Other files are
-/// whole. A crop that leaves the picture, which may have been replaced since, counts as none.
+/// For a picture the result is the same path as in the item's `.json` with that crop, so that both share one
+/// rendition; a crop in `path` itself is relative to it. A `.json` gets the crop as an operation. Other files
+/// are not cropped. A crop that exceeds the picture, which may have been replaced since, is ignored.
 ///
-/// Fails with [`Kind::InvalidArgument`](crate::runtime::error::Kind::InvalidArgument) for a crop of `path` that leaves
-/// the piece.
+/// Fails with [`ErrorKind::InvalidArgument`](crate::runtime::error::ErrorKind::InvalidArgument) for a crop in
+/// `path` that exceeds the cropped picture.
 pub(super) fn apply_crop(
     entry: &CatalogEntry,
     path: MediaPath,
@@ -38,7 +38,7 @@ pub(super) fn apply_crop(
     }
 }
 
-/// The piece in pixels of the rendition `file`.
+/// The crop in pixels of the rendition `file`.
 fn crop_rect(
     entry: &CatalogEntry,
     file: &RenditionFile,
@@ -51,8 +51,8 @@ fn crop_rect(
     scale_crop(crop.resolve(hires).ok()?, hires, size).ok()
 }
 
-/// The same rendition within `frame`, with the operations of `file`. A mark is drawn on what is left of the
-/// picture, wherever it stands among them.
+/// The path of the same rendition cropped to `frame`, with the operations of `file`. A watermark is drawn on
+/// the cropped picture, regardless of its position among the operations.
 fn crop_rendition(entry: &CatalogEntry, file: &RenditionFile, frame: Rect) -> Result<MediaPath> {
     let (mut cut, mut mark) = (frame, None);
     for operation in file.operations() {

@@ -1,8 +1,8 @@
-//! One render for any number of equal requests.
+//! Request coalescing: equal renders in flight are done once.
 //!
-//! A render belongs to the pool. Requests wait on a channel; the number of waiting requests is
-//! the number of its receivers. When it falls to zero before or during the work, the work is
-//! dropped. Who joins while work is under way gets its result.
+//! A render runs in the pool. Requests wait on a channel, whose receivers are counted. When the count falls
+//! to zero before or during the work, the render is abandoned. A request that joins while the render is
+//! running shares its result.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -12,20 +12,21 @@ use tokio::sync::watch;
 use super::render::{RenderError, RenderedBody};
 use model::ContentHash;
 
-/// How a render ended.
+/// The result of a render.
 pub(super) type Outcome = Result<Arc<RenderedBody>, RenderError>;
 type Slot = watch::Sender<Option<Outcome>>;
 
-/// The renders under way, by the key of their plan.
+/// The renders in flight, by the key of their plan.
 #[derive(Clone, Default)]
 pub(super) struct InFlightRenders {
     slots: Arc<Mutex<HashMap<ContentHash, Arc<Slot>>>>,
 }
 
-/// A request's place in the wait for a render.
+/// A request's wait for a render.
 pub(super) struct RenderWaiter(watch::Receiver<Option<Outcome>>);
 
-/// The render's side: it ends with [`RenderTask::finish`], or as failed when it is dropped.
+/// The producing end of a render. It ends with [`RenderTask::finish`]; dropping it without that fails the
+/// render.
 pub(super) struct RenderTask {
     flight: InFlightRenders,
     key: ContentHash,
@@ -33,8 +34,8 @@ pub(super) struct RenderTask {
 }
 
 impl InFlightRenders {
-    /// Joins the render of `key`. The first to come also gets the task, which must be run; `begin`
-    /// says before whether it may.
+    /// Joins the render of `key`. The first request also gets the task, which it must run; `begin` is called
+    /// before that and can refuse it.
     pub(super) fn join<E>(
         &self,
         key: ContentHash,
@@ -53,23 +54,24 @@ impl InFlightRenders {
 }
 
 impl RenderWaiter {
-    /// Waits for the end of the render.
+    /// Waits until the render has ended.
     pub(super) async fn wait(mut self) -> Outcome {
         let ended = self.0.wait_for(Option::is_some).await;
         match ended.as_deref() {
             Ok(Some(outcome)) => outcome.clone(),
-            // The task went away without a word: it panicked.
+            // The task was dropped without an outcome, so it panicked.
             Ok(None) | Err(_) => Err(RenderError::Panicked),
         }
     }
 }
 
 impl RenderTask {
-    /// Whether somebody still waits. False ends the render for good: nobody can join it any more.
+    /// Whether any request still waits. After `false`, no request can join this render.
     pub(super) fn has_waiters(&self) -> bool {
         if self.slot.receiver_count() > 0 {
             return true;
         }
+        // Checked again under the lock: a request may have joined since.
         let mut slots = self.flight.slots.lock();
         if self.slot.receiver_count() > 0 {
             return true;
@@ -78,13 +80,14 @@ impl RenderTask {
         false
     }
 
-    /// Gives the outcome to every request that waits.
+    /// Publishes the outcome to all waiting requests.
     pub(super) fn finish(&self, outcome: Outcome) {
         self.remove(&mut self.flight.slots.lock());
         self.slot.send_replace(Some(outcome));
     }
 
     fn remove(&self, slots: &mut HashMap<ContentHash, Arc<Slot>>) {
+        // A later render of the same key may have replaced the slot.
         if slots.get(&self.key).is_some_and(|slot| Arc::ptr_eq(slot, &self.slot)) {
             slots.remove(&self.key);
         }

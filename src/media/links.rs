@@ -1,17 +1,17 @@
-//! The media URLs that we write: canonical, below `media_url`.
+//! Writes canonical media URLs below `media_url`.
 
 use model::item::MediaLinks;
 use model::media_url::{MediaPath, PictureOperation, RenditionExtension};
 use model::{AssociationKey, CropSpec, ItemKey, Rect, RenditionName};
 
-/// Writes links below a base.
+/// Writes links below a base URL.
 #[derive(Clone, Debug)]
 pub struct UrlLinks {
     base: String,
 }
 
 impl UrlLinks {
-    /// Links below `base`, which has no slash at its end.
+    /// Creates a writer of links below `base`, which has no trailing slash.
     #[must_use]
     pub fn new(base: String) -> Self {
         Self { base }
@@ -35,7 +35,7 @@ impl MediaLinks for UrlLinks {
 
     fn rendition(&self, key: &ItemKey, name: RenditionName, crop: Option<Rect>) -> String {
         let path = MediaPath::rendition(key.clone(), name, RenditionExtension::JPEG);
-        // A rectangle that lies in a picture is never empty, so the operator always exists.
+        // A rectangle inside a picture is never empty, so the operation always exists.
         let crop = crop.and_then(|crop| CropSpec::try_from(crop).ok()).map(PictureOperation::Crop);
         match crop {
             Some(crop) => self.url(&path.clone().with_operation(crop).unwrap_or(path)),

@@ -1,4 +1,4 @@
-//! Makes the bytes of a plan, by the shortest way that its original allows.
+//! Renders a plan, by the cheapest render path that its original allows.
 
 use super::{
     MediaState,
@@ -20,19 +20,19 @@ use jpeg::scan::{ScanError, patch::PatchedScan};
 use metadata::{Caption, EmbeddedMetadata, WriteOptions};
 use model::Size;
 
-/// The orientation of a picture whose rows begin at its upper left corner (EXIF).
+/// The EXIF orientation of a picture whose first row is at the top and starts at the left.
 const UPRIGHT: u8 = 1;
 
-/// What a render asks while it works.
+/// Callbacks of a render.
 #[derive(Clone, Copy)]
 pub(super) struct RenderHooks<'a> {
-    /// Told when a stage begins or goes on; false ends the render.
+    /// Called when a stage begins or continues; false stops the render.
     pub(super) begin: &'a dyn Fn(RenderStage) -> bool,
-    /// The same question inside the long loops of a stage, on all threads.
+    /// Called in the long loops of a stage, on all threads; false stops the render.
     pub(super) should_continue: ShouldContinue<'a>,
 }
 
-/// What is known while a rendition is made.
+/// The inputs of one render.
 struct RenditionMaker<'a> {
     inner: &'a MediaState,
     plan: &'a RenditionPlan,
@@ -44,7 +44,7 @@ struct RenditionMaker<'a> {
 }
 
 impl MediaState {
-    /// Makes the rendition. Derived files that turn out damaged are made again, once.
+    /// Renders the plan. Damaged derived files are rebuilt and the render is repeated, once.
     pub(super) fn make(
         &self,
         plan: &RenditionPlan,
@@ -93,7 +93,7 @@ impl MediaState {
         if let Some(reason) = original.whole_decode_reason() {
             metrics::counter!(telemetry::RENDER_PATHS_ABANDONED, "reason" => "not-indexed")
                 .increment(1);
-            tracing::info!(original = %original.hash(), "is decoded as a whole: {reason}");
+            tracing::info!(original = %original.hash(), "no random access, decoding the whole picture: {reason}");
         }
         if let Some(picture) = &picture
             && let Some(made) = making.direct(picture, output)?
@@ -105,7 +105,7 @@ impl MediaState {
 }
 
 impl RenditionMaker<'_> {
-    /// The metadata that the rendition carries; its pixels are turned as `orientation` says.
+    /// The metadata to embed, for pixels with this EXIF orientation.
     fn metadata(&self, orientation: u8) -> EmbeddedMetadata {
         let keep = WriteOptions { orientation, gps: self.plan.keep_gps };
         match self.plan.caption {
@@ -118,7 +118,7 @@ impl RenditionMaker<'_> {
         }
     }
 
-    /// The metadata as segments of a JPEG whose picture data is the original's own.
+    /// The metadata as JPEG segments, for a file with the original's own picture data.
     fn segments(&self) -> Vec<u8> {
         self.metadata(self.plan.source.orientation).jpeg_segments()
     }
@@ -128,7 +128,7 @@ impl RenditionMaker<'_> {
         BodyPart::Store(BlobExtent { blob: asset.blob, blob_length: asset.length, range })
     }
 
-    /// The original's own picture data behind new metadata.
+    /// The original's own picture data with new metadata.
     fn original_body(&self) -> RenditionBody {
         let JpegHead { bytes, header } = self.head;
         let (head, scans) = rewrite_metadata(bytes, header, &self.segments(), self.icc);
@@ -136,7 +136,7 @@ impl RenditionMaker<'_> {
         RenditionBody::new([BodyPart::Memory(head.into()), self.extent(scans)])
     }
 
-    /// A crop or mark that touches only what it changes; `None` if there is no such way.
+    /// Renders a crop or mark by decoding only the affected part; `None` if that is not possible.
     fn direct(
         &self,
         picture: &IndexedPicture<'_>,
@@ -178,19 +178,19 @@ impl RenditionMaker<'_> {
             Err(DirectError::Raster(cause)) => Err(cause.into()),
             Err(DirectError::Scan(ScanError::Stopped)) => Err(RenderError::Abandoned),
             Err(DirectError::Scan(error @ (ScanError::Damaged { .. } | ScanError::Bytes))) => {
-                // The bytes are what they were, so the index is wrong.
+                // The bytes passed their checksums, so the index is wrong.
                 Err(picture.index_mismatch(error).into())
             }
             Err(DirectError::Scan(error)) => {
                 metrics::counter!(telemetry::RENDER_PATHS_ABANDONED, "reason" => error.as_str())
                     .increment(1);
-                tracing::debug!(original = %self.original.hash(), "decoded whole: {error}");
+                tracing::debug!(original = %self.original.hash(), "decoding the whole picture: {error}");
                 Ok(None)
             }
         }
     }
 
-    /// Goes on with a small file that holds the crop.
+    /// Renders the crop from the small JPEG `small` that contains it.
     fn finish_crop(
         &self,
         direct: &DirectPlan,
@@ -211,7 +211,7 @@ impl RenditionMaker<'_> {
         Ok((self.finish_file(&rendered.file, output.format, icc)?, RenderPath::Region))
     }
 
-    /// The picture with the changed rows between its own bytes.
+    /// The picture with the re-encoded rows between its unchanged bytes.
     fn patched_body(
         &self,
         picture: &IndexedPicture<'_>,
@@ -225,7 +225,7 @@ impl RenditionMaker<'_> {
         head.extend_from_slice(bytes.get(scans.start..start).unwrap_or_default());
         let rest = suffix..scans.end as u64;
         if !picture.is_original() {
-            // A working copy may be made again at any time, so nothing refers to it.
+            // A working copy can be rebuilt at any time, so the body must not refer to it.
             head.extend(picture.read_all(prefix)?);
             head.append(&mut middle);
             head.extend(picture.read_all(rest)?);
@@ -241,7 +241,7 @@ impl RenditionMaker<'_> {
         Ok(RenditionBody::new(parts))
     }
 
-    /// Decodes the picture, whole or at a part of its size.
+    /// Decodes the whole picture, at a reduced size if possible, and renders the steps.
     fn decode_and_render(
         &self,
         picture: Option<&IndexedPicture<'_>>,
@@ -259,6 +259,7 @@ impl RenditionMaker<'_> {
             let head = picture.head(self.head);
             colour_segments(&head.header, &head.bytes)
         });
+        // Decoding in bands needs the index, which describes the picture and not the level.
         let bands = picture.zip(colour.as_deref()).filter(|_| shows == asset.stored);
         let bands = bands.map(|(picture, colour)| BandDecoder {
             scan: picture.scan(),
@@ -273,7 +274,7 @@ impl RenditionMaker<'_> {
         Ok((self.finish_file(&rendered.file, output.format, icc)?, rendered.render_path))
     }
 
-    /// The level, if there is one and it is large enough for what is asked.
+    /// The level, if there is one that is large enough for the plan.
     fn read_level(&self) -> Result<Option<(Vec<u8>, Size)>, RenderError> {
         match self.original.level_size() {
             Some(size) if self.plan.is_enough(size) => Ok(Some((self.original.level()?, size))),
@@ -316,7 +317,7 @@ impl RenditionMaker<'_> {
         Ok(rendered)
     }
 
-    /// A rendered file, which is upright, with its metadata.
+    /// Embeds the metadata in a rendered file, whose pixels are upright.
     fn finish_file(
         &self,
         file: &[u8],

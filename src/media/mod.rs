@@ -1,8 +1,8 @@
 //! The media section: from a media URL to bytes.
 //!
-//! [`Media::resolve`] finds the item, checks the right and plans; that needs no pixels and ends
-//! in an [`MediaAnswer`] whose `ETag` is known. [`Media::obtain`] then takes the bytes from a cache or
-//! renders them.
+//! [`Media::resolve`] finds the item, checks the caller's rights and plans the answer. That needs no pixels
+//! and returns a [`MediaAnswer`] whose `ETag` is known. [`Media::obtain`] then reads the bytes from a cache
+//! or renders them.
 
 pub mod access;
 mod answer;
@@ -57,7 +57,7 @@ use model::item::{Asset, AssetGroup};
 use model::media_url::{DocumentExtension, MediaPath, MediaTarget, RenditionFile};
 use model::{ContentHash, ItemKey, ItemUri};
 
-/// The media section's state; cheap to clone.
+/// The state of the media section; cheap to clone.
 #[derive(Clone)]
 pub struct Media {
     inner: Arc<MediaState>,
@@ -77,10 +77,9 @@ struct MediaState {
 }
 
 impl Media {
-    /// Starts the section over purchases and their database, the originals and a folder for the
-    /// cache.
+    /// Starts the section with the orders and their database, the originals, and a folder for the cache.
     ///
-    /// Fails when the cache folder cannot be made.
+    /// Fails when the cache folder cannot be created.
     pub fn start(
         settings: MediaSettings,
         orders: Orders,
@@ -110,37 +109,38 @@ impl Media {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Forgets what is cached of an item that changed.
+    /// Invalidates the cached entries of items that changed.
     pub fn item_changed(&self, keys: &[ItemKey]) {
         self.inner.catalog.invalidate(keys);
     }
 
-    /// Forgets what is known of all items and of what was bought.
+    /// Invalidates everything that is cached about items and orders.
     pub fn invalidate_all(&self) {
         self.inner.catalog.invalidate_all();
         self.inner.orders.clear_cache();
     }
 
-    /// Writes the sizes of the cache tiers to the metrics.
+    /// Reports the sizes of the cache tiers to the metrics.
     pub fn report(&self) {
         self.inner.cache.report();
     }
 
-    /// The settings in force.
+    /// The settings that the section was started with.
     #[must_use]
     pub fn settings(&self) -> &MediaSettings {
         &self.inner.settings
     }
 
-    /// How links to media are written.
+    /// Returns the writer of media URLs.
     #[must_use]
     pub fn links(&self) -> &UrlLinks {
         &self.inner.links
     }
 
-    /// The item `key` as far as `principal` may see it at `now`.
+    /// Loads the item `key`, if it is visible to `principal` at `now`.
     ///
-    /// Fails with [`ErrorKind::NotFound`] when there is none, it was withdrawn, or is under embargo.
+    /// Fails with [`ErrorKind::NotFound`] when there is no such item, it was withdrawn, or it is under
+    /// embargo.
     pub async fn item(
         &self,
         key: &ItemKey,
@@ -153,8 +153,9 @@ impl Media {
             .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("no item {key}")))
     }
 
-    /// Whether the items that an answer was made of are still what they were: whoever waited for its
-    /// bytes asks before it is given out or sold. Reads memory, unless they were forgotten there.
+    /// Whether the items that an answer was built from are unchanged. Callers check this after waiting for
+    /// the bytes, before they send or sell them. Reads memory, and the database only for items that were
+    /// evicted.
     pub async fn are_current(
         &self,
         seen: impl Iterator<Item = &Arc<CatalogEntry>>,
@@ -168,18 +169,18 @@ impl Media {
         Ok(true)
     }
 
-    /// The document of the item `key` as it is served, also where nobody may see it now: for
-    /// whoever sent it.
+    /// Returns the document of the item `key` as it is served, even if the item is visible to no one now: for
+    /// the client that uploaded it.
     pub async fn document_json(&self, key: &ItemKey) -> Result<Option<Bytes>> {
         let Some(entry) = self.inner.catalog.find(key).await? else { return Ok(None) };
         let json = self.text(&entry, DocumentExtension::Json, None, false).await?;
         Ok(Some(json.body))
     }
 
-    /// Decides what `path` stands for and whether `caller` may have it; nothing is recorded.
+    /// Decides what `path` refers to and whether `caller` may have it; nothing is recorded.
     ///
-    /// Fails with [`ErrorKind::Unauthenticated`] or with `insufficient_scope` for what is not open, and
-    /// with `agreement_required` for what the caller may neither read nor buy.
+    /// Fails with [`ErrorKind::Unauthenticated`] or with `insufficient_scope` for media that is not open, and
+    /// with `agreement_required` for media that the caller may neither read nor buy.
     pub async fn resolve(
         &self,
         path: &MediaPath,
@@ -199,7 +200,7 @@ impl Media {
             }
             MediaTarget::Document(file) => {
                 let entry = self.readable_entry(path, caller, now).await?;
-                // Only some callers see an item under embargo: no shared cache may store it.
+                // An item under embargo is visible only to some callers, so no shared cache may store it.
                 let open = access::is_open(path) && access::is_public(&entry, now);
                 let (extension, is_text) = (file.extension(), is_text(entry.key.media_type));
                 match extension {
@@ -223,8 +224,8 @@ impl Media {
         }
     }
 
-    /// The item that `path` names, where `caller` sees it and may read what the path names. A
-    /// purchase is decided later, by [`Media::decide`].
+    /// Loads the item of `path`, if it is visible to `caller` and the caller may read what the path refers
+    /// to. Purchases are decided later, by `decide_purchase`.
     async fn readable_entry(
         &self,
         path: &MediaPath,
@@ -239,8 +240,8 @@ impl Media {
         Ok(entry)
     }
 
-    /// Fails with `agreement_required` where `path` is read under the agreements of `entry`, its
-    /// item, and `caller` has neither one that covers it nor an order that still delivers it.
+    /// Fails with `agreement_required` where reading `path` requires an agreement that covers its item
+    /// `entry`, and `caller` has neither such an agreement nor an order that still delivers the item.
     async fn check_reading(
         &self,
         path: &MediaPath,
@@ -254,7 +255,7 @@ impl Media {
         self.inner.orders.check_reading(caller.require_principal()?, facts(entry), now).await
     }
 
-    /// The answer to an address of a rendition of `entry`, or of one of its associated objects.
+    /// Resolves the URL of a rendition of `entry` or of one of its associated objects.
     async fn resolve_rendition(
         &self,
         entry: Arc<CatalogEntry>,
@@ -271,18 +272,19 @@ impl Media {
             Some(_) => {
                 let shown = self.shown_item(&entry, path, principal, now).await;
                 if shown.is_err() {
-                    // The refusal of a purchase does not tell whether the rendition exists.
+                    // Decide the purchase first, so that its refusal does not reveal whether the rendition
+                    // exists.
                     self.decide_purchase(path, &entry, caller, now).await?;
                 }
                 let (entry, path) = shown?;
-                // An associated item of its own is read as at its own address.
+                // An associated object that is an item itself needs the same rights as at that item's URL.
                 self.check_reading(&path, &entry, caller, now).await?;
                 (entry, Cow::Owned(path))
             }
         };
         let open = open && access::is_public(&entry, now);
         let keys = entry.cache_keys_within(&of_address.key);
-        // Another object may take the place of an associated one, stored long ago.
+        // An associated object can be replaced by one that was stored earlier, so a time is no validator.
         let modified = file.association().is_none().then_some(entry.stored);
         let sale = Sale::of_item(&entry, self.decide_purchase(&path, &entry, caller, now).await?);
         if file.extension().is_image() {
@@ -306,11 +308,11 @@ impl Media {
         })))
     }
 
-    /// The item whose rendition `path` names, and the rendition's path there: an associated object
-    /// that is an item of its own is shown by that item, within the crop that the editors gave it.
+    /// Finds the item that shows the rendition `path`, and the path of the rendition there. An associated
+    /// object that is also an item is shown by that item, cropped as the editors specified.
     ///
-    /// Fails with [`ErrorKind::NotFound`] when the item has no such associated object, or when its own
-    /// item may not be seen.
+    /// Fails with [`ErrorKind::NotFound`] when the item has no such associated object, or when the object's
+    /// item is not visible.
     async fn shown_item(
         &self,
         entry: &Arc<CatalogEntry>,
@@ -335,7 +337,7 @@ impl Media {
             return Err(missing());
         }
         if item.assets.is_empty() {
-            // It came as a document alone.
+            // The item was published as a document without files, so the files of `entry` are used.
             return Ok((Arc::clone(entry), path.clone()));
         }
         let own = MediaPath::rendition(named.key, file.name(), file.extension());
@@ -346,7 +348,7 @@ impl Media {
         Ok((item, own))
     }
 
-    /// The file that `path` names of `entry`, as it lies in the store.
+    /// The stored file of `entry` that `path` refers to, if there is one.
     fn stored_file<'a>(&self, entry: &'a CatalogEntry, path: &'a MediaPath) -> Option<&'a Asset> {
         let MediaTarget::Rendition(file) = path.target() else { return None };
         let files = match file.association() {
@@ -356,7 +358,8 @@ impl Media {
         files.find(file.name(), file.extension())
     }
 
-    /// What the caller's agreements say where `path` is bought.
+    /// Returns the decision of the caller's agreements where `path` has to be bought, and `None` where it is
+    /// free.
     async fn decide_purchase(
         &self,
         path: &MediaPath,
@@ -375,7 +378,7 @@ impl Media {
         Ok(Some(decision))
     }
 
-    /// Records that `caller` gets what is sold.
+    /// Records the purchase of everything in `sale` for `caller`.
     ///
     /// Fails as [`Orders::purchase`] does; then nothing of it may be delivered.
     pub async fn purchase(
@@ -401,9 +404,9 @@ impl Media {
         Ok(())
     }
 
-    /// The licences that the caller could use for the item of `path`.
+    /// Lists the licences that the caller can use for the item of `path`.
     ///
-    /// An order that is not reported yet keeps them readable, also after the item was withdrawn.
+    /// An order that is not reported yet keeps them readable, even after the item was withdrawn.
     async fn pricelist(
         &self,
         path: &MediaPath,
@@ -425,7 +428,7 @@ impl Media {
         Ok(TextAnswer { body, mime, etag, modified: None, open: false, keys })
     }
 
-    /// The JPEG that `path` names of `entry`; what it costs is for the caller to say.
+    /// Plans the image that `path` refers to; the caller adds the sale to the answer.
     fn rendition(
         &self,
         entry: &Arc<CatalogEntry>,

@@ -1,8 +1,8 @@
-//! The plan: what a rendition is, as data.
+//! The plan of a rendition, as data.
 //!
-//! A plan names the original by its hash, the steps in order, the output and everything else that
-//! changes a byte of the result. Its hash is the cache key and the `ETag`; however a URL was
-//! spelled, one rendition has one plan.
+//! A plan contains the hash of the original, the steps in order, the output, and everything else that changes
+//! a byte of the result. Its hash is the cache key and the `ETag`. All spellings of a URL for the same
+//! rendition have the same plan.
 
 use serde::Serialize;
 
@@ -20,35 +20,34 @@ use model::{
     RenditionVariant, Size,
 };
 
-/// Rises when the same plan would give other bytes than an earlier release's.
+/// Incremented when the same plan yields other bytes than in an earlier release.
 const FORMAT: u32 = 3;
 
-/// Everything that decides the bytes of a rendition.
+/// Everything that determines the bytes of a rendition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RenditionPlan {
     format: u32,
-    /// The file it is made from.
     pub source: PictureFile,
-    /// What is done, in order; nothing for the original with its picture data untouched.
+    /// The steps in order; empty for the original with its picture data unchanged.
     pub steps: Vec<RenderStep>,
-    /// How the result is encoded; `None` for the original's own picture data.
+    /// The encoding of the result; `None` for the original's own picture data.
     pub output: Option<OutputOptions>,
     /// Identity of the watermark, when a step draws it.
     pub mark: Option<String>,
-    /// Hash of the caption written into the file.
+    /// Hash of the caption that is embedded in the file.
     pub caption: Option<ContentHash>,
-    /// Whether the original's position is kept.
+    /// Whether the original's GPS position is retained.
     pub keep_gps: bool,
 }
 
 impl RenditionPlan {
-    /// The memory that rendering takes at its peak: what is read, what is decoded with what is made
-    /// of it on the way, and what is written. Rather too much than too little.
+    /// The memory in bytes that rendering takes at its peak: the input, the decoded pixels with all
+    /// intermediate results, and the output. A conservative estimate.
     ///
-    /// `known` is what is known of the original: whether it can be entered, and its level's size.
+    /// `known` are the facts about the original: whether it allows random access, and its level's size.
     #[must_use]
     pub fn memory_bytes(&self, known: Option<(bool, Option<Size>)>) -> u64 {
-        /// Headers, index, buffers.
+        /// Headers, index and buffers.
         const SMALL: u64 = 4 << 20;
         let Some(first) = self.steps.first() else { return SMALL };
         let components = u64::from(self.source.components);
@@ -60,7 +59,7 @@ impl RenditionPlan {
         let needed = match known {
             Some((true, _)) if only_cuts => {
                 let cut = self.steps.iter().find_map(|step| match step {
-                    // Its samples, planes of them, these turned upright, and the file.
+                    // The samples, as planes, rotated, and the file.
                     RenderStep::Crop(crop) => {
                         Some(crop.size().pixels().saturating_mul(components * 4))
                     }
@@ -68,12 +67,12 @@ impl RenditionPlan {
                         None
                     }
                 });
-                // Without a crop it is a mark: the rows from it to the end are moved. What is made of
-                // a working copy is held as a whole, and such a copy is longer than the original.
+                // A mark without a crop: the rows from the mark to the end are moved. The output from a
+                // working copy is held as a whole, and such a copy is longer than the original.
                 let copied = if self.source.progressive { 4 * length } else { 0 };
                 cut.map_or(length / 2 + copied, |cut| cut.saturating_add(length))
             }
-            // Its pixels in bands, put together, and what is made of them.
+            // The level's pixels in bands, joined, and the result.
             Some((_, Some(level))) if self.is_enough(level) => {
                 level.pixels().saturating_mul(components * 3)
             }
@@ -83,14 +82,14 @@ impl RenditionPlan {
         SMALL.saturating_add(needed)
     }
 
-    /// Roughly the pixels that rendering decodes, before it is known which way it takes; none for
-    /// the original's own picture data.
+    /// The approximate number of pixels that rendering decodes, before its render path is known; 0 for the
+    /// original's own picture data.
     ///
-    /// `known` is as for [`RenditionPlan::memory_bytes`]. Where nothing is known the short way is assumed,
-    /// which nearly all originals have.
+    /// `known` is as for [`RenditionPlan::memory_bytes`]. Without facts random access is assumed, because
+    /// nearly all originals allow it.
     #[must_use]
     pub fn decoded_pixels(&self, known: Option<(bool, Option<Size>)>) -> u64 {
-        /// A level has the size of a Preview.
+        /// A level has about the size of a Preview.
         const LEVEL_PIXELS: u64 = 1 << 20;
         let whole = self.source.stored.pixels();
         let (is_entered, level) = match known {
@@ -105,30 +104,30 @@ impl RenditionPlan {
             None => return 0,
             Some(RenderStep::Fit { .. } | RenderStep::Cover { .. }) => level,
             Some(RenderStep::Crop(_)) if is_entered => cut.unwrap_or(whole),
-            // A mark is drawn into rows of blocks; those beside it are passed over.
+            // A mark is drawn into rows of blocks; the rows outside it are skipped.
             Some(RenderStep::Watermark) if is_entered => cut.unwrap_or(whole / 8),
             Some(RenderStep::Crop(_) | RenderStep::Watermark) => whole,
         };
         pixels.max(RENDER_PIXELS_MIN)
     }
 
-    /// The memory for a picture that is decoded from its own file or a working copy.
+    /// The memory for a picture that is decoded as a whole, from its own file or a working copy.
     fn memory_bytes_whole(&self, first: &RenderStep, enters: bool) -> u64 {
         let PictureFile { stored, length, orientation, .. } = self.source;
         let components = u64::from(self.source.components);
         let orientation = Orientation::from_tag(u32::from(orientation));
         let samples = |size: Size| size.pixels().saturating_mul(components);
         let decoded = samples(decoded_size(stored, orientation, first));
-        // A picture of several scans is held as coefficients, two bytes each, until the last of them.
+        // A progressive picture is held as coefficients, two bytes each, until its last scan.
         let by_scans = self.source.progressive && !enters;
         let coefficients = if by_scans { samples(stored).saturating_mul(2) } else { 0 };
-        // The file, or a longer working copy, and its bands; pixels, these turned or converted, and
-        // what is written.
+        // The file, or a longer working copy, and its bands; the pixels, the pixels rotated or converted, and
+        // the output.
         let needed = length.saturating_mul(3).saturating_add(coefficients);
         needed.saturating_add(decoded.saturating_mul(3))
     }
 
-    /// Whether the first step can be made of a level of this size, as stored.
+    /// Whether a level of this size, before the EXIF orientation is applied, suffices for the first step.
     #[must_use]
     pub fn is_enough(&self, level: Size) -> bool {
         let upright = self.source.upright();
@@ -139,36 +138,34 @@ impl RenditionPlan {
     }
 }
 
-/// Which part of the cache a rendition belongs to.
+/// The cache partition of a rendition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheClass {
     /// One of the few renditions that every item has.
     Standard,
-    /// One of endless variants, such as a crop.
+    /// One of an unlimited number of variants, such as a crop.
     Variant,
 }
 
-/// A plan with what follows from it.
+/// A plan with the values that follow from it.
 #[derive(Clone, Debug)]
 pub struct PlannedRendition {
-    /// The plan.
     pub plan: RenditionPlan,
-    /// Its hash.
+    /// The hash of the plan.
     pub key: ContentHash,
-    /// Pixels of the result.
+    /// Size of the result in pixels.
     pub size: Size,
-    /// Its part of the cache.
     pub class: CacheClass,
-    /// The format of the result.
+    /// The file format of the result.
     pub format: ImageFormat,
     /// Name of the kind of work, for metrics and logs.
     pub operation: &'static str,
 }
 
-/// Plans the picture that `path` names, of the item itself or of one of its associated objects.
+/// Plans the picture that `path` refers to, of the item itself or of one of its associated objects.
 ///
-/// Fails with [`ErrorKind::NotFound`] for a rendition that the item does not have and with
-/// [`ErrorKind::InvalidArgument`] for a crop that leaves the picture.
+/// Fails with [`ErrorKind::NotFound`] for a rendition that the item does not have, and with
+/// [`ErrorKind::InvalidArgument`] for a crop that exceeds the picture.
 pub fn plan(
     entry: &CatalogEntry,
     path: &MediaPath,
@@ -195,7 +192,8 @@ pub fn plan(
             PictureOperation::Crop(crop) => {
                 let now = size_after(upright, &steps)?;
                 let crop = crop.resolve(now).map_err(|error| bad_crop(&error))?;
-                // All of the picture is the picture, but a Hires that lies on its side is turned.
+                // A crop of the whole picture is no crop, except for a Hires that is stored rotated, which it
+                // turns upright.
                 let lies = name.usage == RenditionUsage::Hires && source.orientation > 1;
                 if crop != Rect::new(0, 0, now) || (lies && steps.is_empty()) {
                     steps.push(RenderStep::Crop(crop));
@@ -223,7 +221,7 @@ pub fn plan(
     Ok(PlannedRendition { key: ContentHash::of(&text), plan, size, class, format, operation })
 }
 
-/// The file and the steps that make a rendition without operations.
+/// The source file and the steps of a rendition without operations.
 fn rendition_steps<'a>(
     files: AssetGroup<'a>,
     name: RenditionName,
@@ -239,7 +237,7 @@ fn rendition_steps<'a>(
     Some((source, scale.into_iter().chain(mark).collect()))
 }
 
-/// How a rendition is encoded; `None` for the original's own picture data, which are a JPEG's.
+/// The encoding of a rendition; `None` for the original's own picture data, which is JPEG.
 fn output(
     name: RenditionName,
     format: ImageFormat,
@@ -298,7 +296,7 @@ fn size_after(upright: Size, steps: &[RenderStep]) -> Result<Size> {
     output_size(upright, steps).map_err(Error::internal)
 }
 
-/// The crop of a `.json` request, in pixels of the hires image; an absent one is `None`.
+/// The crop of a `.json` request in pixels of the hires image; `None` if there is none.
 ///
 /// Fails with [`ErrorKind::NotFound`] when the item has no picture to crop.
 pub(super) fn json_crop(entry: &CatalogEntry, crop: Option<CropSpec>) -> Result<Option<Rect>> {
@@ -309,7 +307,7 @@ pub(super) fn json_crop(entry: &CatalogEntry, crop: Option<CropSpec>) -> Result<
     crop.resolve(hires.upright()).map(Some).map_err(|error| bad_crop(&error))
 }
 
-/// The answer to a crop that leaves the picture; the message carries the picture's size.
+/// The error for a crop that exceeds the picture; the message contains the picture's size.
 pub(super) fn bad_crop(error: &CropError) -> Error {
     Error::invalid("path", "crop", "maximum", error.to_string())
 }

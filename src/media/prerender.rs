@@ -1,4 +1,4 @@
-//! Standard renditions made before somebody asks for them.
+//! Pre-rendering: renders the standard renditions of new items before the first request.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use crate::runtime::clock;
 use model::media_url::MediaPath;
 use model::{ItemKey, RenditionExtension, RenditionName};
 
-/// Renditions that are made of each item.
+/// The renditions that are pre-rendered for each item.
 const NAMES: [RenditionName; 3] =
     [RenditionName::NORMAL_PREVIEW, RenditionName::NORMAL_THUMBNAIL, RenditionName::WEB_PREVIEW];
-/// Time that one rendition may take, queue and all.
+/// Timeout of one rendition, including its time in the queue.
 const RENDER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Makes the standard renditions of the items that `wanted` names, one after the other, so that
-/// requests find workers free. Ends when the sender is gone.
+/// Pre-renders the standard renditions of the items that it receives from `wanted`, one after the other, so
+/// that requests find idle workers. Ends when the sender is dropped.
 pub async fn run(media: Media, mut wanted: Receiver<ItemKey>) {
     while let Some(key) = wanted.recv().await {
         for name in NAMES {
@@ -26,9 +26,9 @@ pub async fn run(media: Media, mut wanted: Receiver<ItemKey>) {
 }
 
 impl Media {
-    /// Makes a rendition if everybody may see the item and no cache has it.
+    /// Renders a rendition if the item is public and no cache has it.
     ///
-    /// What fails here fails again, and is answered, when somebody asks.
+    /// A failure needs no handling here: the next request repeats it and reports it.
     async fn prerender(&self, key: &ItemKey, name: RenditionName) {
         if !self.inner.cache.is_enabled() {
             return;
@@ -39,7 +39,7 @@ impl Media {
             && self.find_cached(&answer).is_none()
             && let Err(cause) = self.obtain(&answer, RENDER_TIMEOUT).await
         {
-            tracing::debug!(item = %key, "{name} is not made ahead: {cause}");
+            tracing::debug!(item = %key, "pre-rendering {name} failed: {cause}");
         }
     }
 }

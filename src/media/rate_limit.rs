@@ -1,11 +1,11 @@
-//! What one client may have rendered: megapixels a second, with a reserve for a burst.
+//! The rate limit of renders: a token bucket of megapixels for each client.
 //!
-//! Crop addresses are endless, so one client could keep all workers busy for ever. Each has a reserve
-//! of pixels that fills at a rate; a render that is begun for a client takes from it what will be
-//! decoded, and one that the reserve does not cover is refused at once. What a cache holds and what is
-//! being made for somebody else costs nothing, and neither does our own work: renditions made ahead,
-//! deliveries, pictures in mails. An archive that was begun is finished; what it took beyond the
-//! reserve is owed.
+//! The number of crop URLs is unlimited, so a single client could occupy all workers forever. Each client has
+//! a bucket of pixels that refills over time. A render that is started for a client takes the pixels that it
+//! will decode from the bucket, and is refused at once if the bucket does not hold enough. Cache hits and
+//! renders that are already in flight for another client are free, and so is the server's own work:
+//! pre-rendering, deliveries, pictures in mails. An archive that was started is always finished; the excess
+//! is a debt of the client's bucket.
 
 use std::{collections::HashMap, net::IpAddr};
 
@@ -20,17 +20,17 @@ use model::network;
 
 const MILLION: i64 = 1_000_000;
 
-/// Whose requests count together.
+/// A client whose requests share a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RateLimitClient {
-    /// A user, from wherever and with whatever credentials.
+    /// A user, from any address and with any credentials.
     User(UserId),
-    /// Somebody unknown: the address, of IPv6 its /64.
+    /// An anonymous client: its IP address, or the /64 of an IPv6 address.
     Network(IpAddr),
 }
 
 impl RateLimitClient {
-    /// The client behind a request; `None` where neither is known.
+    /// The client of a request; `None` where neither user nor address is known.
     #[must_use]
     pub fn of(principal: Option<&Principal>, address: Option<IpAddr>) -> Option<Self> {
         match principal {
@@ -40,38 +40,38 @@ impl RateLimitClient {
     }
 }
 
-/// Who pays for a render that has to be begun.
+/// The payer of a render that has to be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenderPayer {
-    /// Nobody: it is our own work.
+    /// The server itself, for its own work; not limited.
     Server,
-    /// A client, as far as its reserve goes.
+    /// A client, limited to the content of its bucket.
     Client(RateLimitClient),
-    /// A client whose archive is under way, also beyond its reserve.
+    /// A client whose archive is being packed; its bucket may be overdrawn.
     ClientOnCredit(RateLimitClient),
 }
 
 impl RenderPayer {
-    /// Whoever sent a request for one rendition.
+    /// The payer of a request for one rendition.
     #[must_use]
     pub fn of(client: Option<RateLimitClient>) -> Self {
         client.map_or(Self::Server, Self::Client)
     }
 }
 
-/// What a client has left, at a moment.
+/// The content of a client's bucket at one moment.
 #[derive(Clone, Copy, Debug)]
 struct PixelBucket {
-    /// Below zero when it is owed.
+    /// Pixels left; negative for a debt.
     pixels: i64,
-    /// Microseconds since the start.
+    /// Microseconds since the start of the limiter.
     at_us: i64,
 }
 
-/// The reserves of all clients that used theirs lately.
+/// The buckets of all clients that rendered recently.
 #[derive(Debug)]
 pub(super) struct RenderRateLimiter {
-    /// Megapixels a second, which are pixels a microsecond; 0: nothing is counted.
+    /// Megapixels per second, which equals pixels per microsecond; 0 disables the limit.
     rate: i64,
     burst: i64,
     stopwatch: Stopwatch,
@@ -79,8 +79,8 @@ pub(super) struct RenderRateLimiter {
 }
 
 impl RenderRateLimiter {
-    /// `megapixels_s` for each client and second, and `burst` megapixels at once. A rate of zero
-    /// bounds nobody.
+    /// Allows each client `megapixels_s` megapixels per second and `burst` megapixels at once. A rate of 0
+    /// disables the limit.
     pub(super) fn new(megapixels_s: u32, burst: u32) -> Self {
         Self {
             rate: i64::from(megapixels_s),
@@ -90,10 +90,10 @@ impl RenderRateLimiter {
         }
     }
 
-    /// Takes `pixels` for a render that is about to begin.
+    /// Takes `pixels` for a render that is about to start.
     ///
-    /// A render beyond the whole reserve needs a full one and leaves a debt. Fails with
-    /// [`crate::runtime::error::Kind::Overloaded`] and the time until the reserve suffices.
+    /// A render larger than the whole bucket needs a full one and leaves a debt. Fails with
+    /// [`crate::runtime::error::ErrorKind::Overloaded`], and the time until the bucket holds enough.
     pub(super) fn acquire(&self, payer: RenderPayer, pixels: u64) -> Result<()> {
         let (client, may_owe) = match payer {
             RenderPayer::Server => return Ok(()),
@@ -107,7 +107,7 @@ impl RenderRateLimiter {
         self.acquire_at(client, pixels, may_owe, self.now_us()).map_err(overloaded_error)
     }
 
-    /// Whether the client owes nothing: only then an archive is begun for it.
+    /// Fails while the client has a debt: an archive is started only without one.
     pub(super) fn check_balance(&self, client: RateLimitClient) -> Result<()> {
         if self.rate == 0 {
             return Ok(());
@@ -115,7 +115,7 @@ impl RenderRateLimiter {
         self.acquire_at(client, 0, false, self.now_us()).map_err(overloaded_error)
     }
 
-    /// Gives back what was taken for a render that no queue took.
+    /// Refunds the pixels of a render that was not queued.
     pub(super) fn refund(&self, payer: RenderPayer, pixels: u64) {
         let (RenderPayer::Client(client) | RenderPayer::ClientOnCredit(client)) = payer else {
             return;
@@ -130,13 +130,13 @@ impl RenderRateLimiter {
         i64::try_from(self.stopwatch.elapsed().as_micros()).unwrap_or(i64::MAX)
     }
 
-    /// What of a reserve is there at `now_us`.
+    /// The pixels in a bucket at `now_us`.
     fn refilled(&self, reserve: PixelBucket, now_us: i64) -> i64 {
         let passed = now_us.saturating_sub(reserve.at_us).max(0);
         reserve.pixels.saturating_add(passed.saturating_mul(self.rate)).min(self.burst)
     }
 
-    /// Fails with the seconds until it could be taken.
+    /// Takes `pixels`; fails with the number of seconds to wait until they are available.
     fn acquire_at(
         &self,
         client: RateLimitClient,
@@ -148,21 +148,22 @@ impl RenderRateLimiter {
         let left = reserves.get(&client).map_or(self.burst, |known| self.refilled(*known, now_us));
         let needed = pixels.min(self.burst);
         if left < needed && !may_owe {
-            // Pixels by pixels a microsecond.
+            // Pixels divided by pixels per microsecond.
             let wait_s = ((needed - left) / self.rate / MILLION).saturating_add(1);
             return Err(u32::try_from(wait_s).unwrap_or(u32::MAX).min(BUDGET_WAIT_S_MAX));
         }
         if reserves.len() >= BUDGET_CLIENTS_MAX && !reserves.contains_key(&client) {
             self.evict(&mut reserves, now_us);
         }
-        // Nobody owes more than what the longest wait fills.
+        // A debt never exceeds what refills within the maximum wait.
         let owed_max = i64::from(BUDGET_WAIT_S_MAX) * MILLION * self.rate;
         let pixels = left.saturating_sub(pixels).max(-owed_max);
         reserves.insert(client, PixelBucket { pixels, at_us: now_us });
         Ok(())
     }
 
-    /// Makes room: a full reserve says nothing, and one that is not used up says little.
+    /// Evicts buckets to make room: first the full ones, which carry no information, then those that are not
+    /// empty, and finally all.
     fn evict(&self, reserves: &mut HashMap<RateLimitClient, PixelBucket>, now_us: i64) {
         reserves.retain(|_, reserve| self.refilled(*reserve, now_us) < self.burst);
         if reserves.len() >= BUDGET_CLIENTS_MAX {
@@ -174,7 +175,7 @@ impl RenderRateLimiter {
     }
 }
 
-/// What a client is told whose reserve does not suffice.
+/// The error for a client whose bucket does not hold enough.
 fn overloaded_error(wait_s: u32) -> Error {
     let message = format!(
         "This client's budget of megapixels to render is used up; try again in {wait_s} s"
@@ -189,7 +190,7 @@ mod tests {
     const A: RateLimitClient = RateLimitClient::User(UserId(1));
     const B: RateLimitClient = RateLimitClient::User(UserId(2));
 
-    /// Ten megapixels a second, a hundred at once.
+    /// Ten megapixels per second, a burst of a hundred.
     fn budget() -> RenderRateLimiter {
         RenderRateLimiter::new(10, 100)
     }
@@ -236,7 +237,7 @@ mod tests {
         let wait_s = refused.retry_after_s().unwrap();
         assert!((39..=41).contains(&wait_s), "{wait_s}");
         assert!(budget.acquire(RenderPayer::Client(B), 1).is_ok());
-        // However much it was, nobody waits for longer than this.
+        // The wait is bounded, no matter how large the debt is.
         budget.acquire_at(A, i64::MAX, true, 0).unwrap();
         assert_eq!(budget.check_balance(A).unwrap_err().retry_after_s(), Some(BUDGET_WAIT_S_MAX));
     }

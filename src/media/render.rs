@@ -1,5 +1,4 @@
-//! Obtains the bytes of a planned rendition: from a cache, from a render under way, or by
-//! starting one.
+//! Obtains the bytes of a planned rendition: from a cache, from a render in flight, or by starting one.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,24 +22,21 @@ use crate::runtime::telemetry;
 use imaging::{RasterError, RenderPath, RenderStage};
 use metadata::Caption;
 
-/// Where the bytes came from.
+/// The source of a rendition's bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RenditionSource {
-    /// The memory tier.
     Memory,
-    /// The disk tier.
     Disk,
     /// Rendered for this request or an equal one.
     Rendered {
-        /// How they were made.
         way: RenderPath,
-        /// Where the time went.
+        /// The time that each stage took.
         timing: RenderTiming,
     },
 }
 
 impl RenditionSource {
-    /// The word in log lines.
+    /// The word for the source in log lines.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -51,18 +47,16 @@ impl RenditionSource {
     }
 }
 
-/// A rendition's bytes.
+/// The bytes of a rendition, and how they were obtained.
 #[derive(Debug)]
 pub struct ObtainedRendition {
-    /// The bytes.
     pub body: RenditionBody,
-    /// Where they came from.
     pub source: RenditionSource,
-    /// Milliseconds the request waited for them.
+    /// Milliseconds that the request waited for the bytes.
     pub waited_ms: f64,
 }
 
-/// What a render made, for everybody who waits for it.
+/// The result of a render, shared by all requests that wait for it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct RenderedBody {
     pub(super) body: RenditionBody,
@@ -70,7 +64,7 @@ pub(super) struct RenderedBody {
     pub(super) timing: RenderTiming,
 }
 
-/// Why a render gave no picture. Cloned to everybody who waits for it.
+/// The reason why a render failed. Cloned for each request that waits for it.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum RenderError {
     #[error("the render queue is full")]
@@ -110,13 +104,13 @@ impl From<RenderError> for Error {
     }
 }
 
-/// The failure of a disk that has an original.
+/// The error for a disk or bucket with an original that cannot be read.
 fn unreadable(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     Error::new(ErrorKind::Unavailable, "The original cannot be read now").with_source(cause)
 }
 
-/// Counts an original that a request found to be damaged. Each answer that fails because of one, and each
-/// render, comes by here once.
+/// Counts an original that a request found to be damaged. Every failed answer and every failed render calls
+/// this exactly once.
 fn count_damage(cause: &OriginalError) {
     if cause.is_damage() {
         metrics::counter!(telemetry::ORIGINALS_DAMAGED).increment(1);
@@ -147,7 +141,7 @@ impl From<RasterError> for RenderError {
 }
 
 impl Media {
-    /// The rendition from the memory tier, at once or not at all.
+    /// Returns the rendition from the memory tier; never waits.
     #[must_use]
     pub fn find_cached(&self, answer: &RenditionAnswer) -> Option<ObtainedRendition> {
         let body = self.inner.cache.find_in_memory(&answer.planned);
@@ -159,20 +153,19 @@ impl Media {
         })
     }
 
-    /// Reads an extent; it blocks on the disk.
+    /// Reads an extent; blocks on the disk.
     ///
-    /// Fails when the original is missing or its bytes there are not what they were, and with
-    /// [`ErrorKind::Unavailable`] when the disk fails.
+    /// Fails when the original is missing or modified, and with [`ErrorKind::Unavailable`] when the disk
+    /// fails.
     pub fn read_extent(&self, extent: &BlobExtent) -> Result<Bytes> {
         let BlobExtent { blob, blob_length, ref range } = *extent;
         Ok(self.inner.originals.read(blob, blob_length, range.clone())?)
     }
 
-    /// Checks, before anything is sent, that the originals of a body's extents are what they were;
-    /// it blocks on the disk.
+    /// Verifies the originals of a body's extents before anything is sent; blocks on the disk.
     ///
-    /// Fails with [`ErrorKind::Unavailable`] when the disk fails and with [`ErrorKind::Internal`] when they are
-    /// others, and a log line that names the original.
+    /// Fails with [`ErrorKind::Unavailable`] when the disk fails, and with [`ErrorKind::Internal`] and a log
+    /// line with the original's hash when an original is modified.
     pub fn check_extents(&self, body: &RenditionBody) -> Result<()> {
         for part in body.parts() {
             match part {
@@ -185,10 +178,10 @@ impl Media {
         Ok(())
     }
 
-    /// The rendition's bytes.
+    /// Obtains the bytes of a rendition.
     ///
-    /// Fails with [`ErrorKind::Overloaded`] when the queue is full, with [`ErrorKind::Timeout`] when
-    /// `patience` ends first, with [`ErrorKind::Unavailable`] when the disk fails and with
+    /// Fails with [`ErrorKind::Overloaded`] when the queue is full, with [`ErrorKind::Timeout`] when the
+    /// timeout `patience` expires first, with [`ErrorKind::Unavailable`] when the disk fails, and with
     /// [`ErrorKind::Internal`] when the original is missing or damaged.
     pub async fn obtain(
         &self,
@@ -198,10 +191,10 @@ impl Media {
         self.obtain_for(answer, patience, RenderPayer::Server).await
     }
 
-    /// The rendition's bytes for somebody who pays for a render that is begun.
+    /// Obtains the bytes of a rendition, and charges `payer` for a render that has to be started.
     ///
-    /// Fails as [`Media::obtain`] does, and with [`ErrorKind::Overloaded`] when the payer's reserve of
-    /// megapixels does not suffice.
+    /// Fails as [`Media::obtain`] does, and with [`ErrorKind::Overloaded`] when the payer exceeds its rate
+    /// limit.
     pub async fn obtain_for(
         &self,
         answer: &RenditionAnswer,
@@ -238,6 +231,7 @@ impl Media {
         let pixels = planned.plan.decoded_pixels(known);
         let pay = || self.inner.rate_limiter.acquire(payer, pixels);
         let (waiting, task) = self.inner.in_flight.join(planned.key, pay)?;
+        // The queue may refuse the render, and then the client must not be charged for it.
         if let Some(task) = task
             && self.start_render(answer, task).is_err()
         {
@@ -248,7 +242,7 @@ impl Media {
         Ok((body.clone(), RenditionSource::Rendered { way, timing }))
     }
 
-    /// Queues a render. Where the queue is full, everybody who waits for it is refused.
+    /// Queues a render. If the queue is full, all requests that wait for it are refused.
     fn start_render(&self, answer: &RenditionAnswer, task: RenderTask) -> Result<(), QueueFull> {
         let plan = &answer.planned.plan;
         let memory = plan.memory_bytes(self.inner.originals.cached_summary(plan.source.blob));
@@ -282,7 +276,7 @@ impl RenderedBody {
     }
 }
 
-/// A render on its way through the pool.
+/// A render in the pool.
 struct RenderRun {
     inner: Arc<MediaState>,
     planned: Arc<PlannedRendition>,
@@ -292,7 +286,7 @@ struct RenderRun {
 }
 
 impl RenderRun {
-    /// Renders on a worker thread, publishes the outcome to the requests that wait, and fills the cache.
+    /// Renders on a worker thread, publishes the outcome to the waiting requests, and fills the cache.
     fn run(&self, lease: &MemoryLease) {
         if !self.task.has_waiters() {
             count_outcome("abandoned");
@@ -318,7 +312,7 @@ impl RenderRun {
         self.publish(outcome);
     }
 
-    /// Makes the rendition while a request waits for it and its time lasts.
+    /// Renders while a request waits and the time limit is not exceeded.
     fn make(
         &self,
         work: &Stopwatch,
@@ -333,7 +327,7 @@ impl RenderRun {
         let is_stopped = |made: &Result<_, _>| matches!(made, Err(RenderError::Abandoned));
         let mut made = self.attempt(&|| in_time() && self.task.has_waiters(), stages, lease);
         if is_stopped(&made) && in_time() && self.task.has_waiters() {
-            // A request joined between the decision to drop the work and its end.
+            // A request joined between the decision to abandon the render and its end.
             made = self.attempt(&in_time, stages, lease);
         }
         if is_stopped(&made) && !in_time() {
@@ -342,7 +336,7 @@ impl RenderRun {
         made
     }
 
-    /// Makes the rendition as long as `should_continue` holds.
+    /// Renders once, for as long as `should_continue` returns true.
     fn attempt(
         &self,
         should_continue: &(dyn Fn() -> bool + Sync),
@@ -353,7 +347,7 @@ impl RenderRun {
         let begin = |stage| {
             stages.begin(stage);
             if stage == RenderStage::Decode {
-                // Now that the original is open, the exact need for memory is known.
+                // The original is open now, so the memory that the render needs is known exactly.
                 lease.shrink(
                     plan.memory_bytes(self.inner.originals.cached_summary(plan.source.blob)),
                 );
@@ -367,6 +361,7 @@ impl RenderRun {
     fn publish(&self, outcome: Outcome) {
         match &outcome {
             Ok(made) => {
+                // Waiting requests get the body before the write to disk, which may be slow.
                 let body = made.body.clone();
                 self.inner.cache.insert(&self.planned, &body);
                 self.task.finish(outcome);

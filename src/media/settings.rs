@@ -1,4 +1,4 @@
-//! What the media section takes from the settings, in its own terms.
+//! The settings of the media section, converted from the configuration.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -15,75 +15,65 @@ const FONT: &[u8] = include_bytes!("../../assets/fonts/Inter-SemiBold.otf");
 /// Quality settings of the encoder, 1 to 100.
 #[derive(Clone, Copy, Debug)]
 pub struct EncoderQualities {
-    /// Crops and watermarks of the Hires.
+    /// For crops and watermarks of the Hires.
     pub hires: u8,
-    /// Previews.
     pub preview: u8,
-    /// Thumbnails.
     pub thumbnail: u8,
-    /// WebPreviews.
     pub web_preview: u8,
 }
 
 /// Budgets of the rendition cache.
 #[derive(Clone, Copy, Debug)]
 pub struct CacheBudget {
-    /// Bytes in memory.
     pub memory_bytes: u64,
-    /// Bytes on disk.
     pub disk_bytes: u64,
-    /// The part of both that crops and other variants may take, 0 to 0.9.
+    /// The share of both tiers that crops and other variants may take, 0 to 0.9.
     pub crops_share: f32,
 }
 
 /// The settings of the media section.
 #[derive(Clone)]
 pub struct MediaSettings {
-    /// Base of links to media.
+    /// Base URL of links to media.
     pub media_url: String,
-    /// Sizes of Preview, WebPreview and Thumbnail.
     pub sizes: RenditionSizes,
-    /// Encoder quality.
     pub qualities: EncoderQualities,
-    /// The watermark.
     pub marker: std::sync::Arc<Watermark>,
-    /// Whether renditions keep the original's position.
+    /// Whether renditions retain the original's GPS position.
     pub keep_gps: bool,
-    /// Cache budgets.
     pub cache: CacheBudget,
-    /// Limits on what is decoded.
     pub limits: DecodeLimits,
-    /// Who sends, as NewsML-G2 messages say.
+    /// The sender in NewsML-G2 messages.
     pub sender: String,
-    /// Work that one render may take before it is stopped.
+    /// Working time after which a render is stopped.
     pub render_time: Duration,
-    /// How long one rendition of an archive or a delivery is waited for.
+    /// Timeout of each rendition in an archive or a delivery.
     pub rendition_timeout: HotSwap<Duration>,
-    /// Megapixels a second that one client may have rendered; 0 bounds nobody.
+    /// Rate limit of renders in megapixels per second and client; 0 disables it.
     pub client_megapixels_s: u32,
-    /// Megapixels that it may have at once.
+    /// Burst of that limit in megapixels.
     pub client_burst: u32,
-    /// Archives put together at a time.
+    /// Maximum number of archives that are packed at a time.
     pub archives: usize,
-    /// Those of one client.
+    /// Maximum number of these archives for one client.
     pub client_archives: usize,
-    /// Whether any known caller reads documents and Previews that no agreement of its covers.
+    /// Whether any authenticated caller may read documents and Previews that none of its agreements covers.
     pub uncovered_documents: bool,
 }
 
 /// Limits on originals, checked at ingest and again before decoding.
 #[derive(Clone, Copy, Debug)]
 pub struct DecodeLimits {
-    /// Pixels of a picture.
+    /// Maximum number of pixels of a picture.
     pub pixels_max: u64,
-    /// Bytes of a file.
+    /// Maximum length of a file in bytes.
     pub file_bytes_max: u64,
     /// Limits of the marker parser.
     pub header: HeaderLimits,
 }
 
 impl DecodeLimits {
-    /// The limits in the settings.
+    /// The limits in the configuration.
     #[must_use]
     pub fn of(config: &Config) -> Self {
         Self {
@@ -99,10 +89,10 @@ impl DecodeLimits {
 }
 
 impl MediaSettings {
-    /// Takes what the section needs from `config`.
+    /// Converts the settings of the section from `config`.
     ///
-    /// Fails when the watermark's PNG cannot be read or is not a PNG, or its text has nothing to
-    /// draw; the message names the setting.
+    /// Fails when the watermark's PNG cannot be read or is not a PNG, or its text has nothing to draw; the
+    /// message names the setting.
     pub fn of(config: &Config) -> Result<Self> {
         let media = &config.media;
         Ok(Self {

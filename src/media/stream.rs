@@ -1,4 +1,4 @@
-//! Bodies as they are sent: what lies in the store is read piece by piece.
+//! Streams bodies: parts in the store are read piece by piece while they are sent.
 
 use std::{collections::VecDeque, io};
 
@@ -9,9 +9,9 @@ use super::{BlobExtent, BodyPart, Media, original::BLOCK_BYTES};
 use crate::runtime::limits::{STREAM_CHUNK_BYTES, STREAM_CHUNKS_AHEAD};
 
 impl Media {
-    /// The bytes of `parts` in order. A body of 30 MB holds one chunk in memory, or
-    /// [`STREAM_CHUNKS_AHEAD`] where each is a request to a bucket; no more is read than is taken.
-    /// Reading runs on the runtime's threads for blocking calls, and every chunk is checked.
+    /// Streams the bytes of `parts` in order. A body of 30 MB holds one chunk in memory, or
+    /// [`STREAM_CHUNKS_AHEAD`] where each chunk is a request to a bucket; reading stops while the client does
+    /// not read. Reads run on the runtime's blocking threads, and every chunk is verified.
     pub fn stream(
         &self,
         parts: Vec<BodyPart>,
@@ -27,7 +27,7 @@ impl Media {
                 };
                 let read = tokio::task::spawn_blocking(move || media.read_extent(&chunk)).await;
                 read.map_err(io::Error::other)?.map_err(|cause| {
-                    tracing::error!("a body broke off: {cause}");
+                    tracing::error!("response body aborted: {cause}");
                     io::Error::other(cause)
                 })
             }
@@ -36,7 +36,7 @@ impl Media {
     }
 }
 
-/// Parts, those in the store in chunks.
+/// Splits parts in the store into chunks.
 struct BodyChunks(VecDeque<BodyPart>);
 
 impl Iterator for BodyChunks {
@@ -55,8 +55,8 @@ impl Iterator for BodyChunks {
     }
 }
 
-/// The next chunk of an extent, and what is left of it. It ends where a block of the original
-/// does, so that no block is read and checked twice.
+/// Splits off the next chunk of an extent. It ends on a block boundary of the original, so that no block is
+/// read and verified twice.
 fn split(extent: &BlobExtent) -> (BlobExtent, Option<BlobExtent>) {
     let (start, end) = (extent.range.start, extent.range.end);
     let chunk_end = start.saturating_add(STREAM_CHUNK_BYTES as u64) / BLOCK_BYTES * BLOCK_BYTES;

@@ -1,4 +1,4 @@
-//! The texts that are made of a document: `.json`, `.xml` and the text formats.
+//! Writes the texts of an item: `.json`, `.xml` and the text formats.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use model::item::{DocumentLayout, DocumentRequest, ItemPresence};
 use model::media_url::DocumentExtension;
 use model::{ContentHash, CropSpec, ItemKey, MediaType, Rect};
 
-/// The MIME type of a text with its character set.
+/// The MIME type of a text, with its character set.
 pub(super) fn mime(extension: DocumentExtension) -> &'static str {
     match extension {
         DocumentExtension::Json => "application/json",
@@ -38,7 +38,7 @@ pub(super) fn is_text(media_type: MediaType) -> bool {
 }
 
 impl Media {
-    /// A text of the item, but for its archive.
+    /// Writes the text of the item with this extension, which is not that of an archive.
     pub(super) async fn text(
         &self,
         entry: &CatalogEntry,
@@ -47,7 +47,8 @@ impl Media {
         open: bool,
     ) -> Result<TextAnswer> {
         let crop = plan::json_crop(entry, crop)?;
-        // What is told of an associated item changes when that item comes or goes.
+        // The document embeds associated items, so it changes when one of them is published or withdrawn. Its
+        // own time of storage is then no validator.
         let linked = entry.document.linked_items(DocumentLayout::Full);
         let modified = linked.is_empty().then_some(entry.stored);
         let keys = match linked.is_empty() {
@@ -100,7 +101,7 @@ impl Media {
         })
     }
 
-    /// What the archive has of `keys`.
+    /// Looks up whether the archive has the items `keys`.
     async fn held(&self, keys: HashSet<ItemKey>) -> Result<HashMap<ItemKey, ItemPresence>> {
         if keys.is_empty() {
             return Ok(HashMap::new());
@@ -112,7 +113,7 @@ impl Media {
         Ok(self.inner.orders.db().read(read).await?)
     }
 
-    /// The document as served, with our links.
+    /// Builds the document as served, with links of this service.
     fn document(
         &self,
         entry: &CatalogEntry,

@@ -1,11 +1,11 @@
-//! Where the time of a render goes, by stage.
+//! Measures the stages of a render.
 
 use std::cell::Cell;
 
 use crate::runtime::clock::Stopwatch;
 use imaging::RenderStage;
 
-/// Milliseconds that a render took, by stage; a stage that did not happen has none.
+/// Milliseconds that a render took, by stage; `None` for a stage that did not happen.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RenderTiming {
     /// From the request to the start on a worker.
@@ -14,7 +14,7 @@ pub struct RenderTiming {
     pub read_ms: Option<f64>,
     /// From the original's bytes to pixels.
     pub decode_ms: Option<f64>,
-    /// Blending the mark in.
+    /// Blending in the watermark.
     pub blend_ms: Option<f64>,
     /// From pixels to the result's bytes.
     pub encode_ms: Option<f64>,
@@ -44,7 +44,7 @@ impl RenderTiming {
     }
 }
 
-/// Stages summed up so far, and since when which one runs.
+/// The stages measured so far, and the running one with its start in milliseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct StageProgress {
     timing: RenderTiming,
@@ -69,20 +69,20 @@ pub(super) struct StageClock {
 }
 
 impl StageClock {
-    /// Starts before the first stage of a render that waited for `queue_ms`.
+    /// Starts before the first stage of a render that was queued for `queue_ms`.
     pub(super) fn start(queue_ms: f64) -> Self {
         let timing = RenderTiming { queue_ms, ..RenderTiming::default() };
         let course = Cell::new(StageProgress { timing, running: None });
         Self { stopwatch: Stopwatch::start(), progress: course }
     }
 
-    /// A stage begins, or goes on; the one before it ends.
+    /// Begins or continues a stage, and ends the one before it.
     pub(super) fn begin(&self, stage: RenderStage) {
         self.progress
             .set(self.progress.get().switch_stage(Some(stage), self.stopwatch.elapsed_ms()));
     }
 
-    /// The last stage ends.
+    /// Ends the last stage and returns the times.
     pub(super) fn finish(&self) -> RenderTiming {
         self.progress.set(self.progress.get().switch_stage(None, self.stopwatch.elapsed_ms()));
         self.progress.get().timing

@@ -1,4 +1,4 @@
-//! The only reader of clocks. Everything else takes the time as an argument.
+//! Reads the clocks of the system. All other code takes the time as an argument.
 
 use std::time::{Duration, Instant};
 
@@ -11,26 +11,26 @@ pub fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// Measures elapsed time for logs, metrics, benchmarks and limits of work; where no limit is reached it
-/// never decides what is answered.
+/// Measures elapsed time for logs, metrics, benchmarks and time limits. As long as no limit is exceeded, it
+/// never affects a response.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(Instant);
 
 impl Stopwatch {
-    /// Starts at zero.
+    /// Starts measuring from now.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the steady clock")]
     pub fn start() -> Self {
         Self(Instant::now())
     }
 
-    /// Time since the start.
+    /// Returns the time since the start.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.0.elapsed()
     }
 
-    /// Milliseconds since the start, with fractions.
+    /// Returns the milliseconds since the start, with fractions.
     #[must_use]
     pub fn elapsed_ms(&self) -> f64 {
         self.elapsed().as_secs_f64() * 1000.0

@@ -1,16 +1,15 @@
-//! A bounded queue in front of the worker pool.
+//! Runs CPU-bound work, such as renders, on a worker pool behind a bounded queue.
 //!
-//! Work is taken in order while a worker is free and the estimated memory of all work under way
-//! stays within the budget; one piece alone may exceed it, and small pieces may pass a large one
-//! that waits for memory. A full queue drops what nobody wants any more, then refuses at once. Work
-//! belongs to the pool: whoever asked for it may leave.
+//! Jobs start in order while a worker is free and the estimated memory of all running jobs stays within the
+//! budget. A single job may exceed the budget, and small jobs may overtake a large one that waits for memory.
+//! A full queue first drops jobs whose requests were abandoned, then refuses new ones at once (load
+//! shedding). A job belongs to the pool and outlives its request.
 //!
-//! The workers are nice (class batch, niceness 5): a picture that is at hand should not wait for one
-//! that is being made. A nice thread still keeps its core until its slice is over, one to three
-//! milliseconds, so a render also gives way between its steps ([`yield_to_waiting`]). The idle class would
-//! yield at once, but beside other busy programs a render in it never ends, and its request runs
-//! into its time limit. When no worker took work for
-//! [`RENDER_STALL`] while some waits, one more thread of ordinary priority takes it and rests three
+//! The workers run at low priority (class batch, niceness 5), so that cache hits do not wait for renders. A
+//! nice thread still keeps its core until its time slice ends, one to three milliseconds, so a render also
+//! yields between its steps ([`yield_to_waiting`]). The idle class would yield at once, but next to other
+//! busy programs a render in it never ends, and its request runs into its timeout. When no worker started a
+//! job for [`RENDER_STALL`] while some wait, one extra thread of normal priority runs them and pauses three
 //! times as long as it works.
 
 use std::{
@@ -39,10 +38,10 @@ use crate::runtime::limits::{
 };
 use crate::runtime::telemetry;
 
-/// Memory that work on threads of its own takes together.
+/// A memory budget for work on threads outside the pool.
 ///
-/// A share waits until it fits; one alone may exceed the budget. Who waits for more holds what it
-/// has, so when all that is left waits, the first in line goes on.
+/// A share waits until it fits; a single one may exceed the budget. A share that waits to grow keeps what it
+/// holds, so when all holders wait, the first in line proceeds to avoid a deadlock.
 pub struct MemoryBudget {
     state: Mutex<BudgetState>,
     freed: Condvar,
@@ -52,34 +51,34 @@ pub struct MemoryBudget {
 #[derive(Default)]
 struct BudgetState {
     bytes: u64,
-    /// Shares whose work goes on.
+    /// Shares that do not wait to grow.
     working: usize,
-    /// The number of the next one that waits, and of the one that is first in line.
+    /// The ticket of the next waiter, and that of the waiter first in line.
     next: u64,
     first: u64,
 }
 
-/// A part of [`MemoryBudget`]; it ends when this is dropped.
+/// A part of a [`MemoryBudget`], released when it is dropped.
 pub struct MemoryShare<'a> {
     memory: &'a MemoryBudget,
     bytes: u64,
 }
 
 impl MemoryBudget {
-    /// A budget of `bytes_max`.
+    /// Creates a budget of `bytes_max`.
     #[must_use]
     pub fn new(bytes_max: u64) -> Self {
         Self { state: Mutex::default(), freed: Condvar::new(), bytes_max }
     }
 
-    /// Waits for `bytes`. Blocks.
+    /// Acquires `bytes`, blocking until they fit.
     #[must_use]
     pub fn acquire(&self, bytes: u64) -> MemoryShare<'_> {
         self.wait(self.state.lock(), bytes);
         MemoryShare { memory: self, bytes }
     }
 
-    /// Waits for its turn, then counts `bytes` and one that works.
+    /// Waits in line for `bytes`, then counts them and one working share.
     fn wait<'a>(&'a self, mut state: MutexGuard<'a, BudgetState>, bytes: u64) {
         let number = state.next;
         state.next += 1;
@@ -97,9 +96,10 @@ impl MemoryBudget {
 }
 
 impl MemoryShare<'_> {
-    /// Waits until there is room for `more` besides. Blocks.
+    /// Acquires `more` bytes in addition, blocking until they fit.
     pub fn grow(&mut self, more: u64) {
         let mut state = self.memory.state.lock();
+        // Not working while it waits: if every share waits to grow, the first in line gets its bytes.
         state.working -= 1;
         self.memory.freed.notify_all();
         self.memory.wait(state, more);
@@ -117,8 +117,9 @@ impl Drop for MemoryShare<'_> {
     }
 }
 
-/// Runs `work(0)` … `work(count - 1)` on the threads of the pool that it is called from, or of a
-/// common one outside; returns when all are done.
+/// Runs `work(0)` … `work(count - 1)` in parallel and returns when all are done.
+///
+/// Uses the pool of the calling thread, or the global pool outside of one.
 pub fn run_parallel(count: usize, work: &(dyn Fn(usize) + Sync)) {
     use rayon::iter::{IntoParallelIterator, ParallelIterator};
     (0..count).into_par_iter().for_each(work);
@@ -126,7 +127,7 @@ pub fn run_parallel(count: usize, work: &(dyn Fn(usize) + Sync)) {
 
 type Work = Box<dyn FnOnce(&MemoryLease) + Send>;
 
-/// The queue is full.
+/// The error of a queue that has no room for another job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the render queue is full")]
 pub struct QueueFull;
@@ -138,11 +139,11 @@ struct PoolJob {
     work: Work,
 }
 
-/// Where work is done.
+/// The kind of thread that runs a job.
 #[derive(Clone, Copy, Debug)]
 enum ThreadKind {
     Worker,
-    /// By the thread for work that no worker gets to take.
+    /// The extra thread for jobs that no worker starts.
     Overflow,
 }
 
@@ -151,19 +152,20 @@ struct PoolState {
     waiting: VecDeque<PoolJob>,
     running: usize,
     memory_bytes: u64,
-    /// How often in a row the piece at the front was overtaken.
+    /// How often in a row the job at the front was overtaken.
     bypassed: usize,
-    /// Pieces that run besides those of the workers.
+    /// Jobs that run in addition to those of the workers.
     overflow_jobs: usize,
-    /// Since when no worker took work.
+    /// When a worker last started a job.
     last_taken: Option<Stopwatch>,
-    /// Refusals until a full queue is looked through again.
+    /// Refusals until the full queue is swept again.
     refusals_since_sweep: usize,
 }
 
 impl PoolState {
-    /// Drops what nobody wants any more. Looking through a queue of `waiting_max` takes time, so in
-    /// a flood not every refusal does it.
+    /// Removes jobs whose requests were abandoned.
+    ///
+    /// A sweep costs time in proportion to `waiting_max`, so under overload only some refusals trigger one.
     fn drop_abandoned(&mut self, waiting_max: usize) {
         if self.refusals_since_sweep > 0 {
             self.refusals_since_sweep -= 1;
@@ -176,15 +178,14 @@ impl PoolState {
     }
 }
 
-/// The memory that a piece of work under way counts for.
+/// The memory that a running job is charged for.
 pub struct MemoryLease {
     shared: Arc<ComputeShared>,
     memory_bytes: AtomicU64,
 }
 
 impl MemoryLease {
-    /// The work turned out to need only `memory_bytes`: what is left goes to others at once. More
-    /// than it was queued with is never granted.
+    /// Reduces the charge to `memory_bytes`, so that other jobs can start at once. Never raises it.
     pub fn shrink(&self, memory_bytes: u64) {
         let mut state = self.shared.state.lock();
         let held = self.memory_bytes.load(Ordering::Relaxed);
@@ -203,16 +204,16 @@ struct ComputeShared {
     memory_bytes_max: u64,
 }
 
-/// The pool with its queue.
+/// A pool of worker threads with its queue; cheap to clone.
 #[derive(Clone)]
 pub struct ComputePool {
     shared: Arc<ComputeShared>,
 }
 
 impl ComputePool {
-    /// A pool of `workers` threads, a queue of `waiting_max` and a memory budget in bytes.
+    /// Starts `workers` threads with a queue of `waiting_max` jobs and a memory budget in bytes.
     ///
-    /// Fails when the system gives no threads.
+    /// Fails if the operating system cannot create the threads.
     pub fn start(workers: usize, waiting_max: usize, memory_bytes_max: u64) -> Result<Self> {
         let workers = workers.max(1);
         let pool = ThreadPoolBuilder::new()
@@ -231,10 +232,10 @@ impl ComputePool {
         Ok(compute)
     }
 
-    /// Queues `work`, which is expected to take `memory_bytes` at its peak.
+    /// Queues `work`, which is expected to need `memory_bytes` at its peak.
     ///
-    /// Fails with [`QueueFull`] when as many pieces wait as may. A panic in `work` ends that piece
-    /// alone.
+    /// A full queue drops jobs for which `wanted` returns false. Fails with [`QueueFull`] if it is still
+    /// full. A panic in `work` ends that job only.
     pub fn submit(
         &self,
         memory_bytes: u64,
@@ -260,27 +261,29 @@ impl ComputePool {
     }
 }
 
-/// Niceness 5 in the terms of `thread_priority`, which go from 99 for -20 down to 0 for 19.
+/// Niceness 5 on the scale of `thread_priority`, which runs from 99 for -20 down to 0 for 19.
 const NICE: u8 = 34;
 
-/// Lets the thread that calls it, and those that it starts, yield to those that answer.
+/// Lowers the priority of the calling thread, and of threads that it starts, below threads that serve
+/// requests.
 pub fn lower_priority() {
     let batch = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Batch);
     let thread = thread_priority::thread_native_id();
     let Ok(nice) = ThreadPriorityValue::try_from(NICE) else { return };
     let nice = ThreadPriority::Crossplatform(nice);
     if let Err(cause) = set_thread_priority_and_policy(thread, nice, batch) {
-        tracing::warn!("a thread keeps its priority: {cause}");
+        tracing::warn!("cannot lower the priority of a thread: {cause}");
     }
 }
 
 thread_local! {
-    /// When this thread last gave way.
+    /// When this thread last yielded.
     static LAST_YIELD: Cell<Stopwatch> = Cell::new(Stopwatch::start());
 }
 
-/// Lets threads that wait for this core go first, once every [`RENDER_YIELD_INTERVAL`] at most. Work calls it
-/// between its steps.
+/// Yields the core to waiting threads, at most once every [`RENDER_YIELD_INTERVAL`].
+///
+/// Renders call it between their steps.
 pub fn yield_to_waiting() {
     if LAST_YIELD.get().elapsed() >= RENDER_YIELD_INTERVAL {
         std::thread::yield_now();
@@ -288,9 +291,9 @@ pub fn yield_to_waiting() {
     }
 }
 
-/// Starts the thread that takes work when the workers cannot.
+/// Starts the extra thread, which runs jobs that the workers cannot start.
 fn watch_for_stalls(shared: &Arc<ComputeShared>) -> Result<()> {
-    // A pool of one: what the work spreads stays on this thread.
+    // A pool with one thread: work that the job parallelizes stays on it.
     let pool = ThreadPoolBuilder::new()
         .num_threads(1)
         .thread_name(|_| "render-stalled".to_owned())
@@ -302,7 +305,7 @@ fn watch_for_stalls(shared: &Arc<ComputeShared>) -> Result<()> {
 }
 
 fn run_stalled_jobs(shared: &Weak<ComputeShared>) {
-    // Nothing ever comes through here: waiting for it is the rest.
+    // Nothing is ever sent: the receive timeout serves as an interruptible sleep.
     let (_kept, rest) = mpsc::channel::<()>();
     let mut pause = RENDER_STALL / 4;
     while rest.recv_timeout(pause).is_err() {
@@ -323,7 +326,7 @@ impl ComputeShared {
         metrics::gauge!(telemetry::WORKERS_BUSY).set(gauge(state.running));
     }
 
-    /// Hands waiting work to free workers.
+    /// Starts waiting jobs on free workers.
     fn dispatch_waiting(shared: &Arc<Self>, state: &mut PoolState) {
         while state.running < shared.workers + state.overflow_jobs {
             let Some(run) = Self::take_next_job(shared, state) else { break };
@@ -333,24 +336,26 @@ impl ComputeShared {
         shared.report(state);
     }
 
-    /// Work that waits while no worker gets to take any.
+    /// Takes the next job if it has waited too long and no worker starts any.
     fn take_stalled_job(shared: &Arc<Self>) -> Option<impl FnOnce(ThreadKind) + use<>> {
         let mut state = shared.state.lock();
         let stalls = |since: Stopwatch| since.elapsed() >= RENDER_STALL;
-        // Workers that are busy with long renders took none for a while either: the piece itself
+        // Workers that are busy with long renders started nothing for a while either, so the job itself
         // must have waited.
         let waited = state.waiting.front().is_some_and(|job| stalls(job.since));
         if !waited || !state.last_taken.is_some_and(stalls) {
             return None;
         }
         let run = Self::take_next_job(shared, &mut state)?;
+        // Raises the limit of running jobs by one, so that this job does not take the place of a worker.
         state.overflow_jobs = 1;
         metrics::counter!(telemetry::RENDERS_STALLED).increment(1);
         Some(run)
     }
 
-    /// The next work that fits into the memory, which counts as running from here on; what is given
-    /// does it and says when it is done.
+    /// Takes the next job that fits into the memory and counts it as running.
+    ///
+    /// The returned closure runs the job and then frees its slot and memory.
     fn take_next_job(
         shared: &Arc<Self>,
         state: &mut PoolState,
@@ -359,7 +364,7 @@ impl ComputeShared {
             state.running == 0
                 || state.memory_bytes.saturating_add(job.memory_bytes) <= shared.memory_bytes_max
         };
-        // What needs less memory may pass what needs more, but not for ever.
+        // A job that needs less memory may overtake one that needs more, but not forever.
         let window = if state.bypassed < RENDER_BYPASS_MAX { state.waiting.len() } else { 1 };
         let index = state.waiting.iter().take(window).position(fits)?;
         state.bypassed = if index == 0 { 0 } else { state.bypassed + 1 };
@@ -369,7 +374,7 @@ impl ComputeShared {
         let memory_bytes = AtomicU64::new(memory_bytes);
         let lease = MemoryLease { shared: Arc::clone(shared), memory_bytes };
         Some(move |place| {
-            // The waiter learns of a panic because its slot is dropped unanswered.
+            // The waiter notices a panic because its channel is dropped without a result.
             if catch_unwind(AssertUnwindSafe(|| work(&lease))).is_err() {
                 tracing::error!("a render panicked");
             }

@@ -1,34 +1,35 @@
-//! The service error: a kind, what the client may see, and a private cause (contract api-13).
+//! Defines the service error: a kind, the parts that the client may see, and a private cause (contract
+//! api-13).
 //!
-//! Leaf units have their own closed enums. Sections turn those into [`Error`]; `http::protocol::respond`
-//! holds the only table from [`ErrorKind`] to a status code.
+//! Leaf units have closed enums. Higher layers convert those into [`Error`]; `http::protocol::respond`
+//! has the only mapping from [`ErrorKind`] to a status code.
 
 use std::{error::Error as StdError, fmt};
 
-/// What went wrong, as the client is told.
+/// The kind of failure that the client is informed of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The request breaks the contract: a parameter, a body, a rectangle.
+    /// The request violates the contract, with a parameter, a body or a rectangle.
     InvalidArgument,
     /// Credentials are missing or not valid.
     Unauthenticated,
-    /// The caller is known but may not.
+    /// The caller is known but lacks a right.
     Forbidden,
-    /// The thing does not exist, or not for this caller.
+    /// The resource does not exist, or is hidden from this caller.
     NotFound,
-    /// The state of the thing does not allow it.
+    /// The current state of the resource does not permit the operation.
     Conflict,
-    /// A method or form of request that the address does not have.
+    /// The URL does not support this method or form of request.
     Unsupported,
-    /// A body or picture beyond a limit.
+    /// A body or picture exceeds a limit.
     TooLarge,
-    /// A queue is full; a later try helps.
+    /// A queue is full; retrying later helps.
     Overloaded,
-    /// The work took longer than its limit; a later try may help.
+    /// The work exceeded its time limit; retrying later may help.
     Timeout,
     /// The service is starting, stopping or lacks a resource such as disk space.
     Unavailable,
-    /// Our mistake.
+    /// A bug in the service, or a failing resource.
     Internal,
 }
 
@@ -39,14 +40,14 @@ pub struct ErrorDetail {
     pub error_code: String,
     /// `path`, `query`, `headers` or `body`.
     pub location: &'static str,
-    /// A sentence for people.
+    /// A human-readable sentence.
     pub message: String,
-    /// The parameter or property that is wrong.
+    /// The invalid parameter or property.
     pub path: String,
 }
 
 impl ErrorDetail {
-    /// An entry for the part `path` at `location` that breaks `rule` of the contract (`enum`,
+    /// Creates an entry for the part `path` at `location` that violates `rule` of the contract (`enum`,
     /// `format`, `pattern`, …).
     #[must_use]
     pub fn of_rule(
@@ -64,7 +65,7 @@ impl ErrorDetail {
     }
 }
 
-/// An error above the leaf units. The `source` goes to the log, never to the client.
+/// The error of all layers above the leaf units. Its `source` is logged, but never sent to the client.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -76,7 +77,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error with a sentence that the client may see.
+    /// Creates an error with a message that the client may see.
     #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
@@ -89,7 +90,7 @@ impl Error {
         }
     }
 
-    /// A failed validation of the part `path` at `location`; `rule` is one of the contract's
+    /// Creates a validation error for the part `path` at `location`; `rule` is one of the contract's
     /// rules (`enum`, `format`, `pattern`, …).
     #[must_use]
     pub fn invalid(
@@ -106,8 +107,8 @@ impl Error {
         }
     }
 
-    /// A well-formed part `path` at `location` that the state of things does not allow; `code`
-    /// says why, `order_already_reported` for instance.
+    /// Creates an error for a well-formed part `path` at `location` that the current state does not permit;
+    /// `code` gives the reason, such as `order_already_reported`.
     #[must_use]
     pub fn invalid_with_code(
         location: &'static str,
@@ -121,25 +122,25 @@ impl Error {
         Self { details: vec![detail], ..Self::new(ErrorKind::InvalidArgument, message) }
     }
 
-    /// A refusal of a caller that is known; `code` says why, `agreement_required` for instance.
+    /// Creates a refusal of a known caller; `code` gives the reason, such as `agreement_required`.
     #[must_use]
     pub fn forbidden(code: &str, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Forbidden, message).with_code(code)
     }
 
-    /// A refusal because of load; `code` names the queue or budget, `render_queue` for instance.
+    /// Creates a refusal because of load; `code` names the queue or rate limit, such as `render_queue`.
     #[must_use]
     pub fn overloaded(code: &str, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Overloaded, message).with_code(code)
     }
 
-    /// The same error with the seconds after which a later try helps.
+    /// Adds the seconds after which the client should retry.
     #[must_use]
     pub fn retry_after(self, seconds: u32) -> Self {
         Self { retry_after_s: Some(seconds), ..self }
     }
 
-    /// The same error with an `errorCode` of its own that belongs to no one part of the request.
+    /// Adds an `errorCode` that does not refer to a single part of the request.
     #[must_use]
     pub fn with_code(mut self, code: &str) -> Self {
         let message = self.message.clone();
@@ -153,63 +154,63 @@ impl Error {
         self
     }
 
-    /// A refusal of credentials that do not carry `scope`; a challenge names it.
+    /// Creates a refusal of credentials without `scope`, which the challenge names.
     #[must_use]
     pub fn insufficient_scope(scope: &'static str) -> Self {
         let message = format!("The token lacks the scope {scope}");
         Self { scope: Some(scope), ..Self::forbidden("insufficient_scope", message) }
     }
 
-    /// Our own mistake or a failing resource; the client learns nothing of `source`.
+    /// Creates an error for a bug or a failing resource; the client never sees `source`.
     #[must_use]
     pub fn internal(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self::new(ErrorKind::Internal, "Internal error").with_source(source)
     }
 
-    /// A failed validation of one or more parts of a request, each with its own entry.
+    /// Creates a validation error for one or more parts of a request, with an entry for each.
     #[must_use]
     pub fn invalid_parts(details: Vec<ErrorDetail>) -> Self {
         Self { details, ..Self::new(ErrorKind::InvalidArgument, "Request validation failed") }
     }
 
-    /// The same error with its private cause.
+    /// Adds the private cause, which is only logged.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// The kind, which decides the status.
+    /// Returns the kind, which determines the status.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The sentence for the client.
+    /// Returns the message for the client.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The entries of `errors` in the body.
+    /// Returns the entries of `errors` in the body.
     #[must_use]
     pub fn details(&self) -> &[ErrorDetail] {
         &self.details
     }
 
-    /// Seconds after which a later try helps, where that is known.
+    /// Returns the seconds after which the client should retry, if known.
     #[must_use]
     pub fn retry_after_s(&self) -> Option<u32> {
         self.retry_after_s
     }
 
-    /// The scope that the credentials lack.
+    /// Returns the scope that the credentials lack, if that is the reason.
     #[must_use]
     pub fn missing_scope(&self) -> Option<&'static str> {
         self.scope
     }
 
-    /// The private cause with its own causes, for the log.
+    /// Returns the private cause with its chain of causes, for the log.
     #[must_use]
     pub fn cause(&self) -> Option<String> {
         let first: &dyn StdError = self.source.as_deref()?;
@@ -239,5 +240,5 @@ impl fmt::Display for Error {
 
 impl StdError for Error {}
 
-/// Result with the service error.
+/// The result type with the service error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,20 +1,20 @@
-//! The error codes of the APIs: what each means and what a caller does about it.
+//! Lists the error codes of the APIs, with their meanings and remedies.
 //!
-//! [`ERROR_CODES`] is the table behind `docs/reference/errors.md`. A test reads the sources and fails for
-//! a code that is sent and not listed here, and for a listed one that is never sent.
+//! [`ERROR_CODES`] is the table behind `docs/reference/errors.md`. A test scans the sources and fails for a
+//! code that is sent but not listed here, and for a listed one that is never sent.
 
 use super::error::ErrorKind;
 
 /// One value of `errorCode` in an error body.
 #[derive(Clone, Copy, Debug)]
 pub struct ErrorCode {
-    /// The value, as clients compare it.
+    /// The value that clients compare.
     pub code: &'static str,
-    /// The kind of error that carries it, which decides the status.
+    /// The kind of error with this code, which determines the status.
     pub kind: ErrorKind,
-    /// What happened.
+    /// The event or condition that causes the error.
     pub meaning: &'static str,
-    /// What the caller or the operator does about it.
+    /// The remedy for the caller or the operator.
     pub remedy: &'static str,
 }
 
@@ -32,7 +32,7 @@ const fn overloaded(code: &'static str, meaning: &'static str, remedy: &'static 
 
 const RETRY: &str = "Retry after the seconds that `Retry-After` names.";
 
-/// The codes that are no validation rules, in the order of their statuses.
+/// The codes that are not validation rules, in the order of their statuses.
 pub const ERROR_CODES: &[ErrorCode] = &[
     invalid(
         "license_not_applicable",
@@ -225,12 +225,12 @@ pub const ERROR_CODES: &[ErrorCode] = &[
     },
 ];
 
-/// One rule of the validation of requests; its code is `<rule>.openapi.requestValidation`.
+/// A rule for validating requests; its code is `<rule>.openapi.requestValidation`.
 #[derive(Clone, Copy, Debug)]
 pub struct ValidationRule {
-    /// The first part of the code, named after the keyword of the schema.
+    /// The first part of the code, which is the keyword of the schema.
     pub rule: &'static str,
-    /// What is wrong with the part that `location` and `path` name.
+    /// The fault of the part that `location` and `path` name.
     pub meaning: &'static str,
 }
 
@@ -257,7 +257,7 @@ pub const VALIDATION_RULES: &[ValidationRule] = &[
     ),
 ];
 
-/// What errors without a code of their own mean, by kind.
+/// Describes errors that have no specific code, by kind.
 #[must_use]
 pub fn meaning(kind: ErrorKind) -> &'static str {
     match kind {
@@ -303,7 +303,8 @@ mod tests {
 
     use super::*;
 
-    /// What code sends a code with, and the places of the codes among the texts that follow.
+    /// The source texts that precede codes, with index and count of the codes among the string literals after
+    /// them.
     const MARKS: [(&str, usize, usize); 7] = [
         ("overloaded(", 0, 1),
         ("forbidden(", 0, 1),
@@ -329,7 +330,7 @@ mod tests {
         }
     }
 
-    /// The texts among the arguments that follow, up to the end of the statement.
+    /// Returns the string literals among the following arguments, up to the end of the statement.
     fn literals(rest: &str) -> Vec<&str> {
         let statement = rest.split([';', '{', '}']).next().unwrap_or_default();
         statement.split('"').skip(1).step_by(2).collect()
@@ -371,7 +372,7 @@ mod tests {
         for text in &texts {
             for (at, _) in text.match_indices("Error::invalid(") {
                 let found = literals(&text[at..]);
-                // Location, path, rule: where the path is no literal, the rule is the second text.
+                // Location, path, rule: if the path is not a literal, the rule is the second text.
                 let is_place = found.first().is_some_and(|first| places.contains(first));
                 let known = found.iter().take(3).any(|text| listed.contains(text));
                 assert!(!is_place || found.len() < 3 || known, "{found:?}");

@@ -1,8 +1,9 @@
-//! The log of work that is repeated: one line when it begins to fail and one when it works again.
+//! Logs the failures of repeated work: one line when it starts to fail and one when it recovers.
 
 use std::fmt::Display;
 
-/// Logs the edges between failure and success, so that work repeated ten times a second does not flood the log.
+/// Logs transitions between failure and success, so that work repeated ten times a second does not flood the
+/// log.
 #[derive(Debug)]
 pub struct FailureLog {
     name: &'static str,
@@ -10,19 +11,19 @@ pub struct FailureLog {
 }
 
 impl FailureLog {
-    /// The log of the work called `name`, which is taken to work.
+    /// Creates a log for the work called `name`, which is assumed to succeed at first.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
         Self { name, failing: false }
     }
 
-    /// The same, of work whose failure was logged before.
+    /// Sets whether a failure of the work was logged before.
     #[must_use]
     pub const fn with_failing(self, failing: bool) -> Self {
         Self { failing, ..self }
     }
 
-    /// Logs the outcome of a run where it differs from that of the run before.
+    /// Logs the outcome of a run if it differs from that of the previous run.
     pub fn record<T, E: Display>(&mut self, outcome: &Result<T, E>) {
         let name = self.name;
         match (outcome, self.failing) {

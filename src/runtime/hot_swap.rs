@@ -1,14 +1,13 @@
-//! A value that is exchanged while others read it: settings that change while the service runs.
+//! A hot-swappable value: a setting that a reload replaces while requests read it.
 
 use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-/// A shared value; clones share it.
+/// A shared value that can be replaced; clones share it.
 ///
-/// A reader gets the value of this moment as a whole and keeps it as long as it likes, so the parts
-/// of it always belong together. Reading costs a lock that nobody holds for longer than a copy of a
-/// pointer.
+/// A reader gets a snapshot of the whole value and can keep it for any time, so its parts always belong
+/// together. A read holds the lock only to copy a pointer.
 #[derive(Debug, Default)]
 pub struct HotSwap<T> {
     current: Arc<RwLock<Arc<T>>>,
@@ -21,19 +20,19 @@ impl<T> Clone for HotSwap<T> {
 }
 
 impl<T> HotSwap<T> {
-    /// A value to begin with.
+    /// Creates the shared value with `value`.
     #[must_use]
     pub fn new(value: T) -> Self {
         Self { current: Arc::new(RwLock::new(Arc::new(value))) }
     }
 
-    /// The value of this moment.
+    /// Returns a snapshot of the current value.
     #[must_use]
     pub fn get(&self) -> Arc<T> {
         Arc::clone(&self.current.read())
     }
 
-    /// Exchanges it; who reads from now on gets `value`.
+    /// Replaces the value; later reads return `value`.
     pub fn set(&self, value: T) {
         *self.current.write() = Arc::new(value);
     }

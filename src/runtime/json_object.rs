@@ -1,38 +1,38 @@
 //! Reads a JSON object field by field.
 //!
-//! A field that was asked for is known; the others are unknown, and each caller decides what that means. A problem
-//! names the path of its field, such as `address.visit.city`, and never repeats a value, which may be a secret.
+//! Fields that a caller reads are known; the others are unknown, and each caller decides how to treat them. A
+//! problem names the path of its field, such as `address.visit.city`, and never repeats a value, which may be
+//! secret.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// What is wrong with a field.
+/// The reason why a field is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldFault {
-    /// It is required and absent or `null`.
+    /// The field is required and absent or `null`.
     Missing,
-    /// Nothing reads a field of that name.
+    /// The object has no field of that name in the contract.
     Unknown,
-    /// It is not what the text says, such as "a number from 1 to 65535".
+    /// The value is not what the text describes, such as "a number from 1 to 65535".
     Mismatch(String),
-    /// It breaks a rule; the text is a predicate, such as "is above the total".
+    /// The value breaks a rule; the text is a predicate, such as "is above the total".
     RuleViolation(String),
 }
 
-/// A field that cannot be taken, with its place.
+/// A rejected field with its path and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldProblem {
-    /// Path of the object that has the field, with a dot at its end; empty for the outermost object.
+    /// Path of the object that contains the field, with a dot at its end; empty for the root object.
     pub prefix: String,
-    /// Name of the field in that object; empty where the fault names the field itself.
+    /// Name of the field in that object; empty if the fault names the field itself.
     pub name: String,
-    /// What is wrong with it.
     pub fault: FieldFault,
 }
 
 impl FieldProblem {
-    /// Path of the field from the outermost object.
+    /// Returns the path of the field from the root object.
     #[must_use]
     pub fn path(&self) -> String {
         format!("{}{}", self.prefix, self.name)
@@ -53,41 +53,41 @@ impl fmt::Display for FieldProblem {
 
 impl std::error::Error for FieldProblem {}
 
-/// The value of a field, or nothing where the field is absent.
+/// The value of a field, or `None` if the field is absent.
 pub type FieldValue<T> = Result<Option<T>, FieldProblem>;
 
-/// Reads the fields of one object and knows which of them were asked for.
+/// Reads the fields of one object and remembers which ones were read.
 #[derive(Debug)]
 pub struct ObjectReader<'a> {
     members: &'a Map<String, Value>,
     prefix: String,
     known: Vec<&'static str>,
-    /// What tells this object from others of its kind, for messages; empty until a caller read it.
+    /// Distinguishes this object from others of its kind in messages; empty until a caller sets it.
     pub label: String,
 }
 
 impl<'a> ObjectReader<'a> {
-    /// Reads `members`; `prefix` is the path of the object with a dot at its end.
+    /// Creates a reader of `members`; `prefix` is the path of the object with a dot at its end.
     #[must_use]
     pub fn new(prefix: impl Into<String>, members: &'a Map<String, Value>) -> Self {
         Self { members, prefix: prefix.into(), known: Vec::new(), label: String::new() }
     }
 
-    /// Path of the field `name` from the outermost object.
+    /// Returns the path of the field `name` from the root object.
     #[must_use]
     pub fn path(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
     }
 
-    /// The field `name` as it stands, which may be `null`; it is known from now on.
+    /// Returns the raw value of the field `name`, which may be `null`, and marks the field as known.
     pub fn find(&mut self, name: &'static str) -> Option<&'a Value> {
         self.known.push(name);
         self.members.get(name)
     }
 
-    /// What `read` makes of the field `name`; `null` counts as absent.
+    /// Parses the field `name` with `read`; `null` counts as absent.
     ///
-    /// Fails when `read` finds no value: `expected` says what would do.
+    /// Fails if `read` returns `None`; `expected` describes a valid value.
     pub fn read<T>(
         &mut self,
         name: &'static str,
@@ -100,7 +100,7 @@ impl<'a> ObjectReader<'a> {
         read(value).map(Some).ok_or_else(|| self.mismatch(name, expected))
     }
 
-    /// The same for a field that must be there.
+    /// Parses a required field, like [`ObjectReader::read`].
     pub fn required<T>(
         &mut self,
         name: &'static str,
@@ -111,27 +111,27 @@ impl<'a> ObjectReader<'a> {
         self.require(name, value)
     }
 
-    /// The value of the field `name`. Fails when the field is absent.
+    /// Unwraps the value of the required field `name`. Fails if it is absent.
     pub fn require<T>(&self, name: &str, value: Option<T>) -> Result<T, FieldProblem> {
         value.ok_or_else(|| self.problem(name, FieldFault::Missing))
     }
 
-    /// The text `name`, which must be there.
+    /// Reads the required string `name`.
     pub fn required_string(&mut self, name: &'static str) -> Result<&'a str, FieldProblem> {
         self.required(name, "a string", Value::as_str)
     }
 
-    /// The text `name`.
+    /// Reads the optional string `name`.
     pub fn string(&mut self, name: &'static str) -> FieldValue<&'a str> {
         self.read(name, "a string", Value::as_str)
     }
 
-    /// The boolean `name`.
+    /// Reads the optional boolean `name`.
     pub fn flag(&mut self, name: &'static str) -> FieldValue<bool> {
         self.read(name, "true or false", Value::as_bool)
     }
 
-    /// The list `name`, each element of which `read` takes; `expected` says what an element is.
+    /// Reads the list `name` with `read` for each element; `expected` describes a valid element.
     pub fn list<T>(
         &mut self,
         name: &'static str,
@@ -145,7 +145,7 @@ impl<'a> ObjectReader<'a> {
         values.iter().enumerate().map(element).collect::<Result<_, _>>().map(Some)
     }
 
-    /// What `read` makes of the object `name` within this one, all fields of which it must ask for.
+    /// Reads the nested object `name` with `read`, and fails on fields of it that `read` left unknown.
     pub fn object<T>(
         &mut self,
         name: &'static str,
@@ -159,18 +159,18 @@ impl<'a> ObjectReader<'a> {
         nested.finish().map(|()| Some(value))
     }
 
-    /// A reader of `members`, which are the object `name` within this one.
+    /// Creates a reader for `members`, the value of the nested object `name`.
     #[must_use]
     pub fn within(&self, name: &str, members: &'a Map<String, Value>) -> Self {
         Self::new(format!("{}{name}.", self.prefix), members)
     }
 
-    /// The fields that were not asked for.
+    /// Returns the fields that were not read.
     pub fn unknown(&self) -> impl Iterator<Item = (&'a String, &'a Value)> {
         self.members.iter().filter(|(name, _)| !self.known.contains(&name.as_str()))
     }
 
-    /// Fails with the first field that was not asked for.
+    /// Fails with the first field that was not read.
     pub fn finish(&self) -> Result<(), FieldProblem> {
         match self.unknown().next() {
             Some((name, _)) => Err(self.problem(name, FieldFault::Unknown)),
@@ -178,13 +178,13 @@ impl<'a> ObjectReader<'a> {
         }
     }
 
-    /// A problem of the field `name`: it is not what `expected` says.
+    /// Creates a problem: the field `name` is not `expected`.
     #[must_use]
     pub fn mismatch(&self, name: &str, expected: &str) -> FieldProblem {
         self.problem(name, FieldFault::Mismatch(expected.to_owned()))
     }
 
-    /// A problem of the field `name`: it breaks a rule, as the predicate `why` says.
+    /// Creates a problem: the field `name` breaks the rule in the predicate `why`.
     #[must_use]
     pub fn violation(&self, name: &str, why: &str) -> FieldProblem {
         self.problem(name, FieldFault::RuleViolation(why.to_owned()))

@@ -1,7 +1,7 @@
 //! Escapes text for the Markdown of the reference pages.
 
-/// Text as a paragraph shows it: characters that Markdown would read as markup are escaped, code between
-/// backticks stays code.
+/// Escapes characters that Markdown would read as markup in a paragraph; code between backticks is
+/// unchanged.
 #[must_use]
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -20,14 +20,14 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// The same text in a cell of a table, on one line and with its bars escaped, in code too.
+/// Escapes text for a table cell: on one line, with `|` escaped, even in code.
 #[must_use]
 pub fn cell(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     escaped(&line).replace('|', "\\|")
 }
 
-/// `text` as code in a cell of a table; nothing for an empty text.
+/// Formats `text` as code in a table cell; an empty text stays empty.
 #[must_use]
 pub fn code_cell(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("`{}`", text.replace('|', "\\|")) }

@@ -1,5 +1,5 @@
-//! What the process itself needs: settings, clock, logs and metrics, errors, limits, threads for pixels, child
-//! processes. Knows no item, no user and no outside system.
+//! Provides what the process itself needs: settings, clock, logs and metrics, errors, limits, worker threads,
+//! child processes. It depends on no item, no user and no external system.
 
 pub mod clock;
 pub mod compute;

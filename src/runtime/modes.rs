@@ -1,8 +1,8 @@
-//! Modes of files: what only the service's own user may read, and what others read as well.
+//! Sets file modes: private to the service's user, or shared with others.
 //!
-//! Everything that the process creates is private from [`make_private`] on, whatever umask it was
-//! started with. Files that leave the service (deliveries, results beside a watched folder, the log)
-//! get the mode that the umask of the start allows.
+//! Everything that the process creates is private from [`make_private`] on, regardless of the umask it was
+//! started with. Files meant for others (deliveries, results in a watched folder, the log) get the mode that
+//! the original umask allows.
 
 use std::{
     fs::{self, File, Permissions},
@@ -14,10 +14,10 @@ use std::{
 
 use rustix::fs::Mode;
 
-/// The mode bits that group and others have of what is open to them.
+/// The mode bits of group and others.
 const GROUP_AND_OTHERS: u32 = 0o077;
 
-/// The mode bits that the umask of the start leaves; unset until [`make_private`].
+/// The mode bits that the original umask allows; unset until [`make_private`].
 static MODE_ALLOWED: OnceLock<u32> = OnceLock::new();
 
 /// Makes every file and folder that this process creates from now on private to its user.
@@ -28,14 +28,14 @@ pub fn make_private() {
     MODE_ALLOWED.get_or_init(|| 0o777 & !before.bits());
 }
 
-/// Returns `mode` as the umask of the start allows it, for files that others are meant to read;
-/// nothing while the umask was not changed.
+/// Returns `mode` restricted by the original umask, for files that others are meant to read; `None` before
+/// [`make_private`].
 #[must_use]
 pub fn shared_mode(mode: u32) -> Option<u32> {
     MODE_ALLOWED.get().map(|allowed| mode & allowed)
 }
 
-/// Gives the file at `path` the mode `mode`, as far as the umask of the start allows it.
+/// Sets the mode of the file at `path`, restricted by the original umask.
 fn share(path: &Path, mode: u32) -> io::Result<()> {
     match shared_mode(mode) {
         Some(mode) => fs::set_permissions(path, Permissions::from_mode(mode)),
@@ -43,7 +43,7 @@ fn share(path: &Path, mode: u32) -> io::Result<()> {
     }
 }
 
-/// The same for a file that is open.
+/// Sets the mode of an open file, restricted by the original umask.
 pub fn set_shared_file_mode(file: &File, mode: u32) -> io::Result<()> {
     match shared_mode(mode) {
         Some(mode) => file.set_permissions(Permissions::from_mode(mode)),
@@ -51,8 +51,8 @@ pub fn set_shared_file_mode(file: &File, mode: u32) -> io::Result<()> {
     }
 }
 
-/// Creates the folder `dir` and the missing folders above it, open to others as far as the umask of
-/// the start allows.
+/// Creates the folder `dir` and its missing parents, open to others as far as the original umask
+/// allows.
 pub fn create_shared_folder(dir: &Path) -> io::Result<()> {
     if dir.as_os_str().is_empty() || dir.is_dir() {
         return Ok(());
@@ -67,8 +67,8 @@ pub fn create_shared_folder(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Creates the folder `dir` and the missing folders above it, and gives each that root creates to the
-/// owner of the folder it lies in.
+/// Creates the folder `dir` and its missing parents; if root creates one, it is given to the owner of its
+/// parent folder.
 pub fn create_private_folder(dir: &Path) -> io::Result<()> {
     if dir.as_os_str().is_empty() || dir.is_dir() {
         return Ok(());
@@ -86,17 +86,17 @@ pub fn create_private_folder(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes a new file that others may read as far as the umask of the start allows.
+/// Writes a new file that others may read as far as the original umask allows.
 pub fn write_shared(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
     set_shared_file_mode(&file, 0o666)?;
     file.write_all(bytes)
 }
 
-/// Gives what root created at `path` to the owner of the folder that it lies in.
+/// Gives the file or folder that root created at `path` to the owner of its parent folder.
 ///
-/// The service runs as that owner and has to read it, and a private file of root would keep it out.
-/// Does nothing for other users; a file system without owners is no failure.
+/// The service runs as that owner and could not read a private file of root. Does nothing for other users; a
+/// file system without owners is no error.
 pub fn give_to_owner_of_folder(path: &Path) {
     if !rustix::process::geteuid().is_root() {
         return;
@@ -107,20 +107,20 @@ pub fn give_to_owner_of_folder(path: &Path) {
     }
 }
 
-/// The number of the user that started the process, whatever the environment says.
+/// Returns the id of the user that started the process, regardless of the environment.
 #[must_use]
 pub fn user_id() -> u32 {
     rustix::process::getuid().as_raw()
 }
 
-/// The mode of the file or folder at `path` if group or others have any right to it.
+/// Returns the mode of the file or folder at `path` if group or others have any access to it.
 #[must_use]
 pub fn find_open_mode(path: &Path) -> Option<u32> {
     let mode = fs::metadata(path).ok()?.mode() & 0o777;
     (mode & GROUP_AND_OTHERS != 0).then_some(mode)
 }
 
-/// Bytes that a process without special rights may still write to the file system of `dir`.
+/// Returns the bytes that an unprivileged process can still write to the file system of `dir`.
 pub fn free_bytes(dir: &Path) -> io::Result<u64> {
     let facts = rustix::fs::statvfs(dir)?;
     Ok(facts.f_bavail.saturating_mul(facts.f_frsize))

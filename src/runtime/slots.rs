@@ -1,8 +1,8 @@
-//! Slots for requests that wait: how many one client may hold, and how many all clients together.
+//! Limits the waiting requests of one client, and of all clients together.
 //!
-//! A request that waits costs little, but their number is bounded, so one client that opens as many
-//! as there are would lock everybody else out. Each client has a limit of its own, and callers
-//! without credentials together cannot take the share that is reserved for known users.
+//! A waiting request costs little, but their number is bounded, so a client that opens as many as the bound
+//! would lock out all others. Each client therefore has a limit, and callers without credentials together
+//! cannot take the share that is reserved for known users.
 
 use std::{collections::HashMap, net::IpAddr, sync::Arc};
 
@@ -12,7 +12,7 @@ use crate::runtime::error::{Error, Result};
 use model::account::UserId;
 use model::network;
 
-/// Whose slots count together.
+/// The client whose slots count together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SlotHolder {
     /// A user, from any address and with any credentials.
@@ -22,9 +22,9 @@ pub enum SlotHolder {
 }
 
 impl SlotHolder {
-    /// The holder behind a request: the user if it is known, else the network of its address.
+    /// Returns the holder for a request: the user if known, otherwise the network of the address.
     ///
-    /// `None` for a request that came over no connection; it counts among all clients alone.
+    /// `None` for a request without a connection, which counts only towards the limit of all clients.
     #[must_use]
     pub fn of(user: Option<UserId>, address: Option<IpAddr>) -> Option<Self> {
         let known = user.map(Self::User);
@@ -39,14 +39,14 @@ impl SlotHolder {
     }
 }
 
-/// How many slots there are.
+/// The numbers of slots for one kind of request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlotLimits {
     /// Slots of all clients together.
     pub all: usize,
     /// Slots of one client.
     pub client: usize,
-    /// Part of all slots that only known users take, 0 to 1.
+    /// Share of all slots that is reserved for known users, 0 to 1.
     pub known_share: f32,
 }
 
@@ -58,9 +58,9 @@ pub struct WaitingSlots {
 
 #[derive(Debug)]
 struct SlotsInner {
-    /// Names the refusal in the metric of shed requests.
+    /// Labels refusals in the metric of shed requests.
     name: &'static str,
-    /// The same where the client's own limit refuses.
+    /// The label if the limit of one client is the reason.
     client_name: &'static str,
     all_max: usize,
     client_max: usize,
@@ -72,11 +72,11 @@ struct SlotsInner {
 struct SlotCounts {
     all: usize,
     unknown: usize,
-    /// The slots of each holder that has some; so never more entries than slots.
+    /// The slots of each holder with at least one, so there are never more entries than slots.
     holders: HashMap<SlotHolder, usize>,
 }
 
-/// A slot that is taken; dropping it releases the slot.
+/// A slot in use, released when it is dropped.
 #[derive(Debug)]
 pub struct SlotGuard {
     inner: Arc<SlotsInner>,
@@ -84,8 +84,8 @@ pub struct SlotGuard {
 }
 
 impl WaitingSlots {
-    /// Slots under `limits`; refusals are counted as `name`, and as `client_name` where the limit of
-    /// one client refuses.
+    /// Creates slots with `limits`. Refusals are counted as `name`, or as `client_name` if the limit of one
+    /// client is the reason.
     #[must_use]
     pub fn new(name: &'static str, client_name: &'static str, limits: SlotLimits) -> Self {
         let inner = SlotsInner {
@@ -101,12 +101,13 @@ impl WaitingSlots {
 
     /// Takes a slot for `holder`.
     ///
-    /// Fails with [`crate::runtime::error::ErrorKind::Overloaded`] when the holder or all clients have as many as
-    /// they may, and for an unknown holder when only the reserved share is left.
+    /// Fails with [`crate::runtime::error::ErrorKind::Overloaded`] if the holder or all clients reached their
+    /// limit, and for an unknown holder if only the reserved share is left.
     pub fn take(&self, holder: Option<SlotHolder>) -> Result<SlotGuard> {
         let inner = &self.inner;
         let mut state = inner.state.lock();
         let own = holder.and_then(|holder| state.holders.get(&holder)).copied().unwrap_or(0);
+        // The client's own limit is checked first, so that the error names the cause the client can fix.
         if own >= inner.client_max {
             let message = "Too many requests of this client wait for items";
             return Err(Error::overloaded(inner.client_name, message));
@@ -124,8 +125,8 @@ impl WaitingSlots {
     }
 }
 
-/// Slots that callers without credentials may take together: at least one, so that a small number
-/// of slots does not close what is open to everybody.
+/// Returns how many slots callers without credentials may take together: at least one, so that a small total
+/// does not close public content.
 fn unknown_max(limits: SlotLimits) -> usize {
     let share = f64::from(limits.known_share.clamp(0.0, 1.0));
     #[expect(

@@ -1,5 +1,5 @@
-//! Where the archive lies: the database, originals and derived files, the search index, the audit log, secrets at
-//! rest.
+//! Stores the archive: the database, originals and derived files, the search index, the audit log, and
+//! secrets encrypted at rest.
 
 pub mod audit;
 pub mod blobs;

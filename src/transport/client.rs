@@ -1,4 +1,4 @@
-//! The HTTP client of webhooks and S3: no redirects, no proxy, short answers.
+//! The HTTP client of webhooks, S3 and purges: no redirects, no proxy, bounded responses.
 
 use bytes::Bytes;
 use reqwest::{Client, Response, Url, redirect::Policy};
@@ -12,9 +12,9 @@ use crate::transport::{
     tls::CustomAuthority,
 };
 
-/// A client that trusts the public authorities and `authority`.
+/// Builds a client that trusts the public certificate authorities and `authority`.
 ///
-/// Names resolve to addresses within `reach` only; an address of numbers is to be looked at by
+/// Host names resolve to addresses within `reach` only; the caller checks IP literals with
 /// [`NetworkReach::check`].
 pub(super) fn client(
     authority: &CustomAuthority,
@@ -24,7 +24,7 @@ pub(super) fn client(
     let built = Client::builder()
         .tls_backend_preconfigured(authority.client()?)
         .redirect(Policy::none())
-        // The environment is not read; a proxy would be a setting.
+        // Proxy variables of the environment are ignored; a proxy would be a setting.
         .no_proxy()
         .dns_resolver(std::sync::Arc::new(reach))
         .connect_timeout(waits.connect)
@@ -33,7 +33,7 @@ pub(super) fn client(
     built.map_err(|error| SendRefusal::Certificate(error.without_url().to_string()).into())
 }
 
-/// The body of an answer, cut off where it gets too long.
+/// Reads the body of a response, truncated at the size limit.
 pub(super) async fn body(response: &mut Response) -> Result<Bytes, reqwest::Error> {
     let mut body = Vec::new();
     while let Some(piece) = response.chunk().await? {
@@ -46,14 +46,14 @@ pub(super) async fn body(response: &mut Response) -> Result<Bytes, reqwest::Erro
     Ok(body.into())
 }
 
-/// Whether a status is worth another try.
+/// Returns whether a request with this status may be retried.
 pub(super) fn is_temporary(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500..)
 }
 
 impl From<reqwest::Error> for SendFault {
     fn from(error: reqwest::Error) -> Self {
-        // The address may carry a token.
+        // The URL may carry a token.
         let error = error.without_url();
         match Self::of_chain(&error) {
             Some(fault) => fault,
@@ -62,7 +62,7 @@ impl From<reqwest::Error> for SendFault {
     }
 }
 
-/// An error with its causes.
+/// Formats an error with its causes.
 pub(super) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -74,8 +74,8 @@ pub(super) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-/// An address of the web in the setting `name`: `https`, or `http` where it is allowed; without a
-/// user's name and password, which belong into settings that are not listed.
+/// Parses the URL in the setting `name`: `https`, or `http` where `plain` allows it; without user name and
+/// password, which belong in settings that are not listed.
 pub(super) fn address(name: &'static str, text: &str, plain: bool) -> Result<Url, FieldProblem> {
     let invalid = |expected: &str| unfit(name, expected);
     let url = Url::parse(text).map_err(|_| invalid("an address such as https://example.org/"))?;
@@ -94,7 +94,7 @@ pub(super) fn address(name: &'static str, text: &str, plain: bool) -> Result<Url
     Ok(url)
 }
 
-/// Host and port of an address.
+/// Returns host and port of a URL.
 pub(super) fn place_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     place(host, url.port_or_known_default().unwrap_or(0))

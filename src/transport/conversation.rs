@@ -1,16 +1,16 @@
-//! One conversation with another system: its name for errors, and a time-out for every wait.
+//! One conversation with a remote system: its name for errors, and a timeout for every wait.
 
 use std::{future::Future, time::Duration};
 
 use crate::runtime::limits;
 use crate::transport::error::{SendError, SendFault, SendStep};
 
-/// How long other systems may take.
+/// Timeouts for remote systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransportTimeouts {
-    /// For a connection: name, TCP, TLS.
+    /// Limit for connecting: name resolution, TCP and TLS.
     pub connect: Duration,
-    /// For one answer, and for each piece of our own files.
+    /// Limit for one response, and for reading each chunk of our own files.
     pub answer: Duration,
 }
 
@@ -24,28 +24,28 @@ impl Default for TransportTimeouts {
 }
 
 impl TransportTimeouts {
-    /// For a transfer of `bytes` bytes at the slowest rate that is put up with.
+    /// Returns the limit for a transfer of `bytes` bytes at the slowest accepted rate.
     pub(super) fn transfer(&self, bytes: u64) -> Duration {
         self.answer.saturating_add(Duration::from_secs(bytes / limits::TRANSPORT_BYTES_S_MIN))
     }
 }
 
-/// A conversation with another system.
+/// A conversation with a remote system.
 pub(super) struct RemoteConversation<'a> {
-    /// The system, as errors name it: `host:port` or a folder.
+    /// The remote system as errors name it: `host:port` or a folder.
     pub(super) place: String,
     pub(super) timeouts: TransportTimeouts,
-    /// Texts that must not come back in an error.
+    /// Texts that must not appear in an error.
     pub(super) secrets: Vec<&'a str>,
 }
 
 impl RemoteConversation<'_> {
-    /// Ends the conversation with an error.
+    /// Builds the error of a failed step.
     pub(super) fn fail(&self, step: SendStep, fault: impl Into<SendFault>) -> SendError {
         SendError::new(&self.place, step, fault.into(), &self.secrets)
     }
 
-    /// Waits for `work`, an answer's time at most.
+    /// Waits for `work`, at most the response timeout.
     pub(super) async fn await_answer<T, E: Into<SendFault>>(
         &self,
         step: SendStep,
@@ -54,7 +54,7 @@ impl RemoteConversation<'_> {
         self.run_within(self.timeouts.answer, step, work).await
     }
 
-    /// Waits for `work`, a connection's time at most.
+    /// Waits for `work`, at most the connection timeout.
     pub(super) async fn await_connection<T, E: Into<SendFault>>(
         &self,
         step: SendStep,
@@ -63,7 +63,7 @@ impl RemoteConversation<'_> {
         self.run_within(self.timeouts.connect, step, work).await
     }
 
-    /// Waits for `work`, `limit` at most.
+    /// Waits for `work`, at most `limit`.
     pub(super) async fn run_within<T, E: Into<SendFault>>(
         &self,
         limit: Duration,
@@ -78,7 +78,7 @@ impl RemoteConversation<'_> {
     }
 }
 
-/// `host:port`, with brackets around an IPv6 address.
+/// Formats `host:port`, with brackets around an IPv6 address.
 pub(super) fn place(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }

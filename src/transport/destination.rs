@@ -1,4 +1,4 @@
-//! Where a channel sends to: its method and settings, parsed and checked once.
+//! The destination of a channel: its method and settings, parsed and checked once.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use crate::transport::{
 };
 use model::account::ChannelMethod;
 
-/// The checked settings of one method.
+/// The validated settings of a channel's method.
 #[derive(Debug)]
 pub(super) enum MethodSettings {
     Directory(DirectoryTarget),
@@ -28,7 +28,7 @@ pub(super) enum MethodSettings {
     Webhook(Box<WebhookTarget>),
 }
 
-/// Where a channel sends to.
+/// A parsed channel destination, with its settings redacted for listings.
 pub struct Destination {
     pub(super) target: MethodSettings,
     pub(super) reach: NetworkReach,
@@ -37,11 +37,10 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Reads the `settings` of a channel; nothing for a channel of the method `download`, which
-    /// hands nothing over.
+    /// Parses the `settings` of a channel; returns `None` for the method `download`, which sends nothing.
     ///
-    /// Fails when a setting is missing, unknown or unusable. Cost: a private key with a passphrase
-    /// takes about a tenth of a second to unlock, by design.
+    /// Fails when a setting is missing, unknown or unusable. Cost: unlocking a private key with a passphrase
+    /// takes about a tenth of a second, by design.
     ///
     /// Contract deliveries-18.
     pub fn parse(
@@ -74,20 +73,19 @@ impl Destination {
                 let (reach, listed) = (NetworkReach::Anywhere, fields.finish()?);
                 Ok(Some(Self { target, reach, method, listed }))
             }
-            // What a download may look like is its own section's business.
+            // The settings of downloads are validated elsewhere.
             None => Ok(None),
         }
     }
 
-    /// The same for a channel that a user made: connections go to public addresses only, not to
-    /// this machine, its network or what tells machines of a cloud who they are. Mails go to the
-    /// operator's mail server all the same.
+    /// Restricts the destination of a user's channel to public addresses: not this machine, its network or a
+    /// cloud's metadata service. Mails are still sent through the operator's mail server.
     #[must_use]
     pub fn only_public(self) -> Self {
         Self { reach: NetworkReach::Public, ..self }
     }
 
-    /// Who gets its mails, where it sends mails.
+    /// Returns the recipients of its mails; empty for other methods.
     #[must_use]
     pub fn recipients(&self) -> &[MailAddress] {
         match &self.target {
@@ -100,20 +98,20 @@ impl Destination {
         }
     }
 
-    /// How it hands files over.
+    /// Returns the transport method of the channel.
     #[must_use]
     pub fn method(&self) -> ChannelMethod {
         self.method
     }
 
-    /// The settings for a list, with `***` for every secret.
+    /// Returns the settings for listings, with `***` for every secret.
     #[must_use]
     pub fn redacted(&self) -> &Value {
         &self.listed
     }
 
-    /// What [`Self::redacted`] gives for these settings, at no cost: a private key stays closed, and
-    /// so may be one that nothing opens.
+    /// Returns what [`Self::redacted`] would for these settings, without unlocking a private key, which is
+    /// therefore not verified.
     pub fn redact(
         method: ChannelMethod,
         settings: &Map<String, Value>,

@@ -1,8 +1,8 @@
-//! Into a folder of this machine.
+//! Writes files to a folder on this machine.
 //!
-//! Channels name folders below one root that the operator sets. Every part of the way is opened
-//! relative to the folder before it and no link is followed, so that who may write into a folder
-//! of deliveries cannot lead us out of it, at no moment.
+//! Channels name folders below one root that the operator sets. Each path component is opened relative to its
+//! parent and no symbolic link is followed, so that a user with write access to a delivery folder cannot
+//! redirect writes outside it, without a race.
 
 use std::{
     io,
@@ -21,11 +21,11 @@ use crate::transport::{
     settings::{FieldProblem, FolderPath, SettingsReader},
 };
 
-/// Modes of folders and files that are delivered, before the umask.
+/// Mode of delivered folders, before the umask.
 const FOLDER_MODE: u32 = 0o755;
 const FILE_MODE: u32 = 0o644;
 
-/// A folder below the root.
+/// The destination folder below the root.
 #[derive(Debug)]
 pub(super) struct DirectoryTarget {
     path: FolderPath,
@@ -36,8 +36,8 @@ impl DirectoryTarget {
         Ok(Self { path: FolderPath::read(fields, "path", false)? })
     }
 
-    /// Writes `files` into the folder, each under a name of its own first and then in one step
-    /// under its real one. Readers see a whole file or none, also after a crash.
+    /// Writes `files` to the folder, each under a temporary name first, followed by an atomic rename. Readers
+    /// see a complete file or none, even after a crash.
     pub(super) async fn send(
         &self,
         root: Option<&Path>,
@@ -58,7 +58,7 @@ impl DirectoryTarget {
             let limit = waits.transfer(file.size_bytes());
             let written = write(&folder, file, &temporary, waits);
             if let Err(error) = stage.run_within(limit, SendStep::Upload, written).await {
-                // What is left of a full disk or of a file that broke off.
+                // Removes the partial file of a full disk or an interrupted read.
                 let _gone = rustix::fs::unlinkat(&folder, &temporary, AtFlags::empty());
                 return Err(error);
             }
@@ -83,7 +83,7 @@ fn duplicate(folder: &OwnedFd, stage: &RemoteConversation<'_>) -> Result<OwnedFd
     folder.try_clone().map_err(|error| stage.fail(SendStep::Rename, SendFault::Local(error)))
 }
 
-/// Runs calls that wait for a disk on a thread of their own.
+/// Runs disk operations on a blocking thread.
 async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SendFault> + Send + 'static,
 ) -> Result<T, SendFault> {
@@ -91,8 +91,8 @@ async fn run_blocking<T: Send + 'static>(
     joined.map_err(|error| SendFault::Local(io::Error::other(error)))?
 }
 
-/// Opens the folder `parts` below `root` and makes what is missing of it. The root has to be there:
-/// one that is missing may be a disk that is not mounted.
+/// Opens the folder `parts` below `root` and creates missing parts. The root must exist: a missing one may be
+/// a disk that is not mounted.
 fn open_folder(root: &Path, parts: &[String]) -> Result<OwnedFd, SendFault> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut folder = rustix::fs::open(root, flags, Mode::empty())?;
@@ -120,7 +120,8 @@ fn open_folder(root: &Path, parts: &[String]) -> Result<OwnedFd, SendFault> {
     Ok(folder)
 }
 
-/// Makes `name` anew: neither a link nor a file that somebody put there is written to.
+/// Creates `name`, replacing an existing entry: never writes to a link or file that another user placed
+/// there.
 fn create(folder: impl AsFd, name: &str) -> Result<OwnedFd, SendFault> {
     match rustix::fs::unlinkat(&folder, name, AtFlags::empty()) {
         Ok(()) | Err(rustix::io::Errno::NOENT) => {}
@@ -133,8 +134,8 @@ fn create(folder: impl AsFd, name: &str) -> Result<OwnedFd, SendFault> {
     Ok(file)
 }
 
-/// Gives what was created the mode `mode`, as far as the umask of the start allows it: files of
-/// deliveries are for others to read, unlike all else that the process creates.
+/// Applies `mode`, as far as the process's original umask allows: delivered files are for other users to
+/// read, unlike everything else that the process creates.
 fn share(file: impl AsFd, mode: u32) -> Result<(), SendFault> {
     if let Some(mode) = modes::shared_mode(mode) {
         rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?;

@@ -1,4 +1,4 @@
-//! Files by mail: attached as far as a mail can carry them, else linked.
+//! Sends files by mail: attached if they fit into a mail, otherwise linked.
 
 use crate::runtime::limits;
 use crate::transport::{
@@ -11,7 +11,7 @@ use crate::transport::{
     settings::{FieldProblem, SettingsReader, unfit},
 };
 
-/// Who gets the files.
+/// The recipients of a channel that sends mails.
 #[derive(Debug)]
 pub(super) struct EmailTarget {
     to: Vec<MailAddress>,
@@ -70,7 +70,7 @@ impl EmailTarget {
             attachments,
             headers: vec![("Auto-Submitted".into(), "auto-generated".into())],
         };
-        // The number is that of the recipient in the channel: a mail has one id at every try.
+        // Numbered by the recipient's position in the channel, so that the id is the same at every attempt.
         for (number, to) in self.to.iter().enumerate() {
             let Some(introduction) = is_new(to) else { continue };
             let id = format!("{}.{number}", parcel.id);
@@ -85,7 +85,7 @@ impl EmailTarget {
         }
     }
 
-    /// Who gets the files.
+    /// Returns the recipients in the order of the settings.
     pub(super) fn recipients(&self) -> &[MailAddress] {
         &self.to
     }
@@ -100,7 +100,7 @@ async fn read(file: &OutgoingFile, waits: TransportTimeouts) -> Result<Attachmen
     Ok(Attachment { name: file.name().to_owned(), mime: file.mime().to_owned(), bytes })
 }
 
-/// What the mail says: the item, and each file with its address where the mail does not carry it.
+/// Builds the text of the mail: the item, and each file with its URL unless it is attached.
 fn text(parcel: &DeliveryParcel, files: &[OutgoingFile], linked: bool) -> String {
     let mut text = format!("{}\n\n", one_line(&parcel.headline, usize::MAX));
     for file in files {
@@ -133,7 +133,7 @@ mod tests {
     #[tokio::test]
     async fn who_was_introduced_is_known_where_a_later_mail_fails() {
         let dir = tempfile::tempdir().unwrap();
-        // The second mail cannot be written: a folder has its name.
+        // The second mail cannot be written: a folder has the name of its file.
         std::fs::create_dir(dir.path().join("d-1.2.eml")).unwrap();
         let settings = MailSettings {
             transport: MailTransport::Outbox { folder: dir.path().to_owned(), is_shared: false },

@@ -1,4 +1,4 @@
-//! Why a file did not get to another system, and whether a later try may help.
+//! Errors of transports: why a file could not be sent, and whether a retry may succeed.
 
 use std::{error::Error as StdError, fmt, io, time::Duration};
 
@@ -6,24 +6,24 @@ use thiserror::Error;
 
 use crate::runtime::limits;
 
-/// What was being done.
+/// The step of a send that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendStep {
-    /// Looking at what is to be sent.
+    /// Checking the files and the settings.
     Prepare,
-    /// Finding the address and opening a connection.
+    /// Resolving the host and opening a connection.
     Connect,
-    /// Agreeing on encryption.
+    /// Negotiating TLS or SSH encryption.
     Secure,
-    /// Proving who we are.
+    /// Authenticating to the server.
     LogIn,
-    /// Finding or making the folder.
+    /// Opening or creating the folder.
     Folder,
-    /// Sending bytes of a file.
+    /// Transferring the bytes of a file.
     Upload,
-    /// Giving a finished file its name.
+    /// Renaming a finished file.
     Rename,
-    /// Sending a request or a mail.
+    /// Posting a request or a mail.
     Post,
 }
 
@@ -42,23 +42,22 @@ impl fmt::Display for SendStep {
     }
 }
 
-/// What cannot be sent, however often it is tried.
+/// Reasons for which a delivery cannot be sent, which a retry does not change.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SendRefusal {
-    /// The delivery's id is no name: it becomes part of file names and of a mail's id.
+    /// The delivery's id is not a valid name; it becomes part of file names and of a mail's id.
     #[error("the delivery's id is not made of 1 to 128 letters, digits, `_`, `-` and `.`")]
     Id,
     /// More files than one delivery may have.
     #[error("{0} files are more than a delivery may have")]
     Files(usize),
-    /// A value of a head, of a mail or of a request, with a line break or another control
-    /// character.
+    /// A header value of a mail or a request contains a line break or another control character.
     #[error("the {0} has a control character")]
     Control(String),
-    /// A value of a mail's head that is too long, or a name that is none.
+    /// A header value of a mail is too long, or a header name is invalid.
     #[error("the {0} is no header of a mail")]
     Header(String),
-    /// A mail without recipients, or with too many.
+    /// The mail has no recipients, or too many.
     #[error("{0} recipients, expected 1 to 50")]
     Recipients(usize),
     /// Channels of the method `directory` need the setting `delivery.directory_root`.
@@ -67,93 +66,87 @@ pub enum SendRefusal {
     /// A part of the path is a symbolic link or a file.
     #[error("{0} is no folder; links are not followed")]
     NoFolder(String),
-    /// The mail server offers no STARTTLS although it is asked for.
+    /// The settings require STARTTLS and the mail server does not offer it.
     #[error("the server offers no STARTTLS")]
     NoStartTls,
-    /// Neither side's ways to prove an identity are known to the other.
+    /// Client and server have no authentication method in common.
     #[error("the server offers no login that we know")]
     NoLogin,
-    /// Algorithms do not meet.
+    /// Client and server have no algorithm in common.
     #[error("no common algorithm: {0}")]
     NoAlgorithm(String),
-    /// A user's channel leads to an address of the service's own machine or network.
+    /// A user's channel points to an address of the service's own machine or network.
     #[error(
         "the address lies inside a private network, where only channels of the operator may lead"
     )]
     Private,
-    /// The host of a user's channel has no public address. It is not said whether it has none at all
-    /// or a private one: that would tell which names exist in the service's network.
+    /// The host of a user's channel has no public address. The error does not reveal whether it has none or a
+    /// private one: that would show which names exist in the service's network.
     #[error(
         "the host has no public address; only channels of the operator may lead into a private \
          network"
     )]
     NotPublic,
-    /// A certificate of a channel's settings cannot be used.
+    /// A certificate in the channel's settings cannot be used.
     #[error("the settings' certificate cannot be used: {0}")]
     Certificate(String),
 }
 
-/// What went wrong.
+/// The cause of a failed send.
 #[derive(Debug, Error)]
 pub enum SendFault {
-    /// The network or the other side's connection failed.
+    /// The network or the remote connection failed.
     #[error("{0}")]
     Network(io::Error),
-    /// No answer came in time.
+    /// No response within the timeout.
     #[error("no answer within {0:?}")]
     TimedOut(Duration),
-    /// The other side's certificate is not trusted.
+    /// The server's certificate is not trusted.
     #[error("the certificate is not trusted: {0}")]
     Certificate(String),
     /// The encrypted connection failed.
     #[error("TLS: {0}")]
     Tls(String),
-    /// The SSH server showed another key than the settings name.
+    /// The SSH server presented a key other than the one in the settings.
     #[error("the host key is {presented}, expected {expected}")]
     HostKey {
-        /// The fingerprint of the settings.
+        /// The fingerprint in the settings.
         expected: String,
-        /// The fingerprint of what was shown.
+        /// The fingerprint of the presented key.
         presented: String,
     },
-    /// The other side knows no such user, key or password.
+    /// The server refused the user name, key or password.
     #[error("the credentials were refused{}", after_colon(.0))]
     Credentials(String),
-    /// The other side said no.
+    /// The server answered with an error.
     #[error("the answer was {code}{}", after_colon(.said))]
     Answer {
-        /// Code of the protocol: FTP, SMTP, HTTP, SFTP.
+        /// Status code of FTP, SMTP, HTTP or SFTP.
         code: u32,
-        /// What it said, shortened; it may be empty.
+        /// The server's message, truncated; may be empty.
         said: String,
-        /// Whether the protocol calls it temporary.
+        /// Whether the protocol defines the code as temporary.
         temporary: bool,
     },
-    /// The other side does not keep to the protocol.
+    /// The server violated the protocol.
     #[error("unexpected answer: {0}")]
     Protocol(String),
     /// Our own file could not be read.
     #[error("{name} could not be read: {cause}")]
-    Content {
-        /// The file's name.
-        name: String,
-        /// Why.
-        cause: io::Error,
-    },
-    /// Our own file has another length than was announced.
+    Content { name: String, cause: io::Error },
+    /// Our own file does not have the announced length.
     #[error("{name} has {found} bytes or more, expected {expected}")]
     Length {
-        /// The file's name.
         name: String,
-        /// Bytes that were announced.
+        /// Announced length in bytes.
         expected: u64,
-        /// Bytes that came, at least.
+        /// Bytes that were read, a lower bound.
         found: u64,
     },
-    /// A folder of this machine failed.
+    /// A file operation on this machine failed.
     #[error("{0}")]
     Local(io::Error),
-    /// It can never be sent.
+    /// The delivery can never be sent.
     #[error("{0}")]
     Refused(#[from] SendRefusal),
 }
@@ -163,7 +156,7 @@ fn after_colon(text: &str) -> String {
 }
 
 impl SendFault {
-    /// Whether a later try may help.
+    /// Returns whether a retry may succeed.
     fn is_temporary(&self) -> bool {
         match self {
             Self::Network(_)
@@ -172,7 +165,7 @@ impl SendFault {
             | Self::Protocol(_)
             | Self::Content { .. }
             | Self::Length { .. }
-            // The name may be missing for the moment alone.
+            // Name resolution may fail temporarily.
             | Self::Refused(SendRefusal::NotPublic) => true,
             Self::Certificate(_)
             | Self::HostKey { .. }
@@ -183,7 +176,7 @@ impl SendFault {
         }
     }
 
-    /// The same without what another system must not make us repeat.
+    /// Removes secrets from texts that a remote system sent.
     fn redacted(self, secrets: &[&str]) -> Self {
         match self {
             Self::Certificate(text) => Self::Certificate(clean(&text, secrets)),
@@ -203,7 +196,7 @@ impl SendFault {
         }
     }
 
-    /// A refused login when the answer says no for good.
+    /// Turns a permanent error of a login step into refused credentials.
     pub(super) fn of_login(self) -> Self {
         match self {
             Self::Answer { said, temporary: false, .. } => Self::Credentials(said),
@@ -222,14 +215,13 @@ impl SendFault {
         }
     }
 
-    /// What TLS says of a failure; certificates that are not trusted stay so.
+    /// Classifies a TLS error text: untrusted certificates are permanent, other errors temporary.
     pub(super) fn of_tls(text: &str) -> Self {
         let certificate = text.contains("certificate");
         if certificate { Self::Certificate(text.into()) } else { Self::Tls(text.into()) }
     }
 
-    /// What lies behind an error of a library, when it is one of the operating system, of TLS or
-    /// our own.
+    /// Finds the cause of a library's error, if it is one of the operating system, of TLS or our own.
     pub(super) fn of_chain(error: &(dyn StdError + 'static)) -> Option<Self> {
         let mut next = Some(error);
         while let Some(cause) = next {
@@ -239,7 +231,7 @@ impl SendFault {
             if let Some(refusal) = cause.downcast_ref::<SendRefusal>() {
                 return Some(refusal.clone().into());
             }
-            // An `io::Error` does not show what it carries as its source, but that one's source.
+            // `io::Error::source` skips the error that it wraps, so that one is read with `get_ref`.
             if let Some(io) = cause.downcast_ref::<io::Error>()
                 && let Some(inner) = io.get_ref()
                 && let Some(found) = Self::of_chain(inner)
@@ -269,7 +261,7 @@ impl From<io::Error> for SendFault {
     }
 }
 
-/// One line of printable text without secrets, shortened.
+/// Reduces a text to one printable line without secrets, truncated.
 fn clean(text: &str, secrets: &[&str]) -> String {
     let mut text = text.to_owned();
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
@@ -286,10 +278,10 @@ fn clean(text: &str, secrets: &[&str]) -> String {
     }
 }
 
-/// A hand-over that did not succeed.
+/// A failed attempt to send.
 ///
-/// Its text names the other side (host and port, or folder), the step and what went wrong, never
-/// a secret: what another system said is searched for the channel's secrets first.
+/// The text names the destination (host and port, or folder), the step and the cause, never a secret:
+/// messages of remote systems are scrubbed of the channel's secrets.
 #[derive(Debug, Error)]
 #[error("{place}, {step}: {fault}")]
 pub struct SendError {
@@ -303,21 +295,20 @@ impl SendError {
         Self { place: place.to_owned(), step, fault: Box::new(fault.redacted(secrets)) }
     }
 
-    /// Whether a later try may help: the other side is down, slow or busy. Refused credentials, an
-    /// unknown key, a missing permission and what cannot be sent at all stay as they are until
-    /// somebody changes something.
+    /// Returns whether a retry may succeed, as when the server is down, slow or busy. Refused credentials, an
+    /// unknown key, a missing permission and a [`SendRefusal`] are permanent.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         self.fault.is_temporary()
     }
 
-    /// What was being done.
+    /// Returns the step that failed.
     #[must_use]
     pub fn step(&self) -> SendStep {
         self.step
     }
 
-    /// What went wrong.
+    /// Returns the cause of the failure.
     #[must_use]
     pub fn fault(&self) -> &SendFault {
         &self.fault

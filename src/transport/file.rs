@@ -1,4 +1,4 @@
-//! Files on their way out: a name that every system takes, a known length, content in pieces.
+//! Outgoing files: a portable name, a known length and streamed content.
 
 use std::{fmt, future::Future, io, pin::Pin, time::Duration};
 
@@ -9,22 +9,22 @@ use thiserror::Error;
 use crate::runtime::limits;
 use crate::transport::error::{SendFault, SendRefusal};
 
-/// The bytes of a file, piece by piece.
+/// The bytes of a file as a stream of chunks.
 pub type Content = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 
 type Opening = Pin<Box<dyn Future<Output = io::Result<Content>> + Send>>;
 
-/// A name that is not safe in every system that files go to.
+/// A file name that is not safe on every remote system.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "{0:?} is no file name: expected 1 to 200 of A-Z a-z 0-9 _ . - that begin with a letter or digit"
 )]
 pub struct NameError(String);
 
-/// One file to hand over.
+/// One file to send.
 ///
-/// The content is opened when its turn comes, and a second time where a method has to know the
-/// file's hash before it sends it; it must be the same bytes then.
+/// The content is opened when it is sent, and before that once more if a method needs the file's hash first;
+/// both must yield the same bytes.
 pub struct OutgoingFile {
     name: String,
     mime: String,
@@ -34,10 +34,10 @@ pub struct OutgoingFile {
 }
 
 impl OutgoingFile {
-    /// A file of `size_bytes` bytes that `open` opens.
+    /// Describes a file of `size_bytes` bytes that `open` opens.
     ///
-    /// `name` has 1 to 200 characters of `A-Z a-z 0-9 _ . -` and begins with a letter or a digit.
-    /// Fails when it has not.
+    /// Fails unless `name` has 1 to 200 characters of `A-Z a-z 0-9 _ . -` and begins with a letter or a
+    /// digit.
     pub fn new<F, O>(name: &str, mime: &str, size_bytes: u64, open: F) -> Result<Self, NameError>
     where
         F: Fn() -> O + Send + Sync + 'static,
@@ -50,7 +50,7 @@ impl OutgoingFile {
         Ok(Self { name: name.to_owned(), mime: mime.to_owned(), size_bytes, url: None, open })
     }
 
-    /// A file that is in memory already.
+    /// Describes a file whose content is in memory.
     ///
     /// Fails like [`OutgoingFile::new`].
     pub fn from_bytes(name: &str, mime: &str, bytes: Bytes) -> Result<Self, NameError> {
@@ -61,32 +61,32 @@ impl OutgoingFile {
         })
     }
 
-    /// The same file with the address where its receiver can fetch it.
+    /// Adds the URL at which the receiver can download the file.
     #[must_use]
     pub fn with_url(mut self, url: impl Into<String>) -> Self {
         self.url = Some(url.into());
         self
     }
 
-    /// The name.
+    /// Returns the file's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The media type, `image/jpeg` for instance.
+    /// Returns the media type, such as `image/jpeg`.
     #[must_use]
     pub fn mime(&self) -> &str {
         &self.mime
     }
 
-    /// The length in bytes.
+    /// Returns the length in bytes.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
 
-    /// The address where its receiver can fetch it.
+    /// Returns the URL at which the receiver can download the file.
     #[must_use]
     pub fn url(&self) -> Option<&str> {
         self.url.as_deref()
@@ -100,20 +100,20 @@ impl fmt::Debug for OutgoingFile {
     }
 }
 
-/// Whether `text` is a name in every system: ASCII letters, digits, `_`, `.`, `-`, with a letter or
-/// digit in front, so that it is no option, no hidden file and none of `.` and `..`.
+/// Returns whether `text` is a safe name on every system: ASCII letters, digits, `_`, `.` and `-`, beginning
+/// with a letter or digit, so that it cannot be an option, a hidden file, `.` or `..`.
 pub(super) fn is_name(text: &str, chars_max: usize) -> bool {
     text.len() <= chars_max
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
 }
 
-/// The id of a delivery or a mail, which becomes part of names.
+/// Checks the id of a delivery or a mail, which becomes part of file names.
 pub(super) fn check_id(id: &str) -> Result<(), SendRefusal> {
     if is_name(id, limits::TRANSPORT_ID_CHARS_MAX) { Ok(()) } else { Err(SendRefusal::Id) }
 }
 
-/// A file's content under way, with its length checked.
+/// Reads a file's content and checks its length.
 pub(super) struct OutgoingReader {
     name: String,
     expected: u64,
@@ -123,7 +123,7 @@ pub(super) struct OutgoingReader {
 }
 
 impl OutgoingReader {
-    /// Opens `file`; every piece must come within `wait`.
+    /// Opens `file`; each chunk must arrive within `wait`.
     pub(super) async fn open(file: &OutgoingFile, wait: Duration) -> Result<Self, SendFault> {
         let name = file.name.clone();
         let opened = tokio::time::timeout(wait, (file.open)()).await;
@@ -134,9 +134,9 @@ impl OutgoingReader {
         Ok(Self { name, expected: file.size_bytes, found: 0, content, wait })
     }
 
-    /// The next piece, never empty; none after the last byte.
+    /// Reads the next chunk, which is never empty; `None` after the last byte.
     ///
-    /// Fails before more than the announced bytes are given out, and at the end when fewer were.
+    /// Fails before it returns more than the announced bytes, and at the end when there were fewer.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, SendFault> {
         let wait = self.wait;
         loop {

@@ -1,7 +1,7 @@
-//! To an FTP server, plain or over TLS.
+//! Uploads files to an FTP server, plain or over TLS.
 //!
-//! Passive and binary. Each file goes up under a temporary name and then gets its own, so that
-//! whoever watches the folder never takes half a file.
+//! Passive and binary mode. Each file is uploaded under a temporary name and then renamed, so that a process
+//! that watches the folder never picks up a partial file.
 
 use std::{io, sync::Arc};
 
@@ -23,14 +23,13 @@ use crate::transport::{
     tls::CustomAuthority,
 };
 
-/// How the connection is encrypted.
+/// Encryption of the control and data connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FtpSecurity {
-    /// Not at all.
     None,
-    /// From the command AUTH TLS on.
+    /// Starts with the command `AUTH TLS`.
     Explicit,
-    /// From the first byte on.
+    /// TLS from the first byte.
     Implicit,
 }
 
@@ -119,7 +118,7 @@ impl FtpTarget {
                 host,
             );
             let mut ftp = stage.await_connection(SendStep::Connect, connected).await?;
-            // The library leaves the data connection's protection to the server's default.
+            // The library leaves the protection of data connections at the server's default.
             for command in ["PBSZ 0", "PROT P"] {
                 let agreed = ftp.custom_command(command, &[suppaftp::Status::CommandOk]);
                 stage.await_answer(SendStep::Secure, agreed).await?;
@@ -137,7 +136,7 @@ impl FtpTarget {
     }
 }
 
-/// A connection with its conversation.
+/// A logged-in control connection.
 struct FtpSession<'a> {
     ftp: AsyncRustlsFtpStream,
     conversation: RemoteConversation<'a>,
@@ -150,6 +149,7 @@ impl FtpSession<'_> {
             self.ftp.login(username, password).await.map_err(|e| SendFault::from(e).of_login())
         };
         self.conversation.await_answer(SendStep::LogIn, login).await?;
+        // ASCII, the protocol's default type, would corrupt pictures.
         let binary = self.ftp.transfer_type(FileType::Binary);
         self.conversation.await_answer(SendStep::LogIn, binary).await?;
         let peer = self.ftp.get_ref().await.peer_addr();
@@ -157,15 +157,15 @@ impl FtpSession<'_> {
         if peer.is_ipv6() {
             self.ftp.set_mode(Mode::ExtendedPassive);
         } else {
-            // The data connection goes to the same machine, whatever address the server names:
-            // behind address translation it names a wrong one, and a hostile server names others.
+            // The data connection uses the server's own address regardless of the one that it announces:
+            // behind NAT that one is wrong, and a hostile server could name another machine.
             self.ftp.set_mode(Mode::Passive);
             self.ftp.set_passive_nat_workaround(true);
         }
         Ok(())
     }
 
-    /// Changes into a folder and makes what is missing of it.
+    /// Changes to a folder and creates missing parts of its path.
     async fn enter(&mut self, path: &FolderPath) -> Result<(), SendError> {
         if path.absolute {
             self.conversation.await_answer(SendStep::Folder, self.ftp.cwd("/")).await?;
@@ -176,10 +176,11 @@ impl FtpSession<'_> {
                 self.conversation.await_answer(SendStep::Folder, self.ftp.cwd(part)).await;
             match entered {
                 Ok(()) => continue,
+                // The folder is probably missing, so it is created below.
                 Err(error) if is_final_answer(&error) => {}
                 Err(error) => return Err(error),
             }
-            // Another delivery may make it at the same moment: what counts is whether it is there.
+            // A concurrent delivery may create it at the same moment, so what counts is whether it exists.
             let made =
                 self.conversation.await_answer(SendStep::Folder, self.ftp.mkdir(part)).await;
             let entered =
@@ -203,7 +204,7 @@ impl FtpSession<'_> {
             .await;
         match named {
             Ok(()) => Ok(()),
-            // Some servers do not rename over a file that exists.
+            // Some servers cannot rename over an existing file, so it is removed first.
             Err(error) if is_final_answer(&error) => {
                 let _gone = self
                     .conversation
@@ -252,7 +253,7 @@ impl From<FtpError> for SendFault {
     }
 }
 
-/// An answer such as `530 LoginOutcome incorrect`.
+/// Parses a response such as `530 Login incorrect`.
 fn answer(body: &[u8]) -> SendFault {
     let text = String::from_utf8_lossy(body);
     let code = text.get(..3).and_then(|code| code.parse().ok()).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Mails: their parts, checked, and their text on the wire.
+//! Mails: validated parts, composed into a MIME message.
 
 use std::{
     fmt,
@@ -30,19 +30,19 @@ use crate::transport::{
 pub struct MailAddress(Mailbox);
 
 impl MailAddress {
-    /// Reads an address.
+    /// Parses a single mail address.
     ///
-    /// Gives nothing for what is none, for more than one, and for control characters.
+    /// Returns `None` for an invalid address, for more than one, and for control characters.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let fits =
             text.len() <= limits::MAIL_HEADER_BYTES_MAX && !text.chars().any(char::is_control);
         let mailbox = fits.then(|| Mailbox::from_str(text.trim()).ok())??;
-        // A server may know only ASCII in addresses; names of hosts have a spelling in it.
+        // A server may support only ASCII addresses; international host names have an ASCII form.
         mailbox.email.to_string().is_ascii().then_some(Self(mailbox))
     }
 
-    /// The address without a name, `desk@example.org`, as it was written.
+    /// Returns the address without a name, such as `desk@example.org`, in its original case.
     #[must_use]
     pub fn mailbox(&self) -> String {
         self.0.email.to_string()
@@ -55,31 +55,29 @@ impl fmt::Display for MailAddress {
     }
 }
 
-/// What the first mail to a recipient says in front: who has it sent, and how to stop that.
+/// The text in front of the first mail to a recipient: who sends it, and how to stop that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Introduction {
-    /// The recipient.
     pub to: MailAddress,
-    /// For readers without HTML.
     pub text: String,
-    /// A paragraph of HTML.
+    /// A paragraph of HTML with the same content.
     pub html: String,
-    /// Whether a mail with it went out.
+    /// Set when a mail with it was sent.
     pub sent: SentMark,
 }
 
-/// Whether a mail went out; clones share it, so that it is known also where a later mail fails or the
-/// time is up.
+/// A shared flag that a mail was sent; clones share it, so that it is known even if a later mail fails or the
+/// attempt times out.
 #[derive(Clone, Debug, Default)]
 pub struct SentMark(Arc<AtomicBool>);
 
 impl SentMark {
-    /// Notes that the mail went out.
+    /// Records that the mail was sent.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the mail went out.
+    /// Returns whether the mail was sent.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
@@ -94,64 +92,56 @@ impl PartialEq for SentMark {
 
 impl Eq for SentMark {}
 
-/// A file within a mail.
+/// A file attached to a mail.
 #[derive(Clone, Debug)]
 pub struct Attachment {
-    /// Name, as [`File::new`](crate::transport::OutgoingFile::new) wants it.
+    /// File name, under the rules of [`OutgoingFile::new`](crate::transport::OutgoingFile::new).
     pub name: String,
-    /// Media type.
     pub mime: String,
-    /// Content.
     pub bytes: Vec<u8>,
 }
 
 /// A picture that the HTML of a mail shows.
 #[derive(Clone, Debug)]
 pub struct InlineImage {
-    /// Id by which the HTML names it (`cid:…`): 1 to 128 letters, digits, `.`, `_` and `-`, each once
-    /// in a mail.
+    /// Content id for the HTML (`cid:ID`): 1 to 128 letters, digits, `.`, `_` and `-`, unique within a mail.
     pub cid: String,
-    /// Media type.
     pub mime: String,
-    /// Content.
     pub bytes: Vec<u8>,
 }
 
 /// A mail to be sent.
 ///
-/// No value of a head may have a control character: a line break there would begin a header of
-/// somebody else's choice. [`Mailer::send`](crate::transport::Mailer::send) refuses the mail then.
+/// Header values must not contain control characters, since a line break would allow header injection:
+/// [`Mailer::send`](crate::transport::Mailer::send) refuses such a mail.
 #[derive(Clone, Debug)]
 pub struct Mail {
-    /// Id of the mail, the same for every try: 1 to 128 of `A-Z a-z 0-9 _ . -`, first a letter or a
-    /// digit. It becomes the `Message-ID`, by which receivers recognize a repetition.
+    /// Id of the mail, the same for every attempt: 1 to 128 of `A-Z a-z 0-9 _ . -`, first a letter or a
+    /// digit. It becomes the `Message-ID`, by which receivers recognize duplicates.
     pub id: String,
-    /// Time of the mail.
+    /// The value of the header `Date`.
     pub at: jiff::Timestamp,
-    /// Receivers, 1 to 50; they see each other.
+    /// Recipients, 1 to 50; they see each other.
     pub to: Vec<MailAddress>,
-    /// Subject.
     pub subject: String,
-    /// The text for readers without HTML.
     pub text: String,
-    /// The same in HTML; what comes from documents is escaped already.
+    /// HTML body; text from documents must already be escaped.
     pub html: Option<String>,
-    /// Pictures of the HTML; without HTML they stay out.
+    /// Pictures of the HTML; ignored without HTML.
     pub inline: Vec<InlineImage>,
-    /// Files, in this order.
     pub attachments: Vec<Attachment>,
-    /// Further headers, `List-Unsubscribe` for instance. Those that a mail has anyhow are refused.
+    /// Additional headers, such as `List-Unsubscribe`. Standard headers such as `From` are refused.
     pub headers: Vec<(String, String)>,
 }
 
-/// A mail as it travels.
+/// A composed mail with its SMTP envelope.
 pub(super) struct ComposedMail {
     pub(super) envelope: Envelope,
     pub(super) bytes: Vec<u8>,
 }
 
-/// One line of text for a header, made of any text: control characters and line breaks become
-/// spaces, a long one is cut.
+/// Turns any text into one line for a header: control characters and line breaks become spaces, and a long
+/// text is truncated.
 pub(super) fn one_line(text: &str, chars_max: usize) -> String {
     let words = text.split(|c: char| c.is_control() || c.is_whitespace());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
@@ -163,18 +153,18 @@ pub(super) fn one_line(text: &str, chars_max: usize) -> String {
 }
 
 impl Mail {
-    /// Puts an introduction in front of what the mail says.
+    /// Puts an introduction in front of the mail's text and HTML.
     pub fn introduce(&mut self, introduction: &Introduction) {
         self.text = format!("{}\n\n{}", introduction.text, self.text);
         if let Some(html) = &mut self.html {
-            // Behind the tag that opens the body, or in front of a fragment without one.
+            // After the opening body tag, or at the start of a fragment without one.
             let body =
                 html.find("<body").and_then(|from| Some(from + html[from..].find('>')? + 1));
             html.insert_str(body.unwrap_or(0), &introduction.html);
         }
     }
 
-    /// Writes the mail down.
+    /// Composes the MIME message.
     pub(super) fn compose(&self, settings: &MailSettings) -> Result<ComposedMail, SendFault> {
         check_id(&self.id)?;
         if self.to.is_empty() || self.to.len() > limits::MAIL_RECIPIENTS_MAX {
@@ -261,7 +251,7 @@ fn check_value(name: &str, value: &str) -> Result<(), SendRefusal> {
     Ok(())
 }
 
-/// Headers that a mail has anyhow; a second one would let readers see another mail than servers.
+/// Headers that every mail has; with a second one, readers and servers could see different mails.
 const OWN: [&str; 9] =
     ["from", "sender", "to", "cc", "bcc", "subject", "date", "message-id", "mime-version"];
 
@@ -372,13 +362,13 @@ mod tests {
         assert_eq!(one_line("åäö åäö", 5), "åäö å…");
     }
 
-    /// A part of a composed mail: its head with folded lines joined, then its body.
+    /// Splits a part of a composed mail into its header, with folded lines joined, and its body.
     fn split(part: &str) -> (String, &str) {
         let (head, body) = part.split_once("\r\n\r\n").expect("head and body");
         (head.replace("\r\n ", " "), body)
     }
 
-    /// The parts of a multipart body, as its head separates them.
+    /// Returns the parts of a multipart body, split at the boundary in its header.
     fn parts<'a>(head: &str, body: &'a str) -> Vec<&'a str> {
         let after = head.split_once("boundary=\"").expect("a boundary").1;
         let boundary = format!("--{}", after.split_once('"').expect("its end").0);

@@ -1,4 +1,4 @@
-//! The way out for mails: an SMTP server, or a folder where each becomes a file.
+//! Sends mails through an SMTP server, or writes them to a folder as files.
 
 use std::{io, path::PathBuf};
 
@@ -18,60 +18,58 @@ use crate::transport::{
     tls::CustomAuthority,
 };
 
-/// How the connection to a mail server is encrypted.
+/// Encryption of the connection to a mail server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SmtpSecurity {
-    /// Not at all, for a server on the same machine.
+    /// Unencrypted, for a server on the same machine.
     None,
-    /// From the command STARTTLS on; a server without it gets nothing.
+    /// STARTTLS; a server without it is refused.
     StartTls,
-    /// From the first byte on.
+    /// TLS from the first byte.
     Tls,
 }
 
-/// A mail server that takes our mails.
+/// The SMTP server that relays our mails.
 #[derive(Clone, Debug)]
 pub struct SmtpServer {
-    /// Name or address.
+    /// Host name or IP address.
     pub host: String,
     /// Port: 587 for STARTTLS, 465 for TLS, 25 for neither.
     pub port: u16,
-    /// Encryption.
     pub security: SmtpSecurity,
-    /// User name and password, where the server wants them.
+    /// User name and password; `None` for a server without login.
     pub account: Option<(String, SecretSource)>,
-    /// Certificates besides the public ones.
+    /// Trusted certificate authorities besides the public ones.
     pub authority: CustomAuthority,
 }
 
-/// Where mails go.
+/// Where mails are sent.
 #[derive(Clone, Debug)]
 pub enum MailTransport {
-    /// Into a folder, each as `<id>.eml`; made when it is missing.
+    /// To a folder, each as `<id>.eml`; the folder is created if missing.
     Outbox {
-        /// The folder.
         folder: PathBuf,
-        /// Whether others read the mails: a folder of the operator's, not the one in the data directory.
+        /// Whether other users read the mails: true for a folder of the operator, false for the one in the
+        /// data directory.
         is_shared: bool,
     },
-    /// To a mail server.
+    /// To an SMTP server.
     Smtp(Box<SmtpServer>),
 }
 
-/// How mails are sent.
+/// Settings of the mailer.
 #[derive(Clone, Debug)]
 pub struct MailSettings {
-    /// Where they go.
     pub transport: MailTransport,
-    /// Who they are from.
+    /// The address in the header `From`.
     pub from: MailAddress,
-    /// The domain of their `Message-ID`, and our name to the mail server.
+    /// The domain of the `Message-ID`, and our name in `EHLO`.
     pub domain: String,
-    /// Bytes of files that one mail may carry; with more, it carries links.
+    /// Maximum bytes of attached files per mail; larger deliveries contain links instead.
     pub attachments_bytes_max: u64,
 }
 
-/// Sends mails.
+/// Sends mails over SMTP or to the outbox folder.
 #[derive(Clone, Debug)]
 pub struct Mailer {
     settings: MailSettings,
@@ -79,29 +77,28 @@ pub struct Mailer {
 }
 
 impl Mailer {
-    /// Takes the settings in.
+    /// Creates a mailer from its settings.
     #[must_use]
     pub fn new(settings: MailSettings, waits: TransportTimeouts) -> Self {
         Self { settings, timeouts: waits }
     }
 
-    /// The settings.
+    /// Returns the settings of the mailer.
     #[must_use]
     pub fn settings(&self) -> &MailSettings {
         &self.settings
     }
 
-    /// Sends a mail, or writes it into the outbox, where a second try replaces the first.
+    /// Sends a mail, or writes it to the outbox folder, where a retry replaces the file.
     ///
-    /// Fails when a value of its head has a control character, and when the mail server is not
-    /// reachable, does not know us or refuses the mail; [`SendError::is_temporary`] tells which of
-    /// these a later try may mend.
+    /// Fails when a header value has a control character, and when the mail server cannot be reached, rejects
+    /// the login or refuses the mail; [`SendError::is_temporary`] says whether a retry may succeed.
     pub async fn send(&self, mail: &Mail) -> Result<(), SendError> {
         let (place, account) = match &self.settings.transport {
             MailTransport::Outbox { .. } => ("mail outbox".to_owned(), None),
             MailTransport::Smtp(smtp) => (place(&smtp.host, smtp.port), smtp.account.as_ref()),
         };
-        // As it is now: it may have been rotated.
+        // Read for every mail, because it may have been rotated.
         let password = account.map(|(_, password)| password.read()).transpose();
         let read = password.as_ref().ok().and_then(Option::as_deref);
         let stage = RemoteConversation {
@@ -149,6 +146,7 @@ impl Mailer {
         let opened = AsyncSmtpConnection::connect_tokio1(address, None, &name, early, None);
         let mut server = stage.await_connection(SendStep::Connect, opened).await?;
         if let (SmtpSecurity::StartTls, Some(tls)) = (smtp.security, tls) {
+            // No fallback to plain text, which an attacker could force by hiding the capability.
             if !server.can_starttls() {
                 return Err(stage.fail(SendStep::Secure, SendRefusal::NoStartTls));
             }
@@ -169,6 +167,7 @@ impl Mailer {
         let bytes = u64::try_from(mail.bytes.len()).unwrap_or(u64::MAX);
         let sent = server.send(&mail.envelope, &mail.bytes);
         stage.run_within(self.timeouts.transfer(bytes), SendStep::Post, sent).await?;
+        // The server has accepted the mail, so a failed `QUIT` is no error.
         let _said = tokio::time::timeout(limits::TRANSPORT_CLOSE_TIMEOUT, server.quit()).await;
         Ok(())
     }
@@ -186,7 +185,7 @@ impl SmtpServer {
     }
 }
 
-/// Writes a mail into the outbox: whole or not at all, also after a crash.
+/// Writes a mail to the outbox folder atomically, even across a crash.
 fn write_to_outbox(
     folder: &std::path::Path,
     is_shared: bool,

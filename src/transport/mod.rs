@@ -1,9 +1,8 @@
-//! Hands files to other systems: a folder, a mail, FTP, SFTP, S3, a webhook.
+//! Sends files to other systems: folders, mail, FTP, SFTP, S3 and webhooks.
 //!
-//! Knows no database and keeps nothing: the caller opens the files, repeats what failed for a
-//! while and notes what happened. Every wait has a time-out, every answer a cap, and files pass
-//! through in pieces. A repetition replaces what an earlier try left, so that sending twice is
-//! sending once.
+//! Stateless and without database access: the caller opens the files, retries failures and records outcomes.
+//! Every wait has a timeout, every response a size limit, and files are streamed. Sending is idempotent: a
+//! retry replaces what an earlier attempt left.
 //!
 //! Contract deliveries-14, deliveries-15.
 
@@ -44,25 +43,23 @@ pub use self::{
 };
 use crate::runtime::limits;
 
-/// What a delivery is about.
+/// The item and the identity of a delivery, for transports that describe it to the receiver.
 #[derive(Clone, Debug)]
 pub struct DeliveryParcel {
-    /// Id of the delivery, the same for every try: 1 to 128 of `A-Z a-z 0-9 _ . -`, first a letter
-    /// or a digit. Receivers recognize a repetition by it.
+    /// Id of the delivery, the same for every attempt: 1 to 128 of `A-Z a-z 0-9 _ . -`, first a letter or a
+    /// digit. Receivers recognize retries by it.
     pub id: String,
-    /// URI of the item.
     pub item_uri: String,
-    /// The item's headline; any text.
+    /// Unrestricted text; transports escape it.
     pub headline: String,
-    /// The item's version.
     pub version: String,
-    /// Recipients of a mail that are to learn first who has it sent: each gets a mail of its own.
+    /// Recipients of a mail to whom the sender must be introduced: each gets a separate mail.
     pub introductions: Vec<Introduction>,
-    /// Tells the time, for what is signed or dated when it goes out: a try may take hours.
+    /// The clock for signatures and dates, read when a request is sent: an attempt may take hours.
     pub clock: fn() -> jiff::Timestamp,
 }
 
-/// Hands files to other systems.
+/// Sends files through the transports of channels.
 #[derive(Clone, Debug)]
 pub struct ChannelTransports {
     directory_root: Option<PathBuf>,
@@ -71,23 +68,23 @@ pub struct ChannelTransports {
 }
 
 impl ChannelTransports {
-    /// `directory_root` is the folder that channels of the method `directory` write below; without
-    /// it they fail.
+    /// Creates the transports. `directory_root` is the folder below which channels of the method `directory`
+    /// write; without it they fail.
     #[must_use]
     pub fn new(directory_root: Option<PathBuf>, waits: TransportTimeouts, mailer: Mailer) -> Self {
         Self { directory_root, timeouts: waits, mailer }
     }
 
-    /// The way out for other mails.
+    /// Returns the mailer, which other mails share.
     #[must_use]
     pub fn mailer(&self) -> &Mailer {
         &self.mailer
     }
 
-    /// Hands `files` over, one after the other.
+    /// Sends `files` one after the other.
     ///
-    /// When it fails, some of the files may have arrived; a repetition replaces them.
-    /// [`SendError::is_temporary`] tells whether a repetition may help.
+    /// On failure some of the files may have arrived; a retry replaces them. [`SendError::is_temporary`] says
+    /// whether a retry may succeed.
     pub async fn send(
         &self,
         destination: &Destination,

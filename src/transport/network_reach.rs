@@ -1,8 +1,7 @@
-//! Which addresses a connection may go to.
+//! Restricts connections to allowed IP addresses.
 //!
-//! What a user writes into a channel must not open a way into the service's machine or network.
-//! The address is looked at where the connection is made, after the name was resolved: a name that
-//! points elsewhere a moment later changes nothing.
+//! A user's channel must not give access to the service's machine or network. Addresses are checked when the
+//! connection is made, after the name was resolved, which also defeats DNS rebinding.
 
 use std::{
     io,
@@ -17,18 +16,18 @@ use tokio::net::{TcpStream, lookup_host};
 
 use crate::transport::error::SendRefusal;
 
-/// Which addresses a connection may go to.
+/// The range of IP addresses to which connections are allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum NetworkReach {
-    /// Any: the operator says where.
+    /// Any address, for channels of the operator.
     #[default]
     Anywhere,
-    /// Only what everybody on the internet can reach.
+    /// Only addresses that are globally reachable.
     Public,
 }
 
 impl NetworkReach {
-    /// Whether a connection may go to `address`.
+    /// Returns whether a connection to `address` is allowed.
     pub(super) fn allows(self, address: IpAddr) -> bool {
         match self {
             Self::Anywhere => true,
@@ -36,11 +35,11 @@ impl NetworkReach {
         }
     }
 
-    /// The addresses of `host` that a connection may go to.
+    /// Resolves `host` to the addresses to which connections are allowed.
     ///
-    /// Fails when the name has none. Where only public addresses are allowed, a name that does not
-    /// resolve and one that resolves to others fail alike, with [`SendRefusal::NotPublic`]; an address of
-    /// numbers that is not allowed fails with [`SendRefusal::Private`].
+    /// Fails when the name has none. If only public addresses are allowed, a name that does not resolve and
+    /// one that resolves to private addresses fail alike, with [`SendRefusal::NotPublic`]; an IP literal that
+    /// is not allowed fails with [`SendRefusal::Private`].
     pub(super) async fn resolve(self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         let literal = host.trim_matches(['[', ']']).parse::<IpAddr>();
         if literal.is_ok_and(|address| !self.allows(address)) {
@@ -55,7 +54,7 @@ impl NetworkReach {
         }
     }
 
-    /// The addresses of `host` that are allowed.
+    /// Looks up `host` and filters its addresses.
     async fn look_up(self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         let found: Vec<SocketAddr> = lookup_host((host, port)).await?.collect();
         if found.is_empty() {
@@ -69,13 +68,13 @@ impl NetworkReach {
         Ok(allowed)
     }
 
-    /// Connects to `host`.
+    /// Connects to `host` if its address is allowed.
     pub(super) async fn connect(self, host: &str, port: u16) -> io::Result<TcpStream> {
         TcpStream::connect(self.resolve(host, port).await?.as_slice()).await
     }
 
-    /// Looks at an address of numbers in `url`, which no resolver gets to see. `Url` has read every
-    /// spelling of one, `0x7f.1` for instance.
+    /// Checks an IP literal in `url`, which never reaches the resolver. `Url` has already normalized every
+    /// spelling, such as `0x7f.1`.
     pub(super) fn check(self, url: &Url) -> Result<(), SendRefusal> {
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         match host.parse::<IpAddr>() {
@@ -89,15 +88,15 @@ impl Resolve for NetworkReach {
     fn resolve(&self, name: Name) -> Resolving {
         let reach = *self;
         Box::pin(async move {
-            // The client puts the port in.
+            // The client sets the port.
             let found = Self::resolve(reach, name.as_str(), 0).await?;
             Ok(Box::new(found.into_iter()) as Addrs)
         })
     }
 }
 
-/// Whether everybody on the internet can reach `address`, after the registries of special
-/// addresses (RFC 6890).
+/// Returns whether `address` is globally reachable, according to the registries of special-purpose addresses
+/// (RFC 6890).
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -110,16 +109,16 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     let special = match (a, b, c) {
         // This network, private, loopback.
         (0 | 10 | 127, _, _)
-        // Link-local: metadata of clouds among it.
+        // Link-local, including cloud metadata services.
         | (169, 254, _)
         | (172, 16..=31, _)
         // Protocols, documentation, relays.
         | (192, 0, 0 | 2)
         | (192, 88, 99)
         | (192, 168, _)
-        // Behind a provider's address translation; metadata of clouds among it.
+        // Carrier-grade NAT, including cloud metadata services.
         | (100, 64..=127, _)
-        // Benchmarks, documentation.
+        // Benchmarking and documentation.
         | (198, 18 | 19, _)
         | (198, 51, 100)
         | (203, 0, 113)
@@ -127,7 +126,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         | (224..=255, _, _) => true,
         _ => false,
     };
-    // Azure's machines reach its management here.
+    // Azure's virtual machines reach its platform services here.
     !special && address != Ipv4Addr::new(168, 63, 129, 16)
 }
 
@@ -137,13 +136,13 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         is_public_v4(Ipv4Addr::new(a, b, c, d))
     };
     match address.segments() {
-        // ::ffff:0:0/96 is IPv4 in another spelling, 64:ff9b::/96 (NAT64) leads there.
+        // ::ffff:0:0/96 are IPv4-mapped addresses; 64:ff9b::/96 (NAT64) is translated to IPv4.
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
             embedded(high, low)
         }
         // Protocols with Teredo (2001::/23), documentation, 6to4 relays.
         [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x2002, ..] | [0x3fff, 0..=0xfff, ..] => false,
-        // What is given out to networks; the rest is loopback, local, multicast or reserved.
+        // Allocated global unicast addresses; the rest is loopback, local, multicast or reserved.
         [0x2000..=0x3fff, ..] => true,
         _ => false,
     }

@@ -1,7 +1,6 @@
-//! Tells a CDN, or a cache of ours, by keys what it is to forget.
+//! Purges a CDN, or a cache of the operator, by cache keys.
 //!
-//! What is called is a setting of the operator's, so it may lead anywhere. A call that is repeated
-//! does no harm.
+//! The operator sets the endpoint, so any address is allowed. Calls are idempotent.
 
 use std::time::Duration;
 
@@ -18,14 +17,14 @@ use crate::transport::{
 };
 use model::ContentHash;
 
-/// What stands for a key in an address.
+/// Placeholder for the key in a URL.
 const KEY: &str = "{key}";
 
-/// Calls one of the addresses of the settings `cdn.purge_…`.
+/// Calls one of the URLs of the setting `cdn.purge_url`.
 #[derive(Clone)]
 pub struct CachePurger {
     client: Client,
-    /// As it was written, `{key}` and all.
+    /// With the placeholder `{key}`, if it has one.
     url: String,
     method: Method,
     header: Option<String>,
@@ -34,26 +33,26 @@ pub struct CachePurger {
     timeout: Duration,
 }
 
-/// Why a cache was not told: its host and port, and what it or the network said.
+/// A failed purge: host and port of the cache, and its response or the network error.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {said}")]
 pub struct PurgeError {
     place: String,
     said: String,
-    /// Whether the same call would be answered the same for ever.
+    /// Whether a retry of the same call would fail again.
     is_permanent: bool,
 }
 
-/// What became of keys.
+/// The outcome of a purge per key.
 #[derive(Debug, Default)]
 pub struct PurgeResult {
-    /// Those that the cache took.
+    /// Keys that the cache accepted.
     pub purged: Vec<String>,
-    /// How many of them it said that it has nothing of.
+    /// How many of these were not in the cache.
     pub absent: usize,
-    /// Those that it refused, each by itself.
+    /// Keys that the cache refused individually.
     pub refused: Vec<(String, PurgeError)>,
-    /// Why it was not told of the others.
+    /// Why the remaining keys were not purged.
     pub failed: Option<PurgeError>,
 }
 
@@ -64,10 +63,10 @@ impl std::fmt::Debug for CachePurger {
 }
 
 impl CachePurger {
-    /// One for each address of the settings, in their order.
+    /// Creates one purger for each URL of the settings, in their order.
     ///
-    /// Reads the file of certificates, blocks. Fails when a setting makes no sense; the message
-    /// names it, and tells no secret.
+    /// Reads the certificate file; blocks. Fails when a setting is invalid; the message names it and contains
+    /// no secret.
     pub fn of(cdn: &Cdn) -> Result<Vec<Self>> {
         let mut urls: Vec<String> = Vec::new();
         for url in cdn.purge_url.split_whitespace() {
@@ -117,20 +116,21 @@ impl CachePurger {
         Ok(urls.into_iter().map(one).collect())
     }
 
-    /// A name of the address that tells nothing of it: it may carry a token.
+    /// Returns a name for the URL: a hash, because the URL may carry a token.
     #[must_use]
     pub fn name(&self) -> String {
         ContentHash::of(self.url.as_bytes()).short()
     }
 
-    /// Tells the cache of `keys`, which hold only letters, digits, `-`, `_` and `.`.
+    /// Purges `keys`, which contain only letters, digits, `-`, `_` and `.`.
     ///
-    /// An answer of 2xx is a success. Where the address has the key in it, so is one that there is
-    /// nothing under the key. What is refused for good is told key by key, so that one key that a
-    /// cache cannot take holds no other one up. A call that fails otherwise ends it.
+    /// A 2xx response is a success. If the URL contains the key, so is a response that nothing is cached
+    /// under it. Permanently refused keys are purged one by one, so that one key that a cache cannot accept
+    /// does not block the others. Any other failure ends the call.
     pub async fn purge(&self, keys: &[String]) -> PurgeResult {
         let by_key = self.url.contains(KEY);
         let mut told = PurgeResult::default();
+        // One call for all keys; only after a permanent refusal is each sent separately below.
         if !by_key && keys.len() > 1 {
             match self.call(&self.url, keys).await {
                 Ok(_) => return PurgeResult { purged: keys.to_vec(), ..told },
@@ -152,7 +152,7 @@ impl CachePurger {
         told
     }
 
-    /// One call; whether the cache said that it has nothing under the key.
+    /// Makes one call; returns whether the cache had nothing under the key.
     async fn call(&self, url: &str, keys: &[String]) -> std::result::Result<bool, PurgeError> {
         let failed = |place: &str, said: String| PurgeError {
             place: place.to_owned(),
@@ -163,11 +163,11 @@ impl CachePurger {
         let place = place_of(&url);
         let request = self.request(self.client.request(self.method.clone(), url), keys);
         let sent = request.send().await;
-        // The address may carry a token.
+        // The URL may carry a token.
         let said = |error: reqwest::Error| failed(&place, describe(&error.without_url()));
         let mut response = sent.map_err(said)?;
         let status = response.status();
-        // Read, so that the connection can be used again; what it says is all one.
+        // Read only so that the connection can be reused.
         let _ignored = client::body(&mut response).await;
         let is_absent = self.url.contains(KEY) && matches!(status.as_u16(), 404 | 410);
         if status.is_success() || is_absent {
@@ -202,7 +202,8 @@ impl CachePurger {
     }
 }
 
-/// Whether the call itself is what is wrong. Who may call, and how often, can change at any time.
+/// Returns whether the call itself is wrong. Permissions and rate limits may change at any time, so their
+/// statuses are temporary.
 fn is_for_good(status: StatusCode) -> bool {
     let may_change = [401, 403, 407, 408, 409, 421, 425, 429];
     status.is_client_error() && !may_change.contains(&status.as_u16())
@@ -212,7 +213,7 @@ fn wrong(setting: &str, said: &str) -> Error {
     Error::new(ErrorKind::InvalidArgument, format!("cdn.{setting} {said}"))
 }
 
-/// The certificates of the setting `cdn.purge_ca`.
+/// Reads the certificates of the setting `cdn.purge_ca`.
 fn authority(cdn: &Cdn) -> Result<CustomAuthority> {
     let path = &cdn.purge_ca;
     if path.as_os_str().is_empty() {
@@ -228,8 +229,8 @@ fn authority(cdn: &Cdn) -> Result<CustomAuthority> {
     CustomAuthority::parse(&text).ok_or_else(|| unread("holds no certificates in PEM".to_owned()))
 }
 
-/// The header that the setting `cdn.purge_authorization` means: `NAME: VALUE`, or a value of
-/// `Authorization`, whose scheme is followed by a space and not by a colon.
+/// Parses the setting `cdn.purge_authorization`: `NAME: VALUE`, or a value of `Authorization`, whose scheme
+/// is followed by a space and not by a colon.
 fn authorization(text: &str) -> Result<Option<(String, String)>> {
     let text = text.trim();
     if text.is_empty() {

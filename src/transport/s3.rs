@@ -1,4 +1,4 @@
-//! Into a bucket of S3 or of what speaks its protocol.
+//! Uploads files to a bucket of S3 or of a compatible service.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -27,17 +27,17 @@ use crate::transport::{
     tls::CustomAuthority,
 };
 
-/// A bucket with the keys to it.
+/// A bucket with its credentials.
 #[derive(Debug)]
 pub(super) struct S3Target {
     bucket: String,
     prefix: FolderPath,
     region: String,
-    /// Address of the service, where it is not Amazon's.
+    /// URL of the service; `None` for Amazon's.
     endpoint: Option<reqwest::Url>,
     key_id: String,
     key: TransportSecret,
-    /// Whether the bucket is the first part of the path, and not of the host's name.
+    /// Whether the bucket is the first part of the path instead of the host name.
     path_style: bool,
     authority: CustomAuthority,
 }
@@ -112,9 +112,11 @@ impl S3Target {
         let client = client::client(&self.authority, waits, reach)?;
         let (answers, answer) = (answers.clone(), waits.answer);
         let connector = ReachConnector { client, reach, answers, answer_timeout: answer };
+        // The delivery queue retries; retries here would only use up the attempt's time.
         let once = RetryConfig { max_retries: 0, ..RetryConfig::default() };
         let mut builder = AmazonS3Builder::new()
             .with_http_connector(connector)
+            // Whether plain HTTP is allowed was checked when the endpoint was parsed.
             .with_client_options(ClientOptions::new().with_allow_http(true))
             .with_retry(once)
             .with_bucket_name(&self.bucket)
@@ -128,20 +130,21 @@ impl S3Target {
         builder.build().map_err(|error| SendFault::Protocol(error.to_string()))
     }
 
-    /// The library wants the bucket in the host's name already when it belongs there.
+    /// Returns the endpoint as the library expects it: with the bucket in the host name unless path style is
+    /// used.
     fn endpoint_with_bucket(&self, endpoint: &reqwest::Url) -> String {
         let mut endpoint = endpoint.clone();
         if !self.path_style
             && let Some(host) = endpoint.host_str().map(|host| format!("{}.{host}", self.bucket))
         {
-            // An address of numbers takes no name in front and stays what it is.
+            // An IP literal cannot take a prefix and stays unchanged.
             let _ignored = endpoint.set_host(Some(&host));
         }
         endpoint.as_str().trim_end_matches('/').to_owned()
     }
 }
 
-/// One file on its way into the bucket.
+/// The upload of one file to the bucket.
 struct BucketUpload<'a> {
     store: &'a AmazonS3,
     key: Path,
@@ -151,7 +154,7 @@ struct BucketUpload<'a> {
 }
 
 impl BucketUpload<'_> {
-    /// S3 shows an object when all of it is there, so that no temporary name is needed.
+    /// Uploads the file. S3 shows an object only when it is complete, so no temporary name is needed.
     async fn run(&self) -> Result<(), SendFault> {
         let mut reader = OutgoingReader::open(self.file, self.timeouts.answer).await?;
         let mime = self.file.mime().to_owned();
@@ -168,7 +171,7 @@ impl BucketUpload<'_> {
         let mut parts = begun.map_err(|error| self.answers.fault(&error))?;
         let sent = self.send_parts(&mut reader, &mut parts).await;
         if sent.is_err() {
-            // Parts that belong to nothing cost the bucket's owner money.
+            // Orphaned parts are billed to the bucket's owner.
             let gone = tokio::time::timeout(limits::TRANSPORT_CLOSE_TIMEOUT, parts.abort());
             let _ignored = gone.await;
         }
@@ -198,7 +201,7 @@ impl BucketUpload<'_> {
     }
 }
 
-/// The next part, full but for the last one; `buffer` keeps what is left for the one after.
+/// Reads the next part, full except for the last one; `buffer` carries the rest over to the next call.
 async fn next_part(
     reader: &mut OutgoingReader,
     buffer: &mut BytesMut,
@@ -213,7 +216,7 @@ async fn next_part(
     Ok((!part.is_empty()).then(|| PutPayload::from_bytes(part)))
 }
 
-/// The last answer that said no. The library's own errors do not tell its status.
+/// The last error response, because the library's errors do not include its status.
 #[derive(Clone, Debug, Default)]
 struct LastRefusal(Arc<Mutex<Option<(u16, Bytes)>>>);
 
@@ -245,13 +248,13 @@ fn answer(status: u16, body: &[u8]) -> SendFault {
     if matches!(code.as_str(), "InvalidAccessKeyId" | "SignatureDoesNotMatch") {
         return SendFault::Credentials(code);
     }
-    // Some errors come with the status 200, after the server has begun to answer.
+    // Some errors come with the status 200, when the server had already begun its response.
     let busy = matches!(code.as_str(), "RequestTimeout" | "SlowDown" | "InternalError");
     let temporary = busy || client::is_temporary(status);
     SendFault::Answer { code: status.into(), said: code, temporary }
 }
 
-/// Gives the library our own client.
+/// Makes the library use our HTTP client.
 struct ReachConnector {
     client: reqwest::Client,
     reach: NetworkReach,

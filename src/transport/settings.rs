@@ -1,6 +1,6 @@
-//! The `settings` object of a channel, read key by key.
+//! Reads the `settings` object of a channel key by key.
 //!
-//! What is read is also noted down for lists, secrets as `***`. A key that nobody asked for is an
+//! Values that were read are collected for listings, with secrets as `***`. A key that was not read is an
 //! error.
 
 use std::fmt;
@@ -11,19 +11,19 @@ pub(super) use crate::runtime::json_object::FieldProblem;
 use crate::runtime::json_object::{FieldFault, FieldValue, ObjectReader};
 use crate::runtime::limits;
 
-/// What stands for a secret in a list.
+/// The mask that replaces a secret in listings.
 pub(super) const HIDDEN: &str = "***";
-/// The object that settings stand in, with the dot that comes before their names.
+/// The prefix of setting names in messages.
 const PREFIX: &str = "settings.";
-/// Characters of an unknown setting's name that a message repeats.
+/// Maximum characters of an unknown setting's name in a message.
 const ECHO_CHARS_MAX: usize = 64;
 
-/// A problem of the setting `name`, which is not what `expected` says.
+/// Reports that the setting `name` is not what `expected` describes.
 pub(super) fn unfit(name: &str, expected: impl Into<String>) -> FieldProblem {
     problem(name, FieldFault::Mismatch(expected.into()))
 }
 
-/// A problem of the setting `name`, which the method needs.
+/// Reports that the required setting `name` is missing.
 pub(super) fn missing(name: &str) -> FieldProblem {
     problem(name, FieldFault::Missing)
 }
@@ -32,17 +32,17 @@ fn problem(name: &str, fault: FieldFault) -> FieldProblem {
     FieldProblem { prefix: PREFIX.to_owned(), name: name.to_owned(), fault }
 }
 
-/// A text that is never shown.
+/// A secret setting, masked in debug output.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TransportSecret(String);
 
 impl TransportSecret {
-    /// Takes the text in.
+    /// Wraps a secret text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself, for the other side only.
+    /// Returns the secret, to be sent to the remote system only.
     pub(super) fn reveal(&self) -> &str {
         &self.0
     }
@@ -54,7 +54,7 @@ impl fmt::Debug for TransportSecret {
     }
 }
 
-/// Reads the settings of a channel and collects what may be listed of them.
+/// Reads the settings of a channel and collects those that may be listed.
 pub(super) struct SettingsReader<'a> {
     settings: ObjectReader<'a>,
     listed: Map<String, Value>,
@@ -65,7 +65,7 @@ impl<'a> SettingsReader<'a> {
         Self { settings: ObjectReader::new(PREFIX, settings), listed: Map::new() }
     }
 
-    /// Shows `value` in lists as the setting `name`.
+    /// Adds `value` to the listing as the setting `name`.
     pub(super) fn list(&mut self, name: &'static str, value: impl Into<Value>) {
         self.listed.insert(name.to_owned(), value.into());
     }
@@ -76,7 +76,7 @@ impl<'a> SettingsReader<'a> {
         self.settings.read(name, expected, |value| value.as_str().filter(fits))
     }
 
-    /// A text that may be listed, without control characters.
+    /// Reads an optional text that is listed, without control characters.
     pub(super) fn find_text(&mut self, name: &'static str) -> FieldValue<String> {
         let Some(text) = self.read_text(name)? else { return Ok(None) };
         let text = one_line(name, text)?;
@@ -84,12 +84,12 @@ impl<'a> SettingsReader<'a> {
         Ok(Some(text.to_owned()))
     }
 
-    /// The same, required.
+    /// Reads a required text that is listed.
     pub(super) fn text(&mut self, name: &'static str) -> Result<String, FieldProblem> {
         self.find_text(name)?.ok_or_else(|| missing(name))
     }
 
-    /// A text that is never listed.
+    /// Reads an optional secret, which is listed as `***`.
     pub(super) fn find_secret(&mut self, name: &'static str) -> FieldValue<TransportSecret> {
         let text = self.read_text(name)?;
         if text.is_some() {
@@ -98,12 +98,12 @@ impl<'a> SettingsReader<'a> {
         Ok(text.map(TransportSecret::new))
     }
 
-    /// The same, required.
+    /// Reads a required secret, which is listed as `***`.
     pub(super) fn secret(&mut self, name: &'static str) -> Result<TransportSecret, FieldProblem> {
         self.find_secret(name)?.ok_or_else(|| missing(name))
     }
 
-    /// A secret that is sent within one line of a protocol.
+    /// Reads an optional secret that must fit into one line of a protocol.
     pub(super) fn find_line(&mut self, name: &'static str) -> FieldValue<TransportSecret> {
         let secret = self.find_secret(name)?;
         if let Some(secret) = &secret {
@@ -112,12 +112,12 @@ impl<'a> SettingsReader<'a> {
         Ok(secret)
     }
 
-    /// A switch; it is off unless it says otherwise.
+    /// Reads a switch, which is off by default.
     pub(super) fn switch(&mut self, name: &'static str) -> Result<bool, FieldProblem> {
         Ok(self.find_switch(name)?.unwrap_or(false))
     }
 
-    /// A switch that may be absent.
+    /// Reads an optional switch.
     pub(super) fn find_switch(&mut self, name: &'static str) -> FieldValue<bool> {
         let on = self.settings.flag(name)?;
         if let Some(on) = on {
@@ -126,7 +126,7 @@ impl<'a> SettingsReader<'a> {
         Ok(on)
     }
 
-    /// A port, `default` unless it says otherwise.
+    /// Reads a port, `default` when absent.
     pub(super) fn port(&mut self, name: &'static str, default: u16) -> Result<u16, FieldProblem> {
         let port = |value: &Value| u16::try_from(value.as_u64()?).ok().filter(|port| *port > 0);
         let port = self.settings.read(name, "a number from 1 to 65535", port)?.unwrap_or(default);
@@ -134,7 +134,7 @@ impl<'a> SettingsReader<'a> {
         Ok(port)
     }
 
-    /// A host's name or address.
+    /// Reads a required host name or IP address.
     pub(super) fn host(&mut self, name: &'static str) -> Result<String, FieldProblem> {
         let host = self.text(name)?;
         let name_like = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
@@ -146,7 +146,7 @@ impl<'a> SettingsReader<'a> {
         }
     }
 
-    /// One text or a list of texts.
+    /// Reads a required text or list of texts.
     pub(super) fn texts(&mut self, name: &'static str) -> Result<Vec<String>, FieldProblem> {
         let read = |value: &Value| {
             let texts: Vec<String> = match value.as_array() {
@@ -164,9 +164,9 @@ impl<'a> SettingsReader<'a> {
         Ok(texts)
     }
 
-    /// Ends the reading: what may be listed.
+    /// Finishes and returns the settings that may be listed.
     ///
-    /// Fails when a setting is left that nobody asked for.
+    /// Fails when an unknown setting remains.
     pub(super) fn finish(self) -> Result<Value, FieldProblem> {
         match self.settings.unknown().find(|(_, value)| !value.is_null()) {
             Some((name, _)) => {
@@ -186,17 +186,17 @@ fn one_line<'a>(name: &str, text: &'a str) -> Result<&'a str, FieldProblem> {
     }
 }
 
-/// A folder in another system, or below a root of ours: names without `.` and `..`.
+/// A folder on a remote system or below a local root; its names exclude `.` and `..`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FolderPath {
-    /// Whether it begins at the other system's root and not where a login leads.
+    /// Whether it begins at the remote root instead of the login directory.
     pub(super) absolute: bool,
-    /// The folders on the way, outermost first.
+    /// The folder names, outermost first.
     pub(super) parts: Vec<String>,
 }
 
 impl FolderPath {
-    /// Reads the setting `name`; an absent one is the folder where we are.
+    /// Reads the setting `name`; an absent one means the starting folder.
     ///
     /// Fails on empty names, `.`, `..`, backslashes and control characters, and on an absolute
     /// path unless `absolute` allows it.

@@ -1,8 +1,8 @@
-//! To an SSH server, over SFTP.
+//! Uploads files to an SSH server over SFTP.
 //!
-//! The server's key is pinned: a channel names its fingerprint or the key itself, and nothing is
-//! sent to a server that shows another. Keys of the kinds Ed25519 and ECDSA are known; RSA is not,
-//! because its implementation leaks time (RUSTSEC-2023-0071).
+//! The host key is pinned: a channel names its fingerprint or the key itself, and nothing is sent to a server
+//! that presents another. Ed25519 and ECDSA keys are supported; RSA is not, because its implementation has a
+//! timing side channel (RUSTSEC-2023-0071).
 
 use std::{
     borrow::Cow,
@@ -28,26 +28,26 @@ use crate::transport::{
     sftp_folder::RemoteFolder,
 };
 
-/// How we prove who we are.
+/// The credentials of an SSH login.
 #[derive(Debug)]
 pub(super) enum SshProof {
     Password(TransportSecret),
     Key(Arc<PrivateKey>),
 }
 
-/// The same as the settings state it: nobody opened the key.
+/// The credentials as stored, with the private key still locked.
 #[derive(Debug)]
 pub(super) enum SealedProof {
     Password(TransportSecret),
     Key { key: TransportSecret, passphrase: Option<TransportSecret> },
 }
 
-/// The key that the server has to show.
+/// The key that the server has to present.
 #[derive(Debug)]
 struct HostKey {
     /// `SHA256:…`, as `ssh-keygen -l` prints it.
     fingerprint: String,
-    /// Its kind, where the settings carry the whole key.
+    /// The key's algorithm, if the settings contain the whole key.
     algorithm: Option<Algorithm>,
 }
 
@@ -86,7 +86,7 @@ pub(super) struct SftpTarget<P = SshProof> {
 }
 
 impl SftpTarget<SealedProof> {
-    /// Reads the settings and leaves a private key closed, which costs nothing.
+    /// Reads the settings without unlocking a private key, which is cheap.
     pub(super) fn read(fields: &mut SettingsReader<'_>) -> Result<Self, FieldProblem> {
         let passphrase = fields.find_secret("passphrase")?;
         let key = fields.find_secret("privateKey")?;
@@ -110,7 +110,7 @@ impl SftpTarget<SealedProof> {
         })
     }
 
-    /// The same with the private key, if there is one. Unlocking it takes a while, by design.
+    /// Unlocks the private key, if there is one, which takes a while by design.
     pub(super) fn open(self) -> Result<SftpTarget, FieldProblem> {
         let Self { host, port, username, proof, host_key, path } = self;
         let proof = match proof {
@@ -144,6 +144,7 @@ impl SftpTarget {
         for file in files {
             folder.upload(file, &format!(".{}.{id}.part", file.name())).await?;
         }
+        // All files have arrived, so a failed disconnect is no error.
         let farewell = ssh.disconnect(russh::Disconnect::ByApplication, "", "en");
         let _said = tokio::time::timeout(limits::TRANSPORT_CLOSE_TIMEOUT, farewell).await;
         Ok(())
@@ -161,7 +162,7 @@ impl SftpTarget {
             nodelay: true,
             ..client::Config::default()
         };
-        // A server with several keys shows the one that we ask for.
+        // A server with several keys presents the one that we ask for.
         if let Some(algorithm) = &self.host_key.algorithm {
             config.preferred.key = Cow::Owned(vec![algorithm.clone()]);
         }
@@ -201,13 +202,14 @@ impl SftpTarget {
         };
         match result {
             AuthResult::Success => Ok(()),
+            // The credentials were accepted, but the server requires a second factor.
             AuthResult::Failure { partial_success: true, .. } => Err(SendRefusal::NoLogin.into()),
             AuthResult::Failure { .. } => Err(SendFault::Credentials(String::new())),
         }
     }
 }
 
-/// Logs in where the server asks for the password in its own words, as many do.
+/// Logs in by keyboard-interactive authentication, by which many servers ask for the password.
 async fn answer_questions(
     ssh: &mut Handle<HostKeyCheck>,
     user: &str,
@@ -219,7 +221,7 @@ async fn answer_questions(
             KeyboardInteractiveAuthResponse::Success => return Ok(()),
             KeyboardInteractiveAuthResponse::Failure { .. } => break,
             KeyboardInteractiveAuthResponse::InfoRequest { prompts, .. } => {
-                // A question whose answer may be seen on a screen does not ask for a password.
+                // A prompt whose answer may be echoed does not ask for a password.
                 let say = |hidden: bool| if hidden { password.reveal() } else { "" }.to_owned();
                 let said = prompts.iter().map(|prompt| say(!prompt.echo)).collect();
                 ssh.authenticate_keyboard_interactive_respond(said).await?
@@ -239,7 +241,8 @@ fn private_key(
     };
     let invalid = |expected: &str| unfit("privateKey", expected);
     if passphrase.is_some() {
-        // The key says how long unlocking it takes, and users bring theirs: it could be for ever.
+        // The key file sets the cost of unlocking and comes from a user: without a limit it could take
+        // forever.
         let locked = PrivateKey::from_openssh(key.reveal()).map_err(|_| invalid(expected))?;
         if matches!(locked.kdf(), Kdf::Bcrypt { rounds, .. } if *rounds > limits::SFTP_KEY_ROUNDS_MAX)
         {
@@ -271,7 +274,7 @@ async fn open_sftp(
     Ok(RawSftpSession::new_with_config(channel.into_stream(), config))
 }
 
-/// Our side of the connection: looks at the server's key, and wants nothing else.
+/// The client handler of the connection, which only checks the host key.
 struct HostKeyCheck {
     expected: String,
     presented: Arc<OnceLock<String>>,

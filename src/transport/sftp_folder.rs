@@ -1,4 +1,4 @@
-//! A folder of an SSH server: what it needs of SFTP, version 3.
+//! A folder on an SSH server, over SFTP version 3.
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use russh_sftp::{
@@ -14,23 +14,23 @@ use crate::transport::{
     settings::FolderPath,
 };
 
-/// Renames over a file that exists, in one step; version 3 has no such thing.
+/// Extension that atomically replaces an existing file by a rename, which version 3 lacks.
 const POSIX_RENAME: &str = "posix-rename@openssh.com";
-/// Waits until a file is on the server's disk.
+/// Extension that waits until a file is on the server's disk.
 const FSYNC: &str = "fsync@openssh.com";
 
-/// The folder of a channel.
+/// The open remote folder of a channel.
 pub(super) struct RemoteFolder<'a> {
     conversation: &'a RemoteConversation<'a>,
     session: RawSftpSession,
-    /// The way to it, with a slash at its end; empty where a login leads.
+    /// Its path with a trailing slash; empty for the login directory.
     prefix: String,
     renames_over: bool,
     syncs: bool,
 }
 
 impl<'a> RemoteFolder<'a> {
-    /// Opens the folder and makes what is missing of it.
+    /// Opens the folder and creates missing parts of its path.
     pub(super) async fn open(
         stage: &'a RemoteConversation<'a>,
         session: RawSftpSession,
@@ -43,8 +43,8 @@ impl<'a> RemoteFolder<'a> {
         for part in &path.parts {
             prefix.push_str(part);
             if stage.await_answer(SendStep::Folder, session.stat(&prefix)).await.is_err() {
-                // Another delivery may make it at the same moment: what counts is whether it is
-                // there.
+                // A concurrent delivery may create it at the same moment, so the error counts only if it is
+                // still missing.
                 let made = session.mkdir(&prefix, FileAttributes::empty());
                 let made = stage.await_answer(SendStep::Folder, made).await;
                 if let Err(error) = made
@@ -58,7 +58,7 @@ impl<'a> RemoteFolder<'a> {
         Ok(Self { conversation: stage, session, prefix, renames_over, syncs })
     }
 
-    /// Sends a file under the name `temporary` and then gives it its own.
+    /// Uploads a file under the name `temporary` and then renames it, so that readers never see part of it.
     pub(super) async fn upload(
         &mut self,
         file: &OutgoingFile,
@@ -81,6 +81,7 @@ impl<'a> RemoteFolder<'a> {
         {
             return Ok(());
         }
+        // Without the extension, a rename fails if the target exists, so the target is removed first.
         let _gone =
             self.conversation.await_answer(SendStep::Rename, self.session.remove(&to)).await;
         self.conversation
@@ -157,7 +158,7 @@ impl From<Error> for SendFault {
     }
 }
 
-/// The number of a status in the protocol.
+/// Returns the protocol's number of a status.
 fn code(status: StatusCode) -> u32 {
     match status {
         StatusCode::Ok => 0,
@@ -172,7 +173,8 @@ fn code(status: StatusCode) -> u32 {
     }
 }
 
-/// `Failure` is all that version 3 has for a full disk.
+/// Returns whether a retry may succeed. `Failure` is temporary because version 3 has no other status for a
+/// full disk.
 fn is_temporary(status: StatusCode) -> bool {
     match status {
         StatusCode::NoSuchFile | StatusCode::PermissionDenied | StatusCode::OpUnsupported => false,

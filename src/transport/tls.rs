@@ -1,4 +1,4 @@
-//! Trust: which certificates of other systems are believed.
+//! Trusted certificate authorities of remote systems.
 
 use std::{fmt, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::transport::{
     settings::{FieldProblem, SettingsReader, unfit},
 };
 
-/// Certificates of a channel's own authority, besides the public ones.
+/// Certificates of a private authority, trusted besides the public ones.
 #[derive(Clone, Default)]
 pub struct CustomAuthority {
     certificates: Vec<CertificateDer<'static>>,
@@ -21,9 +21,9 @@ pub struct CustomAuthority {
 }
 
 impl CustomAuthority {
-    /// Reads certificates in PEM.
+    /// Parses certificates in PEM.
     ///
-    /// Gives nothing when there is none, or one that is damaged.
+    /// Returns `None` when there is none, or a damaged one.
     #[must_use]
     pub fn parse(pem: &str) -> Option<Self> {
         let read = CertificateDer::pem_slice_iter(pem.as_bytes());
@@ -42,12 +42,12 @@ impl CustomAuthority {
         Ok(authority)
     }
 
-    /// The certificates as they were written, for libraries that read them themselves.
+    /// Returns the original PEM, for libraries that parse it themselves.
     pub(super) fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// Settings of a connection that trusts the public authorities and this one.
+    /// Builds a TLS configuration that trusts the public authorities and this one.
     pub(super) fn client(&self) -> Result<ClientConfig, SendFault> {
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         let refused = |error: rustls::Error| SendRefusal::Certificate(error.to_string());

@@ -1,4 +1,4 @@
-//! Posted to an address, signed after the Standard Webhooks style.
+//! Posts deliveries to a URL, signed according to Standard Webhooks.
 //!
 //! Two modes. `notify` (the default) posts one JSON object per delivery:
 //!
@@ -7,8 +7,8 @@
 //!  "files": [{"name": "….jpg", "mime": "image/jpeg", "size": 123, "url": "https://…"}]}
 //! ```
 //!
-//! `files` posts each file as a request of its own: the body is the file, `content-type` its media
-//! type, and the header `wirephoto-file` holds one line of JSON in ASCII:
+//! `files` posts each file as a separate request: the body is the file, `content-type` its media type, and
+//! the header `wirephoto-file` holds one line of JSON in ASCII:
 //!
 //! ```json
 //! {"delivery": "…", "uri": "…", "version": "…", "name": "….jpg", "mime": "image/jpeg",
@@ -16,18 +16,18 @@
 //! ```
 //!
 //! Every request has the headers
-//! - `webhook-id`: the delivery's id; in the mode `files` followed by `:` and the file's index. A
-//!   retry has the same one, so that a receiver knows what it has already.
-//! - `webhook-timestamp`: seconds since 1970 when this request goes out. Receivers refuse old ones.
+//! - `webhook-id`: the delivery's id; in the mode `files` followed by `:` and the file's index. A retry has
+//!   the same id, so that receivers can discard duplicates.
+//! - `webhook-timestamp`: seconds since 1970 when this request is sent. Receivers refuse old ones.
 //! - `webhook-signature`: `v1,` and the base64 of HMAC-SHA256 over `<webhook-id>.<webhook-timestamp>.
-//!   <content>`. The content is the body in the mode `notify`; in the mode `files` it is the value
-//!   of the header `wirephoto-file`, whose `sha256` vouches for the body, so that a receiver can
-//!   check who sends before it takes a hundred megabytes in.
+//!   <content>`. The content is the body in the mode `notify`; in the mode `files` it is the value of the
+//!   header `wirephoto-file`, whose `sha256` authenticates the body, so that a receiver can verify the sender
+//!   before it reads a hundred megabytes.
 //!
-//! The key is the setting `secret`: what follows `whsec_`, decoded from base64, or else the text
-//! itself. Any library for Standard Webhooks verifies both modes.
+//! The key is the setting `secret`: the part after `whsec_`, decoded from base64, or the text itself without
+//! that prefix. Any library for Standard Webhooks verifies both modes.
 //!
-//! An answer of 2xx takes the delivery; redirects are not followed.
+//! A 2xx response accepts the delivery; redirects are not followed.
 
 use aws_lc_rs::{digest, hmac};
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -47,16 +47,16 @@ use crate::transport::{
     tls::CustomAuthority,
 };
 
-/// What is posted.
+/// The content of webhook requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WebhookMode {
-    /// One request that says what there is and where.
+    /// One request that lists the files with their URLs.
     Notify,
-    /// The files themselves, a request for each.
+    /// The files themselves, one request each.
     Files,
 }
 
-/// An address with the secret that it shares with us.
+/// A webhook URL with its shared secret.
 pub(super) struct WebhookTarget {
     url: Url,
     key: hmac::Key,
@@ -75,7 +75,7 @@ impl WebhookTarget {
     pub(super) fn read(fields: &mut SettingsReader<'_>) -> Result<Self, FieldProblem> {
         let plain = fields.switch("allowHttp")?;
         let url = address("url", &fields.text("url")?, plain)?;
-        // The path and the query of such an address often are its only secret.
+        // Path and query of a webhook URL are often its only secret.
         fields.list("url", format!("{}://{}/{HIDDEN}", url.scheme(), place_of(&url)));
         let secret = fields.secret("secret")?;
         let expected = || {
@@ -107,6 +107,7 @@ impl WebhookTarget {
     ) -> Result<(), SendError> {
         let mut secrets = vec![self.secret.reveal()];
         secrets.extend([self.url.path(), self.url.query().unwrap_or_default()]);
+        // A path of `/` is no secret, and masking it would garble every error.
         secrets.retain(|secret| secret.len() > 1);
         let stage = RemoteConversation { place: place_of(&self.url), timeouts: waits, secrets };
         reach.check(&self.url).map_err(|refusal| stage.fail(SendStep::Connect, refusal))?;
@@ -118,7 +119,7 @@ impl WebhookTarget {
             }
             WebhookMode::Files => {
                 for index in 0..files.len() {
-                    // Read twice: for its sum, and to be sent.
+                    // The file is read twice: for its checksum, and to be sent.
                     let limit = waits.transfer(files[index].size_bytes().saturating_mul(2));
                     let posted = self.post_file(&client, waits, parcel, files, index);
                     stage.run_within(limit, SendStep::Post, posted).await?;
@@ -203,7 +204,7 @@ fn file_facts(file: &OutgoingFile) -> Value {
     facts
 }
 
-/// Our own file's failure inside a request's.
+/// A read failure of our own file, as the source of a request's error.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct SourceFailure(SendFault);
@@ -215,7 +216,7 @@ async fn post(request: RequestBuilder) -> Result<(), SendFault> {
     };
     let status = response.status().as_u16();
     if response.status().is_success() {
-        // Read, so that the receiver does not see its answer cut off; what it says is all one.
+        // Read only so that the receiver does not see its response cut off.
         let _ignored = client::body(&mut response).await;
         return Ok(());
     }
@@ -227,7 +228,7 @@ async fn post(request: RequestBuilder) -> Result<(), SendFault> {
     })
 }
 
-/// A failure of our own file, where a request broke off because of it.
+/// Finds the read failure of our own file that aborted a request.
 fn own_failure(error: &(dyn std::error::Error + 'static)) -> Option<SendFault> {
     let mut next = Some(error);
     while let Some(cause) = next {
@@ -266,7 +267,7 @@ async fn sha256_hex(mut reader: OutgoingReader) -> Result<String, SendFault> {
     Ok(sum.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// JSON with everything beyond ASCII as `\u….`, so that it fits into a header.
+/// Escapes everything beyond ASCII in JSON as `\uXXXX`, so that it fits into a header.
 fn ascii(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for character in json.chars() {
@@ -289,7 +290,7 @@ mod tests {
 
     use super::*;
 
-    /// Each look at this clock is ten minutes after the one before it.
+    /// Each reading of this clock is ten minutes after the previous one.
     fn slow_clock() -> Timestamp {
         static LOOKS: AtomicI64 = AtomicI64::new(0);
         Timestamp::from_second(600 * LOOKS.fetch_add(1, Ordering::Relaxed)).unwrap()

@@ -1,10 +1,10 @@
-//! Turns an HTML body into the paragraphs of a newspaper text.
+//! Converts an HTML body into the paragraphs of a newspaper text.
 //!
-//! A paragraph has one style and no line end. `<br>` is a soft break within it, a table's row is a
-//! paragraph with tabs between its cells, a list's entry is a paragraph with its sign in front.
+//! A paragraph has one style and no line break. `<br>` is a soft break within it, a table row is a paragraph
+//! with tabs between its cells, and a list item is a paragraph that begins with its bullet or number.
 //!
-//! No public document says how facts boxes, preambles and bylines are marked, so the usual names
-//! are known: `aside`, and the class names of [`style_of_class`], English and Swedish.
+//! No public specification says how fact boxes, preambles and bylines are marked up, so the common
+//! conventions are recognized: `aside`, and the English and Swedish class names in [`style_of_class`].
 
 use super::html;
 use super::html::Attribute;
@@ -13,70 +13,70 @@ use super::html::HtmlElement;
 use super::html::HtmlEvent;
 use std::collections::HashSet;
 
-/// What a paragraph is in the newspaper.
+/// The role of a paragraph in a newspaper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ParagraphStyle {
-    /// Running text.
+    /// Body text.
     Body,
     /// The first, emphasized paragraph.
     Preamble,
-    /// The word over the headline: a place or a section.
+    /// The kicker above the headline: a place or a section.
     Vignette,
-    /// A heading within the text.
+    /// A subheading within the text.
     Subheading,
-    /// Who wrote it.
+    /// The author's name.
     Byline,
-    /// The heading of a facts box.
+    /// The heading of a fact box.
     FactsHeading,
-    /// A paragraph of a facts box.
+    /// A paragraph of a fact box.
     Facts,
-    /// The text below a picture.
+    /// A picture caption.
     Caption,
 }
 
-/// Letters in one typeface.
+/// A run of text in one typeface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TextRun {
-    /// Text without control characters except `\t` between cells and `\n` for a soft break.
+    /// Text without control characters, except `\t` between cells and `
+    /// ` for a soft break.
     pub text: String,
-    /// Whether the letters are bold.
+    /// Whether the text is bold.
     pub bold: bool,
-    /// Whether the letters are italic.
+    /// Whether the text is italic.
     pub italic: bool,
 }
 
-/// A paragraph, never empty.
+/// A paragraph, which is never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Paragraph {
-    /// Its style.
     pub style: ParagraphStyle,
-    /// Its text in order.
+    /// The text runs, in order.
     pub runs: Vec<TextRun>,
 }
 
 impl Paragraph {
-    /// A paragraph of plain letters.
+    /// Builds a paragraph of unformatted text.
     pub(super) fn plain(style: ParagraphStyle, text: String) -> Paragraph {
         Paragraph { style, runs: vec![TextRun { text, bold: false, italic: false }] }
     }
 
-    /// The text on one line: soft breaks are spaces.
+    /// Returns the text on one line, with spaces for soft breaks.
     pub(super) fn line(&self) -> String {
         let letters = self.runs.iter().flat_map(|run| run.text.chars());
         letters.map(|c| if c == '\n' { ' ' } else { c }).collect()
     }
 }
 
-/// The paragraphs of a body and the addresses that it links to, each once.
+/// The paragraphs of a body, and the distinct URLs that it links to.
 #[derive(Debug, Default)]
 pub(super) struct BodyText {
-    /// In the order of the text.
+    /// The paragraphs, in the order of the text.
     pub paragraphs: Vec<Paragraph>,
-    /// Complete web and mail addresses, in the order of the text.
+    /// Absolute web and mail URLs, in the order of the text.
     pub links: Vec<String>,
 }
 
-/// Reads an HTML body. Linear in its length.
+/// Parses an HTML body in linear time.
 pub(super) fn parse_html(html: &str) -> BodyText {
     let mut reader = BodyReader::default();
     html::walk(html, &mut |event| match event {
@@ -88,13 +88,13 @@ pub(super) fn parse_html(html: &str) -> BodyText {
     reader.blocks
 }
 
-/// Splits untagged text: each line is a paragraph of `style`.
+/// Splits plain text into paragraphs of `style`, one per line.
 pub(super) fn parse_lines(text: &str, style: ParagraphStyle) -> Vec<Paragraph> {
     let lines = text.split(['\n', '\r', '\u{2028}', '\u{2029}', '\u{85}']).map(one_line);
     lines.filter(|line| !line.is_empty()).map(|line| Paragraph::plain(style, line)).collect()
 }
 
-/// The text with each white space as one space, trimmed, without control characters.
+/// Collapses white space to single spaces, trims, and removes control characters.
 pub(super) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for word in text.split(is_collapsible_space) {
@@ -111,13 +111,13 @@ pub(super) fn one_line(text: &str) -> String {
     line
 }
 
-/// White space that collapses. A space that must not break is a letter.
+/// Reports whether white space collapses; a no-break space counts as a letter.
 fn is_collapsible_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Neither a control character nor one of the two code points that are no characters and that
-/// readers take for damage.
+/// Reports whether a character is printable: neither a control character, nor a line separator, nor one of
+/// the code points that readers take for damage (byte-order mark, noncharacters).
 fn is_printable(c: char) -> bool {
     !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}' | '\u{2028}' | '\u{2029}' | '\u{feff}')
 }
@@ -135,15 +135,15 @@ struct TextContext {
 struct BodyReader {
     blocks: BodyText,
     contexts: Vec<TextContext>,
-    /// One per open list: the next number, or none for bullets.
+    /// One entry per open list: the next number, or `None` for bullets.
     lists: Vec<Option<u32>>,
     runs: Vec<TextRun>,
-    /// White space that is written if a letter follows in the paragraph.
+    /// White space that is written if more text follows in the paragraph.
     space: Option<char>,
-    /// Cells that began in the paragraph's row, and the tabs that wait for a letter after them.
+    /// The cells so far in the row of the paragraph, and the tabs to write before the next text.
     cells: usize,
     tabs: usize,
-    /// The sign of a list's entry, written before its first letter.
+    /// The bullet or number of a list item, written before its first character.
     list_marker: Option<String>,
     linked: HashSet<String>,
 }
@@ -209,7 +209,7 @@ impl BodyReader {
         self.contexts.pop();
     }
 
-    /// Ends the paragraph where an element starts or ends that is not part of a line.
+    /// Ends the paragraph at the start or end of an element that is not inline.
     fn break_paragraph_at(&mut self, element: HtmlElement) {
         let within_line = match element.role {
             ElementRole::Inline | ElementRole::Link => true,
@@ -228,7 +228,7 @@ impl BodyReader {
         if within_line {
             return;
         }
-        // A cell is part of its row's line, whatever blocks it holds.
+        // A cell stays on the line of its row, even if it contains blocks.
         let closes_row =
             matches!(element.role, ElementRole::Row | ElementRole::Table | ElementRole::RowGroup);
         if self.context().cell && !closes_row {
@@ -268,7 +268,7 @@ impl BodyReader {
             return;
         }
         let (bold, italic) = (context.bold, context.italic);
-        // White space and signs are not emphasized, where there is a choice.
+        // White space and list markers are left unformatted where possible.
         if bold || italic {
             match self.runs.last_mut() {
                 Some(run) => run.text.push_str(&text),
@@ -324,7 +324,7 @@ fn value<'a>(attributes: &'a [Attribute], name: &str) -> Option<&'a str> {
     attributes.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
 }
 
-/// The style within an element, given the style around it.
+/// Returns the paragraph style within an element, given the style around it.
 fn style(
     element: HtmlElement,
     attributes: &[Attribute],
@@ -351,7 +351,7 @@ fn style(
     }
 }
 
-/// The style that a class name asks for.
+/// Returns the paragraph style for a class name.
 fn style_of_class(class: &str) -> Option<ParagraphStyle> {
     let style = match class.to_ascii_lowercase().as_str() {
         "fact" | "facts" | "factbox" | "fact-box" | "factsbox" | "facts-box" | "fakta"

@@ -1,17 +1,17 @@
-//! Plain text for cutting and pasting.
+//! Plain text for copying and pasting.
 //!
-//! Line 1 is the headline, line 2 vignette and source, then one paragraph a line, the byline last
-//! and then the links. Readers skip two lines and stop at the byline, so both first lines are
-//! always there, also when they are empty. The captions of associated pictures are left out: a
-//! reader could not tell them from the text.
+//! Line 1 is the headline, line 2 vignette and source, then follow one paragraph per line, the byline and the
+//! links. Consumers skip two lines and stop at the byline, so the first two lines are always present, even
+//! when empty. Captions of associated pictures are omitted, because a consumer could not distinguish them
+//! from the text.
 
 use super::story;
 use serde_json::Value;
 
-/// Prints a document as plain text: UTF-8, every line ended by CR LF, no byte-order mark.
+/// Prints a document as plain text: UTF-8, each line terminated by CR LF, no byte-order mark.
 ///
-/// Tabs separate the cells of a table; no other control character occurs. Line 2 is the vignette
-/// and the source in brackets, `Stockholm (TT)`, or what there is of it.
+/// Tabs separate the cells of a table; no other control character occurs. Line 2 is the vignette and the
+/// source in parentheses, `Stockholm (TT)`, or whichever of them is present.
 ///
 /// Contract files-4.
 pub fn cutpaste(document: &Value) -> String {

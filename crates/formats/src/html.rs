@@ -1,10 +1,11 @@
-//! Reads any HTML5 text as a balanced sequence of known elements.
+//! Parses any HTML5 text into a balanced sequence of known elements.
 //!
-//! The tokens come from html5gum, which follows the HTML standard. The tree is ours: the
-//! standard's tree construction repeats open formatting elements in every new paragraph, so that
-//! a short hostile text can make an endless one. Here every start tag opens at most one element.
-//! Scripts, styles and embedded pages go with their content. Unknown elements go, their text
-//! stays. Attributes are those of a list; handlers and styles are not on it.
+//! Tokens come from html5gum, which follows the HTML standard. The tree construction is our own: that of the
+//! standard repeats open formatting elements in each new paragraph, so a short hostile text can produce an
+//! enormous tree. Here each start tag opens at most one element.
+//!
+//! Scripts, styles and embedded pages are removed with their content. Unknown elements are removed, but their
+//! text is kept. Only attributes on an allowlist are kept, which has no event handlers and no styles.
 
 use html5gum::Span;
 use html5gum::Tokenizer;
@@ -13,71 +14,67 @@ use html5gum::emitters::callback::CallbackEmitter;
 use html5gum::emitters::callback::CallbackEvent;
 use std::convert::Infallible;
 
-/// How deep elements nest; deeper ones lose their tags and keep their text.
+/// The maximum nesting depth; deeper elements lose their tags and keep their text.
 ///
-/// XML readers refuse deep trees, libxml2 at 256.
+/// XML parsers refuse deep trees, libxml2 beyond 256 levels.
 pub(super) const DEPTH_MAX: usize = 64;
 
-/// How many attributes of an element stay. The search for doubles takes the square of it.
+/// The maximum number of attributes per element; the search for duplicates is quadratic in it.
 const ATTRIBUTES_MAX: usize = 32;
 
-/// What an element is to the rules of nesting.
+/// The role of an element in the rules of nesting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ElementRole {
-    /// `p`: ends where another block starts.
+    /// `p`: ended by the start of another block.
     Paragraph,
     /// A block or a section of blocks.
     Block,
-    /// `h1` to `h6`: ends where another one starts.
+    /// `h1` to `h6`: ended by the start of another heading.
     Heading,
-    /// `li`, ended by the next one of its list.
+    /// `li`: ended by the next item of its list.
     Item,
-    /// `dt` and `dd`, ended by the next of either.
+    /// `dt` and `dd`: ended by the next of either.
     Term,
-    /// `ul`, `ol` and `dl`.
     List,
-    /// `table`.
     Table,
     /// `thead`, `tbody`, `tfoot` and a table's `caption`.
     RowGroup,
-    /// `tr`.
     Row,
-    /// `td` and `th`.
     Cell,
-    /// `a`: ends where another one starts.
+    /// `a`: ended by the start of another link.
     Link,
-    /// Formatting within a line.
+    /// Inline formatting.
     Inline,
     /// `br`, `hr` and `img`: without content.
     Void,
 }
 
-/// A known element.
+/// A known element and its role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HtmlElement {
-    /// The name, lower case.
+    /// The name in lower case.
     pub name: &'static str,
-    /// Its part in nesting.
+    /// The role in the rules of nesting.
     pub role: ElementRole,
 }
 
-/// An attribute's name and value.
+/// The name and value of an attribute.
 pub(super) type Attribute = (String, String);
 
-/// One step through the text. Every `Open` of an element that is not void has its `Close`.
+/// A parsing event. Each `Open` of an element that is not void has a matching `Close`.
 #[derive(Debug)]
 pub(super) enum HtmlEvent<'a> {
-    /// An element starts; no attribute name occurs twice.
+    /// The start of an element; attribute names are unique.
     Open(HtmlElement, &'a [Attribute]),
-    /// The innermost open element ends.
+    /// The end of the innermost open element.
     Close(HtmlElement),
-    /// Text with its entities resolved. It may hold any character.
+    /// Text with its entities decoded, which may contain any character.
     Text(&'a str),
 }
 
-/// Walks through `html` and hands each step to `sink`.
+/// Parses `html` and passes each event to `sink`.
 ///
-/// Linear in the length of `html`. Never fails: HTML has no invalid texts.
+/// Takes linear time and never fails, because any text is valid HTML.
 pub(super) fn walk(html: &str, sink: &mut dyn FnMut(HtmlEvent<'_>)) {
     let mut walker = HtmlWalker::new(sink);
     {
@@ -86,7 +83,7 @@ pub(super) fn walk(html: &str, sink: &mut dyn FnMut(HtmlEvent<'_>)) {
                 walker.handle_event(event, span)
             },
         );
-        // Scripts, styles and the like must be read as the raw text they are.
+        // Without this, the content of scripts and styles would be tokenized as markup.
         emitter.naively_switch_states(true);
         let Ok(()) = Tokenizer::new_with_emitter(html, emitter).finish();
     }
@@ -96,9 +93,9 @@ pub(super) fn walk(html: &str, sink: &mut dyn FnMut(HtmlEvent<'_>)) {
 struct HtmlWalker<'s> {
     sink: &'s mut dyn FnMut(HtmlEvent<'_>),
     open: Vec<HtmlElement>,
-    /// Start tags beyond [`DEPTH_MAX`] whose end tags must not close anything.
+    /// Open start tags beyond [`DEPTH_MAX`], whose end tags must not close anything.
     beyond: usize,
-    /// The raw-text element whose content is left out.
+    /// The raw-text element that is being removed with its content.
     dropping: Option<&'static str>,
     pending: Option<HtmlElement>,
     attribute: Option<String>,
@@ -154,7 +151,7 @@ impl<'s> HtmlWalker<'s> {
         }
     }
 
-    /// Closes what the start of an element with `role` ends.
+    /// Closes the elements that are implicitly ended by the start of an element with `role`.
     fn close_implied(&mut self, role: ElementRole) {
         match role {
             ElementRole::Inline | ElementRole::Void => {}
@@ -194,8 +191,7 @@ impl<'s> HtmlWalker<'s> {
         }
     }
 
-    /// Closes the outermost element with one of `roles` that stands within the innermost of
-    /// `bounds`.
+    /// Closes the outermost element with one of `roles` within the innermost element with one of `bounds`.
     fn close_last(&mut self, roles: &[ElementRole], bounds: &[ElementRole]) {
         let bound = self.open.iter().rposition(|open| bounds.contains(&open.role));
         let from = bound.map_or(0, |index| index + 1);
@@ -220,7 +216,7 @@ impl<'s> HtmlWalker<'s> {
             self.beyond -= 1;
             return;
         }
-        // An end tag in a cell does not reach out of the table.
+        // An end tag inside a cell must not close anything outside of the table.
         let reach = match element.role {
             ElementRole::Table | ElementRole::RowGroup | ElementRole::Row | ElementRole::Cell => 0,
             ElementRole::Paragraph
@@ -255,7 +251,7 @@ impl Callback<Infallible, ()> for HtmlWalker<'_> {
         match event {
             CallbackEvent::OpenStartTag { name } => self.start(name),
             CallbackEvent::AttributeName { name } => {
-                // An attribute without a value has no second event and is left out.
+                // An attribute without a value causes no second event and is dropped.
                 self.attribute = self.pending.and_then(|_| attribute_name(name));
             }
             CallbackEvent::AttributeValue { value } => self.attribute_value(value),
@@ -274,10 +270,10 @@ impl Callback<Infallible, ()> for HtmlWalker<'_> {
     }
 }
 
-/// Raw-text elements that go with their content.
+/// Raw-text elements that are removed together with their content.
 const DROPPED: [&str; 6] = ["iframe", "noembed", "noframes", "script", "style", "title"];
 
-/// The attributes that stay, in order. `data-…` stays too.
+/// The allowed attributes, sorted for binary search. `data-…` is allowed as well.
 const ATTRIBUTES: [&str; 18] = [
     "alt", "cite", "class", "colspan", "datetime", "dir", "headers", "height", "href", "id",
     "lang", "rel", "rowspan", "scope", "src", "start", "title", "width",
@@ -296,9 +292,9 @@ fn is_url_attribute(attribute: &str) -> bool {
     matches!(attribute, "href" | "src" | "cite")
 }
 
-/// Tells whether an address may stay: relative, or one of the schemes that run nothing.
+/// Reports whether a URL is allowed: relative, or with a scheme that cannot execute code.
 pub(super) fn is_safe_url(address: &str) -> bool {
-    // Browsers skip white space and controls within a scheme.
+    // Browsers ignore white space and control characters within a scheme.
     let mut characters = address.chars().filter(|c| !c.is_whitespace() && !c.is_control());
     let mut scheme = String::new();
     loop {
@@ -307,7 +303,7 @@ pub(super) fn is_safe_url(address: &str) -> bool {
             Some(c) if c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.') => {
                 scheme.push(c.to_ascii_lowercase());
                 if scheme.len() > 10 {
-                    // Longer than any scheme below, but it may be a relative path.
+                    // Longer than every allowed scheme, but it may still be a relative path.
                     return !characters.any(|c| c == ':');
                 }
             }
@@ -323,7 +319,7 @@ fn element(name: &[u8]) -> Option<HtmlElement> {
     Some(HtmlElement { name, role })
 }
 
-/// The elements that stay, in order.
+/// The known elements, sorted for binary search.
 const ELEMENTS: [(&str, ElementRole); 66] = [
     ("a", ElementRole::Link),
     ("abbr", ElementRole::Inline),

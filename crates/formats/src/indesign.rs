@@ -1,9 +1,9 @@
-//! Adobe InDesign Tagged Text, the layout program's own text format.
+//! Adobe InDesign Tagged Text, the import format of the layout program.
 //!
-//! `<ASCII-WIN>` with CR LF ends: every byte is ASCII, so no reader has to guess an encoding.
-//! A code point above U+007F is `<0x00E5>`. One above U+FFFF is two such tags, its UTF-16 code
-//! units, because the tag has four digits and the program keeps text in UTF-16. The formats paper
-//! is silent here.
+//! Uses `<ASCII-WIN>` with CR LF: every byte is ASCII, so no reader has to guess an encoding. A code point
+//! above U+007F is written as `<0x00E5>`. One above U+FFFF is written as two such tags with its UTF-16 code
+//! units, because a tag has four digits and the program stores text as UTF-16. The published format
+//! description is silent on this case.
 
 use super::blocks::Paragraph;
 use super::blocks::ParagraphStyle;
@@ -12,11 +12,11 @@ use super::story;
 use super::story::Story;
 use serde_json::Value;
 
-/// The start of every text: nothing stands before it.
+/// The start of every file, which must come first.
 const START: &str = "<ASCII-WIN>\r\n<Version:5><FeatureSet:InDesign-Roman>\
                      <ColorTable:=<Black:COLOR:CMYK:Process:0,0,0,1>>\r\n";
 
-/// The names of the paragraph styles, each defined once at the start.
+/// The names of the paragraph styles, each defined once at the start of the file.
 pub(super) const STYLES: [&str; 9] = [
     "headline",
     "vignette",
@@ -29,8 +29,8 @@ pub(super) const STYLES: [&str; 9] = [
     "caption",
 ];
 
-/// Prints a document as tagged text: ASCII, lines ended by CR LF, tabs between a table's cells and
-/// no other control character.
+/// Prints a document as tagged text: ASCII, lines terminated by CR LF, tabs between table cells and no other
+/// control character.
 ///
 /// Contract files-5.
 pub fn indesign(document: &Value) -> Vec<u8> {
@@ -83,7 +83,7 @@ fn start(out: &mut String, style: &str) {
 }
 
 fn print_runs(out: &mut String, paragraph: &Paragraph) {
-    // A heading's typeface is its style's; bold letters there are the writer's own layout.
+    // The paragraph style sets a heading's typeface, so bold and italic in the source are ignored.
     let plain =
         matches!(paragraph.style, ParagraphStyle::Subheading | ParagraphStyle::FactsHeading);
     for run in &paragraph.runs {

@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 //!
-//! Output is linear in the input: markup nests at most 64 deep, and no text of the document is
+//! Output is linear in the input: markup nests at most 64 levels deep, and no text of the document is
 //! repeated more than a fixed number of times.
 
 mod blocks;
@@ -20,13 +20,13 @@ pub use newsml::PROPERTIES;
 pub use newsml::PropertyPlacement;
 pub use newsml::newsml;
 
-/// What a NewsML-G2 message says beside the document.
+/// The parts of a NewsML-G2 message that are not in the document.
 #[derive(Debug, Clone, Copy)]
 pub struct MessageHeader<'a> {
-    /// When the message is sent, RFC 3339. A time that belongs to the stored document keeps the
-    /// bytes, and so the entity tag, the same from one request to the next.
+    /// When the message is sent, RFC 3339. Use a time stored with the document, so that the bytes and the
+    /// entity tag are the same for every request.
     pub sent: &'a str,
-    /// Who sends: the agency's name. It is the `provider` of every item too.
+    /// The sender: the agency's name. It is also the `provider` of every item.
     pub sender: &'a str,
 }
 

@@ -1,8 +1,8 @@
-//! Reads a NewsML-G2 message back into the document's fields, for the tests.
+//! Reads a NewsML-G2 message back into the document's fields, for tests.
 //!
-//! The reader knows the XML paths of the property table and the path notation of extension
-//! properties, not the code that writes. Fields come back in a plain form: every leaf is text and
-//! a list is an object whose names are its indexes, because XML does not tell them apart.
+//! The reader knows the XML paths of the property table and the path notation of extension properties, but
+//! not the code that writes them. Fields come back in a plain form: each leaf is text, and a list is an
+//! object keyed by index, because XML does not distinguish them.
 
 use super::newsml::SCHEMES;
 use super::newsml::SUBJECTS;
@@ -12,7 +12,7 @@ use quick_xml::events::Event;
 use serde_json::Map;
 use serde_json::Value;
 
-/// An element with its text, all of it, also of its descendants.
+/// An element with all of its text, including that of its descendants.
 #[derive(Debug, Default, Clone)]
 pub(super) struct XmlNode {
     pub name: String,
@@ -97,7 +97,7 @@ pub(super) fn read(xml: &str) -> Value {
     assert!(groups[0].is("role", "group:main"));
     assert_eq!(package.attribute("guid").unwrap(), format!("{}-pack", uri(&documents[0])));
     assert_eq!(groups[0].find("itemRef").unwrap().attribute("residref"), Some(uri(&documents[0])));
-    // The groups name the items in their order: each follows the item it belongs to.
+    // The groups list the items in order: each group follows the item that it belongs to.
     let mut next = 1;
     let mut places = Vec::new();
     for group in &groups[1..] {
@@ -158,7 +158,7 @@ fn read_item(item: &XmlNode) -> Map<String, Value> {
     if let Some(event) = item.find("concept/eventDetails") {
         read_event(to, event);
     }
-    // Extension properties are exact and come last.
+    // Extension properties are exact, so they are read last and take precedence.
     read_extensions(to, item.find("itemMeta").unwrap(), "itemMetaExtProperty");
     read_extensions(to, item.find("contentMeta").unwrap(), "contentMetaExtProperty");
     fields
@@ -270,7 +270,7 @@ fn read_concepts<'a>(
     }
 }
 
-/// Positions stand apart from the places; the identifier joins them.
+/// Reads positions, which are separate from the places and joined to them by identifier.
 fn read_positions(to: &mut Map<String, Value>, item: &XmlNode) {
     let meta = item.find("contentMeta").unwrap();
     let places: Vec<_> = meta.all("subject").filter(|n| n.is("type", "cpnat:geoArea")).collect();
@@ -375,7 +375,7 @@ fn read_extensions(to: &mut Map<String, Value>, parent: &XmlNode, element: &str)
     }
 }
 
-/// A document in the reader's plain form: leaves as text, lists as objects, nothing empty.
+/// Converts a document to the reader's plain form: leaves as text, lists as objects, nothing empty.
 pub(super) fn plain(value: &Value) -> Value {
     match value {
         Value::Null => Value::Object(Map::new()),

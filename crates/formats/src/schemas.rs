@@ -1,4 +1,4 @@
-//! Where the tests find the two schemas.
+//! Locates the two schemas for the tests.
 
 use serde_json::Value;
 use std::path::Path;
@@ -7,17 +7,17 @@ use std::process::Command;
 /// The JSON schema of documents.
 const DOCUMENT: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../model/assets/ttninjs-schema_1.6.json");
-/// The XML schema of messages; `xml.xsd`, which it imports, lies beside it.
+/// The XML schema of messages; it imports `xml.xsd` from the same directory.
 const MESSAGE: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/schemas/NewsML-G2_2.30-spec-All-Power.xsd");
 
-/// The JSON schema of documents.
+/// Loads the JSON schema of documents.
 pub(super) fn document() -> Value {
     serde_json::from_slice(&std::fs::read(DOCUMENT).unwrap()).unwrap()
 }
 
-/// Asserts that every message validates. One call reads them all, because the schema takes most of
-/// the time.
+/// Asserts that every message is valid. One call validates all of them, because loading the schema takes most
+/// of the time.
 pub(super) fn assert_valid(messages: &[Vec<u8>], folder: &Path) {
     let mut command = Command::new("xmllint");
     command.args(["--nonet", "--noout", "--huge", "--schema", MESSAGE]);

@@ -1,4 +1,4 @@
-//! Puts the parts of a newspaper text together from a document.
+//! Assembles the parts of a newspaper text from a document.
 
 use super::blocks;
 use super::blocks::BodyText;
@@ -6,32 +6,32 @@ use super::blocks::Paragraph;
 use super::blocks::ParagraphStyle;
 use serde_json::Value;
 
-/// The longest byline in which those marked in the body are looked for.
+/// The longest byline that is searched for the bylines marked up in the body, in bytes.
 const BYLINE_SEARCHED_MAX_BYTES: usize = 500;
 
-/// A document as a newspaper prints it. Every text is free of control characters.
+/// A document as laid out in a newspaper. All texts are free of control characters.
 #[derive(Debug)]
 pub(super) struct Story {
-    /// One line; empty when the document has none.
+    /// One line; empty if the document has no headline.
     pub headline: String,
-    /// The word over the headline, or nothing.
+    /// The kicker above the headline; may be empty.
     pub vignette: String,
-    /// The source in the document, or nothing.
+    /// The source; may be empty.
     pub source: String,
     /// The text without bylines.
     pub paragraphs: Vec<Paragraph>,
-    /// Who wrote it, each on one line.
+    /// The bylines, one line each.
     pub bylines: Vec<String>,
-    /// What stands below the associated pictures.
+    /// The captions of the associated pictures.
     pub captions: Vec<String>,
-    /// The addresses that the text links to.
+    /// The URLs that the text links to.
     pub links: Vec<String>,
 }
 
-/// Reads the story of a document.
+/// Extracts the story of a document.
 ///
-/// The text is `body_html5`, else `body_richhtml5`, else `body_text`, else `description_text`,
-/// which is all that a picture has. The vignette is marked in the body; else it is `located`.
+/// The text is `body_html5`, else `body_richhtml5`, else `body_text`, else `description_text`, which is all
+/// that a picture has. The vignette is taken from markup in the body, else from `located`.
 pub(super) fn from_document(document: &Value) -> Story {
     let BodyText { paragraphs, links } = body(document);
     let headline = first(document, &["headline", "title", "slugline", "slug"]);
@@ -52,7 +52,7 @@ pub(super) fn from_document(document: &Value) -> Story {
     }
     let byline = byline(document);
     if !byline.is_empty() {
-        // A long byline is compared as a whole, so that many marked ones cost no more.
+        // A long byline is only compared as a whole, so that many marked-up bylines cost linear time.
         let short = byline.len() <= BYLINE_SEARCHED_MAX_BYTES;
         story.bylines.retain(|marked| *marked != byline && !(short && byline.contains(marked)));
         story.bylines.push(byline);

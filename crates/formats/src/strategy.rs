@@ -1,5 +1,5 @@
-//! Documents for the tests, made from the JSON schema: every property that it names occurs, with
-//! ordinary and with hostile values.
+//! Proptest strategies that generate documents from the JSON schema: every property occurs, with ordinary and
+//! with hostile values.
 
 use super::schemas;
 use proptest::collection::vec;
@@ -10,10 +10,10 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
-/// How many documents within documents are made.
+/// The nesting depth of generated documents.
 const DEPTH: usize = 2;
 
-/// Any document of the schema. Roughly `share` of its properties are there, of a hundred.
+/// Generates documents of the schema with roughly `share` percent of its properties.
 pub(super) fn document(share: u32) -> BoxedStrategy<Value> {
     let schema = schemas::document();
     of_document(&schema, share, DEPTH)
@@ -127,7 +127,7 @@ fn number() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// An address, valid or nearly so.
+/// Generates URLs, valid or nearly so.
 fn address() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => "https?://[a-z]{1,9}\\.example(:[0-9]{1,4})?/media/[a-z]{1,6}/[A-Za-z0-9_-]{1,12}",
@@ -148,7 +148,7 @@ fn address() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A name that the patterns of the schema allow.
+/// Generates names that the patterns of the schema allow.
 fn key() -> impl Strategy<Value = String> {
     prop_oneof![
         6 => "[a-z][0-9]{3}",
@@ -156,7 +156,7 @@ fn key() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Text with all that breaks writers.
+/// Generates text with the characters that break writers.
 pub(super) fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => "[a-zåäö ]{1,12}",
@@ -176,7 +176,7 @@ pub(super) fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// HTML as newsrooms write it and as nobody should.
+/// Generates HTML, both typical of newsrooms and malformed.
 #[expect(clippy::too_many_lines, reason = "a list of pieces of markup")]
 pub(super) fn html() -> impl Strategy<Value = String> {
     let tags = vec![

@@ -17,24 +17,24 @@ pub struct Size {
 }
 
 impl Size {
-    /// A size of `width` times `height` pixels.
+    /// Creates a size of `width` by `height` pixels.
     pub const fn new(width: u32, height: u32) -> Self {
         Self { width, height }
     }
 
-    /// The number of pixels, width times height.
+    /// Returns the number of pixels, width times height.
     pub fn pixels(self) -> u64 {
         u64::from(self.width) * u64::from(self.height)
     }
 
-    /// The size of the picture after a quarter turn.
+    /// Returns the size of the picture after a quarter turn.
     pub fn transposed(self) -> Self {
         Self::new(self.height, self.width)
     }
 
-    /// The size whose long side is at most `long_side_px`, in the same proportions.
+    /// Scales the size down until its long side is at most `long_side_px`, keeping the aspect ratio.
     ///
-    /// Never enlarged. Each side is rounded to the nearest pixel, a half upwards, and is at least
+    /// A size is never enlarged. Each side is rounded to the nearest pixel, halves up, and is at least
     /// 1 unless it was 0.
     pub fn fit_within(self, long_side_px: u32) -> Self {
         let long = self.width.max(self.height);
@@ -68,32 +68,32 @@ pub struct Rect {
 }
 
 impl Rect {
-    /// A rectangle of `size` whose upper left corner is at `x`, `y`.
+    /// Creates a rectangle of `size` whose upper left corner is at `x`, `y`.
     pub const fn new(x: u32, y: u32, size: Size) -> Self {
         Self { x, y, width: size.width, height: size.height }
     }
 
-    /// Width and height of the rectangle.
+    /// Returns the width and height of the rectangle.
     pub fn size(self) -> Size {
         Size::new(self.width, self.height)
     }
 
-    /// The first column right of the rectangle, `x + width`.
+    /// Returns the first column to the right of the rectangle, `x + width`.
     pub fn right(self) -> u64 {
         u64::from(self.x) + u64::from(self.width)
     }
 
-    /// The first row below the rectangle, `y + height`.
+    /// Returns the first row below the rectangle, `y + height`.
     pub fn bottom(self) -> u64 {
         u64::from(self.y) + u64::from(self.height)
     }
 
-    /// Whether the rectangle holds no pixel.
+    /// Whether the rectangle contains no pixels.
     pub fn is_empty(self) -> bool {
         self.width == 0 || self.height == 0
     }
 
-    /// Whether no part of the rectangle leaves an image of size `image`.
+    /// Whether the whole rectangle is inside an image of size `image`.
     pub fn is_inside(self, image: Size) -> bool {
         self.right() <= u64::from(image.width) && self.bottom() <= u64::from(image.height)
     }
@@ -102,8 +102,8 @@ impl Rect {
     ///
     /// # Errors
     ///
-    /// [`CropError::Empty`] when it holds no pixel, [`CropError::Outside`] when it leaves the
-    /// image.
+    /// [`CropError::Empty`] when the rectangle contains no pixels, [`CropError::Outside`] when it
+    /// extends beyond the image.
     pub fn checked_in(self, image: Size) -> Result<Self, CropError> {
         if self.is_empty() {
             Err(CropError::Empty { crop: self, image })
@@ -124,7 +124,7 @@ impl fmt::Display for Rect {
 /// Why a crop cannot be cut from an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CropError {
-    /// A part of the crop lies beyond an edge of the image.
+    /// Part of the crop is beyond an edge of the image.
     #[error("crop {crop} leaves the {image} image")]
     Outside {
         /// The crop, in pixels of the image.
@@ -132,7 +132,7 @@ pub enum CropError {
         /// The size of the image.
         image: Size,
     },
-    /// The crop holds no pixel.
+    /// The crop contains no pixels.
     #[error("crop {crop} takes nothing of the {image} image")]
     Empty {
         /// The crop, in pixels of the image.
@@ -146,10 +146,10 @@ pub enum CropError {
 ///
 /// `crop` is in pixels of `hires`, the result in pixels of `target`; both sizes show the picture
 /// in the same orientation. Per axis with `s = target / hires`: left = round(x·s), right =
-/// round((x+w)·s), a half upwards, at least 1 px wide and never outside `target`. The arithmetic
-/// is exact, so the crop of the whole picture is the whole target.
+/// round((x+w)·s), halves up; the result is at least 1 px wide and never outside `target`. The
+/// arithmetic is exact, so a crop of the whole picture gives the whole target.
 ///
-/// Fails with [`CropError`] when `crop` is empty or leaves `hires`, or when `target` is empty.
+/// Fails with [`CropError`] when `crop` is empty or extends beyond `hires`, or when `target` is empty.
 pub fn scale_crop(crop: Rect, hires: Size, target: Size) -> Result<Rect, CropError> {
     let crop = crop.checked_in(hires)?;
     if target.width == 0 || target.height == 0 {
@@ -160,19 +160,21 @@ pub fn scale_crop(crop: Rect, hires: Size, target: Size) -> Result<Rect, CropErr
     Ok(Rect { x, y, width, height })
 }
 
-/// Scales one axis of a crop: start and length in, start and length out.
+/// Scales one axis of a crop; takes and returns start and length.
 ///
-/// `start + length <= from`, `length > 0` and `to > 0` are the caller's.
+/// The caller guarantees `start + length <= from`, `length > 0` and `to > 0`.
 fn scale_span(start: u32, length: u32, from: u32, to: u32) -> (u32, u32) {
+    // A narrow crop can round to nothing at either edge; the clamps leave it one pixel.
     let left = scale_px(start, to, from).min(to - 1);
     let right = scale_px(start.saturating_add(length), to, from).clamp(left + 1, to);
     (left, right - left)
 }
 
-/// `px * to / from`, rounded to the nearest whole number, a half upwards.
+/// Computes `px * to / from`, rounded to the nearest whole number, halves up.
 ///
-/// `px <= from` and `from > 0` are the caller's, so the result is at most `to`.
+/// The caller guarantees `px <= from` and `from > 0`, so the result is at most `to`.
 fn scale_px(px: u32, to: u32, from: u32) -> u32 {
+    // 2 * px * to needs 65 bits.
     let (px, from) = (u128::from(px), u128::from(from));
     let nearest = (2 * px * u128::from(to) + from) / (2 * from);
     u32::try_from(nearest).unwrap_or(to)

@@ -1,16 +1,16 @@
-//! Renders of a 24-megapixel picture: the operations that users wait for.
+//! Benchmarks of interactive renders of a 24-megapixel picture.
 //!
-//! The picture is the file named by `BENCH_JPEG`, or else made here from numbers: slopes, edges
-//! and grain, about as heavy as a photograph. `cargo bench -- --test` runs each operation once on
-//! a small one.
+//! The picture is the file named by `BENCH_JPEG`, or else a generated one with gradients, edges and
+//! grain, about as large as a photograph. `cargo bench -- --test` runs each operation once on a small
+//! picture.
 //!
-//! With `BENCH_WORKER` set it reads commands from standard input instead and answers each with
-//! one line; `benches/compare` times it so in turn with other programs:
+//! If `BENCH_WORKER` is set, the program instead reads commands from standard input and answers each
+//! with one line; `benches/compare` uses this to time it alternately with other programs:
 //!
 //! ```text
-//! run <operation> [<x> <y>]           milliseconds and bytes of the result
-//! save <file> <operation> [<x> <y>]   the same, and the result goes to the file
-//! place <width> <height>              where the mark lies: x, y, width, height
+//! run <operation> [<x> <y>]           prints milliseconds and bytes of the result
+//! save <file> <operation> [<x> <y>]   the same, and writes the result to the file
+//! place <width> <height>              prints the position of the watermark: x, y, width, height
 //! ```
 
 use std::{
@@ -28,14 +28,15 @@ use imaging::{
 use jpeg::codec::{ChromaSubsampling, read_header};
 use jpeg::samples::pictures::photograph;
 
-/// The product's allocator: pictures are large enough for it to matter.
+/// The allocator of the server; with large pictures it affects the results.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The size of the made picture, and of the one that `--test` makes.
+/// Size of the generated picture.
 const SIZE: Size = Size { width: 6000, height: 4000 };
+/// Size of the generated picture with `--test`.
 const SIZE_OF_TEST: Size = Size { width: 1200, height: 800 };
-/// The size of the crops.
+/// Size of the benchmarked crops.
 const CROP: Size = Size { width: 800, height: 600 };
 
 #[expect(clippy::disallowed_methods, reason = "a bench has no settings but these variables")]
@@ -55,7 +56,7 @@ fn marker() -> Watermark {
     Watermark::new(setup).expect("the settings are valid")
 }
 
-/// The steps and output of an operation; `at` is the corner of a crop.
+/// Returns the steps and output options of an operation; `at` is the corner of a crop.
 fn recipe(operation: &str, at: (u32, u32)) -> Option<(Vec<RenderStep>, OutputOptions)> {
     let small = OutputOptions {
         format: ImageFormat::JPEG,
@@ -104,7 +105,7 @@ fn made(
 }
 
 fn renders(criterion: &mut Criterion) {
-    // Without `--bench` it is `cargo test` that runs this.
+    // `cargo test` runs benches without `--bench`.
     let test = |args: Vec<String>| {
         args.iter().any(|arg| arg == "--test") || !args.iter().any(|arg| arg == "--bench")
     };
@@ -138,7 +139,7 @@ fn renders(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Carries out one command of the worker.
+/// Executes one command of the worker and returns the answer; `None` for an invalid command.
 fn obey(line: &str, file: &str, marker: &Watermark) -> Option<String> {
     let number = |word: &&str| word.parse::<u32>().ok();
     let words: Vec<&str> = line.split_whitespace().collect();

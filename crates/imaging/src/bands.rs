@@ -21,17 +21,18 @@ pub enum BandsError {
     Codec(#[from] CodecError),
 }
 
-/// The outcome of decoding one band.
+/// The result of decoding one band.
 type Outcome = Result<DecodeOutput<Pixels>, BandsError>;
 
-/// Decodes the whole picture at a `scale` below the full size, in bands.
+/// Decodes the whole picture at a `scale` below the full size, in bands that run in parallel.
 ///
-/// The pixels are those of [`codec::decode`], whatever `spread` does. `bytes` holds the file;
-/// its JFIF and Adobe segments are `colour`.
+/// The pixels are identical to those of [`codec::decode`], regardless of the number of threads.
+/// `spread` runs the work; `bytes` holds the whole file, `colour` its complete JFIF and Adobe segments.
 ///
 /// # Errors
 ///
-/// [`ScanError::Sampling`] when a band of this picture cannot be decoded without its neighbours.
+/// [`ScanError::Sampling`] at the full size, or when bands of this picture cannot be decoded
+/// independently; [`ScanError::Stopped`] when the caller cancelled the work.
 pub fn decode_bands(
     scan: &Scan,
     index: &ScanIndex,

@@ -1,55 +1,57 @@
-//! Putting a mark onto pixels and planes of every kind.
+//! Blends a watermark into pixels and planes of every colour space.
 
 use geometry::Size;
 use jpeg::codec::{ColourSpace, Pixels, Planes};
 
-/// A mark, ready to be put on.
+/// The bitmap of a watermark, drawn at its final size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MarkBitmap {
-    /// Its size in pixels.
+    /// The size in pixels.
     pub(crate) size: Size,
-    /// `[height][width]` of red, green, blue, alpha; sRGB, the colours multiplied by alpha.
+    /// `[height][width]` of red, green, blue, alpha; sRGB with premultiplied alpha.
     pub(crate) pixels: Vec<[u8; 4]>,
 }
 
-/// Where a stamp's top left corner lies, in pixels of the picture; may lie outside.
+/// The position of a mark's top left corner, in pixels of the picture; may be outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MarkPosition {
     pub(crate) x: i64,
     pub(crate) y: i64,
 }
 
-/// What the samples of a picture mean to a mark.
+/// The colour model of the samples into which a mark is blended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SampleModel {
     Grey,
     Rgb,
-    /// Inks; `inverted` says that 0 is full ink.
+    /// Four inks; with `inverted`, 0 is full ink.
     Inks {
         inverted: bool,
     },
 }
 
-/// `sample` seen through a mark of `alpha`, with the mark's own part added.
+/// Composites the mark's premultiplied component `part` with `alpha` over `sample`.
 #[inline]
 pub(crate) fn composite(sample: u8, part: u8, alpha: u8) -> u8 {
     let through = (u32::from(sample) * u32::from(255 - alpha) + 127) / 255;
     u8::try_from(through + u32::from(part)).unwrap_or(u8::MAX)
 }
 
-/// The brightness of a mark's pixel.
+/// Computes the luma of a mark's pixel.
 pub(crate) fn luma([red, green, blue, _]: [u8; 4]) -> u8 {
     let sum = 77 * u32::from(red) + 150 * u32::from(green) + 29 * u32::from(blue) + 128;
     u8::try_from(sum >> 8).unwrap_or(u8::MAX)
 }
 
-/// The inks of a colour that is already multiplied by alpha: white none, black only the fourth.
+/// Converts a premultiplied colour to inks: none for white, only the fourth for black.
 fn inks([red, green, blue, alpha]: [u8; 4]) -> [u8; 4] {
     let most = red.max(green).max(blue);
     [most - red, most - green, most - blue, alpha.saturating_sub(most)]
 }
 
-/// The part of a span of `length` from `start` that lies in `0..edge`.
+/// Clips a span of `length` from `start` to `0..edge`.
+///
+/// Returns start and end in `0..edge`, and the number of positions that were clipped at the start.
 fn clip_span(start: i64, length: u32, edge: u32) -> (usize, usize, usize) {
     let end = start.saturating_add(i64::from(length)).clamp(0, i64::from(edge));
     let first = start.clamp(0, i64::from(edge));
@@ -61,7 +63,7 @@ fn index(value: u32) -> usize {
     usize::try_from(value).expect("indices have at least 32 bits")
 }
 
-/// Puts `stamp` onto interleaved pixels; what lies outside falls away.
+/// Blends `stamp` into interleaved pixels; parts outside the picture are clipped.
 pub(crate) fn blend_pixels(
     pixels: &mut Pixels,
     stamp: &MarkBitmap,
@@ -92,6 +94,7 @@ pub(crate) fn blend_pixels(
                     }
                 }
                 SampleModel::Inks { inverted } => {
+                    // XOR converts inverted inks to the plain convention and back.
                     let mask = if inverted { 255 } else { 0 };
                     for (sample, part) in pixel.iter_mut().zip(inks(*mark)) {
                         *sample = composite(*sample ^ mask, part, alpha) ^ mask;
@@ -102,7 +105,7 @@ pub(crate) fn blend_pixels(
     }
 }
 
-/// The two chroma components of a mark's pixel, times 255, around 0.
+/// Computes the two chroma components of a mark's pixel, scaled by 256 and centred on 0.
 pub(crate) fn chroma_components([red, green, blue, _]: [u8; 4]) -> [i32; 2] {
     let (red, green, blue) = (i32::from(red), i32::from(green), i32::from(blue));
     // The coefficients of JFIF in 1/65536.
@@ -112,9 +115,9 @@ pub(crate) fn chroma_components([red, green, blue, _]: [u8; 4]) -> [i32; 2] {
     ]
 }
 
-/// Puts `stamp` onto the planes of a grey or YCbCr picture, each on its own grid.
+/// Blends `stamp` into the planes of a grey or YCbCr picture, each on its own grid.
 ///
-/// A sample of colour that a mark covers in part is mixed by the mark's mean over its pixels.
+/// A chroma sample that is partly covered is blended with the mean of the mark over its pixels.
 pub(crate) fn blend_planes(planes: &mut Planes, stamp: &MarkBitmap, place: MarkPosition) {
     let layout = Planes::layout(planes.size, planes.space, planes.chroma);
     let (left, right, from_x) = clip_span(place.x, stamp.size.width, planes.size.width);
@@ -156,8 +159,10 @@ pub(crate) fn blend_planes(planes: &mut Planes, stamp: &MarkBitmap, place: MarkP
     }
 }
 
-/// A chroma sample, blended with the mark's totals over its cell: `alpha`, the mark's own chroma
-/// `part`, and `whole`, which alpha would be if the mark were solid.
+/// Blends a chroma sample with the mark's totals over its cell.
+///
+/// `alpha` and `part` are the totals of the mark's alpha and chroma component; `whole` is the total
+/// alpha of an opaque mark.
 #[inline]
 pub(crate) fn blend_chroma_sample(sample: u8, alpha: i32, part: i32, whole: i32) -> u8 {
     let through = (i32::from(sample) - 128) * (whole - alpha);

@@ -1,10 +1,10 @@
-//! Colour: from the profile of the original to sRGB.
+//! Colour management: converts from the profile of the original to sRGB.
 //!
-//! Relative colorimetric intent without black point compensation and tetrahedral interpolation,
-//! as libvips does by default; the perceptual table where a profile has no other, as the ICC
-//! standard says and Pillow does. Profiles are foreign input: what does not parse, or
-//! does not fit the number of components, is ignored, and the samples count as sRGB (grey, RGB)
-//! or as inks of our own profile (CMYK).
+//! Uses the relative colorimetric intent without black point compensation and tetrahedral
+//! interpolation, as libvips does by default; the perceptual table if a profile has no other, as the
+//! ICC standard specifies and Pillow does. Profiles are untrusted input: a profile that cannot be
+//! parsed, or does not match the number of components, is ignored, and the samples are treated as sRGB
+//! (grey, RGB) or as inks of the built-in profile (CMYK).
 
 use crate::RasterError;
 use jpeg::codec::Pixels;
@@ -14,33 +14,33 @@ use moxcms::{
 };
 use std::sync::{Arc, LazyLock};
 
-/// What CMYK without a profile is taken for: the general-purpose profile that libvips brings,
-/// "Chemical proof" by Graeme W. Gill, in the public domain.
+/// The default profile for CMYK: the general-purpose profile that libvips includes, "Chemical proof" by
+/// Graeme W. Gill, in the public domain.
 static CMYK_ICC: &[u8] = include_bytes!("../assets/cmyk.icc");
 
-/// The transform for CMYK without a profile; the bytes are ours, so it exists.
+/// The transform for CMYK without a profile. The profile is built in, so it is never `None` in practice.
 static DEFAULT_INKS: LazyLock<Option<Arc<Transform8BitExecutor>>> = LazyLock::new(|| {
     let profile = ColorProfile::new_from_slice(CMYK_ICC).ok()?;
     transform(&profile, Layout::Rgba)
 });
 
-/// Levels by which a profile may differ from sRGB and still count as sRGB.
+/// Maximum difference in levels from sRGB for a profile to be treated as sRGB.
 ///
-/// Copies of the sRGB profile round its curve and its primaries in several ways; all of those in
-/// use stay within this.
+/// Copies of the sRGB profile round its curve and its primaries in several ways; all copies in use are
+/// within this tolerance.
 const SRGB_TOLERANCE: u8 = 2;
 
-/// Levels of each component at which a profile is compared with sRGB.
+/// The levels of each component at which a profile is compared with sRGB.
 const PROBES: [u8; 6] = [0, 24, 80, 140, 200, 255];
 
-/// In the order of preference: profiles for print often have one table only.
+/// Rendering intents in order of preference; print profiles often have only one table.
 const INTENTS: [RenderingIntent; 2] =
     [RenderingIntent::RelativeColorimetric, RenderingIntent::Perceptual];
 
 fn options(rendering_intent: RenderingIntent) -> TransformOptions {
     TransformOptions {
         rendering_intent,
-        // The other readers go by the curves alone.
+        // For the same result as other programs, which use the curves only.
         allow_use_cicp_transfer: false,
         interpolation_method: InterpolationMethod::Tetrahedral,
         ..TransformOptions::default()
@@ -53,7 +53,7 @@ fn transform(from: &ColorProfile, layout: Layout) -> Option<Arc<Transform8BitExe
     INTENTS.into_iter().find_map(|intent| with(intent).ok())
 }
 
-/// The components of pictures that a profile is for; `None` if it is not for pictures.
+/// Returns the number of components of pictures with this profile; `None` if it is not for pictures.
 fn channels_of(profile: &ColorProfile) -> Option<usize> {
     let pictures = match profile.profile_class {
         ProfileClass::InputDevice
@@ -67,20 +67,20 @@ fn channels_of(profile: &ColorProfile) -> Option<usize> {
     found.map(|(_, channels)| *channels)
 }
 
-/// The profile, if it parses and is for pictures of `channels` components.
+/// Parses the profile; `None` if it is invalid or not for pictures with `channels` components.
 fn matching_profile(icc: Option<&[u8]>, channels: usize) -> Option<ColorProfile> {
     let profile = ColorProfile::new_from_slice(icc?).ok()?;
     (channels_of(&profile) == Some(channels)).then_some(profile)
 }
 
-/// Says whether a profile may stay with pictures of `channels` components.
+/// Whether a profile is valid for pictures with `channels` components.
 pub fn is_profile_for(icc: Option<&[u8]>, channels: usize) -> bool {
     matching_profile(icc, channels).is_some()
 }
 
 /// Converts pixels to sRGB; grey stays one component, with the tone curve of sRGB.
 ///
-/// `inverted` says that inks are stored with 0 for full ink, as files with Adobe's marker do.
+/// With `inverted`, inks are stored with 0 for full ink, as in files with Adobe's marker.
 pub(crate) fn to_srgb(
     pixels: Pixels,
     icc: Option<&[u8]>,
@@ -93,6 +93,7 @@ pub(crate) fn to_srgb(
             None => pixels,
         }),
         3 => match profile.as_ref().and_then(|profile| transform(profile, Layout::Rgb)) {
+            // Skipping the identity saves time and keeps the samples unchanged.
             Some(transform) if !is_srgb(&*transform) => convert(&pixels, &*transform),
             Some(_) | None => Ok(pixels),
         },
@@ -108,7 +109,7 @@ pub(crate) fn to_srgb(
     }
 }
 
-/// Turns every sample around: inks from one convention to the other.
+/// Inverts every sample, which converts inks from one convention to the other.
 pub(crate) fn invert(mut pixels: Pixels) -> Pixels {
     for sample in &mut pixels.data {
         *sample = !*sample;
@@ -125,7 +126,7 @@ fn convert(pixels: &Pixels, transform: &Transform8BitExecutor) -> Result<Pixels,
     Ok(Pixels { size: pixels.size, channels: 3, data })
 }
 
-/// Compares a transform with doing nothing.
+/// Whether a transform is the identity within [`SRGB_TOLERANCE`].
 fn is_srgb(transform: &Transform8BitExecutor) -> bool {
     let mut probes = Vec::new();
     for red in PROBES {
@@ -140,7 +141,7 @@ fn is_srgb(transform: &Transform8BitExecutor) -> bool {
     transform.transform(&probes, &mut seen).is_ok() && probes.iter().zip(&seen).all(near)
 }
 
-/// The level of sRGB's tone curve for every level of a grey profile.
+/// Computes the level on sRGB's tone curve for each of the 256 levels of a grey profile.
 fn grey_curve(profile: &ColorProfile) -> Option<Vec<u8>> {
     let mut grey = ColorProfile::new_gray_with_gamma(2.2);
     grey.gray_trc = ColorProfile::new_srgb().red_trc;

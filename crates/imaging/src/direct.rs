@@ -1,8 +1,8 @@
-//! Direct renders: crops and marks that decode only what they change, by random access.
+//! Direct renders: crops and watermarks that use random access to decode only what they need.
 //!
-//! What fits the steps is chosen in this order: a crop on the grid of MCUs keeps its coefficients;
-//! any other crop decodes its region; a mark on the whole picture, or on a crop that keeps its
-//! coefficients, changes the blocks under it. Nothing is scaled and no colour converted here.
+//! A crop on the MCU grid copies its coefficients; any other crop decodes its region; a watermark on
+//! the whole picture, or on a crop that copies its coefficients, re-encodes only the blocks under it.
+//! Renders that scale or convert colours are not possible here.
 
 use std::ops::Range;
 
@@ -22,71 +22,73 @@ use jpeg::scan::patch::{self, PatchedScan};
 use jpeg::scan::region::{self, CountedFrom};
 use jpeg::scan::{ByteRanges, Scan, ScanError, crop};
 
-/// A picture with random access: its scan, the index of it, and its orientation.
+/// A picture with random access: its scan, its index and its orientation.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexedSource<'a> {
-    /// The facts of the scan.
+    /// The layout and tables of the scan.
     pub scan: &'a Scan,
     /// The random-access index of the scan.
     pub index: &'a ScanIndex,
     /// The JFIF and Adobe segments, which define the colours of the components.
     pub colour: &'a [u8],
-    /// How stored pixels are turned upright.
+    /// The EXIF orientation, by which stored pixels are turned upright.
     pub orientation: Orientation,
 }
 
-/// The plan of a direct render.
+/// The operation that a direct render performs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DirectPlan {
-    /// Cuts out a rectangle with its coefficients, and marks the result if wanted.
+    /// Copies the coefficients of a rectangle, and adds the watermark if requested.
     Cut {
-        /// The rectangle in pixels as stored, on the grid of MCUs.
+        /// The rectangle in pixels as stored, on the MCU grid.
         stored: Rect,
-        /// Whether the mark is put on the result.
+        /// Whether the watermark is blended into the result.
         marked: bool,
     },
-    /// Decodes a region, marks and encodes it.
+    /// Decodes a region, blends in watermarks and encodes the result.
     Region {
         /// The region in pixels of the upright picture.
         upright: Rect,
         /// The region in pixels as stored.
         stored: Rect,
-        /// The upright pictures that the marks are made for.
+        /// One rectangle of the upright picture for each watermark, which is sized and placed on it.
         canvases: Vec<Rect>,
     },
-    /// Cuts out a part that holds the crop, which the caller then renders with libjpeg-turbo.
+    /// Copies a part that contains the crop, which the caller then renders with libjpeg-turbo. Used
+    /// where the components cannot be processed as separate planes.
     Part {
-        /// The part, as stored, on the grid.
+        /// The part in pixels as stored, on the MCU grid.
         shows: Rect,
-        /// The crop in the upright part.
+        /// The crop in pixels of the upright part.
         crop: Rect,
-        /// Whether the mark is put on the result.
+        /// Whether the watermark is blended into the result.
         marked: bool,
     },
-    /// Marks the whole picture.
+    /// Adds the watermark to the whole picture.
     Mark,
 }
 
 /// The output of a direct render.
 #[derive(Debug)]
 pub enum DirectOutput {
-    /// A file with JFIF's or Adobe's segment and no other metadata, and its size.
+    /// A file with the JFIF or Adobe segment and no other metadata.
     File {
         /// The bytes of the file.
         jpeg: Vec<u8>,
-        /// The size in pixels.
+        /// The size of the picture in pixels.
         size: Size,
         /// How much of the original was decoded.
         way: RenderPath,
     },
-    /// A small file to be decoded whole.
+    /// A small JPEG file, which the caller renders with [`render()`](crate::render()).
     Part(Vec<u8>),
-    /// The picture with some blocks changed.
+    /// The scan of the picture with some blocks changed.
     Patched(PatchedScan),
 }
 
 impl DirectPlan {
-    /// Plans a direct render of `steps`; `None` if the picture must be decoded whole or scaled.
+    /// Plans a direct render of `steps`; `None` if the picture must be scaled, converted or decoded as a
+    /// whole.
     #[must_use]
     pub fn plan(
         indexed: &IndexedSource<'_>,
@@ -117,7 +119,7 @@ impl DirectPlan {
             _ => return Self::region(scan, region, stored, canvases),
         };
         if region == whole && marked {
-            // A turned picture comes out upright, so all of it changes.
+            // A turned picture is stored upright in the result, so all of it changes.
             let stays = orientation == Orientation::Upright && scan.planes.is_some();
             return stays.then_some(Self::Mark);
         }
@@ -137,7 +139,7 @@ impl DirectPlan {
         scan.planes.map(|_| Self::Region { upright, stored, canvases })
     }
 
-    /// The byte ranges of the file that [`DirectPlan::run`] reads, in rising order.
+    /// Returns the byte ranges of the file that [`DirectPlan::run`] reads, in ascending order.
     pub fn byte_ranges(
         &self,
         indexed: &IndexedSource<'_>,
@@ -154,10 +156,10 @@ impl DirectPlan {
         }
     }
 
-    /// Carries the plan out; `bytes` holds the ranges that [`DirectPlan::byte_ranges`] gives.
+    /// Executes the plan; `bytes` must hold the ranges that [`DirectPlan::byte_ranges`] returns.
     ///
-    /// `quality` is that of encoded pixels, 1 to 100. `stage` is called when a stage begins; once
-    /// it answers `false`, the render ends with [`RasterError::Abandoned`].
+    /// `quality` applies to encoded pixels, 1 to 100. `stage` is called when a stage begins; once it
+    /// returns `false`, the render ends with [`RasterError::Abandoned`].
     pub fn run(
         &self,
         indexed: &IndexedSource<'_>,
@@ -218,18 +220,18 @@ pub enum DirectError {
     /// Random access failed; the picture has to be decoded as a whole.
     #[error(transparent)]
     Scan(#[from] ScanError),
-    /// A failure that every render can have.
+    /// A failure that is not specific to direct renders.
     #[error(transparent)]
     Raster(#[from] RasterError),
 }
 
-/// Where the mark lies on the whole picture, as stored.
+/// Returns the position of the watermark on the whole picture, in pixels as stored.
 fn mark_rect(indexed: &IndexedSource<'_>, marker: &Watermark) -> Rect {
     let IndexedSource { scan, orientation, .. } = *indexed;
     orientation.to_stored(marker.placement(orientation.oriented_size(scan.size)), scan.size)
 }
 
-/// Patches the blocks under the mark.
+/// Re-encodes the blocks under the watermark.
 fn mark(
     indexed: &IndexedSource<'_>,
     bytes: &ByteRanges<'_>,
@@ -242,7 +244,7 @@ fn mark(
     Ok(patch::patch(scan, index, bytes, stamp.rect(), Dct::detect(), &mut paint)?)
 }
 
-/// Marks a small upright file that was just made.
+/// Adds the watermark to a small upright file that a lossless crop has produced.
 fn mark_file(
     jpeg: &[u8],
     colour: &[u8],
@@ -256,7 +258,7 @@ fn mark_file(
     let indexed = IndexedSource { scan: &scan, index: &index, colour, orientation };
     let patched = mark(&indexed, &ByteRanges::whole(jpeg), marker)?;
     let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
-    // Its tables are complete already, so its headers stay.
+    // The crop has written complete Huffman tables, so the patch needs no others and the headers stay.
     let head = jpeg.get(..at(patched.prefix.end)).ok_or(ScanError::Bytes)?;
     let tail = jpeg.get(at(patched.suffix)..).ok_or(ScanError::Bytes)?;
     Ok([head, &patched.middle, tail].concat())

@@ -1,7 +1,7 @@
-//! Where the eye goes: the part that a cropped thumbnail keeps.
+//! Chooses the part of a picture that a cropped thumbnail shows.
 //!
-//! Edges draw attention, and photographers put what matters near the middle: the window with the
-//! most edges, weighted towards the middle, wins. It is a rule, not a model: the same picture
+//! Edges draw attention, and photographers place the subject near the middle, so the window with the
+//! most edges, weighted towards the middle, is chosen. The choice is deterministic: the same picture
 //! always gives the same window.
 
 use crate::RasterError;
@@ -12,18 +12,18 @@ use image::GrayImage;
 use imageproc::gradients::sobel_gradients;
 use jpeg::codec::Pixels;
 
-/// Long side in pixels of the picture in which edges are counted.
+/// Long side in pixels of the reduced picture in which edges are detected.
 const LONG_PX: u32 = 128;
 
-/// Weight of an edge at the border; in the middle it is 1. Texture fills many borders.
+/// Weight of an edge at the border; in the middle it is 1. Borders often have background texture.
 const BORDER_WEIGHT: f64 = 0.35;
 
-/// Edges stronger than this count no more than it: one hard line is not a subject.
+/// Limit on the strength of an edge, so that a single hard line does not count as a subject.
 const GRADIENT_MAX: u16 = 400;
 
-/// Finds the window of `cut` pixels in `pixels` that shows most of interest.
+/// Finds the window of size `cut` in `pixels` with the most weighted edges.
 ///
-/// `cut` is not larger than the picture. Ties go to the window nearest to the middle.
+/// `cut` must not be larger than the picture. In a tie, the window nearest to the middle is chosen.
 pub(crate) fn window(pixels: &Pixels, cut: Size) -> Result<Rect, RasterError> {
     let size = pixels.size;
     let (free_x, free_y) = (size.width - cut.width, size.height - cut.height);
@@ -40,7 +40,7 @@ pub(crate) fn window(pixels: &Pixels, cut: Size) -> Result<Rect, RasterError> {
     Ok(Rect { x, y, width: cut.width, height: cut.height })
 }
 
-/// Edges of a small copy of the picture, summed by column and by row.
+/// Weighted edge strengths of a reduced picture, added up by column and by row.
 struct EdgeSums {
     columns: Vec<f64>,
     rows: Vec<f64>,
@@ -69,14 +69,14 @@ fn len(value: u32) -> usize {
     usize::try_from(value).expect("indices have at least 32 bits")
 }
 
-/// 1 in the middle of `edge` pixels, falling to [`BORDER_WEIGHT`] at both ends.
+/// Computes the weight of a position: 1 in the middle of `edge` pixels, [`BORDER_WEIGHT`] at both ends.
 fn prior(at: u32, edge: u32) -> f64 {
     let middle = f64::from(edge) / 2.0;
     let away = (f64::from(at) + 0.5 - middle).abs() / middle.max(0.5);
     1.0 - (1.0 - BORDER_WEIGHT) * away * away
 }
 
-/// Brightness as it is seen; four channels are inks of either polarity, edges look the same.
+/// Computes perceived brightness; for inks the polarity does not matter, because edges are the same.
 fn luma(pixels: &Pixels) -> Vec<u8> {
     let weighted = |p: &[u8]| {
         let sum = 77 * u32::from(p[0]) + 150 * u32::from(p[1]) + 29 * u32::from(p[2]);
@@ -90,14 +90,14 @@ fn luma(pixels: &Pixels) -> Vec<u8> {
     }
 }
 
-/// The start of the window of `length` out of `edge` pixels with the greatest sum.
+/// Finds the start of the window of `length` out of `edge` pixels with the greatest total.
 fn best_start(sums: &[f64], edge: u32, length: u32) -> u32 {
     let mut before = vec![0.0];
     for sum in sums {
         before.push(before[before.len() - 1] + sum);
     }
     let scale = f64::from(u32::try_from(sums.len()).unwrap_or(1)) / f64::from(edge.max(1));
-    // Sums up to a point between two samples are taken in proportion.
+    // Totals up to a position between two samples are interpolated linearly.
     let up_to = |at: f64| {
         let index = before.len().saturating_sub(2).min(truncated(at));
         let part = (at - f64::from(u32::try_from(index).unwrap_or(0))).clamp(0.0, 1.0);
@@ -109,7 +109,7 @@ fn best_start(sums: &[f64], edge: u32, length: u32) -> u32 {
     let mut best = (middle, sum(middle));
     for start in 0..=edge - length {
         let here = sum(start);
-        // A flat picture stays in the middle: rounding alone moves nothing.
+        // The margin keeps the window of a flat picture in the middle despite rounding errors.
         let margin = 1e-9 * best.1.abs();
         let nearer = start.abs_diff(middle) < best.0.abs_diff(middle);
         if here > best.1 + margin || (nearer && here >= best.1 - margin) {

@@ -32,40 +32,40 @@ pub use render::render;
 pub use resize::decoded_size;
 pub use steps::{RenderStep, StepError, output_size, scaled_size};
 
-/// The picture to render, with what the caller knows of it.
+/// The picture to render, with the facts that the caller has read from its metadata.
 #[derive(Clone, Copy, Debug)]
 pub struct RenderSource<'a> {
-    /// Its format.
+    /// The format of `file`.
     pub format: ImageFormat,
     /// The file, at least up to the end of its picture data.
     pub file: &'a [u8],
-    /// How stored pixels are turned upright.
+    /// The EXIF orientation, by which stored pixels are turned upright.
     pub orientation: Orientation,
     /// The embedded ICC profile, joined from its segments; `None` without one.
     pub icc: Option<&'a [u8]>,
     /// Whether Adobe's marker is present: inks are then stored inverted, 0 for full ink.
     pub adobe: bool,
-    /// The size of the original as stored, before orientation.
+    /// The size of the original in pixels as stored, before orientation.
     pub stored: Size,
-    /// The size of the picture in `file`: `stored`, or less where that is a smaller copy. A
-    /// smaller copy is taken if the first step scales, and to no more than its size.
+    /// The size of the picture in `file`: `stored`, or smaller if `file` is a reduced copy (a level).
+    /// A reduced copy is allowed only if the first step scales to at most its size.
     pub shows: Size,
     /// The random-access index of `file`, to decode it on several threads; `None` without one.
     pub bands: Option<BandDecoder<'a>>,
 }
 
-/// A random-access index and the threads to decode bands of a picture on.
+/// A random-access index, and the threads on which bands of the picture are decoded.
 #[derive(Clone, Copy)]
 pub struct BandDecoder<'a> {
-    /// The facts of the scan.
+    /// The layout and tables of the scan.
     pub scan: &'a Scan,
     /// The random-access index of the scan.
     pub index: &'a ScanIndex,
     /// The JFIF and Adobe segments, which define the colours of the components.
     pub colour: &'a [u8],
-    /// Runs work on several threads.
+    /// Runs the decoding of bands on several threads.
     pub parallel_map: ParallelMap<'a>,
-    /// Asked before each band; `false` cancels the render.
+    /// Called before each band; `false` cancels the render.
     pub should_continue: ShouldContinue<'a>,
 }
 
@@ -78,7 +78,7 @@ impl std::fmt::Debug for BandDecoder<'_> {
 /// Chroma subsampling of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum OutputSampling {
-    /// The subsampling of the original, turned with it; 4:4:4 where that is unusual.
+    /// The subsampling of the original, turned with the picture; 4:4:4 where it is unusual.
     Keep,
     /// 4:2:0: chroma at half the width and height.
     S420,
@@ -87,20 +87,20 @@ pub enum OutputSampling {
 /// The colour space of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum OutputColour {
-    /// The space of the original: its profile goes with the pixels, grey stays grey, CMYK stays
-    /// CMYK.
+    /// The colour space of the original: its profile is kept, grey stays grey, CMYK stays CMYK.
     Keep,
-    /// sRGB; grey stays one component.
+    /// Conversion to sRGB; grey stays one component.
     Srgb,
 }
 
 /// Quality, chroma subsampling and colour space of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct OutputOptions {
-    /// The format. Left out of a serialized plan where it is JPEG, so that such plans are what they were.
+    /// The file format. Omitted from a serialized plan if it is JPEG, so that plans from before other
+    /// formats existed keep their hash.
     #[serde(skip_serializing_if = "is_jpeg")]
     pub format: ImageFormat,
-    /// libjpeg's quality, 1 to 100; others are brought into that range.
+    /// The quality on libjpeg's scale; clamped to 1 to 100.
     pub quality: u8,
     /// Chroma subsampling of the result.
     pub sampling: OutputSampling,
@@ -115,11 +115,11 @@ fn is_jpeg(format: &ImageFormat) -> bool {
 /// Bounds on the cost of a render.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RenderLimits {
-    /// Pixels that an original may declare, checked before any memory is taken.
+    /// Maximum number of pixels that an original may declare, checked before memory is allocated.
     pub pixels_max: u64,
 }
 
-/// One render: the original, the steps, and the form of the result.
+/// One render: the original, the steps, and the options of the result.
 #[derive(Clone, Copy, Debug)]
 pub struct RenderJob<'a> {
     /// The picture to render.
@@ -135,11 +135,11 @@ pub struct RenderJob<'a> {
 /// A stage of a render, reported when it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenderStage {
-    /// The original and its metadata are read; [`render`] begins after it.
+    /// The caller reads the original and its metadata; [`render()`] begins after this stage.
     Read,
-    /// The original becomes pixels: decoded, turned, converted, scaled.
+    /// The original is decoded, turned, converted and scaled.
     Decode,
-    /// Marks are blended in.
+    /// Watermarks are blended in.
     Blend,
     /// The result is encoded and gets its metadata.
     Encode,
@@ -148,24 +148,24 @@ pub enum RenderStage {
 /// The render path: how much of the original was decoded for a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenderPath {
-    /// The original with its picture data untouched.
+    /// The picture data of the original is unchanged.
     Original,
-    /// Blocks of the original were taken over as they are coded.
+    /// The coded blocks of the original were copied.
     LosslessCrop,
-    /// Only the part of the original around what is shown was decoded.
+    /// Only the region of the original that is shown was decoded.
     Region,
-    /// Only the blocks under the mark were encoded again.
+    /// Only the blocks under the watermark were re-encoded.
     LocalMark,
-    /// The picture went through in bands and never was in memory as a whole.
+    /// The original was decoded in bands, in parallel.
     Bands,
-    /// The result was made from a smaller copy of the original.
+    /// The result was rendered from a level, a smaller copy of the original.
     Level,
     /// The original was decoded as a whole.
     Whole,
 }
 
 impl RenderPath {
-    /// A stable name for headers, logs and metrics.
+    /// Returns a stable name for headers, logs and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -180,22 +180,22 @@ impl RenderPath {
     }
 }
 
-/// The result of a render: a JPEG file and facts about it.
+/// The result of a render: a file and facts about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenderOutput {
-    /// A file without metadata: a baseline JPEG with no more than the JFIF or Adobe marker, or what
-    /// [`OutputOptions::format`] says.
+    /// A file in the format [`OutputOptions::format`] without metadata; a JPEG is baseline and has at
+    /// most the JFIF or Adobe marker.
     pub file: Vec<u8>,
-    /// Its size in pixels, which [`output_size`] computes in advance.
+    /// The size in pixels, which [`output_size`] computes in advance.
     pub size: Size,
-    /// Whether the pixels are in the space of the original's profile, which the caller then has to
-    /// embed.
+    /// Whether the pixels are in the colour space of the original's profile, which the caller then has
+    /// to embed.
     pub keeps_profile: bool,
-    /// Pixels that were decoded for it, for accounting.
+    /// The number of pixels that were decoded, for rate limits and metrics.
     pub decoded_pixels: u64,
     /// How much of the original was decoded.
     pub render_path: RenderPath,
-    /// A warning of the decoder; with one, the picture is damaged somewhere.
+    /// The decoder's first warning, which means that the picture is damaged; `None` if it is intact.
     pub warning: Option<String>,
 }
 
@@ -205,7 +205,7 @@ pub enum RasterError {
     /// The caller cancelled the render.
     #[error("abandoned")]
     Abandoned,
-    /// A crop leaves the picture.
+    /// A crop extends beyond the picture.
     #[error(transparent)]
     Step(#[from] StepError),
     /// The original declares more pixels than allowed.
@@ -213,16 +213,16 @@ pub enum RasterError {
     TooLarge {
         /// The size that the original declares.
         size: Size,
-        /// The most pixels that are allowed.
+        /// The maximum number of pixels that is allowed.
         pixels_max: u64,
     },
     /// The original is not a JPEG, or is damaged beyond reading.
     #[error("cannot decode: {0}")]
     Decode(String),
-    /// The picture is of a kind that is not decoded, or that the format cannot hold.
+    /// The picture is of a kind that cannot be decoded, or that the output format cannot represent.
     #[error("unsupported JPEG: {0}")]
     Unsupported(String),
-    /// A bug in this crate.
+    /// An internal error: a bug in this crate.
     #[error("{0}")]
     Internal(String),
 }

@@ -1,16 +1,16 @@
-//! The eight EXIF orientations: how stored pixels become upright ones.
+//! The eight EXIF orientations, which turn stored pixels upright.
 
 use geometry::{Rect, Size};
 use jpeg::codec::Pixels;
 use serde::Serialize;
 
-/// Edge of the squares in which a turn by a quarter works, in pixels: two of them fit the cache.
+/// Edge in pixels of the tiles in which pixels are moved; two tiles fit the processor's cache.
 const TILE: usize = 32;
 
-/// How a picture is turned from what is stored to upright: the EXIF tag `Orientation`, 1 to 8.
+/// The EXIF orientation, 1 to 8: the transformation from the stored picture to the upright one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub enum Orientation {
-    /// 1: as stored.
+    /// 1: the stored picture is upright.
     #[default]
     Upright,
     /// 2: mirrored left to right.
@@ -29,7 +29,7 @@ pub enum Orientation {
     ThreeQuarters,
 }
 
-/// The axes of a stored picture that are read backwards.
+/// The axes of a stored picture that are read backwards to show it upright.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReversedAxes {
     /// Columns are read from right to left.
@@ -39,7 +39,7 @@ pub struct ReversedAxes {
 }
 
 impl Orientation {
-    /// All of them, in the order of the tag's values.
+    /// All orientations, in the order of the tag's values.
     pub const ALL: [Orientation; 8] = [
         Orientation::Upright,
         Orientation::Mirrored,
@@ -51,14 +51,14 @@ impl Orientation {
         Orientation::ThreeQuarters,
     ];
 
-    /// The orientation of a tag's value; what is not 1 to 8 counts as upright.
+    /// Returns the orientation for a value of the tag; upright for values other than 1 to 8.
     #[must_use]
     pub fn from_tag(value: u32) -> Orientation {
         let index = value.checked_sub(1).and_then(|index| usize::try_from(index).ok());
         index.and_then(|index| Orientation::ALL.get(index).copied()).unwrap_or_default()
     }
 
-    /// Rows of the upright picture are columns of the stored one.
+    /// Whether rows of the upright picture are columns of the stored one.
     #[must_use]
     pub fn swaps_axes(self) -> bool {
         match self {
@@ -73,7 +73,7 @@ impl Orientation {
         }
     }
 
-    /// Which axes of the stored picture are read backwards to show it upright.
+    /// Returns the axes of the stored picture that are read backwards to show it upright.
     #[must_use]
     pub fn reversed_axes(self) -> ReversedAxes {
         let (columns, rows) = match self {
@@ -85,7 +85,7 @@ impl Orientation {
         ReversedAxes { columns, rows }
     }
 
-    /// The upright size of a picture stored as `stored`, and the reverse.
+    /// Converts a stored size to the upright size, or the other way round.
     #[must_use]
     pub fn oriented_size(self, stored: Size) -> Size {
         if self.swaps_axes() {
@@ -95,9 +95,9 @@ impl Orientation {
         }
     }
 
-    /// Finds where an upright rectangle lies in a picture stored as `stored`.
+    /// Converts a rectangle of the upright picture to one of the stored picture.
     ///
-    /// `upright` lies inside the upright picture.
+    /// `stored` is the stored size; `upright` must be inside the upright picture.
     #[must_use]
     pub fn to_stored(self, upright: Rect, stored: Size) -> Rect {
         let Rect { x, y, width, height } = upright;
@@ -114,7 +114,7 @@ impl Orientation {
         }
     }
 
-    /// The orientation that undoes this one.
+    /// Returns the inverse orientation.
     #[must_use]
     pub fn inverse(self) -> Orientation {
         match self {
@@ -129,15 +129,15 @@ impl Orientation {
         }
     }
 
-    /// Finds where a rectangle of a picture stored as `stored` lies in the upright one.
+    /// Converts a rectangle of the stored picture to one of the upright picture.
     ///
-    /// `rect` lies inside the stored picture.
+    /// `stored` is the stored size; `rect` must be inside the stored picture.
     #[must_use]
     pub fn to_upright(self, rect: Rect, stored: Size) -> Rect {
         self.inverse().to_stored(rect, self.oriented_size(stored))
     }
 
-    /// Turns stored pixels upright; costs a copy unless they are upright.
+    /// Turns stored pixels upright; copies them unless the orientation is upright.
     #[must_use]
     pub fn orient(self, pixels: Pixels) -> Pixels {
         if self == Orientation::Upright {

@@ -1,7 +1,7 @@
-//! Making pictures smaller.
+//! Scales pictures down.
 //!
-//! The decoder's DCT takes the first, cheap part; a Lanczos filter the rest, on the samples as
-//! they are (not in linear light), as libvips and Pillow do by default.
+//! The decoder's DCT does the first, cheap part of the reduction; a Lanczos filter does the rest, on
+//! gamma-encoded samples (not in linear light), as libvips and Pillow do by default.
 
 use crate::{Orientation, RasterError, RenderStep, scaled_size};
 use fast_image_resize::images::{Image, ImageRef};
@@ -9,18 +9,18 @@ use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer
 use geometry::{Rect, Size};
 use jpeg::codec::{DecodeScale, Pixels};
 
-/// The decoder scales by these eighths: powers of two have fast transforms, the others cost more
+/// The decoding scales in use, in eighths: powers of two have fast transforms, the others cost more
 /// than a full decode and look no better.
 const EIGHTHS: [u8; 3] = [1, 2, 4];
 
-/// How much larger than wanted the decoder's picture must be, each edge.
+/// Minimum factor by which each edge of the decoder's picture exceeds the wanted size.
 ///
 /// Measured as PSNR against a full decode with the same filter, on detailed photographs: from
-/// 1.1 to 2.2 times the size it rises from 31 to 38 dB and from 29 to 32 dB, beyond that by less
-/// than the next factor of two costs.
+/// 1.1 to 2.2 times the size it rises from 31 to 38 dB and from 29 to 32 dB; beyond that the gain does
+/// not justify the cost of the next factor of two.
 const HEADROOM: u64 = 2;
 
-/// Chooses the smallest decoding scale whose result leaves enough pixels for `wanted`.
+/// Chooses the smallest decoding scale that leaves [`HEADROOM`] over `wanted`.
 pub(crate) fn decode_scale(full: Size, wanted: Size) -> DecodeScale {
     let enough = |have: u32, want: u32| u64::from(have) >= u64::from(want) * HEADROOM;
     let fits = |eighths: &u8| {
@@ -33,8 +33,8 @@ pub(crate) fn decode_scale(full: Size, wanted: Size) -> DecodeScale {
         .map_or(DecodeScale::FULL, |eighths| DecodeScale::from_eighths(*eighths))
 }
 
-/// The size, as stored, in which a picture of `stored` pixels is decoded when `first` is the first
-/// thing that is done to it.
+/// Returns the size, as stored, at which a picture of `stored` pixels is decoded if `first` is the
+/// first render step.
 #[must_use]
 pub fn decoded_size(stored: Size, orientation: Orientation, first: &RenderStep) -> Size {
     let wanted = scaled_size(orientation.oriented_size(stored), first);
@@ -52,9 +52,9 @@ fn pixel_type(channels: usize) -> PixelType {
     }
 }
 
-/// Scales pixels to `wanted`, all channels alike: Lanczos with three lobes.
+/// Scales pixels to `wanted` with a Lanczos filter of three lobes, all channels alike.
 ///
-/// The same input gives the same output on any number of threads.
+/// The result does not depend on the number of threads.
 pub(crate) fn resize(pixels: Pixels, wanted: Size) -> Result<Pixels, RasterError> {
     if pixels.size == wanted {
         return Ok(pixels);
@@ -72,7 +72,7 @@ pub(crate) fn resize(pixels: Pixels, wanted: Size) -> Result<Pixels, RasterError
     Ok(Pixels { size: wanted, channels, data: to.into_vec() })
 }
 
-/// Copies `region` out of `pixels`; it lies inside.
+/// Copies `region` out of `pixels`; the region must be inside.
 pub(crate) fn crop_pixels(pixels: Pixels, region: Rect) -> Pixels {
     let size = Size { width: region.width, height: region.height };
     if pixels.size == size {

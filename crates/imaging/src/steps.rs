@@ -1,4 +1,4 @@
-//! What is done to a picture, as data: printable, hashable, testable without pixels.
+//! The steps of a render as data, which can be printed, hashed and tested without pixels.
 
 use geometry::{Rect, Size};
 use serde::Serialize;
@@ -9,42 +9,42 @@ use thiserror::Error;
 pub enum RenderStep {
     /// Scales the picture down until its long side has `long_px` pixels; never enlarges.
     Fit {
-        /// Long side in pixels; 0 counts as 1.
+        /// Maximum long side in pixels; 0 is treated as 1.
         long_px: u32,
     },
     /// Scales the picture down until it just covers `width` x `height` pixels and cuts out that
     /// size around the centre of interest; never enlarges, so a small picture stays smaller.
     Cover {
-        /// Width in pixels; 0 counts as 1.
+        /// Width in pixels; 0 is treated as 1.
         width: u32,
-        /// Height in pixels; 0 counts as 1.
+        /// Height in pixels; 0 is treated as 1.
         height: u32,
     },
-    /// Cuts out a rectangle, in pixels of the picture as it stands at this step, upright.
+    /// Cuts out a rectangle, in pixels of the upright picture that the previous step gives.
     Crop(Rect),
-    /// Puts on the mark that the [`Marker`](crate::Watermark) is set up for.
+    /// Blends in the [`Watermark`](crate::Watermark) that is passed to the render.
     Watermark,
 }
 
 /// A step that does not fit the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum StepError {
-    /// The rectangle is empty or leaves the picture.
+    /// The rectangle is empty or extends beyond the picture.
     #[error(
         "crop {}x{}+{}+{} leaves the {}x{} image",
         crop.width, crop.height, crop.x, crop.y, image.width, image.height
     )]
     Outside {
-        /// The rectangle that was asked for.
+        /// The requested rectangle.
         crop: Rect,
-        /// The picture as it stands at the step.
+        /// The size of the picture at this step.
         image: Size,
     },
 }
 
-/// Computes the exact size that `render` gives for a picture of `upright` pixels.
+/// Computes the exact size of the result of `render` for a picture of `upright` pixels.
 ///
-/// Fails with [`StepError::Outside`] where `render` would.
+/// Fails with [`StepError::Outside`] where `render` would fail with it.
 pub fn output_size(upright: Size, steps: &[RenderStep]) -> Result<Size, StepError> {
     steps.iter().try_fold(upright, |size, step| match step {
         RenderStep::Fit { long_px } => Ok(fit(size, *long_px)),
@@ -54,7 +54,7 @@ pub fn output_size(upright: Size, steps: &[RenderStep]) -> Result<Size, StepErro
     })
 }
 
-/// The size to which `step` scales a picture of `size`; `None` if it does not scale.
+/// Computes the size to which `step` scales a picture of `size`; `None` if the step does not scale.
 #[must_use]
 pub fn scaled_size(size: Size, step: &RenderStep) -> Option<Size> {
     match step {
@@ -64,7 +64,7 @@ pub fn scaled_size(size: Size, step: &RenderStep) -> Option<Size> {
     }
 }
 
-/// The size of `crop` if it lies in a picture of `image` pixels.
+/// Returns the size of `crop` if it is inside a picture of `image` pixels.
 pub(crate) fn check_crop(crop: Rect, image: Size) -> Result<Size, StepError> {
     if !crop.is_empty() && crop.is_inside(image) {
         Ok(crop.size())
@@ -73,22 +73,24 @@ pub(crate) fn check_crop(crop: Rect, image: Size) -> Result<Size, StepError> {
     }
 }
 
-/// `edge * numerator / denominator`, rounded to the nearest, halves up, at least 1.
+/// Computes `edge * numerator / denominator`, rounded to the nearest, halves up, at least 1.
 fn scaled(edge: u32, numerator: u32, denominator: u32) -> u32 {
     let denominator = u64::from(denominator.max(1));
     let product = u64::from(edge) * u64::from(numerator);
     u32::try_from((product + denominator / 2) / denominator).unwrap_or(u32::MAX).max(1)
 }
 
-/// The size of a picture fitted to a long side.
+/// Computes the size of a picture whose long side is reduced to at most `long_px`.
 pub(crate) fn fit(size: Size, long_px: u32) -> Size {
     size.fit_within(long_px.max(1))
 }
 
-/// The size to which a picture is scaled to cover another, and the size then cut out.
+/// Computes the size to which a picture is scaled to cover `width` x `height`, and the size that is
+/// then cut out.
 pub(crate) fn cover(size: Size, width: u32, height: u32) -> (Size, Size) {
     let (width, height) = (width.max(1), height.max(1));
     let cut = Size { width: width.min(size.width), height: height.min(size.height) };
+    // Covering would enlarge the picture or leave it as it is, so it is only cut.
     if width >= size.width || height >= size.height {
         return (size, cut);
     }

@@ -1,13 +1,13 @@
 //! The cosine transforms between blocks of 8x8 samples and blocks of 8x8 coefficients.
 //!
 //! # What a coefficient is
-//! JPEG cuts a picture into blocks of 8x8 samples. Each block is a weighted sum of 64 fixed
+//! JPEG divides a picture into blocks of 8x8 samples. Each block is a weighted sum of 64 fixed
 //! patterns: pattern (v, u) is a cosine with u half waves from left to right times a cosine with v
 //! half waves from top to bottom. The 64 weights are the *coefficients*. The weight of the flat
 //! pattern (0, 0) is called DC, the others AC. Photographs are smooth, so most of the weights of
 //! fine patterns are near zero, and *quantisation* (division by a table, rounded) makes them zero.
 //!
-//! ITU-T T.81, A.3.3, for samples `s` from which 128 has been taken, so that they lie around zero:
+//! ITU-T T.81, A.3.3, for samples `s` reduced by 128, so that they are centred on zero:
 //!
 //! ```text
 //! S(v,u) = 1/4 C(u) C(v) Σx Σy s(y,x) cos((2x+1)uπ/16) cos((2y+1)vπ/16)      forward
@@ -16,31 +16,30 @@
 //! ```
 //!
 //! # How it is computed
-//! The sum falls apart into two directions, each 8 transforms of 8 numbers: the inverse does the
+//! The sum is separable into two directions of 8 transforms of 8 numbers each: the inverse does the
 //! columns first and then the rows, the forward transform the rows first. For 8 numbers we use the
 //! factorisation of Loeffler, Ligtenberg and Moschytz (ICASSP 1989), which is scaled: each
-//! direction gives √8 times the true value, both together 8 times. The inverse takes the 8 away by
+//! direction gives √8 times the true value, both together 8 times. The inverse removes the factor 8 by
 //! its last shift, the forward transform by dividing by 8 times the table.
 //!
-//! T.81 leaves the rounding open, so two correct decoders may differ by one. We take libjpeg's
-//! rounding, "slow integer" (`JDCT_ISLOW`), as libjpeg-turbo's x86-64 code does it, to the last
-//! bit: a picture must not depend on which code path decoded it. Cosines
-//! are integers times 2⁻¹³: with `ck = cos(kπ/16)`, the constant 1.175875602 is `√2 c3` and stands
-//! as 9633. The first direction keeps two extra bits, so it shifts right by 13 − 2; the second
-//! shifts by 13 + 2, and the inverse by 3 more for the factor 8. Each shift adds a half first, so
-//! it rounds to nearest, halves upward.
+//! T.81 does not specify the rounding, so two correct decoders may differ by one. We reproduce libjpeg's
+//! rounding, "slow integer" (`JDCT_ISLOW`), bit for bit as in libjpeg-turbo's x86-64 code, because a
+//! picture must not depend on which code path decoded it. Cosines are integers times 2⁻¹³: with
+//! `ck = cos(kπ/16)`, the constant 1.175875602 is `√2 c3` and is stored as 9633. The first direction
+//! keeps two extra bits, so it shifts right by 13 − 2; the second shifts by 13 + 2, and the inverse by
+//! 3 more for the factor 8. Each shift adds a half first, so it rounds to nearest, halves up.
 //!
 //! With the products merged, the odd half of both directions is one function: from `a` and `b`,
 //! two pairs of 16 bits, and `z = a + b`, each result is a pair times two constants plus `z` times
-//! two constants. This is the shape of `pmaddwd`, which multiplies two pairs and adds in 32 bits.
+//! two constants. This matches `pmaddwd`, which multiplies two pairs and adds in 32 bits.
 //!
 //! # Where 16 bits wrap
-//! Numbers between the directions have 16 bits. In the inverse, a real encoder's coefficients
-//! leave room; a damaged or hostile file's do not. Then these rules are the meaning of the file:
+//! Numbers between the directions have 16 bits. In the inverse, the coefficients of a real encoder
+//! never exceed them; those of a damaged or hostile file can. These rules then define the result:
 //! - `in0 ± in4` and the two sums `z` wrap to 16 bits;
 //! - the sums in 32 bits cannot overflow: at most 16 bits times 64570 in all (2¹³ + 4433 + 10704 +
 //!   41241), plus the half, is 2 115 960 832;
-//! - what the first direction hands on is clamped to 16 bits;
+//! - the results of the first direction are clamped to 16 bits;
 //! - but a block whose rows 1 to 7 are zero skips the first direction: its row 0, times 4,
 //!   *wraps*;
 //! - samples are clamped to −128..=127 before 128 is added.
@@ -51,19 +50,19 @@
 #[cfg(target_arch = "x86_64")]
 use super::simd::Avx2;
 
-/// Weights of a pair of inputs, times 2¹³.
+/// The weights of a pair of inputs, times 2¹³.
 pub(super) type Weights = [i16; 2];
 
-/// Fraction bits of the constants.
+/// Number of fraction bits of the constants.
 pub(super) const FRACTION_BITS: u32 = 13;
 /// Right shift of the first direction: it keeps two extra bits.
 pub(super) const FIRST_SHIFT: u32 = FRACTION_BITS - 2;
-/// Right shift of the inverse's second direction: the two extra bits and the factor 8 go.
+/// Right shift of the inverse's second direction: it removes the two extra bits and the factor 8.
 pub(super) const LAST_SHIFT_INVERSE: u32 = FRACTION_BITS + 2 + 3;
 /// Right shift of the forward transform's second direction; the factor 8 stays.
 pub(super) const LAST_SHIFT_FORWARD: u32 = FRACTION_BITS + 2;
 
-// Each name is its value, 0.298631336 and so on; the cosines are in the test of these constants.
+// Each name states its value, such as 0.298631336; the test of these constants has the cosines.
 pub(super) const F_0_298: i16 = 2446;
 pub(super) const F_0_390: i16 = 3196;
 pub(super) const F_0_541: i16 = 4433;
@@ -77,9 +76,9 @@ pub(super) const F_2_053: i16 = 16819;
 pub(super) const F_2_562: i16 = 20995;
 pub(super) const F_3_072: i16 = 25172;
 
-/// Even half, pair (2, 6) of the inverse: what joins the sum of 0 and 4.
+/// Even half, pair (2, 6) of the inverse: the weights of the part added to the sum of 0 and 4.
 pub(super) const EVEN_WITH_SUM: Weights = [F_0_541 + F_0_765, F_0_541];
-/// Even half, pair (2, 6) of the inverse: what joins the difference of 0 and 4.
+/// Even half, pair (2, 6) of the inverse: the weights of the part added to the difference of 0 and 4.
 pub(super) const EVEN_WITH_DIFFERENCE: Weights = [F_0_541, F_0_541 - F_1_847];
 /// Odd half, weights of `z` in results 0 and 2.
 pub(super) const ODD_Z_0_2: Weights = [F_1_175 - F_1_961, F_1_175];
@@ -94,13 +93,13 @@ pub(super) const ODD_B_2: Weights = [F_3_072 - F_2_562, -F_2_562];
 /// Odd half, weights of `b` in result 1.
 pub(super) const ODD_B_1: Weights = [-F_2_562, F_2_053 - F_2_562];
 
-/// Largest table entry that [`Divisors`] needs to tell apart.
+/// Largest table entry that [`Divisors`] needs to distinguish.
 ///
 /// Coefficients are at most 1024 away from zero, so every entry above 2048 rounds all of them to
-/// 0. This one does too, and 8 times it fits the 16-bit reciprocals.
+/// 0. This one does too, and 8 times this value fits the 16-bit reciprocals.
 const STEP_MAX: u16 = 4095;
 
-/// Which instructions the transforms use. The results are the same.
+/// The transforms, with the instruction set that they use; the results do not depend on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Dct {
     instructions: InstructionSet,
@@ -114,7 +113,7 @@ enum InstructionSet {
 }
 
 impl Dct {
-    /// Takes the fastest instructions that this processor has.
+    /// Selects the fastest instruction set that this processor supports.
     pub fn detect() -> Dct {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = Avx2::detect() {
@@ -123,7 +122,7 @@ impl Dct {
         Dct::scalar()
     }
 
-    /// Takes the portable code. It is several times slower and the reference of the tests.
+    /// Selects the portable code, which is several times slower and the reference in tests.
     pub fn scalar() -> Dct {
         Dct { instructions: InstructionSet::Scalar }
     }
@@ -133,13 +132,13 @@ impl Dct {
         matches!(self.instructions, InstructionSet::Scalar)
     }
 
-    /// Turns coefficients into samples.
+    /// Converts coefficients to samples (inverse DCT).
     ///
     /// `blocks`: dequantised coefficients, row by row, any values. Block i becomes columns
     /// `8i..8i+8` of 8 rows of `out`; row r starts at `out[r * stride]`. Nothing else in `out` is
     /// written. ITU-T T.81, A.3.3 and A.3.1 (level shift); for the rounding see the module.
     ///
-    /// Panics if the rows overlap (`stride` less than 8 samples per block) or leave `out`.
+    /// Panics if the rows overlap (`stride` less than 8 samples per block) or extend beyond `out`.
     pub fn inverse(&self, blocks: &[[i16; 64]], out: &mut [u8], stride: usize) {
         if blocks.is_empty() {
             return;
@@ -157,14 +156,14 @@ impl Dct {
         }
     }
 
-    /// Turns samples into quantised coefficients.
+    /// Converts samples to quantised coefficients (forward DCT).
     ///
     /// Columns `8i..8i+8` of 8 rows of `samples`, where row r starts at `samples[r * stride]`,
-    /// become block i: coefficients row by row, divided by the table behind `divisors` and rounded
-    /// to nearest, halves away from zero. They lie in −1024..=1024. Every block is written whole.
-    /// ITU-T T.81, A.3.3 and A.3.4; for the rounding before the division see the module.
+    /// become block i: coefficients row by row, divided by the table of `divisors` and rounded
+    /// to nearest, halves away from zero. They are in −1024..=1024. Every coefficient of a block is
+    /// written. ITU-T T.81, A.3.3 and A.3.4; for the rounding before the division see the module.
     ///
-    /// Panics if `stride` is less than 8 samples per block or the rows leave `samples`.
+    /// Panics if `stride` is less than 8 samples per block or the rows extend beyond `samples`.
     pub fn forward(
         &self,
         samples: &[u8],
@@ -203,23 +202,21 @@ fn check_bounds(blocks: usize, samples: usize, stride: usize) {
 /// For a divisor `d` and a magnitude `m`, `(m + d/2) / d` is the top 16 bits of the product
 /// `(m + correction) * reciprocal`, then the top 16 bits of that times `scale`. The
 /// reciprocal is `2^(16+b) / d`, b being the highest bit of `d`, rounded to nearest; where it was
-/// rounded down, the correction is `d/2 + 1` and not `d/2`. (Agner Fog, "Optimizing
-/// subroutines in assembly language", chapter on division.) It is exact for all magnitudes that
-/// the transform gives; a test tries every step up to 4100 around every half.
+/// rounded down, the correction is `d/2 + 1` instead of `d/2`. (Agner Fog, "Optimizing
+/// subroutines in assembly language", chapter on division.) The result is exact for all magnitudes
+/// that the transform gives; a test checks every step up to 4100 around every half.
 #[derive(Clone, Debug)]
 pub struct Divisors {
-    /// `[row][column]`.
+    /// Corrections by `[row][column]`, as in the next two fields.
     pub(super) corrections: [[u16; 8]; 8],
-    /// `[row][column]`.
     pub(super) reciprocals: [[u16; 8]; 8],
-    /// `[row][column]`.
     pub(super) scales: [[u16; 8]; 8],
 }
 
 impl Divisors {
     /// Prepares a quantisation table: 64 steps, row by row (not in zigzag order).
     ///
-    /// A step of 0, which T.81 B.2.4.1 forbids, counts as 1.
+    /// A step of 0, which T.81 B.2.4.1 forbids, is treated as 1.
     pub fn new(table: &[u16; 64]) -> Divisors {
         let mut divisors =
             Divisors { corrections: [[0; 8]; 8], reciprocals: [[0; 8]; 8], scales: [[0; 8]; 8] };
@@ -234,7 +231,7 @@ impl Divisors {
     }
 }
 
-/// Correction, reciprocal and scale of a divisor in `8..=32760`.
+/// Computes correction, reciprocal and scale of a divisor in `8..=32760`.
 fn reciprocal(divisor: u16) -> (u16, u16, u16) {
     let half = divisor / 2;
     let power = 16 + divisor.ilog2();
@@ -265,6 +262,7 @@ pub(super) fn inverse_scalar(blocks: &[[i16; 64]], rows: &mut [&mut [u8]; 8]) {
 fn inverse_block(block: &[i16; 64]) -> [[u8; 8]; 8] {
     let (rows, _) = block.as_chunks::<8>();
     let mut work = [[0; 8]; 8];
+    // libjpeg-turbo's shortcut, which wraps where the full transform clamps: see the module.
     if rows[1..].iter().flatten().all(|&coefficient| coefficient == 0) {
         work = [rows[0].map(|coefficient| coefficient.wrapping_mul(4)); 8];
     } else {
@@ -278,7 +276,7 @@ fn inverse_block(block: &[i16; 64]) -> [[u8; 8]; 8] {
     work.map(|line| inverse_line(line, LAST_SHIFT_INVERSE).map(sample))
 }
 
-/// The inverse of one line: coefficients of rising frequency become values from left to right.
+/// Inverse transform of one line: coefficients by rising frequency become values from left to right.
 fn inverse_line(line: [i16; 8], shift: u32) -> [i16; 8] {
     let sum = i32::from(line[0].wrapping_add(line[4])) << FRACTION_BITS;
     let difference = i32::from(line[0].wrapping_sub(line[4])) << FRACTION_BITS;
@@ -316,7 +314,7 @@ pub(super) fn forward_scalar(rows: &[&[u8]; 8], divisors: &Divisors, blocks: &mu
     }
 }
 
-/// The forward transform of one line: values from left to right become rising frequencies.
+/// Forward transform of one line: values from left to right become coefficients by rising frequency.
 fn forward_line(line: [i16; 8], shift: u32) -> [i16; 8] {
     let sums: [i16; 4] = std::array::from_fn(|index| line[index] + line[7 - index]);
     let differences: [i16; 4] = std::array::from_fn(|index| line[index] - line[7 - index]);
@@ -336,11 +334,11 @@ fn forward_line(line: [i16; 8], shift: u32) -> [i16; 8] {
     values.map(|value| narrow(round_shift(value, shift)))
 }
 
-/// The odd half of a line in both directions.
+/// Computes the odd half of a line in both directions.
 ///
-/// The inverse gives coefficients (7, 1) and (3, 5) and adds results 3, 2, 1, 0 to the left half.
-/// The forward transform gives the differences of samples (3, 0) and (1, 2), counted from the
-/// edges, and takes coefficients 7, 5, 3, 1.
+/// The inverse passes coefficients (7, 1) and (3, 5) and adds results 3, 2, 1, 0 to the left half.
+/// The forward transform passes the differences of samples (3, 0) and (1, 2), counted from the
+/// edges; the results are coefficients 7, 5, 3, 1.
 fn odd_half(a: [i16; 2], b: [i16; 2]) -> [i32; 4] {
     let z = [a[0].wrapping_add(b[0]), a[1].wrapping_add(b[1])];
     [
@@ -355,18 +353,18 @@ fn weigh(pair: [i16; 2], weights: Weights) -> i32 {
     i32::from(pair[0]) * i32::from(weights[0]) + i32::from(pair[1]) * i32::from(weights[1])
 }
 
-/// Divides by `2^shift`, to nearest, halves upward.
+/// Divides by `2^shift`, rounded to nearest, halves up.
 fn round_shift(value: i32, shift: u32) -> i32 {
     (value + (1 << (shift - 1))) >> shift
 }
 
-/// Clamps to 16 bits.
+/// Clamps a value to 16 bits.
 fn narrow(value: i32) -> i16 {
     let [low, high, ..] = value.clamp(i16::MIN.into(), i16::MAX.into()).to_le_bytes();
     i16::from_le_bytes([low, high])
 }
 
-/// Shifts the level from around 0 to around 128 and clamps to a sample.
+/// Adds the level shift of 128 and clamps the result to a sample.
 fn sample(value: i16) -> u8 {
     value.saturating_add(128).clamp(0, 255).to_le_bytes()[0]
 }

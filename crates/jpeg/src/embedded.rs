@@ -1,18 +1,18 @@
-//! What other formats put into a JPEG file's application segments.
+//! Extracts EXIF, XMP, ICC and IIM from the application segments of a JPEG file.
 //!
-//! A segment holds at most 65,533 bytes, so each format has its own way to go on in the next one:
+//! A segment holds at most 65,533 bytes, and each format continues in the next segment differently:
 //!
 //! | content | segment | signature | more than one segment |
 //! |---|---|---|---|
-//! | Exif | APP1 | `Exif\0\0` | never; a second block is another writer's |
+//! | Exif | APP1 | `Exif\0\0` | never; a second block comes from another writer |
 //! | XMP | APP1 | `http://ns.adobe.com/xap/1.0/\0` | never |
 //! | extended XMP | APP1 | `http://ns.adobe.com/xmp/extension/\0` | GUID, whole length, offset |
 //! | ICC profile | APP2 | `ICC_PROFILE\0` | number of the chunk, count of chunks |
-//! | IIM | APP13 | `Photoshop 3.0\0` | plainly cut; the parts are joined |
+//! | IIM | APP13 | `Photoshop 3.0\0` | split at any byte; the parts are joined |
 //!
-//! What is put together never exceeds the bytes of the segments it came from. Damage is told as a
-//! value beside what could be saved, never as an error: a picture with broken metadata is still
-//! a picture.
+//! Joined content is never longer than the segments that it came from. Damage is not an error, because
+//! a picture with broken metadata is still a picture: it is reported next to the content that could be
+//! recovered.
 
 use thiserror::Error;
 
@@ -24,19 +24,19 @@ const XMP_EXTENSION: &[u8] = b"http://ns.adobe.com/xmp/extension/\0";
 pub(super) const ICC: &[u8] = b"ICC_PROFILE\0";
 const PHOTOSHOP: &[u8] = b"Photoshop 3.0\0";
 
-/// Bytes of the GUID that ties extended XMP to its main packet: an MD5 in hexadecimal.
+/// Bytes of the GUID that links extended XMP to its main packet: an MD5 in hexadecimal.
 pub const GUID_BYTES: usize = 32;
 /// The Photoshop resource that holds IIM.
 const RESOURCE_IIM: u16 = 0x0404;
-/// Signatures of a resource: Photoshop's and four that its relatives write.
+/// Signatures of a resource: Photoshop's and four that related programs write.
 const RESOURCE_SIGNATURES: [&[u8]; 5] = [b"8BIM", b"PHUT", b"DCSR", b"AgHg", b"MeSa"];
 
-/// Content extracted from segments, with the damage that was met on the way.
+/// Content extracted from segments, with the damage that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtractedContent<T> {
-    /// The content; `None` when the file has none or it is not usable.
+    /// The content; `None` when the file has none or when it is unusable.
     pub value: Option<T>,
-    /// The damage that made it unusable or incomplete.
+    /// The damage that made the content unusable or incomplete; `None` when it is intact.
     pub damage: Option<SegmentDamage>,
 }
 
@@ -53,23 +53,23 @@ impl<T> ExtractedContent<T> {
 /// Damage in content that spans several segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SegmentDamage {
-    /// An ICC segment without numbers, or whose numbers contradict another's.
+    /// An ICC segment has no chunk numbers, or they contradict those of another segment.
     #[error("an icc chunk says {number} of {count}, another says of {expected}")]
     IccCount {
         /// The chunk's number, from 1.
         number: u8,
-        /// The count of chunks it claims.
+        /// The count of chunks that this chunk declares.
         count: u8,
-        /// The count that the first chunk claims.
+        /// The count of chunks that the first chunk declares.
         expected: u8,
     },
-    /// Two ICC chunks with one number.
+    /// Two ICC chunks have the same number.
     #[error("icc chunk {number} is there twice")]
     IccRepeated {
         /// Number of the chunk, from 1.
         number: u8,
     },
-    /// An ICC chunk that is not there.
+    /// An ICC chunk is missing.
     #[error("icc chunk {number} of {count} is missing")]
     IccMissing {
         /// Number of the chunk, from 1.
@@ -77,24 +77,24 @@ pub enum SegmentDamage {
         /// The count of chunks.
         count: u8,
     },
-    /// The parts of extended XMP do not make up the whole.
+    /// The parts of extended XMP leave a gap or overlap.
     #[error("the parts of extended xmp leave a gap or overlap at byte {offset} of {length}")]
     XmpParts {
-        /// Where in the packet.
+        /// Offset of the gap or overlap in the packet.
         offset: u32,
-        /// The packet's length as its parts claim it.
+        /// The length of the packet that its parts declare.
         length: u32,
     },
-    /// The list of Photoshop resources ends in the middle or is none.
+    /// The list of Photoshop resources is truncated or malformed.
     #[error("the photoshop resources are broken at byte {offset}")]
     Resources {
-        /// Where in the joined resources.
+        /// Offset of the broken resource in the joined segments.
         offset: usize,
     },
 }
 
 impl JpegHeader {
-    /// Lists the payloads of one kind of segment that start with a signature, without it.
+    /// Lists the payloads of one kind of segment that start with `signature`, without the signature.
     fn payloads<'a>(
         &'a self,
         jpeg: &'a [u8],
@@ -107,24 +107,24 @@ impl JpegHeader {
             .filter_map(move |segment| jpeg.get(segment.payload.clone())?.strip_prefix(signature))
     }
 
-    /// Lists the Exif blocks, each from its TIFF header on, in the file's order.
+    /// Lists the Exif blocks in file order; each starts with its TIFF header.
     ///
-    /// `jpeg` is the file that this header was parsed from; so in all methods here.
+    /// `jpeg` is the file that this header was parsed from, here and in the methods below.
     pub fn exif<'a>(&'a self, jpeg: &'a [u8]) -> Vec<&'a [u8]> {
-        // The signature's sixth byte is a pad that some writers fill with something else.
+        // The sixth byte of the signature is padding, which some writers do not set to zero.
         self.payloads(jpeg, APP1, EXIF).filter_map(|block| block.get(1..)).collect()
     }
 
-    /// Finds the main XMP packet: the first one.
+    /// Finds the main XMP packet, which is the first one.
     pub fn xmp<'a>(&'a self, jpeg: &'a [u8]) -> Option<&'a [u8]> {
         self.payloads(jpeg, APP1, XMP).next()
     }
 
-    /// Joins the parts of the extended XMP packet that belongs to `guid`.
+    /// Joins the parts of the extended XMP packet with this `guid`.
     ///
-    /// `guid` stands in the main packet as `xmpNote:HasExtendedXMP`. Parts may come in any order
-    /// and have to tile the packet exactly. That the GUID is the MD5 of the packet is not checked:
-    /// it guards against editors that forget one of the two, not against liars.
+    /// The main packet has the `guid` as `xmpNote:HasExtendedXMP`. Parts may come in any order and must
+    /// cover the packet exactly. The method does not check that the GUID is the MD5 of the packet: the
+    /// GUID protects against editors that drop one of the two packets, not against forgery.
     pub fn extended_xmp(&self, jpeg: &[u8], guid: &[u8]) -> ExtractedContent<Vec<u8>> {
         let mut parts: Vec<(u32, u32, &[u8])> = self
             .payloads(jpeg, APP1, XMP_EXTENSION)
@@ -155,14 +155,15 @@ impl JpegHeader {
 
     /// Joins the chunks of the ICC profile, which may come in any order.
     ///
-    /// A profile with a missing, repeated or contradicting chunk is no profile: colours from half
-    /// a table would be worse than none. The profile itself is not checked.
+    /// A profile with a missing, repeated or contradictory chunk is discarded, because colours from an
+    /// incomplete table are worse than no colour management. The profile itself is not validated.
     pub fn icc(&self, jpeg: &[u8]) -> ExtractedContent<Vec<u8>> {
         let mut chunks: [Option<&[u8]>; 256] = [None; 256];
         let mut expected = None;
         for payload in self.payloads(jpeg, APP2, ICC) {
             let (number, count, data) = match payload {
                 [number, count, data @ ..] => (*number, *count, data),
+                // Too short for numbers: 0 fails the check below.
                 _ => (0, 0, payload),
             };
             let expected = *expected.get_or_insert(count);
@@ -194,7 +195,8 @@ impl JpegHeader {
 
     /// Finds the IIM bytes: resource 0x0404 of the joined Photoshop segments.
     ///
-    /// Several such resources are joined too. Resources before the damage, if any, count.
+    /// Several such resources are joined too. If the resources are damaged, those before the damage are
+    /// used.
     pub fn iptc(&self, jpeg: &[u8]) -> ExtractedContent<Vec<u8>> {
         let joined: Vec<u8> = self.payloads(jpeg, APP13, PHOTOSHOP).flatten().copied().collect();
         let mut iim: Option<Vec<u8>> = None;
@@ -216,10 +218,10 @@ impl JpegHeader {
     }
 }
 
-/// Reads the Photoshop resource at `at`: gives its number, its data and where the next one starts.
+/// Reads the Photoshop resource at `at`; returns its number, its data and the offset of the next one.
 ///
 /// A resource is a signature, a number, a name (length byte and text, padded to an even count), a
-/// length and data, padded to an even count again. Some writers leave the last pad out.
+/// length and data, padded to an even count again. Some writers omit the last padding byte.
 fn resource(resources: &[u8], at: usize) -> Option<(u16, &[u8], usize)> {
     let rest = resources.get(at..)?;
     if !is_signature(rest) {

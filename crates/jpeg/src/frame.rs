@@ -1,13 +1,14 @@
-//! The frame: size, coding process, components, and what colours they mean.
+//! The frame: size, coding process, components and colour model.
 //!
-//! T.81 B.2.2 gives the frame's segment. What colour model the samples have is not in T.81 at
-//! all; JFIF and Adobe each added a segment for it, and libjpeg's way to weigh them is the rule
-//! that everybody follows.
+//! T.81 B.2.2 defines the frame segment. T.81 does not define a colour model for the samples; JFIF and
+//! Adobe each added a segment for it. When they disagree, libjpeg's precedence is the de facto rule, and
+//! this module follows it.
 
 use crate::header::HeaderError;
 use geometry::Size;
 
-/// Components of a frame: libjpeg takes up to ten, colour models have at most the four of CMYK.
+/// Maximum number of components in a frame: libjpeg accepts up to ten, but no colour model has more than
+/// the four of CMYK.
 const COMPONENTS_MAX: usize = 4;
 
 /// The coding process, which the marker of the frame states (T.81 table B.1).
@@ -28,7 +29,7 @@ pub enum CodingProcess {
     /// SOF11: lossless, arithmetic coding.
     ArithmeticLossless,
     /// SOF5–7 and SOF13–15: a differential frame of a hierarchical file. No common decoder
-    /// reads it.
+    /// supports it.
     Hierarchical,
 }
 
@@ -41,31 +42,32 @@ pub struct FrameComponent {
     pub h: u8,
     /// Vertical sampling factor, 1 to 4.
     pub v: u8,
-    /// Number of its quantisation table, 0 to 3.
+    /// Number of the component's quantisation table, 0 to 3.
     pub tq: u8,
 }
 
 /// The colour model of the stored samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColourModel {
-    /// One channel of luma.
+    /// Luma only, one component.
     Gray,
     /// Luma and two chroma channels.
     YCbCr,
-    /// Red, green, blue, not transformed.
+    /// Red, green and blue, not transformed.
     Rgb,
-    /// Four inks, not transformed. Adobe's files store them inverted.
+    /// Four inks, not transformed. Adobe's software stores them inverted.
     Cmyk,
-    /// Four inks with the first three transformed. Adobe's files store them inverted.
+    /// Four inks, the first three transformed to YCbCr. Adobe's software stores them inverted.
     Ycck,
 }
 
 impl ColourModel {
-    /// Decides the colour model as libjpeg does (`default_decompress_parms`).
+    /// Determines the colour model as libjpeg does (`default_decompress_parms`).
     ///
-    /// With three components a JFIF segment settles YCbCr, then Adobe's transform counts, then
-    /// the component identifiers `R`, `G`, `B`; lossless files without either are RGB. With four,
-    /// Adobe's transform 0 or its absence is CMYK, anything else YCCK.
+    /// With three components, a JFIF segment means YCbCr; without one, Adobe's transform decides, then
+    /// the component identifiers `R`, `G`, `B`; lossless files with neither segment are RGB. With four,
+    /// Adobe's transform 0 or its absence means CMYK, anything else YCCK. `None` for any other number
+    /// of components.
     pub fn detect(
         process: CodingProcess,
         components: &[FrameComponent],
@@ -99,7 +101,7 @@ impl ColourModel {
     }
 }
 
-/// The frame's segment, read.
+/// The parsed payload of a frame segment.
 pub(super) struct FrameHeader {
     pub(super) size: Size,
     pub(super) process: CodingProcess,
@@ -108,9 +110,9 @@ pub(super) struct FrameHeader {
 }
 
 impl FrameHeader {
-    /// Reads a frame's payload: precision, height, width, and three bytes per component.
+    /// Parses a frame's payload: precision, height, width, and three bytes per component.
     ///
-    /// Fails with `bad` when it contradicts itself.
+    /// Fails with `bad` when the payload is inconsistent.
     pub(super) fn parse(
         marker: u8,
         payload: &[u8],
@@ -161,7 +163,7 @@ fn process(marker: u8) -> Option<CodingProcess> {
     })
 }
 
-/// The bits per sample that each process allows (T.81 table B.2).
+/// Whether the process allows this number of bits per sample (T.81 table B.2).
 fn precision_fits(process: CodingProcess, precision: u8) -> bool {
     match process {
         CodingProcess::Baseline => precision == 8,

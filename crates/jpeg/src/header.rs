@@ -1,12 +1,12 @@
-//! The marker parser: from the bytes of a JPEG file to what its markers say.
+//! The marker parser: reads the markers of a JPEG file into a [`JpegHeader`].
 //!
-//! It looks at every marker up to EOI, so that a file which passes has a frame, at least one scan
-//! and an end, and stays within the caller's limits. It allocates for the list of segments only.
-//! Quantisation and Huffman tables and the entropy-coded data are left to the decoder.
+//! The parser reads every marker up to EOI. A file that it accepts has a frame, at least one scan and
+//! an end, and stays within the caller's limits. It allocates memory only for the list of segments.
+//! Quantisation tables, Huffman tables and entropy-coded data are left to the decoder.
 //!
-//! Where T.81 and everyday files differ, the parser does what libjpeg does, because browsers and
-//! editors do the same: bytes between segments that are no marker are skipped and counted, a
-//! short `JFIF` or `Adobe` segment is ignored, and markers without a payload may stand anywhere.
+//! Where real files deviate from T.81, the parser does what libjpeg does, because browsers and
+//! editors do the same: bytes between segments that are not a marker are skipped and counted, a
+//! short `JFIF` or `Adobe` segment is ignored, and markers without a payload may occur anywhere.
 
 use std::ops::Range;
 
@@ -16,11 +16,10 @@ use crate::frame::FrameHeader;
 pub use crate::frame::{CodingProcess, ColourModel, FrameComponent};
 use geometry::Size;
 
-/// Start of frame, baseline; the other frames follow it.
+/// Start of frame, baseline; the codes of the other frames follow up to [`SOF15`].
 const SOF0: u8 = 0xC0;
-/// Huffman tables.
 pub(super) const DHT: u8 = 0xC4;
-/// Reserved for JPEG extensions, stands among the frame markers.
+/// Reserved for JPEG extensions; its code is among those of the frame markers.
 const JPG: u8 = 0xC8;
 const DAC: u8 = 0xCC;
 const SOF15: u8 = 0xCF;
@@ -30,51 +29,52 @@ const SOI: u8 = 0xD8;
 const EOI: u8 = 0xD9;
 const SOS: u8 = 0xDA;
 const DRI: u8 = 0xDD;
-/// First application segment.
+/// The first application segment, used by JFIF.
 pub(super) const APP0: u8 = 0xE0;
-/// Exif and XMP.
+/// Application segment of EXIF and XMP.
 pub(super) const APP1: u8 = 0xE1;
-/// ICC profile.
+/// Application segment of ICC profiles.
 pub(super) const APP2: u8 = 0xE2;
-/// Photoshop resources.
+/// Application segment of Photoshop resources.
 pub(super) const APP13: u8 = 0xED;
-/// Adobe's colour transform.
+/// Application segment of Adobe's colour transform.
 pub(super) const APP14: u8 = 0xEE;
 const APP15: u8 = 0xEF;
 const COM: u8 = 0xFE;
 const TEM: u8 = 0x01;
 
-/// Bytes of a `JFIF` segment: signature, version, density, size of the thumbnail.
+/// Bytes of a `JFIF` payload without the thumbnail: signature, version, density, thumbnail size.
 pub(super) const JFIF_BYTES: usize = 14;
-/// Bytes of an `Adobe` segment: signature, version, flags, transform.
+/// Bytes of an `Adobe` payload: signature, version, flags, transform.
 const ADOBE_BYTES: usize = 12;
-/// Bounds on what one file may hold, so that a hostile file costs little.
+
+/// Limits on the contents of a file, so that a hostile file costs little to refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeaderLimits {
-    /// Number of scans. A progressive file of a few bytes per scan costs a decoder a pass over the
-    /// whole picture for each.
+    /// Maximum number of scans. Each scan costs a decoder a pass over the whole picture, even if the
+    /// scan has only a few bytes.
     pub scans_max: u32,
-    /// Number of segments of any kind.
+    /// Maximum number of segments of any kind.
     pub segments_max: u32,
-    /// Payload bytes of all application and comment segments together.
+    /// Maximum payload bytes of all application and comment segments together.
     pub metadata_bytes_max: usize,
 }
 
-/// The position of a segment that comes before the first scan.
+/// A segment before the first scan, by its position in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MarkerSegment {
     /// The marker's code: `E0`–`EF` are APP0–APP15, `FE` is COM.
     pub marker: u8,
-    /// Byte range of the payload in the file, after marker and length.
+    /// Byte range of the payload in the file, after the marker and the length.
     pub payload: Range<usize>,
 }
 
 impl MarkerSegment {
-    /// Byte range of the whole segment, with marker and length.
+    /// Returns the byte range of the whole segment, including the marker and the length.
     ///
-    /// Fill bytes before the marker do not belong to it.
+    /// Fill bytes before the marker are not included.
     pub fn byte_range(&self) -> Range<usize> {
-        // The parser found two bytes of marker and two of length before every payload.
+        // Two bytes of marker and two of length precede every payload.
         self.payload.start.saturating_sub(4)..self.payload.end
     }
 
@@ -84,7 +84,7 @@ impl MarkerSegment {
     }
 }
 
-/// Why a file is refused by [`JpegHeader::parse`].
+/// Why [`JpegHeader::parse`] refuses a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum HeaderError {
     /// The file has no bytes.
@@ -96,124 +96,124 @@ pub enum HeaderError {
     /// The file ends before EOI.
     #[error("the file ends in the middle of what starts at byte {offset}")]
     Truncated {
-        /// Where the unfinished segment or scan starts, or where a marker was looked for.
+        /// Offset of the unfinished segment or scan, or of the position where a marker was expected.
         offset: usize,
     },
-    /// A segment contradicts itself, or a marker stands where it must not.
+    /// A segment is inconsistent, or a marker occurs where it is not allowed.
     #[error("marker {marker:02X} at byte {offset} is not valid")]
     BadSegment {
         /// Code of the marker, its second byte.
         marker: u8,
-        /// Where the marker stands.
+        /// Offset of the marker in the file.
         offset: usize,
     },
-    /// A second frame; a hierarchical file or two files joined.
+    /// The file has a second frame: it is hierarchical, or two files were joined.
     #[error("a second frame starts at byte {offset}")]
     SecondFrame {
-        /// Where its marker stands.
+        /// Offset of the second frame's marker in the file.
         offset: usize,
     },
-    /// A scan or the end comes before any frame.
+    /// A scan or EOI comes before any frame.
     #[error("the file has no frame")]
     NoFrame,
-    /// The end comes before any scan.
+    /// EOI comes before any scan.
     #[error("the file has no scan")]
     NoScan,
-    /// Width or height is zero. A height of zero promises a DNL segment behind the first scan;
-    /// common decoders refuse it too.
+    /// Width or height is zero. A height of zero announces a DNL segment after the first scan, which
+    /// common decoders do not support either.
     #[error("the picture is {width}x{height}")]
     ZeroSize {
-        /// Width that the frame states.
+        /// Width that the frame declares.
         width: u32,
-        /// Height that the frame states.
+        /// Height that the frame declares.
         height: u32,
     },
-    /// More scans than allowed.
+    /// The file has more scans than allowed.
     #[error("the file has at least {found_at_least} scans, {limit} are allowed")]
     TooManyScans {
-        /// Scans seen when the parser stopped.
+        /// Number of scans found when the parser stopped.
         found_at_least: u32,
-        /// The most that [`HeaderLimits`] allows.
+        /// The maximum in [`HeaderLimits`].
         limit: u32,
     },
-    /// More segments than allowed.
+    /// The file has more segments than allowed.
     #[error("the file has at least {found_at_least} segments, {limit} are allowed")]
     TooManySegments {
-        /// Segments seen when the parser stopped.
+        /// Number of segments found when the parser stopped.
         found_at_least: u32,
-        /// The most that [`HeaderLimits`] allows.
+        /// The maximum in [`HeaderLimits`].
         limit: u32,
     },
-    /// More metadata than allowed.
+    /// The file has more metadata than allowed.
     #[error("the file has at least {found_at_least} bytes of metadata, {limit} are allowed")]
     TooMuchMetadata {
-        /// Bytes seen when the parser stopped.
+        /// Number of bytes found when the parser stopped.
         found_at_least: usize,
-        /// The most that [`HeaderLimits`] allows.
+        /// The maximum in [`HeaderLimits`].
         limit: usize,
     },
 }
 
-/// The facts that the markers of a JPEG file state: size, coding process, components, segments.
+/// The contents of the markers of a JPEG file: size, coding process, components, segments.
 ///
 /// ```
-/// use jpeg::frame::Process;
-/// use jpeg::header::{Header, HeaderLimits};
+/// use jpeg::frame::CodingProcess;
+/// use jpeg::header::{HeaderLimits, JpegHeader};
 ///
 /// let limits = HeaderLimits { scans_max: 100, segments_max: 1_000, metadata_bytes_max: 1 << 20 };
 /// let jpeg = jpeg::samples::file(&jpeg::samples::adobe(1));
-/// let header = Header::parse(&jpeg, &limits)?;
+/// let header = JpegHeader::parse(&jpeg, &limits)?;
 /// assert_eq!((header.size.width, header.size.height), (640, 480));
-/// assert_eq!(header.process, Process::Baseline);
+/// assert_eq!(header.process, CodingProcess::Baseline);
 /// assert_eq!(header.metadata().count(), 1);
 /// # Ok::<(), jpeg::header::HeaderError>(())
 /// ```
 ///
-/// All ranges and offsets are in bytes of the file it was parsed from and are valid for that file
-/// only; the methods that take the file's bytes find nothing in bytes that are shorter.
+/// All ranges and offsets are in bytes of the file that the header was parsed from, and are valid for
+/// that file only. The methods that take the file's bytes find nothing in a range beyond their end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JpegHeader {
     /// Size of the picture as stored, in pixels, before any EXIF orientation.
     pub size: Size,
-    /// Coding process: baseline, progressive and so on.
+    /// Coding process, such as baseline or progressive.
     pub process: CodingProcess,
     /// Bits per sample, 8 in nearly all files.
     pub precision: u8,
-    /// The frame's components, one to four, in its order.
+    /// The frame's components, one to four, in the order of the frame.
     pub components: Vec<FrameComponent>,
-    /// MCUs between restart markers as the first scan has it; 0 means no restarts.
+    /// MCUs between restart markers in the first scan; 0 means no restarts.
     pub restart_interval: u16,
-    /// The transform of Adobe's APP14 segment: 0 none, 1 YCbCr, 2 YCCK. The last one counts.
+    /// The transform of the last Adobe APP14 segment: 0 none, 1 YCbCr, 2 YCCK. `None` without a segment.
     pub adobe_transform: Option<u8>,
     /// Whether a `JFIF` APP0 segment is present.
     pub jfif: bool,
     /// Number of scans in the file.
     pub scans: u32,
-    /// All segments before the first scan, in their order.
+    /// All segments before the first scan, in file order.
     pub segments: Vec<MarkerSegment>,
-    /// Metadata segments behind the first scan's start. They are legal and rare; a caller that
-    /// keeps the picture data untouched keeps them too.
+    /// Number of metadata segments after the start of the first scan. They are legal and rare; a
+    /// caller that leaves the picture data unchanged keeps them too.
     pub late_metadata: u32,
     /// Offset of the marker that opens the first scan.
     pub first_scan: usize,
-    /// Offset after the EOI marker, where the picture ends.
+    /// Offset of the first byte after the EOI marker.
     pub end: usize,
-    /// Bytes behind EOI, which are ignored: second pictures, gain maps, junk.
+    /// Number of bytes after EOI, which are ignored: second pictures, gain maps, junk.
     pub trailer_bytes: usize,
-    /// Bytes between segments that are no marker and were skipped.
+    /// Number of bytes between segments that are not a marker and were skipped.
     pub skipped_bytes: usize,
 }
 
 impl JpegHeader {
     /// Parses the markers of `jpeg` from SOI to EOI.
     ///
-    /// Costs one pass at memory speed. Success says nothing about the entropy-coded data, which is
-    /// skipped.
+    /// Costs one pass at memory speed. The entropy-coded data is skipped, so it may be damaged even if
+    /// parsing succeeds.
     ///
     /// # Errors
     ///
-    /// [`HeaderError`] when the file is not a JPEG, is truncated or contradicts itself, or exceeds
-    /// `limits`. Such a file should not reach a decoder.
+    /// [`HeaderError`] when the file is not a JPEG, is truncated or inconsistent, or exceeds `limits`.
+    /// Such a file should not reach a decoder.
     pub fn parse(jpeg: &[u8], limits: &HeaderLimits) -> Result<JpegHeader, HeaderError> {
         if jpeg.is_empty() {
             return Err(HeaderError::Empty);
@@ -224,15 +224,15 @@ impl JpegHeader {
         MarkerWalk::new(jpeg, limits).run()
     }
 
-    /// Parses the markers before the first scan, of a file of which only the start is at hand.
+    /// Parses the markers before the first scan when only the start of the file is available.
     ///
     /// `jpeg` holds the file at least up to the data of the first scan; `end` is the offset after
-    /// EOI, which the caller knows. The rest is not read: one scan is counted, and no metadata
+    /// EOI, which the caller knows. The rest is not read, so the result has one scan and no metadata
     /// after it.
     ///
     /// # Errors
     ///
-    /// As [`JpegHeader::parse`].
+    /// The same as [`JpegHeader::parse`].
     pub fn parse_start(
         jpeg: &[u8],
         limits: &HeaderLimits,
@@ -247,12 +247,12 @@ impl JpegHeader {
         walk.finish()
     }
 
-    /// The metadata segments before the first scan, APPn and COM, in file order.
+    /// Iterates over the metadata segments (APPn and COM) before the first scan, in file order.
     pub fn metadata(&self) -> impl Iterator<Item = &MarkerSegment> {
         self.segments.iter().filter(|segment| segment.is_metadata())
     }
 
-    /// Whether a decoder must hold all coefficients until it has read the last scan, as with
+    /// Whether a decoder must hold all coefficients until it has read the last scan, as for
     /// progressive files.
     pub fn needs_coefficient_buffer(&self) -> bool {
         self.scans > 1
@@ -262,8 +262,8 @@ impl JpegHeader {
             )
     }
 
-    /// The colour model of the components, decided as libjpeg does; `None` for
-    /// two components, for which no colour model exists.
+    /// Determines the colour model of the components as libjpeg does; `None` for two components, for
+    /// which no colour model exists.
     pub fn colour(&self) -> Option<ColourModel> {
         ColourModel::detect(self.process, &self.components, self.jfif, self.adobe_transform)
     }
@@ -285,7 +285,7 @@ struct MarkerWalk<'a> {
     metadata_bytes: usize,
     late_metadata: u32,
     skipped_bytes: usize,
-    /// The data of the first scan is not looked at.
+    /// Stop at the first scan; its data may not be in `jpeg`.
     start_only: bool,
 }
 
@@ -294,7 +294,7 @@ impl<'a> MarkerWalk<'a> {
         MarkerWalk {
             jpeg,
             limits,
-            // Behind SOI.
+            // After SOI.
             at: 2,
             frame: None,
             restart_interval: 0,
@@ -336,7 +336,7 @@ impl<'a> MarkerWalk<'a> {
         Ok(())
     }
 
-    /// Finds the next marker and moves behind it; gives its code and the offset of its `FF`.
+    /// Finds the next marker and moves past it; returns its code and the offset of its `FF`.
     fn next_marker(&mut self) -> Result<(u8, usize), HeaderError> {
         let start = self.at;
         let truncated = HeaderError::Truncated { offset: start };
@@ -345,7 +345,7 @@ impl<'a> MarkerWalk<'a> {
             let gap = memchr::memchr(0xFF, rest).ok_or(truncated)?;
             self.skipped_bytes += gap;
             self.at += gap + 1;
-            // Any number of FF may fill up before the code (T.81 B.1.1.2).
+            // Any number of FF fill bytes may precede the code (T.81 B.1.1.2).
             while self.jpeg.get(self.at) == Some(&0xFF) {
                 self.at += 1;
             }
@@ -354,11 +354,12 @@ impl<'a> MarkerWalk<'a> {
             if code != 0 {
                 return Ok((code, self.at - 2));
             }
+            // FF 00 is not a marker. libjpeg skips it too.
             self.skipped_bytes += 2;
         }
     }
 
-    /// Reads the segment whose marker was just found, and the scan behind it if it opens one.
+    /// Reads the segment whose marker was just found and, after SOS, skips the scan's data.
     fn segment(&mut self, marker: u8, offset: usize) -> Result<(), HeaderError> {
         let truncated = HeaderError::Truncated { offset };
         let length = match self.jpeg.get(self.at..self.at + 2) {
@@ -422,7 +423,7 @@ impl<'a> MarkerWalk<'a> {
         }
     }
 
-    /// Checks a scan's header and moves to the marker behind its entropy-coded data.
+    /// Checks a scan header and moves to the marker after the scan's entropy-coded data.
     fn scan(&mut self, payload: &[u8], offset: usize) -> Result<(), HeaderError> {
         let frame = self.frame.as_ref().ok_or(HeaderError::NoFrame)?;
         let bad = HeaderError::BadSegment { marker: SOS, offset };
@@ -482,7 +483,7 @@ fn entropy_end(jpeg: &[u8], mut at: usize) -> Option<usize> {
         at += memchr::memchr(0xFF, jpeg.get(at..)?)?;
         match *jpeg.get(at + 1)? {
             0x00 | RST0..=RST7 => at += 2,
-            // A fill byte: the next FF may open the marker.
+            // A fill byte: the next FF may start the marker.
             0xFF => at += 1,
             _ => return Some(at),
         }
@@ -493,12 +494,12 @@ fn is_metadata(marker: u8) -> bool {
     matches!(marker, APP0..=APP15 | COM)
 }
 
-/// Tells whether an APP0 payload is a JFIF segment.
+/// Whether an APP0 payload is that of a JFIF segment.
 pub(super) fn is_jfif(payload: &[u8]) -> bool {
     payload.len() >= JFIF_BYTES && payload.starts_with(b"JFIF\0")
 }
 
-/// Takes the transform out of an APP14 payload if it is Adobe's.
+/// Reads the colour transform of an APP14 payload; `None` if the payload is not Adobe's.
 pub(super) fn adobe_transform(payload: &[u8]) -> Option<u8> {
     if !payload.starts_with(b"Adobe") {
         return None;

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! FF D8                      SOI   start of image
-//! FF E0  00 10  4A 46 …      APP0  JFIF: density; "the colours are YCbCr"
+//! FF E0  00 10  4A 46 …      APP0  JFIF: density; implies YCbCr
 //! FF E1  xx xx  45 78 …      APP1  Exif or XMP       ┐
 //! FF E2  xx xx  49 43 …      APP2  ICC profile       │ metadata: describes the picture
 //! FF ED  xx xx  50 68 …      APP13 Photoshop, IIM    │
@@ -18,23 +18,23 @@
 //! FF DA  xx xx  …            SOS   opens a scan         │
 //! 8F 3A FF 00 91 …           entropy-coded data         │
 //! FF D9                      EOI   end of image         ┘
-//! …                          a trailer: second pictures, maker's data, junk
+//! …                          a trailer: second pictures, vendor data, junk
 //! ```
 //!
-//! The length counts its own two bytes, so a payload has at most 65,533. Inside entropy-coded
-//! data an `FF` is followed by `00` (a *stuffed* byte) or by a restart marker `D0`–`D7`; any other
-//! marker ends the scan. A baseline file has one scan or one per component, a progressive one has
-//! many, each adding bits to the picture.
+//! The length includes its own two bytes, so a payload has at most 65,533 bytes. Inside entropy-coded
+//! data an `FF` is followed by `00` (a *stuffed* byte) or by the code of a restart marker, `D0`–`D7`; any
+//! other marker ends the scan. A baseline file has one scan or one per component; a progressive file has
+//! many, each of which refines the picture.
 //!
 //! # Modules
 //!
-//! - [`IndexedJpeg`]: a file in memory with random access, the place to start.
+//! - [`IndexedJpeg`]: a file in memory with random access. Start here.
 //! - [`header`]: the marker parser. [`frame`]: size, coding process and colour model.
-//! - [`embedded`]: extracts EXIF, XMP, ICC and IIM. [`rewrite`]: replaces them and leaves the picture
-//!   data untouched. Neither decodes a pixel.
+//! - [`embedded`]: extracts EXIF, XMP, ICC and IIM. [`rewrite`]: replaces them without changing the
+//!   picture data. Neither decodes pixels.
 //! - [`scan`]: random access into a baseline scan: regions, crops, patches, bands, and the index.
 //! - [`dct`]: the transforms between samples and coefficients.
-//! - [`codec`]: libjpeg-turbo for whole pictures. [`repair`]: cleans headers that it refuses.
+//! - [`codec`]: libjpeg-turbo for whole pictures. [`repair`]: cleans headers that libjpeg-turbo refuses.
 //! - [`samples`]: generated files for tests and benches.
 
 pub mod codec;

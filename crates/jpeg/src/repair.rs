@@ -1,23 +1,23 @@
-//! Cleans headers that libjpeg-turbo refuses and other readers accept.
+//! Repairs headers that libjpeg-turbo refuses but other readers accept.
 
 use crate::header::{APP0, APP14, HeaderLimits, JpegHeader, is_jfif};
 use crate::rewrite::segment;
 
-/// Generous limits: the caller has checked the file against its own.
+/// Generous limits: the caller has already checked the file against stricter ones.
 const LIMITS: HeaderLimits =
     HeaderLimits { scans_max: u32::MAX, segments_max: 1 << 20, metadata_bytes_max: 1 << 30 };
 
-/// Place of the major version in JFIF's payload.
+/// Offset of the major version in the JFIF payload.
 const VERSION: usize = 5;
 
-/// Place of the transform in Adobe's payload.
+/// Offset of the colour transform in the Adobe payload.
 const TRANSFORM: usize = 11;
 
-/// Rewrites a file with only the headers that decoding needs, and without stray bytes between
+/// Rewrites a file so that it has only the headers that decoding needs, without stray bytes between
 /// them.
 ///
 /// libjpeg-turbo refuses stray bytes, unknown JFIF versions and unknown Adobe transforms; other
-/// readers show such files. `None` if there is no scan.
+/// readers display such files. Returns `None` if there is no scan.
 #[must_use]
 pub fn repair(jpeg: &[u8]) -> Option<Vec<u8>> {
     let header = JpegHeader::parse_start(jpeg, &LIMITS, jpeg.len()).ok()?;
@@ -26,7 +26,7 @@ pub fn repair(jpeg: &[u8]) -> Option<Vec<u8>> {
         let payload = jpeg.get(part.payload.clone())?;
         match part.marker {
             APP0 if is_jfif(payload) => {
-                // It must stay, because it decides what the colours mean.
+                // The segment must stay, because it determines the colour model.
                 let mut payload = payload.to_vec();
                 payload[VERSION] = 1;
                 out.extend(segment(APP0, &[&payload]));
@@ -34,7 +34,7 @@ pub fn repair(jpeg: &[u8]) -> Option<Vec<u8>> {
             APP14 if payload.starts_with(b"Adobe") && payload.len() > TRANSFORM => {
                 let mut payload = payload.to_vec();
                 if payload[TRANSFORM] != 0 {
-                    // What the library assumes after its warning about all but this one.
+                    // The library warns about any other value and then assumes this one.
                     payload[TRANSFORM] = if header.components.len() == 4 { 2 } else { 1 };
                 }
                 out.extend(segment(APP14, &[&payload]));
@@ -49,7 +49,7 @@ pub fn repair(jpeg: &[u8]) -> Option<Vec<u8>> {
 
 /// Whether the marker starts a table, a frame or the restart interval (T.81 table B.1).
 ///
-/// The library refuses files with reserved markers, which other readers skip.
+/// Excludes reserved markers: the library refuses files that have them, and other readers skip them.
 fn is_picture(marker: u8) -> bool {
     matches!(marker, 0xC0..=0xC7 | 0xC9..=0xCF | 0xDB | 0xDD)
 }

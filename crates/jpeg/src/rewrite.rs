@@ -1,8 +1,8 @@
-//! New metadata around untouched picture data.
+//! Replaces the metadata of a file without changing its picture data.
 //!
-//! A rewritten file is `head` + `tail`: the head is made here and is small; the tail is a range of
-//! the original, from the first scan to EOI, which the caller sends or copies as it is. So a
-//! rewrite of a 40 MB file costs some kilobytes of memory.
+//! A rewritten file is `head` + `tail`: this module builds the head, which is small; the tail is a
+//! range of the original, from the first scan to EOI, which the caller sends or copies unchanged. So
+//! rewriting a 40 MB file takes a few kilobytes of memory.
 
 use std::ops::Range;
 
@@ -11,32 +11,32 @@ use crate::header::{
     APP0, APP2, APP14, DHT, JFIF_BYTES, JpegHeader, MarkerSegment, adobe_transform, is_jfif,
 };
 
-/// Bytes of a segment's payload at most: its length is 16 bits and counts itself.
+/// Maximum bytes of a segment's payload: the length has 16 bits and includes its own two bytes.
 pub const PAYLOAD_BYTES_MAX: usize = 65_533;
-/// Bytes of profile in one ICC segment: signature, number and count take 14.
+/// Maximum profile bytes in one ICC segment: signature, number and count take 14.
 const ICC_CHUNK_BYTES: usize = PAYLOAD_BYTES_MAX - ICC.len() - 2;
-/// The chunks' number is one byte, from 1.
+/// Maximum number of ICC chunks: a chunk's number is one byte and starts at 1.
 const ICC_CHUNKS_MAX: usize = 255;
 
 /// The parts of a file that define its picture, without its metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PictureParts {
-    /// The payload of a JFIF segment without its thumbnail, if the file has one.
+    /// The payload of the JFIF segment without its thumbnail, if the file has one.
     pub jfif: Option<[u8; JFIF_BYTES]>,
-    /// The Adobe segment that counts, whole.
+    /// Byte range of the last Adobe segment, including its marker; decoders use the last one.
     pub adobe: Option<Range<usize>>,
-    /// The other segments before the first scan that are no metadata, whole, in their order:
-    /// tables, frame, restart interval.
+    /// Byte ranges of the other non-metadata segments before the first scan, in file order: tables,
+    /// frame, restart interval.
     pub tables: Vec<Range<usize>>,
-    /// From the marker of the first scan to the end of EOI.
+    /// Byte range from the marker of the first scan to the end of EOI.
     pub scans: Range<usize>,
 }
 
 /// Finds the bytes of `jpeg` that define the picture.
 ///
-/// JFIF and Adobe segments belong to it because they decide what colours the samples mean. A JFIF
-/// thumbnail does not, nor does a second picture behind EOI: either can show what a crop removed.
-/// `header` is what was parsed from `jpeg`.
+/// JFIF and Adobe segments are included because they define the colour model of the samples. A JFIF
+/// thumbnail is not, nor is a second picture after EOI: either can show what a crop removed.
+/// `header` must have been parsed from `jpeg`.
 pub fn picture_parts(header: &JpegHeader, jpeg: &[u8]) -> PictureParts {
     let payload = |segment: &MarkerSegment| jpeg.get(segment.payload.clone()).unwrap_or_default();
     let jfif = header
@@ -45,7 +45,7 @@ pub fn picture_parts(header: &JpegHeader, jpeg: &[u8]) -> PictureParts {
         .find(|segment| segment.marker == APP0 && is_jfif(payload(segment)))
         .and_then(|segment| payload(segment).first_chunk::<JFIF_BYTES>().copied())
         .map(|mut bytes| {
-            // Width and height of the thumbnail.
+            // Set the width and height of the thumbnail to zero.
             bytes[12..].fill(0);
             bytes
         });
@@ -63,10 +63,10 @@ pub fn picture_parts(header: &JpegHeader, jpeg: &[u8]) -> PictureParts {
     PictureParts { jfif, adobe, tables, scans: header.first_scan..header.end }
 }
 
-/// Copies the segments of `jpeg` that define the colours of its components: JFIF's, without a
-/// thumbnail, and Adobe's.
+/// Copies the segments of `jpeg` that define the colours of its components: the JFIF segment, without
+/// its thumbnail, and the Adobe segment.
 ///
-/// A file that is cut out of `jpeg` starts with them. `header` was parsed from `jpeg`.
+/// A file that is cut out of `jpeg` starts with them. `header` must have been parsed from `jpeg`.
 pub fn colour_segments(header: &JpegHeader, jpeg: &[u8]) -> Vec<u8> {
     let parts = picture_parts(header, jpeg);
     let mut out = parts.jfif.map_or_else(Vec::new, |jfif| segment(APP0, &[&jfif]));
@@ -74,24 +74,24 @@ pub fn colour_segments(header: &JpegHeader, jpeg: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Replaces the metadata of a file and leaves its picture data untouched.
+/// Replaces the metadata of a file without changing its picture data.
 ///
-/// Gives the new bytes before the first scan, and the range of `jpeg` that follows them, up to
-/// EOI: the rewritten file is one after the other. So a file of 40 MB is rewritten with some
-/// kilobytes of memory.
+/// Returns the new bytes before the first scan, and the range of `jpeg` that follows them, up to and
+/// including EOI; the rewritten file is the concatenation of both. Memory use does not depend on the
+/// size of the picture data.
 ///
-/// `metadata` holds complete segments ([`segment`]) and comes after JFIF's; `icc` is the colour
-/// profile of the new file. All other application segments, comments, the old profile and what
-/// follows EOI are dropped. Metadata between the scans stays ([`JpegHeader::late_metadata`]). `header`
-/// was parsed from `jpeg`.
+/// `metadata` holds complete segments ([`segment`]), which are placed after the JFIF segment; `icc` is
+/// the colour profile of the new file. All other application segments, comments, the old profile and
+/// the bytes after EOI are dropped. Metadata between scans stays ([`JpegHeader::late_metadata`]).
+/// `header` must have been parsed from `jpeg`.
 ///
 /// ```
-/// use jpeg::header::Header;
+/// use jpeg::header::JpegHeader;
 /// use jpeg::rewrite::{rewrite_metadata, segment};
 /// use jpeg::samples::{LIMITS, file};
 ///
 /// let jpeg = file(&segment(0xE1, &[b"Exif\0\0", b"camera and position"]));
-/// let header = Header::parse(&jpeg, &LIMITS)?;
+/// let header = JpegHeader::parse(&jpeg, &LIMITS)?;
 /// let comment = segment(0xFE, &[b"no metadata but this"]);
 /// let (mut rewritten, picture) = rewrite_metadata(&jpeg, &header, &comment, None);
 /// rewritten.extend_from_slice(&jpeg[picture]);
@@ -107,8 +107,10 @@ pub fn rewrite_metadata(
     rewrite(picture_parts(header, jpeg), jpeg, metadata, icc)
 }
 
-/// Replaces the metadata as [`rewrite_metadata`] does, and the Huffman tables by `huffman`:
-/// complete DHT segments, such as [`PatchedScan::tables`](crate::scan::patch::PatchedScan::tables).
+/// Replaces the metadata as [`rewrite_metadata`] does, and the Huffman tables with `huffman`.
+///
+/// `huffman` holds complete DHT segments, such as
+/// [`PatchedScan::tables`](crate::scan::patch::PatchedScan::tables).
 pub fn rewrite_with_tables(
     jpeg: &[u8],
     header: &JpegHeader,
@@ -141,9 +143,9 @@ fn rewrite(
     (head, parts.scans)
 }
 
-/// Cuts an ICC profile into APP2 segments.
+/// Splits an ICC profile into APP2 segments.
 ///
-/// An empty profile gives no segments; so does one of more than 255 x 65,519 bytes, which a JPEG
+/// Returns no segments for an empty profile, nor for one of more than 255 x 65,519 bytes, which a JPEG
 /// file cannot hold.
 pub fn icc_segments(profile: &[u8]) -> Vec<u8> {
     let count = profile.len().div_ceil(ICC_CHUNK_BYTES);
@@ -160,7 +162,7 @@ pub fn icc_segments(profile: &[u8]) -> Vec<u8> {
 /// Builds a segment from the parts of its payload.
 ///
 /// `marker` is the second byte of the marker, such as `0xE1` for APP1. The payload has at most
-/// [`PAYLOAD_BYTES_MAX`] bytes together. A longer one panics in debug builds and gives no bytes in
+/// [`PAYLOAD_BYTES_MAX`] bytes in total. A longer one panics in debug builds and is omitted in
 /// release builds, so that the file stays readable.
 pub fn segment(marker: u8, payload: &[&[u8]]) -> Vec<u8> {
     let bytes: usize = payload.iter().map(|part| part.len()).sum();

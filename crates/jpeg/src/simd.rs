@@ -1,21 +1,22 @@
-//! The transforms of [`super::dct`] with AVX2, and the only `unsafe` of the engine.
+//! The transforms of [`super::dct`] with AVX2; the only `unsafe` code of the crate.
 //!
-//! A register of 256 bits has two lanes of 128; most instructions treat them as two machines that
-//! do the same. So two neighbouring blocks go together: the low lane of register r holds row r of
-//! the first block, the high lane row r of the second, 8 numbers of 16 bits each. One line
+//! A register of 256 bits has two lanes of 128, and most instructions work on the two lanes
+//! independently. So two neighbouring blocks are processed together: the low lane of register r holds
+//! row r of the first block, the high lane row r of the second, 8 numbers of 16 bits each. One line
 //! transform on 8 registers then transforms all 8 columns of both blocks.
 //!
-//! `pmaddwd` (`madd` below) wants the two numbers of a pair side by side. `unpack` puts them so,
-//! in two halves: columns 0 to 3 and columns 4 to 7; each half is 32 bits wide until `packs`
-//! clamps both and puts them together again.
+//! `pmaddwd` (`madd` below) needs the two numbers of a pair side by side. `unpack` interleaves them in
+//! two halves, columns 0 to 3 and columns 4 to 7; each half is 32 bits wide until `packs` clamps both
+//! and joins them again.
 //!
-//! *Transposing* is done by `unpack` too, because it moves bits of an element's address: unpacking
+//! *Transposing* uses `unpack` too, because it permutes the bits of an element's address: unpacking
 //! registers `i` and `i + 2^k` moves the top bit of the position into bit k of the register's
 //! number, and the old bit k to the bottom of the position. Three rounds swap rows and columns.
 //!
-//! What is unsafe here: entering code that needs AVX2, and access through raw pointers. The first
-//! is safe with a value of [`Avx2`], which exists only on a processor that has it; the second
-//! happens in five helpers, each on an array of exactly the bytes that it touches.
+//! Two things are unsafe here: calling code that needs AVX2, and access through raw pointers. The first
+//! is safe with a value of [`Avx2`], which exists only on a processor that supports it; the second
+//! is confined to five helpers, each of which accesses an array of exactly the size that it reads or
+//! writes.
 #![expect(unsafe_code, reason = "vector loads and stores, and calls that need AVX2")]
 
 use std::arch::x86_64::*;
@@ -29,39 +30,39 @@ pub(super) struct Avx2(());
 const FIRST: i32 = dct::FIRST_SHIFT.cast_signed();
 const LAST_INVERSE: i32 = dct::LAST_SHIFT_INVERSE.cast_signed();
 const LAST_FORWARD: i32 = dct::LAST_SHIFT_FORWARD.cast_signed();
-/// The weight 1.
+/// The weight 1 in fixed point.
 const ONE: i16 = 1 << dct::FRACTION_BITS;
-/// The level of the samples, 128, as a byte whose flip adds it.
+/// The level shift of the samples, 128: XOR with this byte adds it.
 const LEVEL: i8 = i8::MIN;
-/// Order of the 32-bit quarters of a lane that swaps its halves.
+/// Shuffle control for the 32-bit quarters of a lane: swaps its halves.
 const SWAP_HALVES: i32 = 0b01_00_11_10;
-/// Order of the 64-bit quarters of a register that swaps the middle two.
+/// Permute control for the 64-bit quarters of a register: swaps the middle two.
 const SWAP_MIDDLE: i32 = 0b11_01_10_00;
 
 /// Rows 0 to 7 of two blocks, 16 bits each.
 type Lines = [__m256i; 8];
 
 impl Avx2 {
-    /// Asks the processor (once; later calls read a flag).
+    /// Detects AVX2; the result is cached, so later calls only read a flag.
     pub(super) fn detect() -> Option<Avx2> {
         if is_x86_feature_detected!("avx2") { Some(Avx2(())) } else { None }
     }
 
-    /// [`super::dct::Dct::inverse`]; each row has 8 samples per block.
+    /// Implements [`super::dct::Dct::inverse`]; each row has 8 samples per block.
     pub(super) fn inverse(self, blocks: &[[i16; 64]], rows: &mut [&mut [u8]; 8]) {
         // SAFETY: `inverse` needs AVX2 and nothing else, and `self` proves it.
         unsafe { inverse(blocks, rows) }
     }
 
-    /// [`super::dct::Dct::forward`]; each row has 8 samples per block.
+    /// Implements [`super::dct::Dct::forward`]; each row has 8 samples per block.
     pub(super) fn forward(self, rows: &[&[u8]; 8], divisors: &Divisors, blocks: &mut [[i16; 64]]) {
         // SAFETY: `forward` needs AVX2 and nothing else, and `self` proves it.
         unsafe { forward(rows, divisors, blocks) }
     }
 }
 
-// One call per loop, and the lone last block takes the same one: the two transforms are long, and
-// the compiler merges them with the loop only if there is one call.
+// Each loop has one call, which an unpaired last block uses too: the two transforms are long, and the
+// compiler inlines them into the loop only if there is a single call.
 
 #[target_feature(enable = "avx2")]
 fn inverse(blocks: &[[i16; 64]], rows: &mut [&mut [u8]; 8]) {
@@ -80,7 +81,7 @@ fn inverse(blocks: &[[i16; 64]], rows: &mut [&mut [u8]; 8]) {
     }
 }
 
-/// The samples of two blocks: 8 rows of 8 samples of the first and 8 of the second.
+/// Inverse transform of two blocks: returns 8 rows of 8 samples of the first and 8 of the second.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn inverse_two(first: &[i16; 64], second: &[i16; 64]) -> [__m128i; 8] {
@@ -96,8 +97,8 @@ fn inverse_two(first: &[i16; 64], second: &[i16; 64]) -> [__m128i; 8] {
         below = _mm256_or_si256(below, *line);
     }
 
-    // A block whose rows 1 to 7 are zero wraps where the others clamp. Row 0 without the two bits
-    // that would be lost is what the first direction turns into the same number.
+    // A block whose rows 1 to 7 are zero wraps where the others clamp (see `dct`). Clearing the top two
+    // bits of row 0, by sign extension, makes the first direction give the wrapped number.
     let flat_halves = _mm256_cmpeq_epi64(below, zero);
     let flat = _mm256_and_si256(flat_halves, _mm256_shuffle_epi32::<SWAP_HALVES>(flat_halves));
     let wrapped = _mm256_srai_epi16::<2>(_mm256_slli_epi16::<2>(lines[0]));
@@ -112,7 +113,7 @@ fn inverse_two(first: &[i16; 64], second: &[i16; 64]) -> [__m128i; 8] {
     samples_of_columns(inverse_lines::<LAST_INVERSE>(lines))
 }
 
-/// The samples of two blocks of DC alone, in `-8192..=8191`, at the bottom of each lane.
+/// Computes the samples of two blocks that have only a DC, in `-8192..=8191`, at the bottom of each lane.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn samples_of_dc(dc: __m256i) -> [__m128i; 8] {
@@ -125,7 +126,7 @@ fn samples_of_dc(dc: __m256i) -> [__m128i; 8] {
     [row; 8]
 }
 
-/// The samples of two blocks from their columns: rows of 8 samples of the first and the second.
+/// Converts the columns of two blocks to rows of 8 samples of the first and 8 of the second.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn samples_of_columns(columns: Lines) -> [__m128i; 8] {
@@ -185,7 +186,7 @@ fn forward_two(
         columns[2 * index] = _mm256_unpacklo_epi8(pair, zero);
         columns[2 * index + 1] = _mm256_unpackhi_epi8(pair, zero);
     }
-    // The samples still lie around 128. That moves only the sums of 8, frequency 0, by 1024.
+    // The samples are still centred on 128. That affects only frequency 0, the sum of 8 samples: by 1024.
     let mut lines = forward_lines::<FIRST>(columns);
     lines[0] = _mm256_sub_epi16(lines[0], _mm256_set1_epi16(1024 << 2));
     let lines = forward_lines::<LAST_FORWARD>(transpose_words(lines));
@@ -195,8 +196,8 @@ fn forward_two(
 
 /// Quantises rows 0 to 7 of two blocks.
 ///
-/// Not inlined: from a loop, the compiler moves half of each product, the widening of the
-/// divisors, out of it, and then no longer sees the one instruction that does the whole.
+/// Not inlined: inside a loop, the compiler hoists half of each product, the widening of the divisors,
+/// and then no longer recognises the single instruction for the whole product.
 #[inline(never)]
 #[target_feature(enable = "avx2")]
 fn quantise_two(
@@ -212,8 +213,8 @@ fn quantise_two(
         let reciprocal = _mm256_broadcastsi128_si256(load_words(&divisors.reciprocals[row]));
         let scale = _mm256_broadcastsi128_si256(load_words(&divisors.scales[row]));
         let corrected = _mm256_add_epi16(_mm256_abs_epi16(line), correction);
-        // Both factors of the second product have 15 bits, so it may be the signed one: the
-        // compiler would merge two of the same kind into slow 32-bit code.
+        // Both factors of the second product have 15 bits, so the signed multiplication is safe. With
+        // two unsigned ones the compiler would merge them into slow 32-bit code.
         let magnitude = _mm256_mulhi_epi16(_mm256_mulhi_epu16(corrected, reciprocal), scale);
         let quantised = _mm256_sign_epi16(magnitude, line);
         store_coefficients(&mut first[row], _mm256_castsi256_si128(quantised));
@@ -221,7 +222,7 @@ fn quantise_two(
     }
 }
 
-/// The inverse of 16 lines: register k has their frequency k, then their value k.
+/// Inverse transform of 16 lines: register k holds frequency k on entry and value k on return.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn inverse_lines<const SHIFT: i32>(lines: Lines) -> Lines {
@@ -242,7 +243,7 @@ fn inverse_lines<const SHIFT: i32>(lines: Lines) -> Lines {
     pack(left, right)
 }
 
-/// The inverse of half of the lines, from pairs side by side, in 32 bits.
+/// Inverse transform of half of the lines, from interleaved pairs, in 32 bits.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn inverse_half<const SHIFT: i32>([sums, pair_2_6, pair_7_1, pair_3_5]: [__m256i; 4]) -> Lines {
@@ -267,7 +268,7 @@ fn inverse_half<const SHIFT: i32>([sums, pair_2_6, pair_7_1, pair_3_5]: [__m256i
     values
 }
 
-/// The forward transform of 16 lines: register k has their value k, then their frequency k.
+/// Forward transform of 16 lines: register k holds value k on entry and frequency k on return.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn forward_lines<const SHIFT: i32>(lines: Lines) -> Lines {
@@ -300,7 +301,7 @@ fn forward_lines<const SHIFT: i32>(lines: Lines) -> Lines {
     values
 }
 
-/// Frequencies 1, 2, 3, 5, 6, 7 of half of the lines, from pairs side by side, in 32 bits.
+/// Computes frequencies 1, 2, 3, 5, 6, 7 of half of the lines, from interleaved pairs, in 32 bits.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn forward_half<const SHIFT: i32>([evens, a, b]: [__m256i; 3]) -> [__m256i; 6] {
@@ -315,7 +316,7 @@ fn forward_half<const SHIFT: i32>([evens, a, b]: [__m256i; 3]) -> [__m256i; 6] {
     values
 }
 
-/// Frequencies 0 and 4, which need no products: times `2^13`, then the rounding shift.
+/// Scales frequencies 0 and 4, which need no products: times `2^13`, then the rounding shift.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn scale_sum<const SHIFT: i32>(sum: __m256i) -> __m256i {
@@ -326,8 +327,8 @@ fn scale_sum<const SHIFT: i32>(sum: __m256i) -> __m256i {
     }
 }
 
-/// The odd half of a line in both directions, each result plus `half`; pairs as in the portable
-/// code.
+/// Computes the odd half of a line in both directions, each result plus `half`; the pairs are those of
+/// the portable code.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn odd_half(a: __m256i, b: __m256i, half: __m256i) -> [__m256i; 4] {
@@ -342,7 +343,7 @@ fn odd_half(a: __m256i, b: __m256i, half: __m256i) -> [__m256i; 4] {
     ]
 }
 
-/// Pairs of 16 bits times their weights, added in 32 bits.
+/// Multiplies pairs of 16 bits by their weights and adds each pair in 32 bits.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn weigh(pairs: __m256i, [even, odd]: Weights) -> __m256i {
@@ -351,7 +352,7 @@ fn weigh(pairs: __m256i, [even, odd]: Weights) -> __m256i {
     _mm256_madd_epi16(pairs, _mm256_set1_epi32(both))
 }
 
-/// Clamps both halves to 16 bits and puts them together.
+/// Clamps both halves to 16 bits and joins them.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn pack(left: Lines, right: Lines) -> Lines {
@@ -362,7 +363,7 @@ fn pack(left: Lines, right: Lines) -> Lines {
     lines
 }
 
-/// Swaps rows and columns of the 8x8 words in each lane.
+/// Transposes the 8x8 words in each lane.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn transpose_words(mut lines: Lines) -> Lines {
@@ -378,7 +379,7 @@ fn transpose_words(mut lines: Lines) -> Lines {
     lines
 }
 
-/// Swaps rows and columns of the 8x8 bytes in each lane; register k has lines 2k and 2k + 1.
+/// Transposes the 8x8 bytes in each lane; register k holds lines 2k and 2k + 1.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn transpose_bytes(mut pairs: [__m256i; 4]) -> [__m256i; 4] {

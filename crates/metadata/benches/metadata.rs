@@ -1,4 +1,4 @@
-//! The embedded metadata of a photograph, written and read.
+//! Benchmarks of reading and writing the embedded metadata of a photograph.
 
 use std::hint::black_box;
 

@@ -1,7 +1,7 @@
-//! Codes of countries: IIM wants three letters, documents often have two.
+//! Country codes: IIM requires three letters, whereas documents often have two.
 
-/// ISO 3166-1, each country's two letters and three letters; and the code that everybody uses for
-/// Kosovo, which has none.
+/// The two-letter and three-letter codes of all countries in ISO 3166-1, and the customary code of
+/// Kosovo, which has no ISO code.
 const CODES: &str = "\
      ADAND AEARE AFAFG AGATG AIAIA ALALB AMARM AOAGO AQATA ARARG ASASM ATAUT AUAUS AWABW \
      AXALA AZAZE BABIH BBBRB BDBGD BEBEL BFBFA BGBGR BHBHR BIBDI BJBEN BLBLM BMBMU BNBRN \
@@ -21,21 +21,22 @@ const CODES: &str = "\
      SXSXM SYSYR SZSWZ TCTCA TDTCD TFATF TGTGO THTHA TJTJK TKTKL TLTLS TMTKM TNTUN TOTON \
      TRTUR TTTTO TVTUV TWTWN TZTZA UAUKR UGUGA UMUMI USUSA UYURY UZUZB VAVAT VCVCT VEVEN \
      VGVGB VIVIR VNVNM VUVUT WFWLF WSWSM XKXKX YEYEM YTMYT ZAZAF ZMZMB ZWZWE";
-/// Letters of the shorter code; the longer one follows it.
+/// Number of letters of the two-letter code, which precedes the other one in each pair.
 const SHORT: usize = 2;
+/// Number of letters of the three-letter code.
 const LONG: usize = 3;
 
-/// Normalizes a country code of ISO 3166: two or three letters, which become capitals.
+/// Normalizes an ISO 3166 country code of two or three letters to upper case.
 ///
-/// `None` for other text. Whether a country has the code is not checked.
+/// Returns `None` for other text. Does not check whether the code is assigned to a country.
 pub fn normalize_code(text: &str) -> Option<String> {
     let letters = text.bytes().all(|byte| byte.is_ascii_alphabetic());
     (letters && [SHORT, LONG].contains(&text.len())).then(|| text.to_ascii_uppercase())
 }
 
-/// Finds the three-letter country code (ISO 3166-1 alpha-3) of a code of two or three letters.
+/// Converts a country code of two or three letters to three letters (ISO 3166-1 alpha-3).
 ///
-/// `None` for a two-letter code that no country has. A code of three letters is not checked.
+/// Returns `None` for an unassigned two-letter code. A three-letter code is not checked.
 pub fn alpha3_code(text: &str) -> Option<String> {
     let code = normalize_code(text)?;
     if code.len() == LONG {

@@ -1,15 +1,15 @@
-//! The moment a photograph was taken, as its three homes spell it.
+//! The date and time at which a photograph was taken, in the notations of the three standards.
 //!
 //! XMP has ISO 8601 (`2017-02-11T10:15:00+01:00`), IIM a date `20170211` and a time
-//! `101500+0100`, EXIF a local time `2017:02:11 10:15:00` and the offset apart, since 2016. Each
-//! may lack the time or the offset. A stamp is always a real date; years alone are not enough.
+//! `101500+0100`, EXIF a local time `2017:02:11 10:15:00` and, since 2016, a separate offset. Each
+//! may lack the time or the offset. The date must be complete and valid; a year alone is not accepted.
 
 use std::fmt;
 
-/// Digits of a second's fraction that are kept.
+/// Maximum number of digits of a fractional second that are kept.
 const FRACTION_DIGITS_MAX: usize = 9;
 
-/// A date, maybe with a time, maybe with the time's offset from UTC.
+/// A date with an optional time and an optional UTC offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PartialDateTime {
     year: u16,
@@ -19,7 +19,7 @@ pub(super) struct PartialDateTime {
     offset: Option<UtcOffset>,
 }
 
-/// A time of day; `fraction` holds the digits behind the second's point.
+/// A time of day; `fraction` holds the digits after the decimal point of the second.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TimeOfDay {
     hour: u8,
@@ -28,18 +28,18 @@ struct TimeOfDay {
     fraction: String,
 }
 
-/// How far local time is ahead of UTC.
+/// The offset of local time from UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UtcOffset {
-    /// Written as `Z`.
+    /// UTC, written as `Z`.
     Utc,
-    /// Minutes, negative to the west.
+    /// Minutes ahead of UTC, negative to the west.
     Minutes(i16),
 }
 
 impl PartialDateTime {
-    /// Parses ISO 8601 and the spelling of EXIF: `-` or `:` in the date, `T` or a blank before the
-    /// time, seconds and offset optional.
+    /// Parses ISO 8601 and the notation of EXIF: `-` or `:` in the date, `T` or a space before the
+    /// time, optional seconds and offset.
     pub(super) fn parse(text: &str) -> Option<PartialDateTime> {
         let mut input = DateInput(text.trim());
         let year = input.number(4)?;
@@ -60,7 +60,7 @@ impl PartialDateTime {
         input.0.is_empty().then_some(stamp)
     }
 
-    /// Parses IIM's date `CCYYMMDD` and time `HHMMSS±HHMM`; a time that is none is left out.
+    /// Parses an IIM date `CCYYMMDD` and time `HHMMSS±HHMM`; ignores an invalid time.
     pub(super) fn parse_iim(date: &str, time: &str) -> Option<PartialDateTime> {
         let mut input = DateInput(date.trim());
         let (year, month, day) = (input.number(4)?, input.two_digits()?, input.two_digits()?);
@@ -86,7 +86,7 @@ impl PartialDateTime {
         real.then_some(PartialDateTime { year, month, day, time: None, offset: None })
     }
 
-    /// Adds an offset `±HH:MM` or `Z` if the stamp has a time and no offset yet.
+    /// Adds an offset `±HH:MM` or `Z` if there is a time without an offset.
     pub(super) fn with_offset(mut self, offset: &str) -> PartialDateTime {
         if self.time.is_some() && self.offset.is_none() {
             self.offset = DateInput(offset.trim()).offset();
@@ -94,9 +94,9 @@ impl PartialDateTime {
         self
     }
 
-    /// Completes a stamp with another that says the same and more.
+    /// Completes the value from another one that agrees with it and is more precise.
     ///
-    /// A date takes a time of the same date, a local time takes the offset of the same time.
+    /// A date is completed with a time on the same date, a local time with the offset of the same time.
     pub(super) fn refined_by(self, other: &PartialDateTime) -> PartialDateTime {
         let same_date = (self.year, self.month, self.day) == (other.year, other.month, other.day);
         let same_second = |a: &TimeOfDay, b: &TimeOfDay| {
@@ -116,21 +116,21 @@ impl PartialDateTime {
         format!("{:04}{:02}{:02}", self.year, self.month, self.day)
     }
 
-    /// Prints the time for IIM 2:60, which cannot do without an offset.
+    /// Prints the time for IIM 2:60, which requires an offset; `None` without a time or an offset.
     pub(super) fn iim_time(&self) -> Option<String> {
         let (time, offset) = (self.time.as_ref()?, self.offset?.print());
         let offset = offset.replace(':', "");
         Some(format!("{:02}{:02}{:02}{offset}", time.hour, time.minute, time.second))
     }
 
-    /// Prints date and time for EXIF's DateTimeOriginal; without a time there is none.
+    /// Prints date and time for EXIF's DateTimeOriginal; `None` without a time.
     pub(super) fn exif_time(&self) -> Option<String> {
         let TimeOfDay { hour, minute, second, .. } = self.time.as_ref()?;
         let PartialDateTime { year, month, day, .. } = self;
         Some(format!("{year:04}:{month:02}:{day:02} {hour:02}:{minute:02}:{second:02}"))
     }
 
-    /// Prints the digits of the second's fraction for EXIF's SubSecTimeOriginal.
+    /// Returns the digits of the fractional second for EXIF's SubSecTimeOriginal.
     pub(super) fn exif_fraction(&self) -> Option<&str> {
         let fraction = self.time.as_ref()?.fraction.as_str();
         (!fraction.is_empty()).then_some(fraction)
@@ -143,7 +143,7 @@ impl PartialDateTime {
 }
 
 impl fmt::Display for PartialDateTime {
-    /// Prints ISO 8601; a missing time is midnight, a missing offset is left out.
+    /// Prints ISO 8601; a missing time is printed as midnight, a missing offset is omitted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:04}-{:02}-{:02}T", self.year, self.month, self.day)?;
         let midnight = TimeOfDay { hour: 0, minute: 0, second: 0, fraction: String::new() };
@@ -169,7 +169,7 @@ impl TimeOfDay {
 }
 
 impl UtcOffset {
-    /// Prints `±HH:MM`.
+    /// Prints the offset as `±HH:MM`.
     fn print(self) -> String {
         let minutes = match self {
             UtcOffset::Utc => 0,
@@ -181,18 +181,18 @@ impl UtcOffset {
     }
 }
 
-/// What is left to read of a stamp's text.
+/// The unparsed rest of a date and time.
 struct DateInput<'a>(&'a str);
 
 impl<'a> DateInput<'a> {
-    /// Takes one of the characters if it is next.
+    /// Consumes the next character if it is one of `characters`.
     fn one_of(&mut self, characters: &str) -> Option<char> {
         let next = self.0.chars().next().filter(|&c| characters.contains(c))?;
         self.0 = &self.0[next.len_utf8()..];
         Some(next)
     }
 
-    /// Takes all digits that are next.
+    /// Consumes all digits at the start.
     fn digits(&mut self) -> &'a str {
         let end = self.0.bytes().take_while(u8::is_ascii_digit).count();
         let (digits, rest) = self.0.split_at(end);
@@ -200,7 +200,7 @@ impl<'a> DateInput<'a> {
         digits
     }
 
-    /// Takes a number of exactly so many digits.
+    /// Consumes a number with exactly `digits` digits.
     fn number(&mut self, digits: usize) -> Option<u16> {
         let (number, rest) = self.0.split_at_checked(digits)?;
         if !number.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -219,7 +219,7 @@ impl<'a> DateInput<'a> {
         TimeOfDay::new(hour, minute, self.two_digits()?, "")
     }
 
-    /// Takes `Z`, `±HH`, `±HHMM` or `±HH:MM`; on anything else it takes nothing.
+    /// Consumes `Z`, `±HH`, `±HHMM` or `±HH:MM`; consumes nothing if the input has another form.
     fn offset(&mut self) -> Option<UtcOffset> {
         let before = self.0;
         if self.one_of("Zz").is_some() {

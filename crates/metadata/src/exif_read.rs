@@ -1,30 +1,30 @@
-//! EXIF in: what the camera wrote, and what editors added to it.
+//! Reads EXIF: the fields that cameras write and editors add.
 //!
 //! An Exif block is a small TIFF file: directories (IFDs) of tagged values, in either byte order.
-//! `kamadak-exif` reads it; this file guards it, finds the tags and makes sense of the values.
+//! `kamadak-exif` parses it; this module limits its input, finds the tags and interprets the values.
 //!
-//! Some files have two blocks, of a camera and of an editor that did not look. The first one
-//! wins for every tag that it has, as viewers do.
+//! Some files have two blocks, one from the camera and one from an editor that ignored it. For each tag,
+//! the first block that has it takes precedence, as in viewers.
 
 use exif::{Exif, Field, In, Rational, Reader, Tag, Value};
 
 use crate::date_time::PartialDateTime;
 use crate::{Caption, StandardFields, TEXT_BYTES_MAX, is_position, set_if_absent, text};
 
-/// Directory entries that one block may have; cameras write some hundred.
+/// Maximum number of directory entries of a block; cameras write a few hundred.
 const ENTRIES_MAX: usize = 5_000;
-/// Blocks that are read.
+/// Maximum number of blocks that are read.
 const BLOCKS_MAX: usize = 4;
-/// Directories in a row that the library follows.
+/// Maximum number of chained directories that the library follows.
 const DIRECTORIES_MAX: usize = 8;
-/// Bytes of a directory entry.
+/// Number of bytes of a directory entry.
 const ENTRY_BYTES: usize = 12;
 
-/// The Exif blocks of a file, in its order.
+/// The parsed Exif blocks of a file, in file order.
 pub(super) struct ExifBlocks(Vec<Exif>);
 
 impl ExifBlocks {
-    /// Parses blocks from their TIFF headers on; what is broken gives a warning.
+    /// Parses blocks, each starting with its TIFF header; broken blocks give warnings.
     pub(super) fn parse(blocks: &[&[u8]], warnings: &mut Vec<String>) -> ExifBlocks {
         let mut parsed = Vec::new();
         for (index, block) in blocks.iter().enumerate().take(BLOCKS_MAX) {
@@ -46,13 +46,14 @@ impl ExifBlocks {
         ExifBlocks(parsed)
     }
 
-    /// Finds a tag of the picture, in the first block that has it. Thumbnails have their own
-    /// directory, which is never looked at.
+    /// Finds a tag of the picture in the first block that has it.
+    ///
+    /// Thumbnails have a separate directory, which is not searched.
     pub(super) fn field(&self, tag: Tag) -> Option<&Field> {
         self.0.iter().find_map(|block| block.get_field(tag, In::PRIMARY))
     }
 
-    /// Tells the orientation; 1 without one and, with a warning, for one that does not exist.
+    /// Returns the orientation; 1 if it is absent or, with a warning, invalid.
     pub(super) fn orientation(&self, warnings: &mut Vec<String>) -> u8 {
         let Some(field) = self.field(Tag::Orientation) else {
             return 1;
@@ -80,10 +81,10 @@ impl ExifBlocks {
         StandardFields { caption, created }
     }
 
-    /// Reads a text; empty if it is absent, no text, or a placeholder of blanks and NULs.
+    /// Reads a text; empty if it is absent, not a text, or a placeholder of blanks and NULs.
     ///
-    /// The parts of a text that NULs divide, as in a copyright of photographer and editor, are
-    /// joined by commas. The standard says ASCII; UTF-8 and Latin-1 are what is found.
+    /// Parts of a text that are separated by NULs, as in a copyright of photographer and editor, are
+    /// joined by commas. The standard specifies ASCII, but real files have UTF-8 and Latin-1.
     pub(super) fn text(&self, tag: Tag) -> String {
         let parts = match self.field(tag).map(|field| &field.value) {
             Some(Value::Ascii(parts)) => parts.as_slice(),
@@ -98,7 +99,7 @@ impl ExifBlocks {
         texts.take(2).collect::<Vec<_>>().join(", ")
     }
 
-    /// Tells latitude and longitude in degrees, if both are there and on the globe.
+    /// Returns latitude and longitude in degrees, if both are present and in range.
     pub(super) fn position(&self) -> Option<(f64, f64)> {
         let latitude = self.degrees(Tag::GPSLatitude, Tag::GPSLatitudeRef, ["N", "S"])?;
         let longitude = self.degrees(Tag::GPSLongitude, Tag::GPSLongitudeRef, ["E", "W"])?;
@@ -106,7 +107,7 @@ impl ExifBlocks {
             .filter(|(latitude, longitude)| is_position(*latitude, *longitude))
     }
 
-    /// Tells whether coordinates are filled in; cameras without reception write zeros over zeros.
+    /// Whether coordinates are filled in; cameras without GPS reception write `0/0`.
     fn has_coordinates(&self) -> bool {
         let filled = |tag| match self.field(tag).map(|field| &field.value) {
             Some(Value::Rational(parts)) => parts.iter().any(|part| part.denom != 0),
@@ -133,7 +134,7 @@ impl ExifBlocks {
     }
 }
 
-/// A rational as a number; `0/0`, which some write for zero seconds, is zero.
+/// Converts a rational to a number; `0/0`, which some programs write for zero seconds, is zero.
 fn number(rational: &Rational) -> Option<f64> {
     match (rational.num, rational.denom) {
         (0, _) => Some(0.0),
@@ -142,11 +143,11 @@ fn number(rational: &Rational) -> Option<f64> {
     }
 }
 
-/// Tells whether a block has at most [`ENTRIES_MAX`] entries as the library would walk it.
+/// Whether the library would read fewer than [`ENTRIES_MAX`] entries of a block.
 ///
-/// An entry may point to a directory, and nothing keeps thousands of entries from pointing to the
-/// same one, whose entries do so again: 64 kB could stand for 10^11 entries. This walk follows the
-/// same pointers with a budget.
+/// An entry may point to a directory, and thousands of entries may point to the same one, whose entries
+/// can do so again: 64 kB can expand to 10^11 entries. This function follows the same pointers with a
+/// limit on the total number of entries.
 fn is_within_entry_limit(tiff: &[u8]) -> bool {
     let mut walk = EntryWalk { tiff, little: tiff.starts_with(b"II"), budget: ENTRIES_MAX };
     let mut next = walk.u32(4);
@@ -167,8 +168,9 @@ struct EntryWalk<'a> {
 }
 
 impl EntryWalk<'_> {
-    /// Counts the entries of a directory and of those that its `pointers` lead to; gives the
-    /// offset of the directory that follows.
+    /// Counts the entries of a directory and of the directories that its `pointers` tags lead to.
+    ///
+    /// Returns the offset of the next directory.
     fn directory(&mut self, offset: u32, pointers: &[u16]) -> Option<u32> {
         let mut at = usize::try_from(offset).ok()?;
         let count = self.u16(at)?;
@@ -182,7 +184,7 @@ impl EntryWalk<'_> {
             if pointers.contains(&tag)
                 && let Some(child) = self.pointer(at)
             {
-                // Exif may lead to Interop, which leads nowhere, like GPS.
+                // The Exif directory may point to Interop; Interop and GPS point to no directory.
                 let inner: &[u16] = if tag == 0x8769 { &[0xA005] } else { &[] };
                 self.directory(child, inner);
             }
@@ -191,7 +193,7 @@ impl EntryWalk<'_> {
         self.u32(at)
     }
 
-    /// Reads the first value of an entry as an offset, of whatever whole type it is.
+    /// Reads the first value of an entry as an offset, for any unsigned integer type.
     fn pointer(&self, entry: usize) -> Option<u32> {
         let kind = self.u16(entry + 2)?;
         let count = usize::try_from(self.u32(entry + 4)?).ok()?;

@@ -1,7 +1,7 @@
-//! EXIF out: a small block with the caption's texts, its moment and what the standard wants.
+//! Writes EXIF: a small block with the caption's texts, its date and time, and the mandatory fields.
 //!
-//! The block is made from nothing, so that no thumbnail, maker's note, serial number or other fact
-//! of the camera slips through. Only a position is copied, and only if the operator keeps it.
+//! The block is built from scratch, so that no thumbnail, maker note, serial number or other camera data
+//! leaks. Only GPS data is copied, and only if the operator enables it.
 
 use std::io::Cursor;
 
@@ -13,20 +13,21 @@ use crate::exif_read::ExifBlocks;
 use crate::{Caption, WriteOptions, text};
 use jpeg::rewrite::{PAYLOAD_BYTES_MAX, segment as jpeg_segment};
 
-/// APP1.
+/// Code of the APP1 marker.
 const MARKER: u8 = 0xE1;
-/// Signature of the segment.
+/// Signature of an Exif segment.
 const SIGNATURE: &[u8] = b"Exif\0\0";
-/// Bytes that the caption's texts take at most. XMP has the whole text; together with the position
-/// these fit into one segment.
+/// Maximum bytes of the description. XMP has the complete text; with these limits, all texts and the
+/// position fit into one segment.
 const DESCRIPTION_BYTES_MAX: usize = 32_000;
 const BYLINE_BYTES_MAX: usize = 4_000;
 const COPYRIGHT_BYTES_MAX: usize = 4_000;
-/// Bytes of a copied text, and numbers in a copied value.
+/// Maximum bytes of a copied text.
 const FACT_BYTES_MAX: usize = 128;
+/// Maximum count of numbers in a copied value.
 const FACT_NUMBERS_MAX: usize = 4;
 
-/// GPS facts that are copied when the operator keeps them.
+/// GPS fields that are copied if [`WriteOptions::gps`] is set.
 const GPS_FACTS: [Tag; 12] = [
     Tag::GPSLatitudeRef,
     Tag::GPSLatitude,
@@ -42,10 +43,10 @@ const GPS_FACTS: [Tag; 12] = [
     Tag::GPSHPositioningError,
 ];
 
-/// Writes the block, a TIFF file; nothing for an upright picture whose caption has nothing to say.
+/// Writes the block, a TIFF file; empty for an upright picture without a caption or a position.
 ///
-/// A caption that says what EXIF has no place for gets a block too: every rendition with a caption
-/// has one of each kind, whatever it says.
+/// A caption whose fields have no EXIF tag gets a block too, so that every rendition with a caption has
+/// both EXIF and XMP.
 pub(super) fn block(caption: &Caption, originals: &[&[u8]], keep: WriteOptions) -> Vec<u8> {
     let mut fields = texts(caption);
     fields.extend(moment(caption));
@@ -67,14 +68,14 @@ pub(super) fn block(caption: &Caption, originals: &[&[u8]], keep: WriteOptions) 
     if writer.write(&mut tiff, false).is_err()
         || SIGNATURE.len() + tiff.get_ref().len() > PAYLOAD_BYTES_MAX
     {
-        // Neither happens: all values are of known types and their sizes are bounded above.
+        // Unreachable: all values are of known types and their sizes are bounded above.
         debug_assert!(false, "an exif block of bounded fields is written");
         return Vec::new();
     }
     tiff.into_inner()
 }
 
-/// The JPEG segment that holds a block; nothing for an empty one.
+/// Wraps a block in a JPEG segment; empty for an empty block.
 pub(super) fn segment(block: &[u8]) -> Vec<u8> {
     if block.is_empty() { Vec::new() } else { jpeg_segment(MARKER, &[SIGNATURE, block]) }
 }
@@ -87,7 +88,7 @@ fn ascii(tag: Tag, text: &str) -> Field {
     field(tag, Value::Ascii(vec![text.as_bytes().to_vec()]))
 }
 
-/// The caption's texts in EXIF: as UTF-8, which readers guess as ours does.
+/// Builds the caption's text fields, in UTF-8, which readers detect as this crate does.
 fn texts(caption: &Caption) -> Vec<Field> {
     let rights = if caption.copyright_notice.is_empty() {
         &caption.copyright_holder
@@ -105,7 +106,9 @@ fn texts(caption: &Caption) -> Vec<Field> {
     .collect()
 }
 
-/// Copies a fact if the original has it and its value is text or a few numbers.
+/// Copies a field if the original has it and its value is a text or a few numbers.
+///
+/// Other types could hide arbitrary data.
 fn copy_original_field(blocks: &ExifBlocks, tag: Tag) -> Option<Field> {
     let value = &blocks.field(tag)?.value;
     let few = |count: usize| (1..=FACT_NUMBERS_MAX).contains(&count);
@@ -131,7 +134,7 @@ fn copy_original_field(blocks: &ExifBlocks, tag: Tag) -> Option<Field> {
     copied.then(|| field(tag, value.clone()))
 }
 
-/// When the photograph was taken, with the offset if it is known.
+/// Builds the fields for the date and time of creation, with the UTC offset if it is known.
 fn moment(caption: &Caption) -> Vec<Field> {
     let Some(stamp) = caption.created.as_deref().and_then(PartialDateTime::parse) else {
         return Vec::new();
@@ -144,10 +147,11 @@ fn moment(caption: &Caption) -> Vec<Field> {
     [Some(ascii(Tag::DateTimeOriginal, &time)), offset, fraction].into_iter().flatten().collect()
 }
 
-/// The caption's position; if it is the original's or absent, the original's GPS facts.
+/// Builds the GPS fields: the caption's position or, if it equals the original's or is absent, the GPS
+/// fields of the original.
 ///
-/// Altitude, direction and time of another place would be wrong, and facts around a position that
-/// is none say nothing.
+/// Altitude, direction and time of the original would be wrong for another position, and they are
+/// meaningless without one.
 fn position(caption: &Caption, blocks: &ExifBlocks) -> Vec<Field> {
     let original = blocks.position();
     let mut fields = match caption.position {
@@ -166,7 +170,7 @@ fn position(caption: &Caption, blocks: &ExifBlocks) -> Vec<Field> {
     fields
 }
 
-/// Degrees, minutes and seconds; the seconds to a millionth, which is 0.03 mm on the ground.
+/// Converts an angle to degrees, minutes and seconds; a millionth of a second is 0.03 mm on the ground.
 fn degrees(degrees: f64) -> Value {
     const PARTS: u32 = 1_000_000;
     let all = (degrees.abs().min(180.0) * 3600.0 * f64::from(PARTS)).round();
@@ -185,15 +189,15 @@ fn degrees(degrees: f64) -> Value {
     ])
 }
 
-/// Fields that the standard wants in every block, with the values that a JPEG file implies.
+/// Builds the fields that the standard requires in every block, with values that match a JPEG file.
 fn required() -> Vec<Field> {
     let dpi = || Value::Rational(vec![Rational { num: 72, denom: 1 }]);
     vec![
         field(Tag::XResolution, dpi()),
         field(Tag::YResolution, dpi()),
-        // Inches.
+        // 2: pixels per inch.
         field(Tag::ResolutionUnit, Value::Short(vec![2])),
-        // Centred, as JFIF has it.
+        // 1: centred, as in JFIF.
         field(Tag::YCbCrPositioning, Value::Short(vec![1])),
         field(Tag::ExifVersion, Value::Undefined(b"0232".to_vec(), 0)),
         field(Tag::ComponentsConfiguration, Value::Undefined(vec![1, 2, 3, 0], 0)),

@@ -1,37 +1,38 @@
-//! IIM in: the numbered datasets of IPTC's Information Interchange Model, version 4.2.
+//! Reads IIM: the numbered datasets of IPTC's Information Interchange Model, version 4.2.
 //!
-//! A dataset is the byte `1C`, a record, a number, a length of two bytes and the value. A length
-//! with its highest bit set tells in its other bits how many bytes of length follow. Record 1 is
+//! A dataset is the byte `1C`, a record, a number, a length of two bytes and the value. If the highest
+//! bit of the length is set, its other bits are the number of length bytes that follow. Record 1 is
 //! the envelope, with the character set in 1:90; record 2 holds the caption.
 //!
-//! Without a character set each value is UTF-8 if it is valid UTF-8, else Latin-1: both were
-//! written for decades by programs that said nothing.
+//! Without a declared character set, each value is decoded as UTF-8 if it is valid UTF-8, else as
+//! Latin-1: for decades programs have written both without declaring them.
 
 use crate::date_time::PartialDateTime;
 use crate::{Caption, StandardFields, push, set_if_absent, text};
 
-/// Opens every dataset.
+/// The first byte of every dataset.
 pub(super) const TAG: u8 = 0x1C;
 /// The value of 1:90 that means UTF-8: ESC % G (ISO 2022).
 pub(super) const UTF8: &[u8] = b"\x1B%G";
 /// Values of 1:90 that mean ISO 8859-1: ESC . A and ESC - A.
 const LATIN1: [&[u8]; 2] = [b"\x1B.A", b"\x1B-A"];
 
-/// Datasets of one file that are read; a caption with every keyword has some hundred.
+/// Maximum number of datasets that are read from a file; a caption with many keywords has about a
+/// hundred.
 const DATASETS_MAX: usize = 4_096;
-/// Bytes that a dataset's extended length may have.
+/// Maximum number of bytes of an extended length.
 const LENGTH_BYTES_MAX: usize = 4;
 
-/// How the values' text is coded.
+/// The character set of the values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TextCharset {
     Utf8,
     Latin1,
-    /// Not stated, or stated in a way that is not in use.
+    /// Not declared, or declared with an unsupported value.
     Unknown,
 }
 
-/// Reads the IIM bytes of a file; none give an empty caption.
+/// Reads the IIM bytes of a file; no bytes give an empty caption.
 pub(super) fn read(iim: &[u8], warnings: &mut Vec<String>) -> StandardFields {
     let mut datasets = Vec::new();
     let mut rest = iim;
@@ -109,7 +110,7 @@ fn fields(datasets: &[IimDataset<'_>], warnings: &mut Vec<String>) -> StandardFi
 }
 
 fn charset(value: &[u8]) -> TextCharset {
-    // Several escape sequences may follow each other; the one we know may stand anywhere.
+    // There may be several escape sequences; a supported one may be at any position.
     let has = |wanted: &[u8]| value.windows(wanted.len()).any(|window| window == wanted);
     if has(UTF8) {
         TextCharset::Utf8
@@ -120,8 +121,7 @@ fn charset(value: &[u8]) -> TextCharset {
     }
 }
 
-/// Puts a dataset of record 2 where it belongs; numbers that are not in the table mean nothing
-/// to us.
+/// Stores a dataset of record 2 in its field; ignores numbers that are not in the table.
 fn field(caption: &mut Caption, number: u8, value: &str) {
     match number {
         5 => set_if_absent(&mut caption.title, value),
@@ -148,7 +148,7 @@ fn field(caption: &mut Caption, number: u8, value: &str) {
     }
 }
 
-/// Takes the code out of a subject reference `IPTC:04000000:…`; a bare code is one too.
+/// Extracts the code from a subject reference `IPTC:04000000:…`; a bare code is also accepted.
 fn subject_code(value: &str) -> &str {
     match value.split_once(':') {
         Some((_, rest)) => rest.split(':').next().unwrap_or_default(),

@@ -1,31 +1,32 @@
-//! IIM out: one Photoshop segment with the caption's datasets.
+//! Writes IIM: one Photoshop segment with the caption's datasets.
 //!
-//! IIM 4.2 gives every dataset a length in bytes. Longer text is cut on a character boundary; the
-//! whole of it stands in XMP, which readers of ours prefer.
+//! IIM 4.2 limits the length of every dataset in bytes. Longer text is truncated at a character boundary;
+//! the complete text is in XMP, which this crate prefers when reading.
 
 use crate::date_time::PartialDateTime;
 use crate::iim_read::{TAG, UTF8};
 use crate::{Caption, country, text};
 use jpeg::rewrite::{PAYLOAD_BYTES_MAX, segment as jpeg_segment};
 
-/// APP13.
+/// Code of the APP13 marker.
 const MARKER: u8 = 0xED;
-/// Signature of the segment.
+/// Signature of a Photoshop segment.
 const SIGNATURE: &[u8] = b"Photoshop 3.0\0";
 /// Signature, number and empty name of the resource that holds IIM.
 const RESOURCE: &[u8] = b"8BIM\x04\x04\0\0";
-/// Bytes of IIM that fit: signatures, a length and a pad are around it.
+/// Maximum bytes of IIM in a segment, next to signatures, a length and padding.
 const IIM_BYTES_MAX: usize = PAYLOAD_BYTES_MAX - SIGNATURE.len() - RESOURCE.len() - 4 - 1;
-/// Bytes of the identifier, which IIM itself does not know: readers expect no more. A part of one
-/// would identify nothing or another picture, so a longer one is left to XMP.
+/// Maximum bytes of the identifier. IIM does not define this dataset, and readers expect no more. A
+/// truncated identifier would identify nothing or another picture, so a longer one is only in XMP.
 const URI_BYTES_MAX: usize = 128;
-/// Digits of a subject code.
+/// Number of digits of an IPTC subject code.
 const SUBJECT_CODE_DIGITS: usize = 8;
 
-/// The datasets of a caption while they are written.
+/// A buffer to which the datasets of a caption are written.
 struct DatasetWriter(Vec<u8>);
 
-/// Writes the image resource that holds the datasets, as Photoshop has it; nothing for a caption that has nothing to say in IIM.
+/// Writes the Photoshop image resource that holds the datasets; empty if the caption has no field that
+/// is written to IIM.
 pub(super) fn block(caption: &Caption) -> Vec<u8> {
     let iim = datasets(caption);
     if iim.is_empty() {
@@ -33,7 +34,7 @@ pub(super) fn block(caption: &Caption) -> Vec<u8> {
     }
     let mut envelope = DatasetWriter(Vec::new());
     envelope.add(1, 90, UTF8);
-    // Version 4 of the record.
+    // 2:00 is the version of the record: 4.
     envelope.add(2, 0, &[0, 4]);
     let iim = [envelope.0, iim].concat();
     let length = u32::try_from(iim.len()).expect("`add` keeps it within a segment");
@@ -41,7 +42,7 @@ pub(super) fn block(caption: &Caption) -> Vec<u8> {
     [RESOURCE, &length.to_be_bytes(), &iim, pad].concat()
 }
 
-/// The JPEG segment that holds a block; nothing for an empty one.
+/// Wraps a block in a JPEG segment; empty for an empty block.
 pub(super) fn segment(block: &[u8]) -> Vec<u8> {
     if block.is_empty() { Vec::new() } else { jpeg_segment(MARKER, &[SIGNATURE, block]) }
 }
@@ -49,7 +50,7 @@ pub(super) fn segment(block: &[u8]) -> Vec<u8> {
 fn datasets(caption: &Caption) -> Vec<u8> {
     let c = caption;
     let mut datasets = DatasetWriter(Vec::new());
-    // 2:40 and 2:116 are shared: see the module's docs.
+    // 2:40 and 2:116 each hold two fields; see the crate's docs on precedence.
     let terms = [&c.usage_terms, &c.instructions].map(String::as_str);
     let terms = terms.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ");
     let rights =
@@ -72,7 +73,7 @@ fn datasets(caption: &Caption) -> Vec<u8> {
     datasets.text(115, 32, &c.source);
     datasets.text(116, 128, rights);
     datasets.add(2, 120, text::cut(&c.description, 2_000).as_bytes());
-    // The dataset holds a code of two letters, or three (ISO 639), without a region.
+    // The dataset holds an ISO 639 code of two or three letters, without a region.
     let language = c.language.split('-').next().unwrap_or_default();
     if (2..=3).contains(&language.len()) {
         datasets.text(135, 3, language);
@@ -94,15 +95,15 @@ fn is_subject_code(code: &str) -> bool {
 }
 
 impl DatasetWriter {
-    /// Adds a line of text to record 2, cut to a number of bytes; an empty one is left out.
+    /// Adds a line of text to record 2, truncated to `bytes_max` bytes; skips an empty text.
     fn text(&mut self, number: u8, bytes_max: usize, value: &str) {
         let line = text::line(value);
         self.add(2, number, text::cut(&line, bytes_max).as_bytes());
     }
 
-    /// Adds a dataset unless it is empty or would not fit into the segment any more.
+    /// Adds a dataset; skips it if it is empty or does not fit into the segment.
     fn add(&mut self, record: u8, number: u8, value: &[u8]) {
-        // The envelope comes on top: its two datasets have 8 and 7 bytes.
+        // Leaves room for the envelope, whose two datasets have 8 and 7 bytes.
         let room = IIM_BYTES_MAX - 8 - 7;
         if value.is_empty() || self.0.len() + 5 + value.len() > room {
             return;

@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 //!
-//! The tables in `xmp_read.rs` and `iim_read.rs` say which field of a [`Caption`] lives where in
-//! each standard.
+//! The tables in `xmp_read.rs` and `iim_read.rs` map the fields of a [`Caption`] to the properties and
+//! datasets of each standard.
 
 pub mod country;
 mod date_time;
@@ -18,32 +18,32 @@ use serde::Serialize;
 use crate::date_time::PartialDateTime;
 use jpeg::header::JpegHeader;
 
-/// Entries of one list (keywords, persons, subject codes) that are read.
+/// Maximum number of entries of a list (keywords, persons, subject codes) that are read.
 const LIST_ENTRIES_MAX: usize = 1_000;
-/// Bytes of one text that are read; the longest captions have some thousands.
+/// Maximum number of bytes of a text that are read; the longest captions have a few thousand.
 const TEXT_BYTES_MAX: usize = 65_536;
 
 /// The caption of a photograph: texts, persons, place, rights and identifiers.
 ///
-/// An empty string, an empty list and `None` mean that the field is absent. Texts that [`read`]
-/// gives hold no control characters but line feed and tab, and no spaces around them.
+/// An empty string, an empty list and `None` mean that the field is absent. Texts from [`read`] have no
+/// control characters except line feed and tab, and no leading or trailing white space.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Caption {
-    /// Headline, one line.
+    /// Headline, a single line.
     pub headline: String,
-    /// Slugline, the short title that a desk files it under.
+    /// Slugline: the short title under which a desk files the picture.
     pub title: String,
-    /// The caption text itself.
+    /// The caption text.
     pub description: String,
     /// Name of the photographer; several are separated by a comma and a space.
     pub byline: String,
     /// The photographer's role or title.
     pub byline_role: String,
-    /// Credit line to print with the picture.
+    /// Credit line to publish with the picture.
     pub credit: String,
     /// Source: the original owner or supplier of the picture.
     pub source: String,
-    /// Copyright notice to print.
+    /// Copyright notice to publish.
     pub copyright_notice: String,
     /// Owner of the copyright.
     pub copyright_holder: String,
@@ -55,7 +55,7 @@ pub struct Caption {
     pub city: String,
     /// Name of the country in which the picture was taken.
     pub country: String,
-    /// Code of the country, ISO 3166, two or three letters.
+    /// Code of that country, ISO 3166, two or three letters.
     pub country_code: String,
     /// Latitude and longitude in degrees, WGS 84, positive to the north and east.
     pub position: Option<(f64, f64)>,
@@ -65,16 +65,16 @@ pub struct Caption {
     pub subject_codes: Vec<String>,
     /// Keywords, in the order of the file.
     pub keywords: Vec<String>,
-    /// Date and time of creation as in ISO 8601, `2017-02-11T10:15:00+01:00`; without the parts
-    /// that are not known, such as the offset.
+    /// Date and time of creation in ISO 8601, such as `2017-02-11T10:15:00+01:00`; the offset is
+    /// omitted if it is not known.
     pub created: Option<String>,
-    /// Original transmission reference, the job's identifier.
+    /// Original transmission reference, which identifies the job.
     pub transmission_reference: String,
-    /// Urgency, 1 (most) to 9.
+    /// Urgency, 1 (most urgent) to 9.
     pub urgency: Option<u8>,
     /// Globally unique identifier of the picture.
     pub uri: String,
-    /// Language of the texts, BCP 47.
+    /// Language of the texts as a BCP 47 tag.
     pub language: String,
 }
 
@@ -85,39 +85,39 @@ pub struct FileMetadata {
     pub caption: Caption,
     /// EXIF orientation, 1 to 8; 1 if it is absent or out of range.
     pub orientation: u8,
-    /// Descriptions of broken metadata, for a log. They hold no text from the file.
+    /// Descriptions of broken metadata, for logs. They contain no text from the file.
     pub warnings: Vec<String>,
 }
 
 impl Caption {
-    /// Whether any field is set besides the position, which is written to EXIF only.
+    /// Whether any field is set apart from the position, which is written to EXIF only.
     fn has_text(&self) -> bool {
         Caption { position: None, ..self.clone() } != Caption::default()
     }
 }
 
-/// How [`write()`] treats facts that are not part of the texts of a caption.
+/// Options of [`write()`] for metadata outside the texts of a caption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteOptions {
     /// The EXIF orientation to write, 1 to 8; any other value is written as 1.
     pub orientation: u8,
-    /// Whether the position at which the picture was taken is written.
+    /// Whether to write the position at which the picture was taken.
     pub gps: bool,
 }
 
-/// The blocks of metadata that a file carries, each as its standard has it; an empty one is left out.
+/// The metadata blocks of a file, each in the format of its standard; empty blocks are omitted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EmbeddedMetadata {
-    /// EXIF: a TIFF file.
+    /// The EXIF block, a TIFF file.
     pub exif: Vec<u8>,
-    /// XMP: a packet of RDF in XML, UTF-8.
+    /// The XMP packet, RDF in XML, UTF-8.
     pub xmp: Vec<u8>,
-    /// IIM: an image resource as Photoshop has it.
+    /// The IIM datasets in a Photoshop image resource.
     pub iim: Vec<u8>,
 }
 
 impl EmbeddedMetadata {
-    /// The blocks as segments that stand in a JPEG file behind its JFIF segment.
+    /// Returns the blocks as JPEG segments, to be placed after the JFIF segment of a file.
     #[must_use]
     pub fn jpeg_segments(&self) -> Vec<u8> {
         let exif = exif_write::segment(&self.exif);
@@ -125,28 +125,28 @@ impl EmbeddedMetadata {
     }
 }
 
-/// The fields that one of the three standards holds.
+/// The fields read from one of the three standards.
 #[derive(Debug, Default)]
 struct StandardFields {
-    /// All fields but `created`, which is not set.
+    /// All fields except `created`, which is not set here.
     caption: Caption,
     created: Option<PartialDateTime>,
 }
 
-/// Reads the caption of `jpeg`; `header` was parsed from it.
+/// Reads the caption of `jpeg`; `header` must have been parsed from it.
 ///
-/// Never fails: broken metadata gives warnings, and what could be read is in the caption. Costs
-/// time in proportion to the metadata, which is bounded by the limits that the header was parsed
-/// with and by limits on lists, texts and nesting here.
+/// Never fails: broken metadata gives warnings, and the caption holds everything that could be read.
+/// The time is proportional to the size of the metadata, which is bounded by the limits with which the
+/// header was parsed, and by this crate's limits on lists, texts and nesting.
 ///
 /// ```
-/// use jpeg::header::Header;
+/// use jpeg::header::JpegHeader;
 /// use jpeg::samples::{LIMITS, file};
 /// use metadata::{Caption, WriteOptions, read, write};
 ///
 /// let caption = Caption { city: "Luleå".to_owned(), ..Caption::default() };
 /// let jpeg = file(&write(&caption, &[], WriteOptions { orientation: 6, gps: false }));
-/// let reading = read(&Header::parse(&jpeg, &LIMITS)?, &jpeg);
+/// let reading = read(&JpegHeader::parse(&jpeg, &LIMITS)?, &jpeg);
 /// assert_eq!((reading.caption.city.as_str(), reading.orientation), ("Luleå", 6));
 /// # Ok::<(), jpeg::header::HeaderError>(())
 /// ```
@@ -164,25 +164,26 @@ pub fn read(header: &JpegHeader, jpeg: &[u8]) -> FileMetadata {
 
 /// Writes a caption as complete JPEG segments: Exif, XMP, and Photoshop with IIM.
 ///
-/// The segments go before the picture data of a file, for instance with
-/// [`rewrite_metadata`](jpeg::rewrite::rewrite_metadata). A caption with any field besides a
-/// position gives exactly one segment of Exif and one of XMP, and one of IIM unless IIM has no
-/// dataset for its fields. The same input gives the same bytes; an empty caption with orientation
-/// 1 and without a position gives none.
+/// The segments must be placed before the picture data of a file, for instance with
+/// [`rewrite_metadata`](jpeg::rewrite::rewrite_metadata). A caption with any field apart from a
+/// position gives exactly one Exif and one XMP segment, and one IIM segment unless IIM has no dataset
+/// for its fields. The same input gives the same bytes; an empty caption with orientation 1 and without
+/// a position gives none.
 ///
 /// `originals` are the Exif blocks of the original file ([`JpegHeader::exif`]), or empty. With
 /// [`WriteOptions::gps`] the position of the caption is written or, if it has none, the GPS data
-/// of `originals`. Nothing else of them is copied.
+/// of `originals`. Nothing else is copied from them.
 ///
-/// Every segment fits its 65,533 bytes. EXIF texts are cut at some thousand bytes, IIM texts as
-/// their standard says. The XMP packet holds all texts whole; only if it would not fit, it loses
-/// in this order: keywords, persons and subject codes from the end of their lists; then all texts
-/// but the description are cut to 1,000 bytes; then the description is cut to what is left.
+/// Every segment is within the limit of 65,533 bytes. EXIF texts are truncated at several thousand
+/// bytes, IIM texts at the lengths of the standard. The XMP packet holds all texts completely. Only if
+/// it would be too large, it is shortened in this order: keywords, persons and subject codes are dropped
+/// from the end of their lists; all texts except the description are truncated to 1,000 bytes; the
+/// description is truncated to the remaining room.
 pub fn write(caption: &Caption, originals: &[&[u8]], options: WriteOptions) -> Vec<u8> {
     build_embedded(caption, originals, options).jpeg_segments()
 }
 
-/// Makes the blocks of metadata of a file in any format, under the rules of [`write()`].
+/// Builds the metadata blocks of a file in any format, under the rules of [`write()`].
 pub fn build_embedded(
     caption: &Caption,
     originals: &[&[u8]],
@@ -196,7 +197,7 @@ pub fn build_embedded(
     }
 }
 
-/// Merges the three standards, field by field, in their order of precedence.
+/// Merges the three standards field by field, in order of precedence.
 fn merge(xmp: StandardFields, iim: StandardFields, exif: StandardFields) -> Caption {
     let created = [&xmp.created, &iim.created, &exif.created]
         .into_iter()
@@ -204,6 +205,7 @@ fn merge(xmp: StandardFields, iim: StandardFields, exif: StandardFields) -> Capt
         .cloned()
         .reduce(|known, other| known.refined_by(&other));
     let mut merged = xmp.caption;
+    // IIM and EXIF store these pairs of fields together, so they are read only if XMP has neither.
     let terms = merged.usage_terms.is_empty() && merged.instructions.is_empty();
     let rights = merged.copyright_notice.is_empty() && merged.copyright_holder.is_empty();
     for mut lower in [iim.caption, exif.caption] {
@@ -236,7 +238,7 @@ fn fill_absent(caption: &mut Caption, lower: Caption) {
     caption.urgency = caption.urgency.or(from.urgency);
 }
 
-/// All single texts of a caption but `created`, the description last.
+/// Lists all single texts of a caption except `created`, the description last.
 fn texts(caption: &mut Caption) -> [&mut String; 17] {
     [
         &mut caption.headline,
@@ -259,7 +261,7 @@ fn texts(caption: &mut Caption) -> [&mut String; 17] {
     ]
 }
 
-/// All lists of a caption, the most expendable first.
+/// Lists all lists of a caption, the most expendable first.
 fn lists(caption: &mut Caption) -> [&mut Vec<String>; 3] {
     [&mut caption.keywords, &mut caption.persons, &mut caption.subject_codes]
 }
@@ -284,7 +286,7 @@ fn clean_caption(caption: &Caption) -> Caption {
     clean
 }
 
-/// Whether latitude and longitude are on the globe.
+/// Whether latitude and longitude are in their valid ranges, in degrees.
 fn is_position(latitude: f64, longitude: f64) -> bool {
     (-90.0..=90.0).contains(&latitude) && (-180.0..=180.0).contains(&longitude)
 }

@@ -1,13 +1,13 @@
-//! Text out of and into metadata: character sets, control characters, cuts.
+//! Text of metadata: character sets, control characters, truncation.
 
-/// The characters that windows-1252 has where ISO 8859-1 has control characters, 0x80 to 0x9F.
-/// Five places are empty.
+/// The characters of windows-1252 where ISO 8859-1 has control characters, 0x80 to 0x9F. Five codes are
+/// unassigned; they are NUL here.
 const WINDOWS_1252: [char; 32] = [
     '€', '\0', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\0', 'Ž', '\0', //
     '\0', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\0', 'ž', 'Ÿ',
 ];
 
-/// Decodes ISO 8859-1, with the characters that Windows adds to it.
+/// Decodes ISO 8859-1 with the additional characters of windows-1252.
 pub(super) fn decode_latin1(bytes: &[u8]) -> String {
     bytes
         .iter()
@@ -18,10 +18,10 @@ pub(super) fn decode_latin1(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// Decodes text of unknown character set: UTF-8 if it is valid UTF-8, else Latin-1.
+/// Decodes text of unknown character set: as UTF-8 if it is valid UTF-8, else as Latin-1.
 ///
-/// Latin-1 text that happens to be valid UTF-8 would have to contain pairs like `Ã¥`, which no
-/// language writes.
+/// Latin-1 text that is also valid UTF-8 would have to contain pairs such as `Ã¥`, which do not occur in
+/// any language.
 pub(super) fn decode_unknown(bytes: &[u8]) -> String {
     match str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
@@ -29,10 +29,10 @@ pub(super) fn decode_unknown(bytes: &[u8]) -> String {
     }
 }
 
-/// Decodes text that says it is UTF-8; the flag tells that it is not.
+/// Decodes text that is declared as UTF-8; the flag is true if it is not valid UTF-8.
 ///
-/// A character cut off at the end is dropped: writers that cut at a number of bytes leave it.
-/// Anything else that is no UTF-8 is read as Latin-1.
+/// An incomplete character at the end is dropped: writers that truncate at a number of bytes leave it.
+/// Any other invalid text is decoded as Latin-1.
 pub(super) fn decode_utf8(bytes: &[u8]) -> (String, bool) {
     match str::from_utf8(bytes) {
         Ok(text) => (text.to_owned(), false),
@@ -44,10 +44,10 @@ pub(super) fn decode_utf8(bytes: &[u8]) -> (String, bool) {
     }
 }
 
-/// Makes text fit to be kept: no control characters but line feed and tab, no blanks around it.
+/// Normalizes text: removes control characters except line feed and tab, and surrounding white space.
 ///
-/// Every kind of line end becomes a line feed. Characters that XML cannot hold go too. Text of
-/// blanks only becomes empty, which means absent.
+/// All line endings become line feeds. Characters that XML does not allow are removed too. Text that has
+/// only white space becomes empty, which means absent.
 pub(super) fn clean(text: &str) -> String {
     let lines = text.replace("\r\n", "\n").replace('\r', "\n");
     let kept: String = lines
@@ -57,7 +57,7 @@ pub(super) fn clean(text: &str) -> String {
     kept.trim().to_owned()
 }
 
-/// Makes text one line: line feeds and tabs become spaces.
+/// Normalizes text to a single line: line feeds and tabs become spaces.
 pub(super) fn line(text: &str) -> String {
     clean(text).replace(['\n', '\t'], " ")
 }
@@ -66,7 +66,7 @@ fn is_noncharacter(c: char) -> bool {
     matches!(c, '\u{FFFE}' | '\u{FFFF}')
 }
 
-/// Cuts text to a number of bytes of UTF-8, on a character boundary, without a blank at the end.
+/// Truncates text to a number of UTF-8 bytes at a character boundary, without trailing white space.
 pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
     if text.len() <= bytes_max {
         return text;

@@ -1,8 +1,8 @@
-//! XMP in: RDF in XML, read as far as captions need it.
+//! Reads XMP: the subset of RDF in XML that captions need.
 //!
-//! RDF has many spellings for one fact. A property may be an attribute or an element of
-//! `rdf:ApiDescription`, its value text, a resource, or a list whose entries are told apart by
-//! language (`Alt`), ordered (`Seq`) or not (`Bag`). Prefixes are free, only namespaces count:
+//! RDF has several notations for the same fact. A property may be an attribute or an element of
+//! `rdf:Description`; its value may be a text, a resource, or a list whose entries are alternatives by
+//! language (`Alt`), ordered (`Seq`) or unordered (`Bag`). Prefixes are arbitrary; only namespaces count:
 //!
 //! ```xml
 //! <x:xmpmeta xmlns:x="adobe:ns:meta/">
@@ -12,8 +12,8 @@
 //!    <dc:description><rdf:Alt><rdf:li xml:lang="x-default">Snö</rdf:li></rdf:Alt></dc:description>
 //! ```
 //!
-//! The reader is a loop over events with a stack of open elements, so nothing recurses. A DTD is
-//! refused; of entities only XML's own five and character references are known.
+//! The reader is a loop over events with a stack of open elements, so it does not recurse. A DTD is
+//! refused; the only supported entities are the five predefined ones and character references.
 
 use quick_xml::XmlVersion;
 use quick_xml::escape::resolve_predefined_entity;
@@ -29,14 +29,14 @@ use crate::{
 use jpeg::embedded::GUID_BYTES;
 use jpeg::header::JpegHeader;
 
-/// Bytes of a packet that are read; extended XMP holds whole editing histories.
+/// Maximum bytes of a packet that are read; extended XMP can hold long editing histories.
 const PACKET_BYTES_MAX: usize = 4 << 20;
-/// Open elements at most; a caption needs nine.
+/// Maximum nesting depth of elements; a caption needs nine.
 const DEPTH_MAX: usize = 32;
-/// Namespaces that one element may declare; Adobe's packets declare some thirty.
+/// Maximum number of namespaces that one element may declare; Adobe's packets declare about thirty.
 const NAMESPACES_MAX: usize = 128;
-/// Names that are resolved; each costs a walk over all namespaces in scope. Names inside of what
-/// is not read, such as an editing history, do not count.
+/// Maximum number of names that are resolved, because each costs a search of all namespaces in scope.
+/// Names inside ignored elements, such as an editing history, do not count.
 const NAMES_MAX: usize = 20_000;
 
 pub(super) const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
@@ -50,7 +50,7 @@ const EXIF: &str = "http://ns.adobe.com/exif/1.0/";
 const NOTE: &str = "http://ns.adobe.com/xmp/note/";
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
 
-/// The properties that are read.
+/// The XMP properties that are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum XmpProperty {
     Headline,
@@ -109,7 +109,7 @@ const PROPERTIES: [(&str, &str, XmpProperty); 25] = [
     (NOTE, "HasExtendedXMP", XmpProperty::ExtendedXmp),
 ];
 
-/// Reads the XMP of a file: the main packet, and extended XMP for what the main one lacks.
+/// Reads the XMP of a file: the main packet, then extended XMP for properties that the main one lacks.
 pub(super) fn read(
     header: &JpegHeader,
     jpeg: &[u8],
@@ -130,30 +130,30 @@ pub(super) fn read(
     packet.fields()
 }
 
-/// One value of a property, with its language if it has one.
+/// A value of a property, with its language in lower case if it has one.
 struct XmpValue {
     language: Option<String>,
     text: String,
 }
 
-/// What an open element is to us.
+/// The role of an open element.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum XmpElement {
-    /// Outside of any property: the packet's frame.
+    /// An element of the packet's frame, outside any property.
     Frame,
-    /// `rdf:ApiDescription` whose children are properties of the photograph.
+    /// An `rdf:Description` whose children are properties of the photograph.
     Description,
-    /// A property that we read; its own text is its value unless it holds a list.
+    /// A property that is read; its own text is its value unless it contains a list.
     Property,
-    /// `rdf:Alt`, `rdf:Seq`, `rdf:Bag`, or a structure around values.
+    /// An `rdf:Alt`, `rdf:Seq` or `rdf:Bag`, or a structure around values.
     Group,
-    /// A value: `rdf:li`, `rdf:value`, the name in `plus:CopyrightOwner`.
+    /// A value: `rdf:li`, `rdf:value`, or the name in `plus:CopyrightOwner`.
     Value,
-    /// Something that we do not read, with all that is in it.
+    /// An element that is ignored with all its contents.
     Other,
 }
 
-/// What has been read so far.
+/// The properties that have been read so far from all packets.
 #[derive(Default)]
 struct XmpPacket {
     caption: Caption,
@@ -163,23 +163,25 @@ struct XmpPacket {
     extended_xmp: String,
 }
 
-/// The state of reading one packet.
+/// The state of the parser for one packet.
 struct XmpParser<'p> {
     packet: &'p mut XmpPacket,
     open: Vec<XmpElement>,
-    /// The property whose element is open.
+    /// The property whose element is open; `None` outside properties.
     property: Option<XmpProperty>,
+    /// The values of the open property.
     entries: Vec<XmpValue>,
-    /// Language and text of the value that is being read.
+    /// Language of the value that is being read.
     language: Option<String>,
+    /// Text of the value that is being read.
     text: String,
     unknown_entity: bool,
-    /// Names that were resolved.
+    /// Number of names that were resolved, limited by [`NAMES_MAX`].
     names: usize,
 }
 
 impl XmpPacket {
-    /// Reads a packet; properties that are already known stay.
+    /// Reads a packet; does not overwrite properties that are already set.
     fn read(&mut self, bytes: &[u8], warnings: &mut Vec<String>) {
         let shown = bytes.get(..PACKET_BYTES_MAX).unwrap_or(bytes);
         if shown.len() < bytes.len() {
@@ -216,7 +218,7 @@ impl XmpPacket {
         StandardFields { caption, created: self.created }
     }
 
-    /// Takes the entries of a property.
+    /// Stores the entries of a property unless it is already set.
     fn apply_property(&mut self, property: XmpProperty, entries: &[XmpValue]) {
         let c = &mut self.caption;
         let first = entries.first().map(|entry| entry.text.as_str()).unwrap_or_default();
@@ -262,7 +264,7 @@ impl XmpPacket {
 }
 
 impl XmpParser<'_> {
-    /// Reads all events; what was read before a problem stays.
+    /// Reads all events; on an error, the properties read so far are kept.
     fn run(&mut self, packet: &str) -> Result<(), String> {
         let mut reader = NsReader::from_str(packet);
         reader.resolver_mut().set_max_declarations_per_element(NAMESPACES_MAX);
@@ -306,7 +308,7 @@ impl XmpParser<'_> {
     fn start(&mut self, reader: &NsReader<&[u8]>, start: &BytesStart<'_>) {
         let inside = self.open.last().copied().unwrap_or(XmpElement::Frame);
         if inside == XmpElement::Other {
-            // Nothing in it is read, so its names need not be resolved.
+            // The contents are ignored, so names need not be resolved.
             self.open.push(XmpElement::Other);
             return;
         }
@@ -326,7 +328,7 @@ impl XmpParser<'_> {
         self.attributes(reader, start, element);
     }
 
-    /// Tells what an element is, from the one that it stands in.
+    /// Determines the role of an element from its name and its parent's role.
     fn classify(&self, inside: XmpElement, name: (&[u8], &[u8])) -> XmpElement {
         let rdf = name.0 == RDF.as_bytes();
         match inside {
@@ -349,7 +351,7 @@ impl XmpParser<'_> {
         if matches!(of, XmpElement::Frame | XmpElement::Other) {
             return;
         }
-        // Duplicates are not looked for: the first one counts.
+        // Skips the check for duplicates, which takes quadratic time; the first attribute counts.
         for attribute in start.attributes().with_checks(false).flatten() {
             if self.names > NAMES_MAX {
                 return;
@@ -390,7 +392,7 @@ impl XmpParser<'_> {
             return;
         };
         if matches!(closed, XmpElement::Property | XmpElement::Value) {
-            // A group around values has blanks around them, which `clean` makes empty.
+            // White space around a group of values becomes empty here, and is then not stored.
             let text = text::clean(&std::mem::take(&mut self.text));
             let language = self.language.take();
             self.push_value(XmpValue { language, text });
@@ -425,7 +427,7 @@ fn property(name: (&[u8], &[u8])) -> Option<XmpProperty> {
         .map(|&(.., property)| property)
 }
 
-/// Chooses the text of the default language, else the first.
+/// Returns the text of the default language, or the first text if there is none.
 fn default_text(entries: &[XmpValue]) -> &str {
     entries
         .iter()
@@ -447,7 +449,7 @@ fn fill_list(list: &mut Vec<String>, entries: &[XmpValue]) {
     }
 }
 
-/// Reads an XMP coordinate: `59,19.5N` or `59,19,30N`, in degrees, minutes, seconds.
+/// Parses an XMP coordinate in degrees, minutes and seconds, such as `59,19.5N` or `59,19,30N`.
 fn degrees(text: &str) -> Option<f64> {
     let (number, sign) = match text.char_indices().last()? {
         (end, 'N' | 'E') => (&text[..end], 1.0),

@@ -1,25 +1,26 @@
-//! XMP out: one packet with the caption's own fields, whole and in UTF-8.
+//! Writes XMP: one packet in UTF-8 with the fields of the caption, not truncated.
 //!
-//! The packet is made by hand: its shape is fixed, and so its bytes are. It carries no padding
-//! for editing in place, and no property that does not come from the caption.
+//! The packet is formatted without an XML library, because its structure is fixed; the same caption
+//! gives the same bytes. It has no padding for in-place editing, and no properties other than those of
+//! the caption.
 
 use crate::text;
 use crate::xmp_read::{DC, IPTC_CORE, IPTC_EXT, PHOTOSHOP, PLUS, RDF, RIGHTS};
 use crate::{Caption, lists, texts};
 use jpeg::rewrite::segment as jpeg_segment;
 
-/// APP1.
+/// Code of the APP1 marker.
 const MARKER: u8 = 0xE1;
-/// Signature of the segment.
+/// Signature of an XMP segment.
 const SIGNATURE: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
-/// Bytes of a packet (XMP specification, part 3, 1.1.3.1); two more would fit into the segment.
+/// Maximum bytes of a packet (XMP specification, part 3, 1.1.3.1), two fewer than fit into the segment.
 pub(super) const PACKET_BYTES_MAX: usize = 65_502;
-/// Escaped bytes that a text but the description keeps when the packet is too large.
+/// Maximum escaped bytes of a text, except the description, in a packet that is too large.
 const TEXT_BYTES_SHORT: usize = 1_000;
-/// Escaped bytes that an entry of a list takes at most besides its text.
+/// Bytes that a list entry takes in addition to its escaped text.
 const ENTRY_BYTES: usize = "<rdf:li></rdf:li>\n".len();
 
-/// Writes the packet; nothing for a caption that has nothing to say in XMP.
+/// Writes the packet; empty if the caption has no field that is written to XMP.
 pub(super) fn block(caption: &Caption) -> Vec<u8> {
     if !caption.has_text() {
         return Vec::new();
@@ -31,12 +32,12 @@ pub(super) fn block(caption: &Caption) -> Vec<u8> {
     packet.into_bytes()
 }
 
-/// The JPEG segment that holds a block; nothing for an empty one.
+/// Wraps a block in a JPEG segment; empty for an empty block.
 pub(super) fn segment(block: &[u8]) -> Vec<u8> {
     if block.is_empty() { Vec::new() } else { jpeg_segment(MARKER, &[SIGNATURE, block]) }
 }
 
-/// Shortens a caption whose packet has `bytes` until it fits, in the order that `write` tells.
+/// Shortens a caption whose packet has `bytes` until it fits, in the order documented for `write`.
 fn shorten(caption: &Caption, bytes: usize) -> Caption {
     let mut short = caption.clone();
     let mut over = bytes.saturating_sub(PACKET_BYTES_MAX);
@@ -63,14 +64,14 @@ fn shorten(caption: &Caption, bytes: usize) -> Caption {
     short
 }
 
-/// The bytes that a description adds to a packet besides its text.
+/// Returns the bytes that a description adds to a packet in addition to its text.
 fn description_frame() -> usize {
     let mut out = String::new();
     alternative(&mut out, "dc:description", "x");
     out.len() - 1
 }
 
-/// Cuts a text so that it has at most so many bytes when escaped.
+/// Truncates a text so that it has at most `bytes_max` bytes when escaped.
 fn cut_escaped(text: &str, bytes_max: usize) -> String {
     let mut bytes = 0;
     let end = text
@@ -83,8 +84,9 @@ fn cut_escaped(text: &str, bytes_max: usize) -> String {
     text::cut(text, end).to_owned()
 }
 
-/// Prints the packet. A caption that [`shortened`] cut to the bone has about 20 kB: 16 texts of
-/// 1,000 bytes and the frame.
+/// Formats the packet.
+///
+/// The smallest packet that [`shorten`] leaves has about 20 kB: 16 texts of 1,000 bytes and the frame.
 fn print(caption: &Caption) -> String {
     let c = caption;
     let mut out = String::new();
@@ -136,7 +138,7 @@ fn simple(out: &mut String, name: &str, text: &str) {
     }
 }
 
-/// Prints a text that could be told in several languages; ours is the default one.
+/// Formats a language alternative with one entry, the default language.
 fn alternative(out: &mut String, name: &str, text: &str) {
     if !text.is_empty() {
         out.push_str(&format!(
@@ -157,7 +159,7 @@ fn list(out: &mut String, name: &str, kind: &str, entries: &[String]) {
     out.push_str(&format!("</rdf:{kind}></{name}>\n"));
 }
 
-/// Prints the copyright's owner: a list of structures, of which ours has one.
+/// Formats the copyright owner, which is a list of structures, with one entry.
 fn owner(out: &mut String, holder: &str) {
     if !holder.is_empty() {
         out.push_str(&format!(
@@ -169,7 +171,7 @@ fn owner(out: &mut String, holder: &str) {
     }
 }
 
-/// What stands for a character that XML text cannot hold as it is. `>` is escaped for `]]>`.
+/// Returns the entity for a character that must be escaped in XML text. `>` is escaped because of `]]>`.
 fn escaped(c: char) -> Option<&'static str> {
     match c {
         '&' => Some("&amp;"),

@@ -1,6 +1,6 @@
-//! Media paths: how long parsing and printing take, in nanoseconds.
+//! Measures the parsing and printing of media paths, in nanoseconds.
 //!
-//! Every request for media parses one path, so the sum of these is part of each cached answer.
+//! Every request for media parses one path, so this time is part of each cached response.
 
 use std::hint::black_box;
 

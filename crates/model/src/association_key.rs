@@ -7,20 +7,18 @@ use thiserror::Error;
 
 use crate::token;
 
-/// The key of an associated object: `[A-Za-z0-9][A-Za-z0-9-]*`, at most 64 characters, `a000`.
+/// The key of an associated object: `[A-Za-z0-9][A-Za-z0-9-]*`, at most 64 characters, such as `a000`.
 ///
-/// It never ends in an operation, as an id does not.
-///
-/// Its characters are those of an id without the underscore, which begins the suffix (contract
-/// media-6).
+/// The alphabet is that of an item id without the underscore, which begins a suffix (contract media-6). Like
+/// an id, a key cannot end in an operation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AssociationKey(Box<str>);
 
 impl AssociationKey {
-    /// The most characters of a key.
+    /// The maximum number of characters of a key.
     pub const CHARS_MAX: usize = 64;
 
-    /// Parses a key; nothing is decoded or folded.
+    /// Parses a key, without decoding or case folding.
     ///
     /// Fails with [`AssociationKeyError`].
     pub fn parse(text: &str) -> Result<Self, AssociationKeyError> {
@@ -37,6 +35,7 @@ impl AssociationKey {
         if text.len() > Self::CHARS_MAX {
             return Err(AssociationKeyError::TooLong { chars: text.len() });
         }
+        // A key that ended in an operation could not be addressed: the URL grammar would strip it off.
         for operation in [token::CROP, token::WATERMARK] {
             if token::strip(text, operation).is_some() {
                 return Err(AssociationKeyError::HasOperation { operation });
@@ -45,7 +44,7 @@ impl AssociationKey {
         Ok(Self(text.into()))
     }
 
-    /// The key as it stands in URLs and in the item's `associations`.
+    /// Returns the key as written in URLs and in the item's `associations`.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -70,30 +69,26 @@ impl<'de> Deserialize<'de> for AssociationKey {
     }
 }
 
-/// Why a text is no association key.
+/// Why a text is not an association key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AssociationKeyError {
-    /// There is no character.
+    /// The text is empty.
     #[error("the association is empty")]
     Empty,
-    /// There are more than [`AssociationKey::CHARS_MAX`] characters.
+    /// The text has more than [`AssociationKey::CHARS_MAX`] characters.
     #[error(
         "the association has {chars} characters, at most {} are allowed",
         AssociationKey::CHARS_MAX
     )]
-    TooLong {
-        /// The number of characters.
-        chars: usize,
-    },
-    /// A character that no key has, or `-` at the start.
+    TooLong { chars: usize },
+    /// A character is not allowed in a key, or `-` is the first one.
     #[error("the association has {found:?} at character {at}, expected letters, digits and -")]
     BadCharacter {
-        /// The character.
         found: char,
-        /// Its place; the first character is 1.
+        /// The position of the character, counted from 1.
         at: usize,
     },
-    /// It ends in an operation that a media URL would take off.
+    /// The text ends in an operation, which a media URL would strip off.
     #[error("the association has the operation {operation:?}")]
     HasOperation {
         /// The operation: `-crop` or `-watermark`.

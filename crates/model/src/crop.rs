@@ -1,4 +1,4 @@
-//! The crop operator: its parameters, as text and as a rectangle.
+//! The crop operator, as text and as a rectangle.
 
 use std::fmt;
 
@@ -7,13 +7,13 @@ use thiserror::Error;
 use crate::token;
 use geometry::{CropError, Rect, Size};
 
-/// The most digits that a number may have, leading zeros included: enough for any `u64`.
+/// The maximum number of digits of a number, leading zeros included: enough for any `u64`.
 const DIGITS_MAX: usize = 20;
 
-/// What a `-crop` operator asks for, in pixels of the image that it is applied to.
+/// The parameters of a `-crop` operator, in pixels of the image that it is applied to.
 ///
-/// A missing width or height runs to the edge of the image; a missing offset is 0 and the same as
-/// a written `_x0`. Width and height are never 0. At least one parameter was given.
+/// A missing width or height extends to the edge of the image; a missing offset is 0 and equal to a written
+/// `_x0`. Width and height are never 0. At least one parameter is given.
 ///
 /// Contract media-13, media-14.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,7 +25,7 @@ pub struct CropSpec {
 }
 
 impl CropSpec {
-    /// A crop of `width` times `height` pixels at `x`, `y`.
+    /// Builds a crop of `width` times `height` pixels at `x`, `y`.
     ///
     /// Fails with [`CropSyntaxError::Zero`] on a zero width or height.
     pub fn new(
@@ -42,36 +42,36 @@ impl CropSpec {
         Ok(Self { width, height, x, y })
     }
 
-    /// The width in pixels; `None` runs to the right edge.
+    /// Returns the width in pixels; `None` extends to the right edge.
     pub fn width(self) -> Option<u32> {
         self.width
     }
 
-    /// The height in pixels; `None` runs to the lower edge.
+    /// Returns the height in pixels; `None` extends to the lower edge.
     pub fn height(self) -> Option<u32> {
         self.height
     }
 
-    /// Pixels from the left edge.
+    /// Returns the offset from the left edge in pixels.
     pub fn x(self) -> u32 {
         self.x
     }
 
-    /// Pixels from the upper edge.
+    /// Returns the offset from the upper edge in pixels.
     pub fn y(self) -> u32 {
         self.y
     }
 
-    /// Parses the parameters behind `-crop`: `_w800_h600_x10_y20`.
+    /// Parses the parameters that follow `-crop`: `_w800_h600_x10_y20`.
     ///
-    /// Any order and either case, each parameter at most once, digits only; leading zeros count
-    /// for nothing as long as there are at most 20 digits.
+    /// Parameters come in any order and either case, each at most once, with digits only. Leading zeros are
+    /// ignored, within the limit of 20 digits.
     ///
     /// Fails with [`CropSyntaxError`], which names the parameter.
     pub fn parse(parameters: &str) -> Result<Self, CropSyntaxError> {
         let mut values = [None; 4];
         let mut rest = parameters.split('_');
-        // What stands before the first underscore is the operator's own name: nothing.
+        // The text must begin with an underscore, so the part before the first one is empty.
         let before = rest.next().unwrap_or_default();
         if !before.is_empty() {
             return Err(CropSyntaxError::Unknown { found: before.to_owned() });
@@ -91,10 +91,9 @@ impl CropSpec {
         Self::new(width, height, x.unwrap_or(0), y.unwrap_or(0))
     }
 
-    /// The rectangle that the operator cuts from an upright image of size `image`.
+    /// Computes the rectangle that the operator cuts from an upright image of size `image`.
     ///
-    /// Fails with [`CropError`], which carries `image`, when the rectangle leaves the image or
-    /// nothing is left of it.
+    /// Fails with [`CropError`], which contains `image`, when the rectangle exceeds the image or is empty.
     pub fn resolve(self, image: Size) -> Result<Rect, CropError> {
         let to_edge = |given: Option<u32>, side: u32, start: u32| {
             given.unwrap_or_else(|| side.saturating_sub(start))
@@ -112,16 +111,16 @@ impl CropSpec {
 impl TryFrom<Rect> for CropSpec {
     type Error = CropSyntaxError;
 
-    /// The operator that cuts exactly `rect`; fails with [`CropSyntaxError::Zero`] when empty.
+    /// Builds the operator that cuts exactly `rect`; fails with [`CropSyntaxError::Zero`] if `rect` is empty.
     fn try_from(rect: Rect) -> Result<Self, CropSyntaxError> {
         Self::new(Some(rect.width), Some(rect.height), rect.x, rect.y)
     }
 }
 
 impl fmt::Display for CropSpec {
-    /// The canonical operator with its name, `-crop_w800_h600_x10_y20`.
+    /// Prints the canonical operator with its name, `-crop_w800_h600_x10_y20`.
     ///
-    /// Offsets are always written, a missing width or height never.
+    /// Offsets are always printed; a missing width or height is not.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(token::CROP)?;
         if let Some(width) = self.width {
@@ -137,18 +136,18 @@ impl fmt::Display for CropSpec {
 /// One parameter of the crop operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CropParameter {
-    /// `_w`, the width.
+    /// `_w`: the width.
     Width,
-    /// `_h`, the height.
+    /// `_h`: the height.
     Height,
-    /// `_x`, the offset from the left.
+    /// `_x`: the offset from the left edge.
     X,
-    /// `_y`, the offset from above.
+    /// `_y`: the offset from the upper edge.
     Y,
 }
 
 impl CropParameter {
-    /// The letter in the URL.
+    /// Returns the parameter's letter in the URL.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Width => "w",
@@ -184,10 +183,10 @@ impl fmt::Display for CropParameter {
     }
 }
 
-/// What is wrong with the text of a crop operator.
+/// Why the text of a crop operator is malformed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CropSyntaxError {
-    /// `-crop` stands alone.
+    /// `-crop` has no parameters.
     #[error("\"-crop\" needs at least one of _w, _h, _x and _y")]
     NoParameters,
     /// A parameter is none of the four.
@@ -196,41 +195,25 @@ pub enum CropSyntaxError {
         /// The parameter without its underscore.
         found: String,
     },
-    /// A parameter is given twice.
+    /// A parameter is given more than once.
     #[error("crop parameter \"_{parameter}\" is given more than once")]
-    Repeated {
-        /// The parameter.
-        parameter: CropParameter,
-    },
-    /// A value is not made of digits.
+    Repeated { parameter: CropParameter },
+    /// A value contains something other than digits.
     #[error("crop parameter \"_{parameter}\" needs a whole number of pixels, found {found:?}")]
-    NotANumber {
-        /// The parameter.
-        parameter: CropParameter,
-        /// Its value.
-        found: String,
-    },
-    /// A value has too many digits, or is more pixels than any image has.
+    NotANumber { parameter: CropParameter, found: String },
+    /// A value has too many digits or exceeds `u32`.
     #[error(
         "crop parameter \"_{parameter}\" is too large: {found}, at most {} in {DIGITS_MAX} digits",
         u32::MAX
     )]
-    TooLarge {
-        /// The parameter.
-        parameter: CropParameter,
-        /// Its value.
-        found: String,
-    },
+    TooLarge { parameter: CropParameter, found: String },
     /// A width or height is zero.
     #[error("crop parameter \"_{parameter}\" is zero")]
-    Zero {
-        /// The parameter.
-        parameter: CropParameter,
-    },
+    Zero { parameter: CropParameter },
 }
 
 impl CropSyntaxError {
-    /// The part of the URL that is wrong: `crop`, or `crop.w` and its like.
+    /// Returns the part of the URL that is wrong: `crop`, or one parameter such as `crop.w`.
     pub fn part(&self) -> &'static str {
         match self {
             Self::NoParameters | Self::Unknown { .. } => "crop",
@@ -255,7 +238,7 @@ fn parse_parameter(text: &str) -> Result<(CropParameter, u32), CropSyntaxError> 
     };
     let digits = chars.as_str();
     let found = || digits.to_owned();
-    // `u32::from_str` alone would take a sign.
+    // `u32::from_str` alone would accept a sign.
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(CropSyntaxError::NotANumber { parameter, found: found() });
     }

@@ -1,28 +1,28 @@
-//! Content hashes.
+//! Content hashes: SHA-256 of blobs.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
-/// SHA-256 of a blob's bytes: its name in the store, printed as 64 lower-case hex digits.
+/// The SHA-256 of a blob's bytes: its key in the blob store, printed as 64 lower-case hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ContentHash(pub [u8; 32]);
 
 impl ContentHash {
-    /// The hash of `bytes`.
+    /// Computes the hash of `bytes`.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// Begins the hash of bytes that come piece by piece.
+    /// Starts an incremental hash.
     #[must_use]
     pub fn hasher() -> ContentHasher {
         ContentHasher(Sha256::new())
     }
 
-    /// The first 16 bytes as 22 characters of base64url, for names that need not be reversed.
+    /// Returns the first 16 bytes as 22 characters of base64url, for names that are never decoded.
     #[must_use]
     pub fn short(&self) -> String {
         const DIGITS: &[u8; 64] =
@@ -32,6 +32,7 @@ impl ContentHash {
             let mut word = [0u8; 4];
             word[1..=chunk.len()].copy_from_slice(chunk);
             let word = u32::from_be_bytes(word);
+            // A chunk of n bytes is written as n + 1 digits of 6 bits, without padding.
             for digit in 0..=chunk.len() {
                 let index = (word >> (18 - 6 * digit)) & 63;
                 text.push(char::from(DIGITS[index as usize]));
@@ -41,17 +42,17 @@ impl ContentHash {
     }
 }
 
-/// A hash under way.
+/// An incremental SHA-256 hash.
 #[derive(Clone)]
 pub struct ContentHasher(Sha256);
 
 impl ContentHasher {
-    /// Adds the bytes that come next.
+    /// Adds the next bytes to the hash.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// The hash of all of them.
+    /// Returns the hash of all bytes added.
     #[must_use]
     pub fn finish(self) -> ContentHash {
         ContentHash(self.0.finalize().into())
@@ -89,7 +90,7 @@ impl<'de> Deserialize<'de> for ContentHash {
     }
 }
 
-/// The text is not 64 hex digits.
+/// The error for a text that is not 64 hex digits.
 #[derive(Debug, thiserror::Error)]
 #[error("{0:?} is not a SHA-256 hash")]
 pub struct HashError(String);

@@ -10,8 +10,8 @@ use crate::token;
 
 /// The id of an item: `[A-Za-z0-9][A-Za-z0-9_-]*`, at most 128 characters, case-sensitive.
 ///
-/// An id never holds what a media URL takes off from the right (see [`token`]): it could not be
-/// addressed.
+/// An id never contains a token that a media URL strips off from the right (see [`token`]), since such an id
+/// could not be addressed.
 ///
 /// Contract items-3.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -19,10 +19,10 @@ use crate::token;
 pub struct ItemId(Box<str>);
 
 impl ItemId {
-    /// The most characters of an id.
+    /// The maximum number of characters of an id.
     pub const CHARS_MAX: usize = 128;
 
-    /// Parses an id; nothing is decoded, trimmed or folded.
+    /// Parses an id, without decoding, trimming or case folding.
     ///
     /// Fails with [`ItemIdError`], which says what is wrong and where.
     pub fn parse(text: &str) -> Result<Self, ItemIdError> {
@@ -31,7 +31,7 @@ impl ItemId {
         Ok(Self(text.into()))
     }
 
-    /// The id as it stands in URLs.
+    /// Returns the id as written in URLs.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -59,39 +59,35 @@ impl TryFrom<String> for ItemId {
     }
 }
 
-/// Why a text is no item id.
+/// Why a text is not an item id.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ItemIdError {
-    /// There is no character.
+    /// The text is empty.
     #[error("the id is empty")]
     Empty,
-    /// There are more than [`ItemId::CHARS_MAX`] characters.
+    /// The text has more than [`ItemId::CHARS_MAX`] characters.
     #[error("the id has {chars} characters, at most {} are allowed", ItemId::CHARS_MAX)]
-    TooLong {
-        /// The number of characters.
-        chars: usize,
-    },
-    /// A character that no id has, or `-` or `_` at the start.
+    TooLong { chars: usize },
+    /// A character is not allowed in an id, or `-` or `_` is the first one.
     #[error(
         "the id has {found:?} at character {at}, expected letters, digits, - and _, \
          with a letter or digit first"
     )]
     BadCharacter {
-        /// The character.
         found: char,
-        /// Its place; the first character is 1.
+        /// The position of the character, counted from 1.
         at: usize,
     },
-    /// It has an operation that a media URL would take off.
+    /// The text contains an operation, which a media URL would strip off.
     #[error("the id has the operation {operation:?}")]
     HasOperation {
         /// The operation: `-crop`, `-watermark`, `-cutpaste` or `-indesign`.
         operation: &'static str,
     },
-    /// It ends in a suffix that a media URL would take off.
+    /// The text ends in a suffix, which a media URL would strip off.
     #[error("the id ends in the suffix {:?}", format!("_{}", .suffix))]
     EndsInSuffix {
-        /// The suffix as it was found, without its underscore.
+        /// The suffix as written, without its underscore.
         suffix: String,
     },
 }
@@ -107,7 +103,7 @@ fn check_characters(text: &str) -> Result<(), ItemIdError> {
     if let Some((index, found)) = bad {
         return Err(ItemIdError::BadCharacter { found, at: index + 1 });
     }
-    // All of it is ASCII by now: bytes are characters.
+    // The text is known to be ASCII here, so bytes are characters.
     if text.len() > ItemId::CHARS_MAX {
         return Err(ItemIdError::TooLong { chars: text.len() });
     }

@@ -1,4 +1,4 @@
-//! The identity of an item, alone and inside a URI.
+//! The identity of an item, as a key and inside a URI.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,18 +13,17 @@ use crate::token;
 
 /// The identity of an item, `<mediaType>/<id>`.
 ///
-/// The same key names the same item, whatever host a URI has (contract items-1).
+/// The same key names the same item, regardless of the host in a URI (contract items-1).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub struct ItemKey {
-    /// The media type.
     pub media_type: MediaType,
     /// The id within the media type.
     pub id: ItemId,
 }
 
 impl ItemKey {
-    /// The identity of the item `id` of a media type.
+    /// Builds the identity of the item `id` of a media type.
     pub fn new(media_type: MediaType, id: ItemId) -> Self {
         Self { media_type, id }
     }
@@ -37,7 +36,7 @@ impl ItemKey {
         Ok(Self::new(MediaType::parse(media_type)?, ItemId::parse(id)?))
     }
 
-    /// The item that a URI names, with or without a crop operator on it.
+    /// Parses the identity out of a URI, with or without a crop operator.
     ///
     /// Fails as [`ItemUri::parse`] does.
     pub fn from_uri(uri: &str) -> Result<Self, ItemUriError> {
@@ -73,40 +72,39 @@ impl Serialize for ItemKey {
     }
 }
 
-/// Why a text is no item identity.
+/// Why a text is not an item identity.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ItemKeyError {
-    /// There is no `/`.
+    /// The text has no `/`.
     #[error("an item is named <mediaType>/<id>, found no /")]
     NoSlash,
-    /// The part before the `/` is no media type.
+    /// The part before the `/` is not a media type.
     #[error(transparent)]
     MediaType(#[from] UnknownMediaType),
-    /// The part behind the `/` is no id.
+    /// The part after the `/` is not an id.
     #[error(transparent)]
     Id(#[from] ItemIdError),
 }
 
-/// What an item URI names: an item, and the crop that an association's stored URI may carry.
+/// The parsed URI of an item, with the crop that the stored URI of an association may have.
 ///
-/// Look-ups by URI accept any host, and an operator such as `-crop_w2264_h1273_x522_y789`
-/// (contract items-1, items-12).
+/// Look-ups by URI accept any host and an operator such as `-crop_w2264_h1273_x522_y789` (contract items-1,
+/// items-12).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ItemUri {
-    /// The item.
     pub key: ItemKey,
-    /// The crop, in pixels of the item's hires image.
+    /// The crop, in pixels of the item's Hires image.
     pub crop: Option<CropSpec>,
 }
 
 impl ItemUri {
-    /// The most bytes of a URI that is looked at.
+    /// The maximum length of a URI in bytes; longer ones are refused unparsed.
     pub const BYTES_MAX: usize = 2048;
 
     /// Parses an absolute `http` or `https` URI whose path ends in `/media/<mediaType>/<id>`.
     ///
-    /// Host, port and the path before `/media` do not matter, nor do query and fragment. Nothing
-    /// is percent-decoded: an identity never needs it.
+    /// Host, port, the path before `/media`, query and fragment are ignored. Nothing is percent-decoded,
+    /// because an identity never needs encoding.
     ///
     /// Fails with [`ItemUriError`].
     pub fn parse(uri: &str) -> Result<Self, ItemUriError> {
@@ -116,7 +114,7 @@ impl ItemUri {
         let path = path_of(uri)?;
         let mut segments = path.rsplit('/');
         let (id, media_type, media) = (segments.next(), segments.next(), segments.next());
-        // A fourth piece, maybe empty, proves the slash before `media`.
+        // A fourth segment, even an empty one, proves that a slash precedes `media`.
         let (Some(id), Some(media_type), Some("media"), Some(_)) =
             (id, media_type, media, segments.next())
         else {
@@ -131,31 +129,25 @@ impl ItemUri {
     }
 }
 
-/// Why a URI names no item.
+/// Why a URI does not name an item.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ItemUriError {
     /// The URI is longer than [`ItemUri::BYTES_MAX`].
     #[error("the uri has {bytes} bytes, at most {} are allowed", ItemUri::BYTES_MAX)]
-    TooLong {
-        /// Its length in bytes.
-        bytes: usize,
-    },
-    /// It has a blank, a control character or a backslash.
+    TooLong { bytes: usize },
+    /// The URI contains whitespace, a control character or a backslash.
     #[error("the uri has the character {found:?}")]
-    BadCharacter {
-        /// The character.
-        found: char,
-    },
-    /// It is not absolute, or has another scheme, or no host.
+    BadCharacter { found: char },
+    /// The URI is not absolute, has another scheme, or has no host.
     #[error("the uri does not begin with http:// or https:// and a host")]
     NotAbsolute,
-    /// Its path does not end as an item's does.
+    /// The path does not have the form of an item's path.
     #[error("the path of the uri does not end in /media/<mediaType>/<id>")]
     NotMedia,
-    /// The part behind `/media/` is no media type.
+    /// The segment after `/media/` is not a media type.
     #[error(transparent)]
     MediaType(#[from] UnknownMediaType),
-    /// The last part is no id.
+    /// The last segment is not an id.
     #[error(transparent)]
     Id(#[from] ItemIdError),
     /// The crop operator on the id is malformed.
@@ -163,7 +155,7 @@ pub enum ItemUriError {
     Crop(#[from] CropSyntaxError),
 }
 
-/// The path of an absolute URI without query and fragment; empty, or beginning with `/`.
+/// Returns the path of an absolute URI without query and fragment; it is empty or begins with `/`.
 fn path_of(uri: &str) -> Result<&str, ItemUriError> {
     let bad = |c: &char| c.is_whitespace() || c.is_control() || *c == '\\';
     if let Some(found) = uri.chars().find(bad) {

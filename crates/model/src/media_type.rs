@@ -1,13 +1,13 @@
-//! The media types of items, as they stand in URLs.
+//! The media types of items, as written in URLs.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The kind of an item: the first part of its identity and of its media URL.
+/// The media type of an item: the first part of its identity and of its media URL.
 ///
-/// `_all`, which search and notifications accept, is no media type: it names no item.
+/// `_all`, which search and notifications accept, is not a media type, because it names no item.
 ///
 /// Contract items-2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -15,26 +15,26 @@ use thiserror::Error;
 pub enum MediaType {
     /// A photograph.
     Image,
-    /// A moving picture with its still.
+    /// A video with a still image.
     Video,
     /// A drawn graphic, delivered as PDF or EPS.
     Graphic,
-    /// An article.
+    /// A text article.
     Text,
-    /// A longer article, prepared ahead.
+    /// A longer article, prepared in advance.
     Feature,
-    /// A finished page.
+    /// A finished newspaper page.
     Page,
-    /// A plan of coverage.
+    /// A plan of upcoming coverage.
     Planning,
-    /// An event.
+    /// An event in the calendar.
     Calendar,
-    /// A photograph of the stock archive.
+    /// A photograph of the stock photo archive.
     Stockfoto,
 }
 
 impl MediaType {
-    /// Every media type, in the order of the contract.
+    /// Every media type, in the order that the contract lists them.
     pub const ALL: [Self; 9] = [
         Self::Image,
         Self::Video,
@@ -47,7 +47,7 @@ impl MediaType {
         Self::Stockfoto,
     ];
 
-    /// The spelling in URLs and parameters, lower case.
+    /// Returns the lower-case spelling used in URLs and parameters.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Image => "image",
@@ -62,15 +62,15 @@ impl MediaType {
         }
     }
 
-    /// Parses the exact, lower-case spelling of URLs.
+    /// Parses the exact, lower-case spelling used in URLs.
     ///
-    /// Fails with [`UnknownMediaType`], also on `Image` and `_all`.
+    /// Fails with [`UnknownMediaType`], also for `Image` and `_all`.
     pub fn parse(text: &str) -> Result<Self, UnknownMediaType> {
         let found = Self::ALL.into_iter().find(|media_type| media_type.as_str() == text);
         found.ok_or_else(|| UnknownMediaType { found: text.to_owned() })
     }
 
-    /// The `type` of the news item document that an item of this media type has.
+    /// Returns the `type` in the news item document of an item of this media type.
     pub fn document_type(self) -> &'static str {
         match self {
             Self::Image | Self::Stockfoto => "picture",
@@ -90,11 +90,11 @@ impl fmt::Display for MediaType {
     }
 }
 
-/// A text that is no media type.
+/// The error for a text that is not a media type.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("unknown media type {found:?}")]
 pub struct UnknownMediaType {
-    /// What was found.
+    /// The text that was found.
     pub found: String,
 }
 

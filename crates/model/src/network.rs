@@ -1,9 +1,9 @@
-//! The part of an address that stands for one client.
+//! The network prefix of a client's address.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The part of `address` that one customer of a provider has: an IPv6 host may use any address of
-/// its /64. An IPv4 address stands for itself, however it is written.
+/// Returns the part of `address` that identifies one client, since an IPv6 host may use any address of its
+/// /64. An IPv4 address is returned whole, also when it is written as IPv4-mapped IPv6.
 #[must_use]
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {

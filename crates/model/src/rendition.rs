@@ -5,27 +5,27 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// What was done to the picture.
+/// The variant of a rendition: how the image was processed.
 ///
 /// Contract media-2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum RenditionVariant {
-    /// The picture as it came.
+    /// The unmodified image.
     Normal,
-    /// With the mark in its lower left corner.
+    /// With a watermark in the lower left corner.
     Watermark,
-    /// Without colour.
+    /// In greyscale.
     BlackAndWhite,
-    /// Cut around the centre of interest.
+    /// Cropped around the centre of interest.
     Cropped,
-    /// A still of a video.
+    /// A still image of a video.
     Framegrab,
     /// Prepared for the web.
     Web,
 }
 
 impl RenditionVariant {
-    /// Every variant.
+    /// Every variant of a rendition.
     pub const ALL: [Self; 6] = [
         Self::Normal,
         Self::Watermark,
@@ -35,7 +35,7 @@ impl RenditionVariant {
         Self::Web,
     ];
 
-    /// The canonical spelling.
+    /// Returns the canonical spelling of the variant.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Normal => "Normal",
@@ -47,7 +47,7 @@ impl RenditionVariant {
         }
     }
 
-    /// Finds the variant of a name, without regard to case; `Watermarked` is [`Self::Watermark`].
+    /// Finds the variant with that name, ignoring case; `Watermarked` is [`Self::Watermark`].
     pub fn find(text: &str) -> Option<Self> {
         if text.eq_ignore_ascii_case(WATERMARKED) {
             return Some(Self::Watermark);
@@ -62,29 +62,29 @@ impl fmt::Display for RenditionVariant {
     }
 }
 
-/// What a rendition is for, hence its size.
+/// The usage of a rendition, which determines its size.
 ///
 /// Contract media-2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum RenditionUsage {
-    /// The smallest picture, for lists.
+    /// The smallest image, for lists.
     Thumbnail,
-    /// A picture for the screen.
+    /// An image for the screen.
     Preview,
-    /// The full picture, for print.
+    /// The full-size image, for print.
     Hires,
-    /// A video in high definition.
+    /// A high-definition video.
     Hidef,
-    /// A picture or video of low resolution.
+    /// A low-resolution image or video.
     Lores,
 }
 
 impl RenditionUsage {
-    /// Every usage.
+    /// Every usage of a rendition.
     pub const ALL: [Self; 5] =
         [Self::Thumbnail, Self::Preview, Self::Hires, Self::Hidef, Self::Lores];
 
-    /// The canonical spelling.
+    /// Returns the canonical spelling of the usage.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Thumbnail => "Thumbnail",
@@ -95,7 +95,7 @@ impl RenditionUsage {
         }
     }
 
-    /// Finds the usage of a name, without regard to case.
+    /// Finds the usage with that name, ignoring case.
     pub fn find(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|usage| usage.as_str().eq_ignore_ascii_case(text))
     }
@@ -107,35 +107,33 @@ impl fmt::Display for RenditionUsage {
     }
 }
 
-/// The name of a rendition of an item, `NormalPreview` for instance.
+/// The name of a rendition of an item, such as `NormalPreview`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RenditionName {
-    /// What was done to the picture.
     pub variant: RenditionVariant,
-    /// What it is for.
     pub usage: RenditionUsage,
 }
 
 impl RenditionName {
-    /// The full picture as it came: what a URL without a suffix means.
+    /// The full-size, unmodified image: the meaning of a URL without a suffix.
     pub const NORMAL_HIRES: Self = Self::new(RenditionVariant::Normal, RenditionUsage::Hires);
-    /// The picture for the screen.
+    /// The image for the screen.
     pub const NORMAL_PREVIEW: Self = Self::new(RenditionVariant::Normal, RenditionUsage::Preview);
-    /// The picture for lists.
+    /// The image for lists.
     pub const NORMAL_THUMBNAIL: Self =
         Self::new(RenditionVariant::Normal, RenditionUsage::Thumbnail);
-    /// The picture for the screen with the mark.
+    /// The image for the screen with a watermark.
     pub const WATERMARK_PREVIEW: Self =
         Self::new(RenditionVariant::Watermark, RenditionUsage::Preview);
-    /// The square picture for lists.
+    /// The square image for lists.
     pub const CROPPED_THUMBNAIL: Self =
         Self::new(RenditionVariant::Cropped, RenditionUsage::Thumbnail);
-    /// The picture for walls of pictures, between Thumbnail and Preview.
+    /// The image for picture walls, between Thumbnail and Preview in size.
     pub const WEB_PREVIEW: Self = Self::new(RenditionVariant::Web, RenditionUsage::Preview);
-    /// The file for print without colour.
+    /// The print file in greyscale.
     pub const GREY_HIRES: Self = Self::new(RenditionVariant::BlackAndWhite, RenditionUsage::Hires);
 
-    /// The names that a JPEG is made under, of every picture. The documentation lists them.
+    /// The names of the JPEG renditions that every picture has. The documentation lists them.
     pub const PICTURES: [Self; 8] = [
         Self::NORMAL_HIRES,
         Self::NORMAL_PREVIEW,
@@ -147,17 +145,17 @@ impl RenditionName {
         Self::WEB_PREVIEW,
     ];
 
-    /// Names a rendition.
+    /// Builds a name from a variant and a usage.
     pub const fn new(variant: RenditionVariant, usage: RenditionUsage) -> Self {
         Self { variant, usage }
     }
 
-    /// Finds the rendition of a name `<variant><usage>`, without regard to case.
+    /// Finds the rendition named `<variant><usage>`, ignoring case.
     ///
     /// `Watermarked` is accepted for `Watermark` (contract media-2).
     pub fn find(text: &str) -> Option<Self> {
         RenditionUsage::ALL.into_iter().find_map(|usage| {
-            // Matched by usage from the right: as prefixes, `Watermark` and `Watermarked` collide.
+            // The usage is matched first, from the right: as prefixes, `Watermark` and `Watermarked` collide.
             let start = text.len().checked_sub(usage.as_str().len())?;
             let (variant, tail) = text.split_at_checked(start)?;
             if !tail.eq_ignore_ascii_case(usage.as_str()) {
@@ -181,11 +179,11 @@ impl fmt::Display for RenditionName {
     }
 }
 
-/// A text that is no rendition name.
+/// The error for a text that is not a rendition name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("unknown rendition {found:?}, expected a variant and a usage such as \"NormalPreview\"")]
 pub struct UnknownRendition {
-    /// What was found.
+    /// The text that was found.
     pub found: String,
 }
 

@@ -1,35 +1,33 @@
-//! The extension of a rendition, hence the kind of file that it is.
+//! The extension of a rendition, which determines its file type.
 
 use std::borrow::Cow;
 
 use imaging::ImageFormat;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-/// The extension of a rendition: a picture, a printable graphic or a video.
+/// The extension of a rendition: an image, a printable graphic or a video.
 ///
 /// Contract media-4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RenditionExtension {
-    /// A picture, the only kind of file that takes operations: `.jpg`.
+    /// An image such as `.jpg`, the only file type that accepts operations.
     Image(ImageFormat),
-    /// `.pdf`.
     Pdf,
-    /// `.eps`.
     Eps,
     /// `.mp4`, the preview of a video.
     Mp4,
 }
 
 impl RenditionExtension {
-    /// `.jpg`, the picture that every address without a choice means.
+    /// `.jpg`, the default wherever a URL or setting does not choose.
     pub const JPEG: Self = Self::Image(ImageFormat::JPEG);
 
-    /// Every rendition extension.
+    /// Iterates over every rendition extension.
     pub fn all() -> impl Iterator<Item = Self> {
         ImageFormat::all().map(Self::Image).chain([Self::Pdf, Self::Eps, Self::Mp4])
     }
 
-    /// The canonical spelling with its dot.
+    /// Returns the canonical spelling with its dot.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Image(format) => format.extension(),
@@ -39,7 +37,7 @@ impl RenditionExtension {
         }
     }
 
-    /// The MIME type of what is served.
+    /// Returns the MIME type of the served file.
     pub fn mime_type(self) -> &'static str {
         match self {
             Self::Image(format) => format.mime_type(),
@@ -49,7 +47,7 @@ impl RenditionExtension {
         }
     }
 
-    /// Whether it is a picture.
+    /// Reports whether the file is an image.
     pub fn is_image(self) -> bool {
         match self {
             Self::Image(_) => true,
@@ -57,12 +55,12 @@ impl RenditionExtension {
         }
     }
 
-    /// Whether operations may stand before the extension.
+    /// Reports whether operations may precede the extension.
     pub fn accepts_operations(self) -> bool {
         self.is_image()
     }
 
-    /// Whether `_BlackAndWhite` may stand without a usage and means its Hires.
+    /// Reports whether `_BlackAndWhite` may be written without a usage, meaning Hires.
     pub fn accepts_lone_variant(self) -> bool {
         match self {
             Self::Pdf | Self::Eps => true,
@@ -71,7 +69,7 @@ impl RenditionExtension {
     }
 }
 
-/// The extension without its dot.
+/// Serializes the extension without its dot.
 impl Serialize for RenditionExtension {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.as_str()[1..])

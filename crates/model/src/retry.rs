@@ -6,41 +6,42 @@ use jiff::Timestamp;
 
 use crate::ContentHash;
 
-/// When something that failed is tried again, and when it is given up.
+/// When a failed operation is retried, and when it is given up.
 #[derive(Clone, Copy, Debug)]
 pub struct RetryPolicy {
-    /// Time from the first attempt to the second; it doubles with each.
+    /// The delay between the first and the second attempt; it doubles with each further one.
     pub first: Duration,
-    /// Longest time between two attempts, unless `first` is longer.
+    /// The maximum delay between two attempts, unless `first` is longer.
     pub longest: Duration,
-    /// Time after which what never succeeded is given up.
+    /// The time since queueing after which the operation is given up.
     pub deadline: Duration,
 }
 
-/// Doublings of the first wait after which it grows no more, whatever the settings are.
+/// The number of doublings of the first delay; then it stops growing, regardless of the settings.
 const DOUBLINGS_MAX: u32 = 16;
 
-/// When an attempt ended.
+/// The end of an attempt, and whether its time can be trusted.
 #[derive(Clone, Copy, Debug)]
 pub struct AttemptEnd {
-    /// The time of day.
+    /// The time of day at the end of the attempt.
     pub at: Timestamp,
-    /// Whether the clock that said so is trusted.
+    /// Whether the clock that gave this time is trusted.
     pub is_clock_trusted: bool,
 }
 
 impl RetryPolicy {
-    /// The policy of what is tried for ever.
+    /// Builds a policy that retries forever.
     #[must_use]
     pub const fn without_deadline(first: Duration, longest: Duration) -> Self {
         Self { first, longest, deadline: Duration::MAX }
     }
 
-    /// When the next attempt is due after so many, of which the last one failed at `end`. Gives nothing
-    /// where that would be later than the deadline after `queued`, unless the clock is not trusted: one that
-    /// jumped gives nothing up.
+    /// Returns when the next attempt is due, after `attempts` attempts of which the last one failed at `end`.
     ///
-    /// `name` is that of the thing tried: see [`RetryPolicy::jittered`].
+    /// Returns `None` if that would be later than the deadline, counted from `queued`. While the clock is not
+    /// trusted there is no deadline, so a clock jump never ends the retries.
+    ///
+    /// `name` identifies the operation: see [`RetryPolicy::jittered`].
     #[must_use]
     pub fn next_attempt(
         &self,
@@ -54,9 +55,10 @@ impl RetryPolicy {
         (at <= deadline || !end.is_clock_trusted).then_some(at)
     }
 
-    /// Time until the next attempt after so many: [`RetryPolicy::backoff`] and up to a quarter more, so that
-    /// things that failed together do not come back together. The quarter comes from the name: the same in
-    /// every process, another one for each thing and attempt.
+    /// Returns the delay before the next attempt: [`RetryPolicy::backoff`] plus up to 25% jitter.
+    ///
+    /// Jitter keeps operations that failed together from retrying together. It is derived from `name` and
+    /// `attempts`: equal in every process, different for each operation and attempt.
     #[must_use]
     pub fn jittered(&self, name: &str, attempts: u32) -> Duration {
         let base = self.backoff(attempts);
@@ -64,21 +66,22 @@ impl RetryPolicy {
         base + base / 4 * u32::from(hash[0]) / 255
     }
 
-    /// Time until the next attempt after so many, counted from 1: twice as long after each.
+    /// Returns the delay after `attempts` attempts, counted from 1: it doubles with each of them.
     #[must_use]
     pub fn backoff(&self, attempts: u32) -> Duration {
         let doublings = attempts.saturating_sub(1).min(DOUBLINGS_MAX);
         self.first.saturating_mul(1 << doublings).min(self.longest.max(self.first))
     }
 
-    /// Whether something was claimed more often than the attempts of this policy can be.
+    /// Reports whether an operation was claimed more often than this policy permits attempts.
     ///
-    /// An attempt that kills the process is never judged, and its claim just ends; without this it would be
-    /// claimed for ever. The time alone does not tell: a service that was off over a weekend tries what
-    /// waited at least once more.
+    /// An attempt that kills the process reports no failure; its claim just expires. Without this check the
+    /// operation would be claimed forever. The deadline alone does not suffice: after a weekend of downtime,
+    /// queued operations are attempted at least once more.
     #[must_use]
     pub fn is_exhausted(&self, attempts: u32) -> bool {
         let (mut left, mut tries) = (self.deadline, 1_u32);
+        // While the delay grows, attempts are counted one by one; after that it is constant.
         for doublings in 0..DOUBLINGS_MAX {
             let Some(rest) = left.checked_sub(self.backoff(doublings + 1)) else {
                 return attempts > tries;
@@ -91,7 +94,7 @@ impl RetryPolicy {
     }
 }
 
-/// Failures in a row, and how long they are waited out.
+/// A count of consecutive failures, with the delay that it leads to.
 #[derive(Clone, Copy, Debug)]
 pub struct Backoff {
     policy: RetryPolicy,
@@ -99,13 +102,13 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// No failure yet.
+    /// Starts without a failure.
     #[must_use]
     pub const fn new(policy: RetryPolicy) -> Self {
         Self { policy, failures: 0 }
     }
 
-    /// Counts a failure; the time until the next attempt.
+    /// Counts a failure and returns the delay before the next attempt.
     pub fn fail(&mut self) -> Duration {
         self.failures = self.failures.saturating_add(1);
         self.policy.backoff(self.failures)
@@ -116,7 +119,7 @@ impl Backoff {
         self.failures = 0;
     }
 
-    /// Failures since the last success.
+    /// Returns the number of failures since the last success.
     #[must_use]
     pub const fn failures(&self) -> u32 {
         self.failures

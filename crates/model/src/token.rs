@@ -1,38 +1,38 @@
-//! What a media URL takes off an item's id, from the right: operations and suffixes.
+//! The tokens that a media URL strips off an item's id, from the right: operations and suffixes.
 //!
-//! An id may hold `-` and `_`, so these tokens alone decide where it ends. The URL grammar takes
-//! them off and [`ItemId`](crate::ItemId) refuses an id that has one, both by the
-//! functions here: hence every id can be addressed and every URL has one reading.
+//! An id may contain `-` and `_`, so these tokens alone decide where it ends. The URL grammar strips them off
+//! and [`ItemId`](crate::ItemId) refuses an id that contains one. Both use the functions here, hence every id
+//! can be addressed and every URL has exactly one reading.
 //!
-//! - `-watermark`, `-cutpaste` and `-indesign` count at the end only: `a-watermark-b` is an id.
-//! - `-crop` counts at the end, and wherever an underscore follows it: `-crop_` always begins a
-//!   crop operator, so that a malformed one (`-crop_w-10`) is an error and never a part of an id.
+//! - `-watermark`, `-cutpaste` and `-indesign` count only at the end: `a-watermark-b` is an id.
+//! - `-crop` counts at the end, and wherever an underscore follows it. `-crop_` always begins a crop
+//!   operator, so that a malformed one (`-crop_w-10`) is an error and never a part of an id.
 //!   `a-cropped`, `crop_w10` and `a-crop-b` are ids.
 //! - `_<variant><usage>` and `_BlackAndWhite` count at the end.
 //!
-//! All of them are matched without regard to case.
+//! All of them are matched ignoring case.
 
 use crate::rendition::{RenditionName, RenditionVariant};
 
-/// The operation that cuts a rectangle; its parameters follow.
+/// The operation that crops to a rectangle; its parameters follow.
 pub const CROP: &str = "-crop";
-/// The operation that inserts the mark.
+/// The operation that adds a watermark.
 pub const WATERMARK: &str = "-watermark";
-/// With `.txt`: text to cut and paste.
+/// With `.txt`: plain text for copying and pasting.
 pub const CUTPASTE: &str = "-cutpaste";
-/// With `.txt`: text for a layout program.
+/// With `.txt`: tagged text for Adobe InDesign.
 pub const INDESIGN: &str = "-indesign";
 
-/// The text before `token` when `text` ends in it.
+/// Returns the text before `token` if `text` ends in it.
 pub fn strip<'a>(text: &'a str, token: &str) -> Option<&'a str> {
     let start = text.len().checked_sub(token.len())?;
     let (before, tail) = text.split_at_checked(start)?;
     tail.eq_ignore_ascii_case(token).then_some(before)
 }
 
-/// Splits at the last crop operator: the text before it, and its parameters.
+/// Splits at the last crop operator into the text before it and its parameters.
 ///
-/// The parameters are empty, or begin with `_` and run to the end of `text`.
+/// The parameters are empty, or begin with `_` and extend to the end of `text`.
 pub fn split_crop(text: &str) -> Option<(&str, &str)> {
     text.rmatch_indices('-').find_map(|(at, _)| {
         let (before, tail) = text.split_at(at);
@@ -42,17 +42,17 @@ pub fn split_crop(text: &str) -> Option<(&str, &str)> {
     })
 }
 
-/// Splits a known suffix off the end: the text before it, and the suffix without its underscore.
+/// Splits a known suffix off the end: returns the text before it, and the suffix without its underscore.
 pub fn split_suffix(text: &str) -> Option<(&str, &str)> {
     let (before, suffix) = text.rsplit_once('_')?;
     let known = is_lone_variant(suffix) || RenditionName::find(suffix).is_some();
     known.then_some((before, suffix))
 }
 
-/// Whether a suffix is the one variant that may stand without a usage.
+/// Reports whether a suffix is the one variant that may be written without a usage.
 ///
-/// `_BlackAndWhite.eps` is listed (contract media-3). The other variants need a usage: nobody
-/// writes them alone, and an id such as `map_web` has to stay one.
+/// `_BlackAndWhite.eps` is in the contract (media-3). The other variants need a usage, so that an id such as
+/// `map_web` remains an id.
 pub fn is_lone_variant(suffix: &str) -> bool {
     suffix.eq_ignore_ascii_case(RenditionVariant::BlackAndWhite.as_str())
 }

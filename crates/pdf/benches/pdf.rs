@@ -1,4 +1,4 @@
-//! A graphic without its colours, and the picture of its page; the first is to be made in 100 ms.
+//! Measures the greyscale conversion of a graphic, whose target is 100 ms, and the rendering of its page.
 
 use std::hint::black_box;
 

@@ -1,25 +1,25 @@
-//! Active content: scripts and programs that a reader may start when a PDF is opened or clicked.
+//! Finds active content: scripts and programs that a reader may start when a PDF is opened or clicked.
 
 use lopdf::{Dictionary, Document, Object};
 
 use crate::number::entry;
 
-/// Scripts and programs that a PDF asks its reader to run.
+/// The scripts and programs that a PDF asks its reader to run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ActiveContent {
-    /// Whether it holds JavaScript.
+    /// Whether the file contains JavaScript.
     pub scripts: bool,
-    /// Whether it holds an action that starts a program or opens a file.
+    /// Whether the file contains an action that starts a program or opens a file.
     pub launches: bool,
 }
 
 /// Finds the active content of a document.
 ///
-/// Every object of the file is looked at, whether a page refers to it or not, because readers
-/// differ in what they follow. Cost: one pass over all objects.
+/// Every object of the file is examined, referenced or not, because readers differ in which references they
+/// follow. Takes one pass over all objects.
 pub(super) fn find(document: &Document) -> ActiveContent {
     let mut found = ActiveContent::default();
-    // A list of its own instead of recursion: the file decides how deep objects lie in each other.
+    // An explicit stack instead of recursion, because the file determines the nesting depth.
     let mut open: Vec<&Object> = document.objects.values().collect();
     while let Some(object) = open.pop() {
         match object {
@@ -41,9 +41,9 @@ fn search<'a>(
     found: &mut ActiveContent,
     open: &mut Vec<&'a Object>,
 ) {
-    // The key of a script in an action, and the catalog's list of scripts by name.
+    // The key of a script in an action, and the catalog's list of named scripts.
     found.scripts |= dictionary.has(b"JS") || dictionary.has(b"JavaScript");
-    // The type of an action may be an object of its own.
+    // The type of an action may be an indirect object.
     if let Object::Name(action) = entry(document, dictionary, b"S") {
         found.scripts |= action == b"JavaScript";
         found.launches |= action == b"Launch";

@@ -1,4 +1,4 @@
-//! Annotations and form fields: their own colours, and the streams that draw them.
+//! Converts annotations and form fields: their own colours, and the streams that draw them.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use crate::number::{dictionary_of, entry, numbers, resolve};
 use crate::space::device_space;
 use crate::walk::{DocumentWalk, ObjectRole, PdfObjectKind};
 
-/// Makes an annotation or a field grey.
+/// Converts an annotation or a field to grey.
 pub(super) fn annotation(
     walk: &mut DocumentWalk<'_>,
     mut annotation: Dictionary,
@@ -36,7 +36,7 @@ pub(super) fn annotation(
     Ok(Object::Dictionary(annotation))
 }
 
-/// Makes the border and background of a button grey.
+/// Converts the border and background of a button to grey.
 pub(super) fn button(
     walk: &mut DocumentWalk<'_>,
     mut button: Dictionary,
@@ -47,7 +47,8 @@ pub(super) fn button(
     Ok(Object::Dictionary(button))
 }
 
-/// Colours of annotations say their space by their length; an empty one is transparent.
+/// Converts a colour of an annotation. Its number of components implies the space; an empty one is
+/// transparent.
 fn colour(
     walk: &mut DocumentWalk<'_>,
     holder: &mut Dictionary,
@@ -65,7 +66,7 @@ fn colour(
     Ok(())
 }
 
-/// Makes the default appearance grey: a piece of content that sets font and colour.
+/// Converts a default appearance to grey: a fragment of content that sets font and colour.
 pub(super) fn appearance_string(
     walk: &mut DocumentWalk<'_>,
     holder: &mut Dictionary,
@@ -81,7 +82,7 @@ pub(super) fn appearance_string(
 }
 
 impl<'a> DocumentWalk<'a> {
-    /// The fields of an interactive form, whose looks readers may draw anew.
+    /// Converts the fields of an interactive form, whose appearances readers may regenerate.
     pub(super) fn interactive_form(&mut self) -> Result<(), PdfError> {
         let document: &'a Document = self.scope.document;
         let Ok(Object::Reference(root)) = document.trailer.get(b"Root") else { return Ok(()) };

@@ -1,7 +1,8 @@
-//! Images: from any colour space and filter to DeviceGray.
+//! Converts images from any colour space and filter to DeviceGray.
 //!
-//! The cheapest way that keeps every pixel is taken. One component of up to 8 bits stays packed
-//! and gets a table of greys; a YCbCr JPEG gives its luminance as it is; only the rest is decoded.
+//! Uses the cheapest conversion that preserves every pixel. One component of up to 8 bits stays packed and
+//! gets a table of greys; for a YCbCr JPEG the luminance is extracted losslessly; only other images are
+//! decoded.
 
 use std::rc::Rc;
 
@@ -17,26 +18,26 @@ use crate::samples::{ImageSamples, greys, key_mask};
 use crate::scope::DocumentScope;
 use crate::space::{PdfColourSpace, device_space};
 
-/// An image as it is in the document.
+/// An image in the document.
 #[derive(Debug)]
 pub(super) struct DocumentImage<'a> {
     pub(super) dictionary: &'a Dictionary,
-    /// With its filters.
+    /// The data, still encoded by its filters.
     pub(super) content: &'a [u8],
-    /// Where named colour spaces have their meaning.
+    /// The resources that define named colour spaces.
     pub(super) resources: &'a Dictionary,
 }
 
-/// A mask that an image needs beside itself, of the image's size.
+/// A mask that a converted image needs, of the same size as the image.
 #[derive(Debug)]
 pub(super) enum ImageMask {
-    /// One bit a pixel, rows padded to bytes; 1 is masked out.
+    /// One bit per pixel, rows padded to bytes; 1 is masked out.
     Stencil(Vec<u8>),
-    /// One byte a pixel; 0 is masked out.
+    /// One byte per pixel; 0 is masked out.
     Soft(Vec<u8>),
 }
 
-/// What an image becomes.
+/// The result of converting an image.
 #[derive(Debug)]
 pub(super) struct ConvertedImage {
     pub(super) dictionary: Dictionary,
@@ -44,9 +45,9 @@ pub(super) struct ConvertedImage {
     pub(super) mask: Option<ImageMask>,
 }
 
-/// Makes an image grey; `None` when it is already or has no colours of its own.
+/// Converts an image to grey; `None` if it is grey already or has no colours of its own.
 ///
-/// Fails when a limit is reached or the image cannot be decoded.
+/// Fails if a limit is reached or the image cannot be decoded.
 pub(super) fn grey_image(
     scope: &mut DocumentScope<'_>,
     picture: &DocumentImage<'_>,
@@ -100,7 +101,7 @@ fn refuse(scope: &DocumentScope<'_>, dictionary: &Dictionary, what: &'static str
     PdfError::Image { width: edge(b"Width"), height: edge(b"Height"), what }
 }
 
-/// An image whose space says grey in other words gets the plain word.
+/// Simplifies an image whose colour space is a synonym of DeviceGray.
 fn plain_grey(picture: &DocumentImage<'_>) -> Option<ConvertedImage> {
     if matches!(picture.dictionary.get(b"ColorSpace"), Ok(Object::Name(name))
         if name == b"DeviceGray" || name == b"G")
@@ -112,7 +113,7 @@ fn plain_grey(picture: &DocumentImage<'_>) -> Option<ConvertedImage> {
     Some(ConvertedImage { dictionary, content: picture.content.to_vec(), mask: None })
 }
 
-/// One component of few bits: the samples stay, and a table says the grey of each value.
+/// Converts one component of few bits: the samples stay, and a table maps each value to its grey.
 fn with_table(
     scope: &mut DocumentScope<'_>,
     picture: &DocumentImage<'_>,
@@ -164,7 +165,7 @@ fn jpeg_image(
     }
     let head = jpeg::read_facts(&data, &scope.session.budget)?;
     let document = scope.document;
-    // Readers believe the picture when it disagrees with its dictionary.
+    // Readers trust the image data if it contradicts the dictionary.
     let space = match device_space(head.components) {
         Some(basic) if space.components() != head.components => Rc::new(basic),
         _ => space,
@@ -192,7 +193,7 @@ fn jpeg_image(
     Ok(Some(ConvertedImage { dictionary, content, mask }))
 }
 
-/// An image whose samples came out of lossless filters.
+/// Converts an image whose samples are the output of lossless filters.
 fn packed_image(
     scope: &mut DocumentScope<'_>,
     picture: &DocumentImage<'_>,
@@ -218,7 +219,7 @@ fn packed_image(
     Ok(Some(ConvertedImage { dictionary, content, mask }))
 }
 
-/// Packs greys with Flate and notes that in the dictionary.
+/// Compresses greys with Flate and records that in the dictionary.
 fn pack(greys: &[u8], width: usize, predicted: bool, dictionary: &mut Dictionary) -> Vec<u8> {
     dictionary.set("Filter", "FlateDecode");
     if !predicted {
@@ -229,7 +230,7 @@ fn pack(greys: &[u8], width: usize, predicted: bool, dictionary: &mut Dictionary
     deflate(&predict(greys, width))
 }
 
-/// The dictionary of an image that was decoded: grey, 8 bits, no filter yet, no colour key.
+/// Builds the dictionary of a decoded image: grey, 8 bits, no filter yet, no colour key.
 fn grey_dictionary(original: &Dictionary, width: usize, height: usize) -> Dictionary {
     let mut dictionary = original.clone();
     for key in [&b"Decode"[..], b"DecodeParms", b"Filter", b"SMaskInData", b"F", b"DP"] {
@@ -245,7 +246,7 @@ fn grey_dictionary(original: &Dictionary, width: usize, height: usize) -> Dictio
     dictionary
 }
 
-/// The colour key of an image; a soft mask overrides it.
+/// Returns the colour key of an image; a soft mask overrides it.
 fn color_key(scope: &DocumentScope<'_>, dictionary: &Dictionary) -> Option<Vec<f32>> {
     if matches!(entry(scope.document, dictionary, b"SMask"), Object::Stream(_)) {
         return None;
@@ -297,7 +298,7 @@ fn jpeg2000_image(
     Ok(Some(ConvertedImage { dictionary, content, mask }))
 }
 
-/// The grey of the colour that a soft-masked image was blended with, when its mask names one.
+/// Returns the grey of the matte, the colour with which a soft-masked image was preblended, if there is one.
 pub(super) fn matte(
     scope: &mut DocumentScope<'_>,
     picture: &DocumentImage<'_>,

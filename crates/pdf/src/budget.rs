@@ -1,8 +1,8 @@
-//! What one document may still cost.
+//! Tracks the remaining cost that one document may have.
 
 use crate::{PdfError, PdfLimits};
 
-/// The rest of what [`PdfLimits`] allows for one call.
+/// The remaining budget of one call, which starts with [`PdfLimits`].
 #[derive(Debug)]
 pub(super) struct WorkBudget {
     limits: PdfLimits,
@@ -11,7 +11,7 @@ pub(super) struct WorkBudget {
     steps: u64,
 }
 
-/// Steps of tint and shading functions that are allowed for each operator.
+/// Steps of tint and shading functions allowed per operator.
 const STEPS_PER_OPERATOR: u64 = 32;
 
 impl WorkBudget {
@@ -24,17 +24,17 @@ impl WorkBudget {
         }
     }
 
-    /// Deepest nesting that is followed.
+    /// Returns the maximum nesting depth.
     pub(super) fn depth_max(&self) -> usize {
         self.limits.depth
     }
 
-    /// Bytes that streams may still unpack to.
+    /// Returns how many more bytes streams may decompress to.
     pub(super) fn decoded_bytes(&self) -> usize {
         self.decoded_bytes
     }
 
-    /// Takes `bytes` of unpacked data.
+    /// Spends `bytes` of decompressed data.
     pub(super) fn take_bytes(&mut self, bytes: usize) -> Result<(), PdfError> {
         match self.decoded_bytes.checked_sub(bytes) {
             Some(rest) => {
@@ -45,7 +45,7 @@ impl WorkBudget {
         }
     }
 
-    /// Takes one operator of a content stream.
+    /// Spends one operator of a content stream.
     pub(super) fn take_operation(&mut self) -> Result<(), PdfError> {
         match self.operators.checked_sub(1) {
             Some(rest) => {
@@ -56,7 +56,7 @@ impl WorkBudget {
         }
     }
 
-    /// Takes `steps` of function evaluation.
+    /// Spends `steps` of function evaluation.
     pub(super) fn take_steps(&mut self, steps: usize) -> Result<(), PdfError> {
         let steps = u64::try_from(steps).unwrap_or(u64::MAX);
         match self.steps.checked_sub(steps) {
@@ -68,7 +68,7 @@ impl WorkBudget {
         }
     }
 
-    /// Refuses an image that has too many pixels.
+    /// Refuses an image with too many pixels.
     pub(super) fn check_image(&self, width: usize, height: usize) -> Result<(), PdfError> {
         let wide = u64::try_from(width).unwrap_or(u64::MAX);
         let high = u64::try_from(height).unwrap_or(u64::MAX);
@@ -80,5 +80,5 @@ impl WorkBudget {
     }
 }
 
-/// Longest edge of an image in pixels, so that a row of many components stays small.
+/// The maximum width or height of an image in pixels, which bounds the size of a row.
 const EDGE_MAX: u64 = 1 << 20;

@@ -1,6 +1,6 @@
 //! Type 4 functions: the calculator language (ISO 32000-1 §7.10.5).
 //!
-//! The language has no loops, so a call costs at most the length of its program.
+//! The language has no loops, so a call takes at most as many steps as its program has.
 
 use crate::number::{index, whole};
 
@@ -9,9 +9,9 @@ use crate::number::{index, whole};
 enum CalculatorStep {
     Push(f32),
     Operator(CalculatorOperator),
-    /// Takes a condition and goes on at the step when it is false.
+    /// Pops a condition and jumps to the step if it is false.
     SkipIfFalse(usize),
-    /// Goes on at the step.
+    /// Jumps to the step unconditionally.
     Skip(usize),
 }
 
@@ -63,17 +63,17 @@ pub(super) struct Calculator {
     steps: Vec<CalculatorStep>,
 }
 
-/// Deepest nesting of braces and highest stack, as the format's own limit of 100 entries.
+/// The maximum nesting of braces and stack height, from the format's limit of 100 entries.
 const STACK_MAX: usize = 100;
-/// Longest program; real ones have some hundred steps.
+/// The maximum length of a program; real ones have some hundred steps.
 const STEPS_MAX: usize = 50_000;
 
 impl Calculator {
-    /// Parses a program in braces; `None` when it is malformed or too long.
+    /// Parses a program in braces; `None` if it is malformed or too long.
     pub(super) fn parse(text: &[u8]) -> Option<Calculator> {
         let mut words = ProgramWords { text, at: 0 };
         let mut steps = Vec::new();
-        // The step after each open brace, and for closed ones that wait for `if` or `ifelse`.
+        // The first step of each open block, and the closed blocks that `if` or `ifelse` has not yet used.
         let mut open: Vec<usize> = Vec::new();
         let mut closed: Vec<Vec<(usize, usize)>> = vec![Vec::new()];
         if words.next()? != b"{" {
@@ -87,7 +87,7 @@ impl Calculator {
             }
             match word {
                 b"{" => {
-                    // Filled in by the `if` or `ifelse` that follows the block.
+                    // Patched by the `if` or `ifelse` that follows the block.
                     steps.push(CalculatorStep::Skip(steps.len() + 1));
                     open.push(steps.len());
                     closed.push(Vec::new());
@@ -98,7 +98,7 @@ impl Calculator {
                     if open.is_empty() {
                         return Some(Calculator { steps });
                     }
-                    // Room for the jump over an else block.
+                    // A placeholder for the jump over an else block.
                     steps.push(CalculatorStep::Skip(steps.len() + 1));
                     closed.last_mut()?.push((start, steps.len()));
                 }
@@ -123,13 +123,13 @@ impl Calculator {
         None
     }
 
-    /// The most steps that one call takes.
+    /// Returns the maximum number of steps of one call.
     pub(super) fn cost(&self) -> usize {
         self.steps.len() + 1
     }
 
-    /// Runs the program on `inputs`; the last `outputs` values of the stack are the result, and
-    /// what is missing is 0.
+    /// Runs the program on `inputs`. The last `outputs` values of the stack are the result; missing values
+    /// are 0.
     pub(super) fn run(&self, inputs: &[f32], outputs: usize) -> Vec<f32> {
         let mut stack = NumberStack { values: inputs.to_vec() };
         let mut at = 0;
@@ -153,7 +153,7 @@ impl Calculator {
     }
 }
 
-/// Numbers only: true is 1 and false is 0, which the bitwise operators treat alike.
+/// A stack of numbers only: true is 1 and false is 0, which suits the bitwise operators too.
 struct NumberStack {
     values: Vec<f32>,
 }
@@ -223,7 +223,7 @@ impl NumberStack {
             CalculatorOperator::Mul => self.apply_binary(|a, b| a * b),
             CalculatorOperator::Ne => self.compare(f32::ne),
             CalculatorOperator::Neg => self.apply_unary(|a| -a),
-            // A truth value turns over; other integers are rare in colour functions.
+            // Negates a truth value; other integers are rare in colour functions.
             CalculatorOperator::Not => self.apply_unary(|a| f32::from(u8::from(a == 0.0))),
             CalculatorOperator::Or => self.apply_bitwise(|a, b| a | b),
             CalculatorOperator::Pop => drop(self.pop()),
@@ -326,7 +326,7 @@ fn operator(word: &[u8]) -> Option<CalculatorOperator> {
     })
 }
 
-/// The words of a program: braces, numbers, operators; comments are left out.
+/// An iterator over the words of a program: braces, numbers, operators; comments are skipped.
 struct ProgramWords<'a> {
     text: &'a [u8],
     at: usize,

@@ -1,9 +1,9 @@
-//! Content streams: every colour operator becomes grey, everything else stays byte for byte.
+//! Converts content streams: each colour operator becomes grey, everything else stays byte for byte.
 //!
-//! A stream is read token by token. Colours are followed through `q` and `Q`, so that `sc` and
-//! `scn` are understood; each is replaced by `g` or `G` with the luminance of the colour. The only
-//! spaces that are still chosen afterwards are DeviceGray, Pattern, and the colorant None, which
-//! paints nothing in any space.
+//! A stream is read token by token. The current colour spaces are tracked through `q` and `Q`, so that `sc`
+//! and `scn` can be interpreted; each is replaced by `g` or `G` with the luminance of the colour. The only
+//! spaces still selected afterwards are DeviceGray, Pattern, and the colorant None, which paints nothing in
+//! any space.
 
 use std::io::Write;
 use std::rc::Rc;
@@ -17,23 +17,23 @@ use crate::scan::{ContentScanner, ContentToken, TokenKind, name_of};
 use crate::scope::DocumentScope;
 use crate::space::{PdfColourSpace, device_space};
 
-/// Which colour an operator sets.
+/// The kind of colour that an operator sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PaintKind {
     Fill,
     Stroke,
 }
 
-/// The spaces in force.
+/// The current colour spaces.
 #[derive(Debug, Clone)]
 struct CurrentSpaces {
     fill: Rc<PdfColourSpace>,
     stroke: Rc<PdfColourSpace>,
 }
 
-/// Deepest nesting of `q` that is followed; deeper ones share a level.
+/// The maximum tracked nesting of `q`; deeper levels share one state.
 const SAVED_MAX: usize = 4096;
-/// Most operands that one operator takes: 32 components and a pattern.
+/// The maximum number of operands of an operator: 32 components and a pattern.
 const OPERANDS_MAX: usize = 33;
 
 struct ContentRewriter<'a, 'b, 'c> {
@@ -41,16 +41,16 @@ struct ContentRewriter<'a, 'b, 'c> {
     resources: &'c Dictionary,
     bytes: &'c [u8],
     output: Vec<u8>,
-    /// Bytes of the input that are in the output or replaced.
+    /// The number of input bytes that have been copied to the output or replaced.
     copied: usize,
     colours: CurrentSpaces,
     saved: Vec<CurrentSpaces>,
 }
 
-/// Rewrites a content stream; `None` when nothing in it has to change.
+/// Rewrites a content stream; `None` if nothing in it has to change.
 ///
-/// `inherits` says that the stream begins with the colours of its caller, as forms do; others begin
-/// with DeviceGray. Fails when a limit is reached or an inline image cannot be decoded.
+/// `inherits` is whether the stream begins with the colours of its caller, as forms do; others begin with
+/// DeviceGray. Fails if a limit is reached or an inline image cannot be decoded.
 pub(super) fn rewrite(
     scope: &mut DocumentScope<'_>,
     bytes: &[u8],
@@ -104,14 +104,14 @@ impl ContentRewriter<'_, '_, '_> {
         Ok(())
     }
 
-    /// Puts `text` in the place of `start..end` of the input.
+    /// Replaces `start..end` of the input with `text`.
     fn replace(&mut self, start: usize, end: usize, text: &[u8]) {
         self.output.extend_from_slice(&self.bytes[self.copied..start]);
         self.output.extend_from_slice(text);
         self.copied = end;
     }
 
-    /// What to write instead of an operator with its operands; `None` keeps it.
+    /// Returns the replacement of an operator with its operands; `None` keeps it.
     fn operator(
         &mut self,
         token: ContentToken,
@@ -155,7 +155,7 @@ impl ContentRewriter<'_, '_, '_> {
         PdfColourSpace::parse(self.scope, &Object::Name(name.to_vec()), self.resources, 0)
     }
 
-    /// `g`, `rg`, `k` and their stroking twins.
+    /// Handles `g`, `rg`, `k` and their stroking counterparts.
     fn set_device_colour(
         &mut self,
         purpose: PaintKind,
@@ -169,14 +169,14 @@ impl ContentRewriter<'_, '_, '_> {
         }
         let numbers = numbers(operands);
         let Some(from) = numbers.len().checked_sub(space.components()) else {
-            // Readers leave out an operator that lacks operands.
+            // Readers ignore an operator that lacks operands.
             return Ok(Some(Vec::new()));
         };
         let grey = self.grey(&space, &numbers[from..])?;
         Ok(Some(set_grey(purpose, grey)))
     }
 
-    /// `cs` and `CS`.
+    /// Handles `cs` and `CS`.
     fn set_named_space(
         &mut self,
         purpose: PaintKind,
@@ -189,8 +189,8 @@ impl ContentRewriter<'_, '_, '_> {
             _ => return Ok(Some(Vec::new())),
         };
         let Some(space) = self.space(&name)? else {
-            // The space is missing: readers stay with the colour that they have. `sc` then has as
-            // many operands as the space would have had.
+            // If the space is missing, readers keep the current colour. A following `sc` has as many operands
+            // as the missing space would have required.
             self.set_space(purpose, Rc::new(PdfColourSpace::Inherited));
             return Ok(Some(Vec::new()));
         };
@@ -214,7 +214,7 @@ impl ContentRewriter<'_, '_, '_> {
         }
     }
 
-    /// `sc`, `scn` and their stroking twins.
+    /// Handles `sc`, `scn` and their stroking counterparts.
     fn set_colour(
         &mut self,
         purpose: PaintKind,
@@ -263,10 +263,10 @@ impl ContentRewriter<'_, '_, '_> {
     }
 }
 
-/// Grey of a colour that is drawn as it is, not as a part of an image or gradient.
+/// Returns the grey of a colour that is drawn directly, not as a part of an image or gradient.
 ///
-/// Solid black ink stays solid: readers show `0 0 0 1 k` as the dark grey of a printed page, but
-/// black text and rules must not be screened when the grey page is printed.
+/// Solid black ink stays solid. Readers display `0 0 0 1 k` as the dark grey of a printed page, but black
+/// text and rules must not be screened when the grey page is printed.
 pub(super) fn solid_grey(
     scope: &mut DocumentScope<'_>,
     space: &PdfColourSpace,
@@ -302,7 +302,7 @@ fn set_grey(purpose: PaintKind, grey: f32) -> Vec<u8> {
     text
 }
 
-/// A grey with four decimals, without zeros at the end.
+/// Formats a grey with four decimals, without trailing zeros.
 fn format_grey(grey: f32) -> Vec<u8> {
     let mut text = Vec::new();
     write!(text, "{:.4}", grey.clamp(0.0, 1.0)).expect("writing to memory does not fail");

@@ -1,24 +1,23 @@
-//! The errors, as data.
+//! The errors of reading and converting PDFs.
 
 /// Why a PDF was refused.
 ///
-/// Everything but [`PdfError::Write`] says something about the file, which its author can
-/// act on.
+/// All but [`PdfError::Write`] describe a problem of the file, which its author can fix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PdfError {
-    /// There is no `%PDF-` near the start.
+    /// There is no `%PDF-` near the start of the file.
     #[error("expected a pdf, found {found} bytes without a %PDF- header in the first 1024")]
     NotPdf {
-        /// Length of the file in bytes.
+        /// The length of the file in bytes.
         found: usize,
     },
-    /// The file needs a password or carries usage rights that only a decrypting reader can honour.
+    /// The file needs a password, or has usage rights that only a decrypting reader can honour.
     #[error("the pdf is encrypted, expected one without a password")]
     Encrypted,
-    /// The structure of the file is broken beyond what readers repair.
+    /// The structure of the file is damaged beyond what readers repair.
     #[error("the pdf is malformed: {what}")]
     Malformed {
-        /// The part that is broken.
+        /// The part that is damaged.
         what: &'static str,
     },
     /// The page tree has no page.
@@ -27,7 +26,7 @@ pub enum PdfError {
     /// The file is too long.
     #[error("the pdf has {found} bytes, expected at most {max}")]
     TooManyBytes {
-        /// Length of the file in bytes.
+        /// The length of the file in bytes.
         found: usize,
         /// The limit in bytes.
         max: usize,
@@ -35,12 +34,12 @@ pub enum PdfError {
     /// The file has too many objects.
     #[error("the pdf has {found} objects, expected at most {max}")]
     TooManyObjects {
-        /// Objects in the file.
+        /// The number of objects in the file.
         found: usize,
-        /// The most that are allowed.
+        /// The maximum number of objects.
         max: usize,
     },
-    /// Page tree, colour spaces or functions are nested too deep.
+    /// The page tree, colour spaces or functions are nested too deeply.
     #[error("the pdf nests its {what} deeper than {max}")]
     TooDeep {
         /// The kind of objects that are nested.
@@ -48,16 +47,16 @@ pub enum PdfError {
         /// The limit in levels.
         max: usize,
     },
-    /// The streams of the file unpack to too much.
+    /// The streams of the file decompress to too much data.
     #[error("the streams of the pdf unpack to more than {max} bytes")]
     TooMuchData {
         /// The limit in bytes.
         max: usize,
     },
-    /// Drawing the pages takes too many steps.
+    /// Drawing the pages takes too many operators.
     #[error("the pdf needs more than {max} operators")]
     TooManyOperators {
-        /// The most that are allowed.
+        /// The maximum number of operators.
         max: u64,
     },
     /// An image is larger than allowed.
@@ -70,7 +69,7 @@ pub enum PdfError {
         /// The limit in pixels.
         max: u64,
     },
-    /// An image cannot be decoded, so its luminance is not known.
+    /// An image cannot be decoded, so its luminance is unknown.
     #[error("an image of {width}x{height} pixels in the pdf cannot be decoded: {what}")]
     Image {
         /// Width in pixels.
@@ -80,7 +79,7 @@ pub enum PdfError {
         /// The part that fails.
         what: &'static str,
     },
-    /// The picture asked for has more pixels than allowed.
+    /// The requested picture has more pixels than allowed.
     #[error("page 1 at {width}x{height} pixels is too large, expected at most {max} pixels")]
     RasterTooLarge {
         /// Width in pixels.
@@ -90,7 +89,7 @@ pub enum PdfError {
         /// The limit in pixels.
         max: u64,
     },
-    /// The new file could not be written.
+    /// The new file cannot be written.
     #[error("the pdf could not be written")]
     Write,
 }

@@ -1,7 +1,7 @@
-//! The lossless stream filters: Flate, LZW, run lengths, the two text forms, and predictors.
+//! The lossless stream filters: Flate, LZW, run-length, the two ASCII forms, and predictors.
 //!
-//! Damaged data gives what could be read before the damage, as other readers do. The formats are
-//! those of ISO 32000-1 §7.4.
+//! Damaged data yields everything that could be decoded before the damage, as in other readers. The formats
+//! are those of ISO 32000-1 §7.4.
 
 use std::io::{Read, Write};
 
@@ -16,7 +16,7 @@ use crate::lzw;
 use crate::number::{count, dictionary_of, entry, resolve};
 use crate::predictor::{Predictor, unpredict};
 
-/// A filter that makes pixels, which is left for the caller.
+/// An image filter, which the caller has to decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ImageFilter {
     Jpeg,
@@ -30,18 +30,18 @@ pub(super) enum ImageFilter {
 #[derive(Debug)]
 pub(super) struct DecodedStream {
     pub(super) bytes: Vec<u8>,
-    /// The filter that is still to be undone, with its parameters.
+    /// The remaining image filter, with its parameters.
     pub(super) image_filter: Option<(ImageFilter, Dictionary)>,
-    /// Whether a predictor was in use, which says that the data gains from one.
+    /// Whether a predictor was used, which suggests that the data compresses better with one.
     pub(super) predicted: bool,
 }
 
-/// Longest chain of filters; real files have two.
+/// The maximum number of filters; real files have two.
 const FILTERS_MAX: usize = 8;
 
-/// Undoes the filters of a stream, up to one that makes pixels.
+/// Decodes the filters of a stream, up to an image filter.
 ///
-/// Fails with [`PdfError::TooMuchData`] when the result is larger than what `budget` has left.
+/// Fails with [`PdfError::TooMuchData`] if the result exceeds the remaining `budget`.
 pub(super) fn decode(
     document: &Document,
     dictionary: &Dictionary,
@@ -76,7 +76,7 @@ pub(super) fn decode(
     Ok(decoded)
 }
 
-/// The names of the filters, first undone first; the short names of inline images are spelled out.
+/// Returns the names of the filters in decoding order; abbreviations of inline images are expanded.
 pub(super) fn names(document: &Document, dictionary: &Dictionary) -> Vec<Vec<u8>> {
     let one = |object: &Object| match resolve(document, object) {
         Object::Name(name) => Some(name.clone()),
@@ -123,14 +123,14 @@ fn early_change(document: &Document, parameters: &Dictionary) -> bool {
     count(document, parameters, b"EarlyChange") != Some(0)
 }
 
-/// Undoes one filter; the result is taken from the budget.
+/// Decodes one filter; the result is spent from the budget.
 fn unpack(
     name: &[u8],
     input: &[u8],
     early_change: bool,
     budget: &mut WorkBudget,
 ) -> Result<Vec<u8>, PdfError> {
-    // One byte more than allowed shows that the data goes on.
+    // One byte more than allowed shows that the data continues.
     let max = budget.decoded_bytes().saturating_add(1);
     let bytes = match name {
         b"FlateDecode" | b"Fl" => inflate(input, max),
@@ -148,16 +148,16 @@ fn unpack(
 fn inflate(input: &[u8], max: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(input.len().saturating_mul(3).min(max).min(1 << 24));
     let limit = u64::try_from(max).unwrap_or(u64::MAX);
-    // A damaged end is common: what came before it counts.
+    // A damaged end is common: the data before it is kept.
     let _ = ZlibDecoder::new(input).take(limit).read_to_end(&mut bytes);
     if bytes.is_empty() && input.len() > 2 {
-        // A broken zlib header over sound data.
+        // The zlib header is broken, but the data may be intact.
         let _ = flate2::read::DeflateDecoder::new(&input[2..]).take(limit).read_to_end(&mut bytes);
     }
     bytes
 }
 
-/// Packs data for a new stream with `FlateDecode`.
+/// Compresses data for a new stream with `FlateDecode`.
 pub(super) fn deflate(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = ZlibEncoder::new(Vec::with_capacity(bytes.len() / 2), Compression::new(6));
     encoder.write_all(bytes).expect("writing to memory does not fail");

@@ -17,14 +17,14 @@ pub(super) struct PdfFunction {
     pub(super) kind: FunctionKind,
 }
 
-/// What a function computes.
+/// The definition of a function, by type.
 #[derive(Debug, Clone)]
 pub(super) enum FunctionKind {
-    /// Type 0: a table, read with linear interpolation.
+    /// Type 0: a table with linear interpolation.
     Sampled(SampleTable),
     /// Type 2: `from + x^exponent * (to - from)`.
     Exponential { from: Vec<f32>, to: Vec<f32>, exponent: f32 },
-    /// Type 3: one input, cut into stretches.
+    /// Type 3: one input, whose domain is divided into intervals.
     Stitching { functions: Vec<PdfFunction>, bounds: Vec<f32>, encode: Vec<[f32; 2]> },
     /// Type 4: a program.
     Calculator(Calculator),
@@ -40,15 +40,15 @@ pub(super) struct SampleTable {
     samples: Vec<u8>,
 }
 
-/// Most inputs of a table: each doubles the corners that a value lies between.
+/// The maximum number of inputs of a table: each doubles the number of samples per interpolation.
 const INPUTS_MAX: usize = 8;
-/// Most outputs of a function, as many as a DeviceN space may have colorants.
+/// The maximum number of outputs, which is above that of colorants in a DeviceN space.
 const OUTPUTS_MAX: usize = 64;
 
 impl PdfFunction {
-    /// Reads a function object.
+    /// Parses a function object.
     ///
-    /// `None` when it is malformed. Fails when it is nested too deep or unpacks to too much.
+    /// Returns `None` if it is malformed. Fails if it is nested too deeply or decompresses to too much data.
     pub(super) fn parse(
         scope: &mut DocumentScope<'_>,
         object: &Object,
@@ -84,7 +84,7 @@ impl PdfFunction {
         Ok(kind.map(|kind| PdfFunction { domain, range, kind }))
     }
 
-    /// The most steps that one call takes.
+    /// Returns the maximum number of steps of one call.
     fn cost(&self) -> usize {
         match &self.kind {
             FunctionKind::Sampled(table) => (1 << table.size.len()) * (1 + self.range.len()),
@@ -96,9 +96,9 @@ impl PdfFunction {
         }
     }
 
-    /// The function's value; missing inputs are 0.
+    /// Evaluates the function; missing inputs are 0.
     ///
-    /// Fails when the budget for function steps is spent.
+    /// Fails if the budget for function steps is spent.
     pub(super) fn evaluate(
         &self,
         inputs: &[f32],
@@ -108,7 +108,7 @@ impl PdfFunction {
         Ok(self.value(inputs))
     }
 
-    /// The value without accounting; nesting was checked when the function was read.
+    /// Evaluates without spending budget; nesting was checked when the function was parsed.
     fn value(&self, inputs: &[f32]) -> Vec<f32> {
         let clipped: Vec<f32> = (self.domain.iter().enumerate())
             .map(|(at, limits)| clip(inputs.get(at).copied().unwrap_or(0.0), *limits))
@@ -137,7 +137,7 @@ impl PdfFunction {
 }
 
 impl SampleTable {
-    /// The interpolated value at inputs that lie inside `domain`.
+    /// Interpolates the value at inputs that are within `domain`.
     fn value(&self, inputs: &[f32], domain: &[[f32; 2]]) -> Vec<f32> {
         let mut cells = Vec::with_capacity(self.size.len());
         for (at, &size) in self.size.iter().enumerate() {
@@ -241,7 +241,7 @@ fn stitching(
     }
     let mut functions = Vec::new();
     for object in array {
-        // Functions that share their parts could double at every level.
+        // Functions that share their parts could otherwise double the work at every level.
         scope.session.budget.take_steps(FUNCTION_STEPS)?;
         match PdfFunction::parse(scope, object, depth + 1)? {
             Some(function) => functions.push(function),
@@ -251,15 +251,15 @@ fn stitching(
     Ok(Some(FunctionKind::Stitching { functions, bounds, encode }))
 }
 
-/// Steps that reading one part of a stitched function counts for.
+/// The steps that parsing one part of a stitched function counts for.
 const FUNCTION_STEPS: usize = 64;
 
 fn clip(value: f32, [low, high]: [f32; 2]) -> f32 {
-    // `f32::clamp` panics on an interval that is upside down.
+    // `f32::clamp` panics if the interval is reversed.
     if value.is_nan() { low } else { value.max(low).min(high) }
 }
 
-/// Numbers two by two; an odd one at the end is left out.
+/// Groups numbers into pairs; an odd one at the end is ignored.
 pub(super) fn pairs(flat: &[f32]) -> Vec<[f32; 2]> {
     flat.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect()
 }

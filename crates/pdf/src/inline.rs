@@ -1,4 +1,4 @@
-//! Inline images: `BI`, a dictionary, `ID`, data, `EI` (ISO 32000-1 §8.9.7).
+//! Converts inline images: `BI`, a dictionary, `ID`, data, `EI` (ISO 32000-1 §8.9.7).
 
 use lopdf::{Dictionary, Object};
 
@@ -10,10 +10,10 @@ use crate::scan::{ContentScanner, ContentToken, TokenKind, is_space, name_of};
 use crate::scope::DocumentScope;
 use crate::space::PdfColourSpace;
 
-/// Reads the image after `BI`, leaves the scanner after `EI`, and gives what to write instead,
-/// from `BI` to `EI`; `None` keeps the image.
+/// Parses the image after `BI`, leaves the scanner after `EI`, and returns the replacement of everything from
+/// `BI` to `EI`; `None` keeps the image.
 ///
-/// Fails when a limit is reached or the image cannot be decoded.
+/// Fails if a limit is reached or the image cannot be decoded.
 pub(super) fn inline_image(
     scope: &mut DocumentScope<'_>,
     scanner: &mut ContentScanner<'_>,
@@ -22,7 +22,7 @@ pub(super) fn inline_image(
     let (dictionary, content) = read(scope, scanner, resources)?;
     let picture = DocumentImage { dictionary: &dictionary, content, resources };
     let Some(change) = grey_image(scope, &picture)? else { return Ok(None) };
-    // An inline image cannot point at a mask; readers ignore its colour key as well.
+    // An inline image cannot refer to a mask; readers ignore its colour key as well.
     let mut text = b"BI ".to_vec();
     for (key, value) in change.dictionary.iter() {
         if key != b"Length" && key != b"Type" && key != b"Subtype" && key != b"Mask" {
@@ -39,16 +39,16 @@ pub(super) fn inline_image(
     Ok(Some(text))
 }
 
-/// The entries and the data of the image after `BI`; leaves the scanner after `EI`.
+/// Parses the entries and the data of the image after `BI`; leaves the scanner after `EI`.
 ///
-/// Fails when a limit is reached.
+/// Fails if a limit is reached.
 pub(super) fn read<'a>(
     scope: &mut DocumentScope<'_>,
     scanner: &mut ContentScanner<'a>,
     resources: &Dictionary,
 ) -> Result<(Dictionary, &'a [u8]), PdfError> {
     let dictionary = read_dictionary(scanner);
-    // One byte of white space ends `ID`.
+    // One byte of white space terminates `ID`.
     let start = (scanner.at + 1).min(scanner.bytes.len());
     let length = data_length(scope, &dictionary, &scanner.bytes[start..], resources)?;
     let content = &scanner.bytes[start..start + length];
@@ -57,7 +57,7 @@ pub(super) fn read<'a>(
     Ok((dictionary, content))
 }
 
-/// The entries up to `ID`, with their long names.
+/// Parses the entries up to `ID`, with abbreviations expanded.
 fn read_dictionary(scanner: &mut ContentScanner<'_>) -> Dictionary {
     let mut dictionary = Dictionary::new();
     let mut key: Option<Vec<u8>> = None;
@@ -92,7 +92,7 @@ fn long_key(key: &[u8]) -> &[u8] {
     }
 }
 
-/// Deepest nesting inside an inline image's dictionary: an array of parameter dictionaries.
+/// The maximum nesting inside an inline image's dictionary: an array of parameter dictionaries.
 const DEPTH_MAX: usize = 4;
 
 fn value(text: &[u8], token: ContentToken, depth: usize) -> Object {
@@ -132,7 +132,7 @@ fn group(text: &[u8], depth: usize) -> Object {
     }
 }
 
-/// The bytes of a literal or hexadecimal string.
+/// Decodes the bytes of a literal or hexadecimal string.
 fn string(text: &[u8]) -> Vec<u8> {
     if text.starts_with(b"<") {
         return crate::filter::hexadecimal(&text[1..]);
@@ -175,10 +175,10 @@ fn string(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// How many bytes of `data` belong to the image.
+/// Determines how many bytes of `data` belong to the image.
 ///
-/// Without a filter the size says so. Otherwise the data ends at an `EI` that stands alone and is
-/// followed by what looks like content again.
+/// Without a filter, the size gives the length. Otherwise the data ends at an `EI` that is surrounded by
+/// white space and followed by bytes that look like content.
 fn data_length(
     scope: &mut DocumentScope<'_>,
     dictionary: &Dictionary,
@@ -214,7 +214,7 @@ fn data_length(
     Ok(data.len())
 }
 
-/// Whether text after an `EI` looks like content: white space or the end, and no binary data.
+/// Reports whether the text after an `EI` looks like content: white space or the end, and no binary data.
 fn looks_like_content(rest: &[u8]) -> bool {
     let plain = |byte: &u8| is_space(*byte) && *byte != 0 || (b' '..=b'~').contains(byte);
     rest.first().is_none_or(|byte| is_space(*byte)) && rest.iter().take(12).all(plain)

@@ -1,4 +1,4 @@
-//! JPEG images inside PDFs, through libjpeg-turbo.
+//! Decodes and encodes JPEG images inside PDFs with libjpeg-turbo.
 
 use turbojpeg::{
     Colorspace, Compressor, Decompressor, Image, PixelFormat, Subsamp, Transform, Transformer,
@@ -7,7 +7,7 @@ use turbojpeg::{
 use crate::PdfError;
 use crate::budget::WorkBudget;
 
-/// What the head of a JPEG says.
+/// The properties in the header of a JPEG.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JpegFacts {
     pub(super) width: usize,
@@ -17,12 +17,12 @@ pub(super) struct JpegFacts {
     pub(super) has_luma: bool,
 }
 
-/// Most scans of a JPEG: each costs a pass over the picture, and real files have ten.
+/// The maximum number of scans of a JPEG: each takes a pass over the picture, and real files have ten.
 const SCANS_MAX: usize = 200;
-/// Quality of JPEGs that are written.
+/// The quality of JPEGs that are encoded.
 const QUALITY: i32 = 90;
 
-/// Reads the head of a JPEG and refuses one that is too costly.
+/// Reads the header of a JPEG and refuses one that is too expensive to decode.
 pub(super) fn read_facts(data: &[u8], budget: &WorkBudget) -> Result<JpegFacts, PdfError> {
     let broken = |what| PdfError::Image { width: 0, height: 0, what };
     let mut reader = Decompressor::new().map_err(|_| broken("out of memory"))?;
@@ -41,10 +41,10 @@ pub(super) fn read_facts(data: &[u8], budget: &WorkBudget) -> Result<JpegFacts, 
     Ok(JpegFacts { width: header.width, height: header.height, components, has_luma })
 }
 
-/// Gives a JPEG without an Adobe marker the one that says what the PDF says: `transform` is 0 for
-/// components as they are, 1 for YCbCr or YCCK. `None` when it has the marker.
+/// Adds to a JPEG the Adobe marker that matches the PDF: `transform` is 0 for components without a transform,
+/// 1 for YCbCr or YCCK. `None` if there is a marker already.
 pub(super) fn with_adobe_marker(data: &[u8], transform: bool) -> Option<Vec<u8>> {
-    // Only the segments before the picture count.
+    // Only the segments before the image data count.
     let mut at = 2;
     while let Some(&[0xff, marker, high, low]) = data.get(at..at + 4) {
         if marker == 0xee && data.get(at + 4..at + 9) == Some(b"Adobe") {
@@ -62,7 +62,7 @@ pub(super) fn with_adobe_marker(data: &[u8], transform: bool) -> Option<Vec<u8>>
     Some(marked)
 }
 
-/// The number of components in the frame header; 0 without one.
+/// Returns the number of components in the frame header; 0 if there is none.
 fn head_components(data: &[u8]) -> u8 {
     let mut at = 2;
     while let Some(&[0xff, marker, high, low]) = data.get(at..at + 4) {
@@ -74,8 +74,8 @@ fn head_components(data: &[u8]) -> u8 {
     0
 }
 
-/// The luminance of a YCbCr JPEG as a grey JPEG, without decoding it to pixels: nothing is lost.
-/// `None` when the data is damaged.
+/// Extracts the luminance of a YCbCr JPEG as a grey JPEG, losslessly, without decoding to pixels. `None` if
+/// the data is damaged.
 pub(super) fn luma(data: &[u8]) -> Option<Vec<u8>> {
     let mut transform = Transform::default();
     (transform.gray, transform.copy_none, transform.optimize) = (true, true, true);
@@ -85,7 +85,7 @@ pub(super) fn luma(data: &[u8]) -> Option<Vec<u8>> {
     matches!(header.colorspace, Colorspace::Gray).then_some(result)
 }
 
-/// The samples of a JPEG: `[height][width][components]`, CMYK as stored.
+/// Decodes the samples of a JPEG: `[height][width][components]`, CMYK as stored.
 pub(super) fn samples(
     data: &[u8],
     head: JpegFacts,
@@ -108,7 +108,7 @@ pub(super) fn samples(
         what,
     };
     let mut decoder = Decompressor::new().map_err(|_| broken("out of memory"))?;
-    // A damaged picture is an error as well as a warning; what was decoded before it counts.
+    // libjpeg-turbo reports damage and mere warnings alike, so anything decoded before is kept.
     let intact = decoder.decompress(data, image).is_ok();
     if !intact && pixels.iter().all(|sample| *sample == 0) {
         return Err(broken("its jpeg data is damaged or of an unknown kind"));
@@ -116,7 +116,7 @@ pub(super) fn samples(
     Ok(pixels)
 }
 
-/// Packs greys, `[height][width]`, as a JPEG.
+/// Encodes greys, `[height][width]`, as a JPEG.
 pub(super) fn encode(greys: &[u8], width: usize, height: usize) -> Option<Vec<u8>> {
     let mut encoder = Compressor::new().ok()?;
     encoder.set_quality(QUALITY).ok()?;

@@ -1,4 +1,4 @@
-//! JPEG 2000 images inside PDFs.
+//! Decodes JPEG 2000 images inside PDFs.
 
 use hayro_jpeg2000::{ColorSpace, DecodeSettings, DecoderContext, Image};
 
@@ -8,19 +8,19 @@ use crate::profile::GreyProfile;
 use crate::samples::ImageSamples;
 use crate::space::{PdfColourSpace, device_space};
 
-/// A decoded picture.
+/// A decoded JPEG 2000 picture.
 pub(super) struct Jpeg2000Picture {
-    /// 8 bits each, without alpha.
+    /// Samples of 8 bits, without alpha.
     pub(super) samples: ImageSamples,
-    /// `[height][width]`, 255 is opaque.
+    /// `[height][width]`; 255 is opaque.
     pub(super) alpha: Option<Vec<u8>>,
-    /// What the file says about its colours.
+    /// The colour space stated in the file.
     pub(super) space: Option<PdfColourSpace>,
 }
 
-/// Decodes a JPEG 2000 file; `raw` leaves the indexes of its own palette alone.
+/// Decodes a JPEG 2000 file; with `raw`, the indexes of its palette are not resolved.
 ///
-/// `None` when it is damaged. Fails when it is too large.
+/// Returns `None` if it is damaged. Fails if it is too large.
 pub(super) fn decode(
     data: &[u8],
     raw: bool,
@@ -34,7 +34,7 @@ pub(super) fn decode(
     budget.check_image(width, height)?;
     let colours = usize::from(image.color_space().num_channels());
     let channels = colours + usize::from(image.has_alpha());
-    // The decoder keeps four bytes for each sample.
+    // The decoder uses four bytes for each sample.
     budget.take_bytes(width * height * channels * 4)?;
     let mut context = DecoderContext::default();
     let Ok(decoded) = image.decode(&mut context) else { return Ok(None) };

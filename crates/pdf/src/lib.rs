@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 //!
-//! Every function is a pure function of the bytes and the limits. Apart from hayro, nothing
-//! recurses deeper than a limit, every stream is unpacked up to a limit, and cycles end.
+//! Every function is a pure function of the bytes and the limits. Except in hayro, recursion is limited, each
+//! stream is decompressed up to a limit, and cycles terminate.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -47,44 +47,44 @@ pub use raster::{PageRaster, raster};
 use crate::budget::WorkBudget;
 use crate::scope::DocumentSession;
 
-/// Bounds on the cost of one document. A limit that is reached is an error that names it.
+/// The limits on the cost of one document. Reaching one is an error that names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PdfLimits {
     /// Length of the file in bytes.
     pub bytes: usize,
-    /// Objects in the file; also kids in its page tree.
+    /// The number of objects in the file; also of kids in its page tree.
     pub objects: usize,
-    /// Levels of nested page tree nodes, colour spaces and functions.
+    /// The nesting depth of page tree nodes, colour spaces and functions.
     pub depth: usize,
-    /// Bytes that all streams together unpack to, decoded images included. While the file is read,
-    /// each object stream counts on its own.
+    /// Total bytes of all decompressed streams, including decoded images. While the file is loaded, the limit
+    /// applies to each object stream separately.
     pub decoded_bytes: usize,
-    /// Operators of all content streams together, and those that drawing page 1 executes, where a
-    /// form counts as often as it is drawn. Functions may take 32 steps for each.
+    /// Operators of all content streams together, and also those that drawing page 1 executes, where a form
+    /// counts each time it is drawn. Functions may take 32 steps per operator.
     pub operators: u64,
-    /// Pixels of the picture that [`raster`] makes.
+    /// Pixels of the picture that [`raster`] renders.
     pub pixels: u64,
-    /// Pixels of one image in the file.
+    /// Pixels of a single image in the file.
     pub image_pixels: u64,
 }
 
-/// Facts of a PDF: pages, size of the first page, active content.
+/// The properties of a PDF: pages, size of the first page, active content.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DocumentFacts {
-    /// Number of pages, at least 1.
+    /// The number of pages, at least 1.
     pub pages: usize,
-    /// Width of page 1 as shown, in points: its CropBox inside its MediaBox, turned by Rotate,
-    /// times UserUnit.
+    /// Displayed width of page 1 in points: its CropBox within its MediaBox, rotated by Rotate, times
+    /// UserUnit.
     pub width_pt: f32,
-    /// Height of page 1 as shown, in points.
+    /// Displayed height of page 1 in points.
     pub height_pt: f32,
     /// Scripts and programs that a reader may run.
     pub active: ActiveContent,
 }
 
-/// Reads the facts of a PDF.
+/// Reads the properties of a PDF.
 ///
-/// Costs one pass over the file.
+/// Takes one pass over the file.
 ///
 /// # Errors
 ///
@@ -97,18 +97,18 @@ pub fn facts(bytes: &[u8], limits: &PdfLimits) -> Result<DocumentFacts, PdfError
     Ok(load::page_facts(&document, pages.len(), page))
 }
 
-/// Makes the black-and-white version of a PDF: every colour and image becomes DeviceGray with the
-/// luminance of the original, and text stays text.
+/// Converts a PDF to greyscale: each colour and image becomes DeviceGray with the luminance of the original,
+/// and text remains text.
 ///
-/// The same bytes give the same bytes. Document information, metadata and identifiers are kept,
-/// and so are output intents, which say nothing against grey. Objects that nothing needs any more,
-/// such as profiles, are left out. A digital signature in the file is no longer valid, because the
-/// file is another one. Grey is `0.299 R + 0.587 G + 0.114 B` after conversion to sRGB: profiles
-/// are applied, DeviceCMYK is converted as poppler does. Text and lines in solid black ink stay
-/// solid black, although readers show that ink as a dark grey.
+/// The output is deterministic. Document information, metadata and identifiers are preserved, and so are
+/// output intents, which are compatible with grey. Objects that are no longer referenced, such as profiles,
+/// are dropped. A digital signature in the file becomes invalid, because the file has changed.
 ///
-/// Costs some milliseconds for a map or a chart, and about 1 s for each 50 megapixels of CMYK
-/// images.
+/// Grey is `0.299 R + 0.587 G + 0.114 B` after conversion to sRGB: profiles are applied, and DeviceCMYK is
+/// converted in the same way as in poppler. Text and lines in solid black ink remain solid black, although
+/// readers display that ink as a dark grey.
+///
+/// Takes a few milliseconds for a map or a chart, and about 1 s per 50 megapixels of CMYK images.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! From bytes to a document that is safe to walk, and what page 1 says about itself.
+//! Loads a document that is safe to walk, and reads the properties of page 1.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -8,10 +8,10 @@ use lopdf::{Dictionary, Document, LoadOptions, Object, ObjectId};
 use crate::number::{dictionary_of, entry, index, number, resolve};
 use crate::{DocumentFacts, PdfError, PdfLimits, active};
 
-/// Where readers look for the header, in bytes.
+/// Readers search for the header within this many bytes.
 const HEADER_WITHIN: usize = 1024;
 
-/// Reads a document.
+/// Loads a document from bytes.
 ///
 /// Fails when the file is not a PDF, is encrypted, is malformed beyond repair or exceeds a limit.
 pub(super) fn load(bytes: &[u8], limits: &PdfLimits) -> Result<Document, PdfError> {
@@ -37,7 +37,7 @@ pub(super) fn load(bytes: &[u8], limits: &PdfLimits) -> Result<Document, PdfErro
     Ok(document)
 }
 
-/// Whether the file says that it is a PDF.
+/// Reports whether the file has the header of a PDF.
 pub(super) fn has_header(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(HEADER_WITHIN)];
     head.windows(5).any(|window| window == b"%PDF-")
@@ -55,7 +55,7 @@ fn refuse(error: &lopdf::Error) -> PdfError {
     }
 }
 
-/// A page: its object and what it inherits.
+/// A page: its object and its inherited entries.
 #[derive(Debug, Clone)]
 pub(super) struct DocumentPage<'a> {
     pub(super) id: ObjectId,
@@ -64,26 +64,26 @@ pub(super) struct DocumentPage<'a> {
 }
 
 impl<'a> DocumentPage<'a> {
-    /// An entry of the page or of a node above it.
+    /// Returns an entry of the page or of a node above it.
     pub(super) fn entry(&'a self, document: &'a Document, key: &[u8]) -> &'a Object {
         let holder = if self.dictionary.has(key) { self.dictionary } else { &self.inherited };
         entry(document, holder, key)
     }
 }
 
-/// The pages in order, and the nodes of the tree above them.
+/// The pages in order, and the nodes above them.
 #[derive(Debug, Default)]
 pub(super) struct PageTree<'a> {
     pub(super) pages: Vec<DocumentPage<'a>>,
     pub(super) nodes: Vec<ObjectId>,
 }
 
-/// Entries that pages take from the nodes above them.
+/// The entries that pages inherit from the nodes above them.
 const INHERITED: [&[u8]; 4] = [b"Resources", b"MediaBox", b"CropBox", b"Rotate"];
 
-/// Walks the page tree; a node that was met before or is no dictionary is left out.
+/// Walks the page tree, skipping nodes that are repeated or not dictionaries.
 ///
-/// Fails when the tree is too deep, or has more kids than there may be objects.
+/// Fails if the tree is too deep, or has more kids than the limit on objects.
 pub(super) fn pages<'a>(
     document: &'a Document,
     limits: &PdfLimits,
@@ -127,7 +127,7 @@ pub(super) fn pages<'a>(
     if result.pages.is_empty() { Err(PdfError::NoPages) } else { Ok(result) }
 }
 
-/// What the kids of `node` inherit.
+/// Returns the entries that the kids of `node` inherit.
 fn inherit(node: &Dictionary, above: &Rc<Dictionary>) -> Rc<Dictionary> {
     if !INHERITED.iter().any(|key| node.has(key)) {
         return Rc::clone(above);
@@ -141,10 +141,10 @@ fn inherit(node: &Dictionary, above: &Rc<Dictionary>) -> Rc<Dictionary> {
     Rc::new(below)
 }
 
-/// The size that a page without a usable box has in readers: US Letter.
+/// The size that readers assume for a page without a usable box: US Letter.
 const LETTER: [f32; 4] = [0.0, 0.0, 612.0, 792.0];
 
-/// The facts of a document whose first page is `page`.
+/// Reads the properties of a document whose first page is `page`.
 pub(super) fn page_facts(
     document: &Document,
     pages: usize,
@@ -166,7 +166,7 @@ pub(super) fn page_facts(
     DocumentFacts { pages, width_pt, height_pt, active: active::find(document) }
 }
 
-/// A box as left, bottom, right, top; `None` when it is missing or empty.
+/// Parses a box as left, bottom, right, top; `None` if it is missing or empty.
 fn rectangle(document: &Document, page: &DocumentPage<'_>, key: &[u8]) -> Option<[f32; 4]> {
     let Object::Array(corners) = page.entry(document, key) else { return None };
     let [a, b, c, d] = &corners[..] else { return None };

@@ -1,27 +1,27 @@
-//! From colours of the basic spaces to one grey number.
+//! Converts colours of the basic spaces to grey.
 //!
-//! Grey is `0.299 R + 0.587 G + 0.114 B` of the sRGB values as they are, the luma that readers show
-//! when a page is turned to grey: a grey of 0.5 stays 0.5.
+//! Grey is `0.299 R + 0.587 G + 0.114 B` of the gamma-encoded sRGB values, the luma that readers use to show
+//! a page in grey: a grey of 0.5 stays 0.5.
 
 /// The weights of red, green and blue.
 const WEIGHTS: [f32; 3] = [0.299, 0.587, 0.114];
 
-/// Grey of an sRGB colour, 0 to 1 each.
+/// Returns the grey of an sRGB colour, 0 to 1 each.
 pub(super) fn rgb(red: f32, green: f32, blue: f32) -> f32 {
     WEIGHTS[0] * red.clamp(0.0, 1.0)
         + WEIGHTS[1] * green.clamp(0.0, 1.0)
         + WEIGHTS[2] * blue.clamp(0.0, 1.0)
 }
 
-/// Grey of an sRGB pixel, in parts of 65536 rounded to the nearest byte.
+/// Returns the grey of an sRGB pixel, computed in units of 1/65536 and rounded to the nearest byte.
 pub(super) fn rgb_byte(red: u8, green: u8, blue: u8) -> u8 {
-    // 0.299, 0.587 and 0.114 times 65536; together exactly 65536.
+    // 0.299, 0.587 and 0.114 times 65536, which add up to exactly 65536.
     let sum = 19595 * u32::from(red) + 38470 * u32::from(green) + 7471 * u32::from(blue);
     u8::try_from((sum + 32768) >> 16).unwrap_or(u8::MAX)
 }
 
-/// sRGB of the sixteen full mixtures of inks: bit 3 of the index is cyan, then magenta, yellow,
-/// black. They are the printed overprints of an offset press as poppler's DeviceCMYK shows them.
+/// The sRGB colours of the sixteen full mixtures of inks: bit 3 of the index is cyan, then magenta, yellow,
+/// black. They are the overprints of an offset press as in poppler's conversion of DeviceCMYK.
 const INKS: [[f32; 3]; 16] = [
     [1.0, 1.0, 1.0],
     [0.1373, 0.1216, 0.1255],
@@ -41,7 +41,7 @@ const INKS: [[f32; 3]; 16] = [
     [0.0, 0.0, 0.0],
 ];
 
-/// Grey of the sixteen mixtures.
+/// The greys of the sixteen mixtures.
 const INK_GREYS: [f32; 16] = {
     let mut greys = [0.0; 16];
     let mut at = 0;
@@ -53,7 +53,8 @@ const INK_GREYS: [f32; 16] = {
     greys
 };
 
-/// Grey of DeviceCMYK, 0 to 1 each: between the sixteen mixtures, linear in each ink.
+/// Returns the grey of DeviceCMYK, 0 to 1 each, interpolated between the sixteen mixtures, linear in each
+/// ink.
 pub(super) fn cmyk(cyan: f32, magenta: f32, yellow: f32, black: f32) -> f32 {
     let mut greys = INK_GREYS;
     let mut count = 16;
@@ -67,9 +68,9 @@ pub(super) fn cmyk(cyan: f32, magenta: f32, yellow: f32, black: f32) -> f32 {
     greys[0]
 }
 
-/// Grey of CIE XYZ relative to its white point, through sRGB.
+/// Returns the grey of CIE XYZ relative to its white point, through sRGB.
 ///
-/// The white is scaled to that of sRGB, component by component.
+/// The white point is scaled to that of sRGB, component by component.
 pub(super) fn xyz([x, y, z]: [f32; 3]) -> f32 {
     let (x, z) = (x * 0.9505, z * 1.089);
     let red = 3.2406 * x - 1.5372 * y - 0.4986 * z;
@@ -78,18 +79,18 @@ pub(super) fn xyz([x, y, z]: [f32; 3]) -> f32 {
     rgb(srgb_encode(red), srgb_encode(green), srgb_encode(blue))
 }
 
-/// The transfer curve of sRGB (IEC 61966-2-1).
+/// Applies the transfer curve of sRGB (IEC 61966-2-1).
 pub(super) fn srgb_encode(linear: f32) -> f32 {
     let linear = linear.clamp(0.0, 1.0);
     if linear <= 0.003_130_8 { 12.92 * linear } else { 1.055 * linear.powf(1.0 / 2.4) - 0.055 }
 }
 
-/// The transfer curve of sRGB, backwards.
+/// Inverts the transfer curve of sRGB.
 pub(super) fn srgb_decode(level: f32) -> f32 {
     if level <= 0.040_45 { level / 12.92 } else { ((level + 0.055) / 1.055).powf(2.4) }
 }
 
-/// Grey of a CIE L*a*b* colour: lightness 0 to 100.
+/// Returns the grey of a CIE L*a*b* colour, with a lightness of 0 to 100.
 pub(super) fn lab([lightness, a, b]: [f32; 3]) -> f32 {
     let middle = (lightness + 16.0) / 116.0;
     let decode = |part: f32| {

@@ -4,11 +4,11 @@ const CLEAR: usize = 256;
 const END: usize = 257;
 const CODES: usize = 4096;
 
-/// Undoes LZW; at most `max` bytes. With `early_change` codes grow one code early, the default.
+/// Decodes LZW to at most `max` bytes. With `early_change`, the default, the code width grows one code early.
 pub(super) fn decode(input: &[u8], early_change: bool, max: usize) -> Vec<u8> {
     let early = usize::from(early_change);
     let mut bytes: Vec<u8> = Vec::new();
-    // Each code's text is a stretch of what was written: where it starts and its length.
+    // The text of each code is a range of the output: start and length.
     let mut texts: Vec<(usize, usize)> = Vec::with_capacity(CODES);
     let mut previous: Option<(usize, usize)> = None;
     let mut reader = LzwCodes { input, at: 0 };
@@ -33,7 +33,7 @@ pub(super) fn decode(input: &[u8], early_change: bool, max: usize) -> Vec<u8> {
             bytes.extend(u8::try_from(code));
         } else {
             let Some(&(from, length)) = texts.get(code - 258) else { break };
-            // The newest text may end in the byte that is being written.
+            // The newest text may overlap the byte that is being written.
             for at in from..from + length {
                 let Some(&byte) = bytes.get(at) else { return bytes };
                 bytes.push(byte);
@@ -45,7 +45,7 @@ pub(super) fn decode(input: &[u8], early_change: bool, max: usize) -> Vec<u8> {
     bytes
 }
 
-/// Bits of a code when `next` is the next free one.
+/// Returns the bits of a code when `next` is the next free one.
 fn width(next: usize) -> usize {
     match next {
         0..=511 => 9,
@@ -57,7 +57,7 @@ fn width(next: usize) -> usize {
 
 struct LzwCodes<'a> {
     input: &'a [u8],
-    /// In bits.
+    /// The position in bits.
     at: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Shading meshes of types 4 to 7: the colours in their streams become grey.
+//! Converts shading meshes of types 4 to 7: the colours in their streams become grey.
 //!
 //! Every number is written with whole bytes, so that vertices and patches need no padding.
 
@@ -11,19 +11,19 @@ use crate::number::{count, interpolate, numbers, sample, sample_real};
 use crate::scope::DocumentScope;
 use crate::space::PdfColourSpace;
 
-/// How a mesh is stored.
+/// The storage format of a mesh.
 #[derive(Debug)]
 pub(super) struct MeshFormat {
     kind: usize,
     coordinate_bits: usize,
     component_bits: usize,
     flag_bits: usize,
-    /// Of the two coordinates and the components.
+    /// The intervals of the two coordinates and of the components.
     decode: Vec<[f32; 2]>,
 }
 
 impl MeshFormat {
-    /// Reads the entries of a mesh of type `kind`; `None` when they are malformed.
+    /// Parses the entries of a mesh of type `kind`; `None` if they are malformed.
     pub(super) fn read(
         document: &Document,
         dictionary: &Dictionary,
@@ -43,12 +43,12 @@ impl MeshFormat {
         sensible.then_some(MeshFormat { kind, coordinate_bits, component_bits, flag_bits, decode })
     }
 
-    /// The interval of the first component: that of the function's input, when there is one.
+    /// Returns the interval of the first component, which is the function's input if there is a function.
     pub(super) fn colour_range(&self) -> [f32; 2] {
         self.decode[2]
     }
 
-    /// Bits of a coordinate in the new stream.
+    /// Returns the bits of a coordinate in the new stream.
     fn new_coordinate_bits(&self) -> usize {
         match self.coordinate_bits {
             12 => 16,
@@ -56,7 +56,7 @@ impl MeshFormat {
         }
     }
 
-    /// Coordinates and colours that follow a flag.
+    /// Returns the number of coordinates and colours that follow a flag.
     fn parts(&self, flag: u32) -> (usize, usize) {
         match (self.kind, flag & 3) {
             (6, 0) => (24, 4),
@@ -68,10 +68,9 @@ impl MeshFormat {
     }
 }
 
-/// Rewrites the data of a mesh without a function; the entries of `dictionary` that describe it are
-/// set.
+/// Rewrites the data of a mesh without a function, and updates the entries of `dictionary` that describe it.
 ///
-/// Fails when a limit is reached.
+/// Fails if a limit is reached.
 pub(super) fn grey_mesh(
     scope: &mut DocumentScope<'_>,
     mesh: &MeshFormat,
@@ -134,13 +133,13 @@ fn read_part(mesh: &MeshFormat, bits: &mut MeshBits<'_>, components: usize) -> O
         colours.push(colour);
     }
     if mesh.kind < 6 {
-        // Each vertex begins with a new byte.
+        // Each vertex begins at a byte boundary.
         bits.at = bits.at.next_multiple_of(8);
     }
     Some(MeshPart { flag, coordinates, colours })
 }
 
-/// Writes a coordinate of `from` bits with `to` bits, whole bytes; the ends of both intervals meet.
+/// Rescales a coordinate from `from` bits to `to` bits and writes whole bytes; the interval ends coincide.
 fn write(output: &mut Vec<u8>, value: u32, from: usize, to: usize) {
     let top = |bits: usize| u32::MAX >> (32 - bits);
     let value =
@@ -150,7 +149,7 @@ fn write(output: &mut Vec<u8>, value: u32, from: usize, to: usize) {
 
 struct MeshBits<'a> {
     data: &'a [u8],
-    /// In bits.
+    /// The position in bits.
     at: usize,
 }
 

@@ -1,53 +1,53 @@
-//! Numbers between a PDF's reals, counts and samples: the only place with lossy conversions.
+//! Converts between a PDF's reals, counts and samples: the only module with lossy conversions.
 
 use lopdf::{Dictionary, Document, Object};
 
-/// A count as a real; counts here stay below 2^24, where the conversion is exact.
+/// Converts a count to a real; counts here stay below 2^24, where the conversion is exact.
 #[expect(clippy::cast_precision_loss, reason = "counts here stay below 2^24")]
 pub(super) fn real(count: usize) -> f32 {
     count as f32
 }
 
-/// An unsigned sample of up to 32 bits as a real, rounded to the nearest.
+/// Converts an unsigned sample of up to 32 bits to a real, rounded to the nearest.
 #[expect(clippy::cast_precision_loss, reason = "a sample of 32 bits is rounded to 24")]
 pub(super) fn sample_real(sample: u32) -> f32 {
     sample as f32
 }
 
-/// The nearest byte to `unit`, 0 to 1; NaN is 0.
+/// Converts `unit`, 0 to 1, to the nearest byte; NaN is 0.
 #[expect(clippy::cast_possible_truncation, reason = "clamped before")]
 #[expect(clippy::cast_sign_loss, reason = "clamped before")]
 pub(super) fn byte(unit: f32) -> u8 {
     (unit.clamp(0.0, 1.0) * 255.0 + 0.5) as u8
 }
 
-/// The nearest sample to `unit`, 0 to 1, where `max` is the sample of 1; NaN is 0.
+/// Converts `unit`, 0 to 1, to the nearest sample, where `max` is the sample of 1; NaN is 0.
 #[expect(clippy::cast_possible_truncation, reason = "clamped before")]
 #[expect(clippy::cast_sign_loss, reason = "clamped before")]
 pub(super) fn sample(unit: f64, max: u32) -> u32 {
     (unit.clamp(0.0, 1.0) * f64::from(max) + 0.5) as u32
 }
 
-/// The integer part of `value`, kept inside 0 to `max`; NaN is 0.
+/// Returns the integer part of `value`, clamped to 0 to `max`; NaN is 0.
 #[expect(clippy::cast_possible_truncation, reason = "clamped before")]
 #[expect(clippy::cast_sign_loss, reason = "clamped before")]
 pub(super) fn index(value: f32, max: usize) -> usize {
     (value.clamp(0.0, real(max)) as usize).min(max)
 }
 
-/// The integer part of a real, saturating; NaN is 0.
+/// Returns the integer part of a real, saturating; NaN is 0.
 #[expect(clippy::cast_possible_truncation, reason = "the conversion saturates")]
 pub(super) fn whole(value: f32) -> i64 {
     value as i64
 }
 
-/// A PDF integer as a real, rounded to the nearest.
+/// Converts a PDF integer to a real, rounded to the nearest.
 #[expect(clippy::cast_precision_loss, reason = "PDF readers compute in single precision")]
 fn integer_real(value: i64) -> f32 {
     value as f32
 }
 
-/// Follows references to the object itself; a chain that is too long or leads nowhere is null.
+/// Resolves references to the object itself; a chain that is too long or dangling gives null.
 pub(super) fn resolve<'a>(document: &'a Document, object: &'a Object) -> &'a Object {
     let mut at = object;
     for _ in 0..REFERENCES_MAX {
@@ -62,10 +62,10 @@ pub(super) fn resolve<'a>(document: &'a Document, object: &'a Object) -> &'a Obj
     &Object::Null
 }
 
-/// Longest chain of references that is followed: real files have one.
+/// The maximum length of a chain of references; real files have one.
 const REFERENCES_MAX: usize = 16;
 
-/// The entry of a dictionary behind its references; a missing one is null.
+/// Returns the entry of a dictionary with references resolved; null if it is missing.
 pub(super) fn entry<'a>(
     document: &'a Document,
     dictionary: &'a Dictionary,
@@ -74,7 +74,7 @@ pub(super) fn entry<'a>(
     dictionary.get(key).map_or(&Object::Null, |object| resolve(document, object))
 }
 
-/// The dictionary of a dictionary or stream object.
+/// Returns the dictionary of a dictionary or stream object.
 pub(super) fn dictionary_of(object: &Object) -> Option<&Dictionary> {
     match object {
         Object::Dictionary(dictionary) => Some(dictionary),
@@ -83,7 +83,7 @@ pub(super) fn dictionary_of(object: &Object) -> Option<&Dictionary> {
     }
 }
 
-/// A number as a finite real.
+/// Returns a number as a finite real.
 pub(super) fn number(document: &Document, object: &Object) -> Option<f32> {
     match resolve(document, object) {
         Object::Integer(value) => Some(integer_real(*value)),
@@ -92,7 +92,7 @@ pub(super) fn number(document: &Document, object: &Object) -> Option<f32> {
     }
 }
 
-/// The numbers of an array entry; what is not a number counts as 0. `None` without an array.
+/// Returns the numbers of an array entry; other values count as 0. `None` without an array.
 pub(super) fn numbers(
     document: &Document,
     dictionary: &Dictionary,
@@ -102,13 +102,13 @@ pub(super) fn numbers(
     Some(array.iter().map(|item| number(document, item).unwrap_or(0.0)).collect())
 }
 
-/// A non-negative integer entry.
+/// Returns an entry as a non-negative integer.
 pub(super) fn count(document: &Document, dictionary: &Dictionary, key: &[u8]) -> Option<usize> {
     let value = number(document, entry(document, dictionary, key))?;
     usize::try_from(whole(value)).ok()
 }
 
-/// Maps `value` from one interval to another; an empty source interval gives the low end.
+/// Maps `value` from one interval to another; an empty source interval gives the lower end.
 pub(super) fn interpolate(value: f32, from: [f32; 2], to: [f32; 2]) -> f32 {
     let width = from[1] - from[0];
     if width == 0.0 { to[0] } else { to[0] + (value - from[0]) * (to[1] - to[0]) / width }

@@ -1,7 +1,7 @@
-//! How many operators drawing a page executes: a form that is drawn twice counts twice.
+//! Counts the operators that drawing a page executes: a form that is drawn twice counts twice.
 //!
-//! Each stream is read once, however often it is drawn. So forms that draw each other are counted before a
-//! reader executes them: thirty of them, each drawing the next one twice, are a billion.
+//! Each stream is read once, however often it is drawn. Forms that draw each other can thus be counted before
+//! a reader executes them: thirty forms, each drawing the next one twice, amount to a billion operators.
 
 use std::collections::HashMap;
 
@@ -14,12 +14,12 @@ use crate::number::{dictionary_of, entry, resolve};
 use crate::scan::{ContentScanner, TokenKind, name_of};
 use crate::scope::{DocumentScope, DocumentSession};
 
-/// What is known of a stream.
+/// The state of counting a stream.
 #[derive(Clone, Copy)]
 enum OperatorCount {
-    /// It is being counted: whatever draws it now is drawn by it.
+    /// Counting is in progress; a stream that draws this one now is drawn by it, which is a cycle.
     InProgress,
-    /// Operators that drawing it executes.
+    /// The number of operators that drawing it executes.
     Known(u64),
 }
 
@@ -30,11 +30,11 @@ struct OperatorCounter<'a> {
 
 /// Checks that drawing `page` executes no more operators than `max`.
 ///
-/// Forms, tiling patterns, soft masks and the glyphs of Type 3 fonts count as often as content streams name
-/// them; of a text in such a font each byte is a glyph, the heaviest one.
+/// Forms, tiling patterns, soft masks and the glyphs of Type 3 fonts count each time a content stream uses
+/// them. In a text with such a font, each byte counts as its most expensive glyph.
 ///
 /// Fails with [`PdfError::TooManyOperators`], with [`PdfError::Malformed`] for a form that draws itself, and
-/// as reading the streams does.
+/// with the errors of reading the streams.
 pub(super) fn check(
     document: &Document,
     session: &mut DocumentSession,
@@ -63,7 +63,7 @@ pub(super) fn check(
 }
 
 impl OperatorCounter<'_> {
-    /// Operators that a content stream executes, with what it draws.
+    /// Counts the operators that a content stream executes, including everything that it draws.
     fn content(
         &mut self,
         bytes: &[u8],
@@ -116,7 +116,7 @@ impl OperatorCounter<'_> {
         Ok(weight)
     }
 
-    /// Operators that drawing the stream `object` executes; none for an image and for what is no stream.
+    /// Counts the operators of drawing the stream `object`; zero for images and objects that are not streams.
     fn stream(
         &mut self,
         object: Option<&Object>,
@@ -145,7 +145,7 @@ impl OperatorCounter<'_> {
         Ok(weight)
     }
 
-    /// Operators of the heaviest glyph of a Type 3 font; none for other fonts.
+    /// Counts the operators of the most expensive glyph of a Type 3 font; zero for other fonts.
     fn heaviest_glyph(
         &mut self,
         font: Option<&Object>,

@@ -1,4 +1,4 @@
-//! The walk's steps for images and shadings: what changes, and the new objects that it needs.
+//! Converts images and shadings during the walk, and creates the new objects that they need.
 
 use std::rc::Rc;
 
@@ -48,7 +48,7 @@ impl DocumentWalk<'_> {
         Ok(Object::Stream(stream))
     }
 
-    /// Adds the mask that an image needs from now on.
+    /// Adds the mask that a converted image needs.
     fn mask(&mut self, image: &mut Dictionary, mask: Option<ImageMask>) {
         let edge = |key: &[u8]| {
             let edge = count(self.scope.document, image, key).unwrap_or(0);
@@ -79,7 +79,7 @@ impl DocumentWalk<'_> {
         image.set(key, reference);
     }
 
-    /// Gives an image a copy of its soft mask with the grey of its matte.
+    /// Gives an image a copy of its soft mask in which the matte is grey.
     fn matte(&mut self, image: &mut Dictionary, matte: f32) {
         if let Object::Stream(mask) = entry(self.scope.document, image, b"SMask") {
             let mut mask = mask.clone();
@@ -108,7 +108,7 @@ impl DocumentWalk<'_> {
         })
     }
 
-    /// Nesting is that of the function that was read, which is limited.
+    /// Converts a function to an object. Its nesting is that of the parsed function, which is limited.
     fn function(&mut self, function: GreyFunction) -> Object {
         match function {
             GreyFunction::Plain(dictionary) => Object::Dictionary(dictionary),

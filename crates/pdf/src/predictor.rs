@@ -4,7 +4,7 @@ use lopdf::{Dictionary, Document};
 
 use crate::number::count;
 
-/// How rows were changed before packing.
+/// How rows were transformed before compression.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Predictor {
     png: bool,
@@ -14,7 +14,7 @@ pub(super) struct Predictor {
 }
 
 impl Predictor {
-    /// The predictor of a stream's parameters, when it has one with sensible numbers.
+    /// Parses the predictor in a stream's parameters, if there is one with sensible numbers.
     pub(super) fn read(document: &Document, parameters: &Dictionary) -> Option<Predictor> {
         let kind = count(document, parameters, b"Predictor").unwrap_or(1);
         let bits = count(document, parameters, b"BitsPerComponent").unwrap_or(8);
@@ -31,7 +31,7 @@ impl Predictor {
     }
 }
 
-/// Undoes the predictor; an incomplete last row counts as far as it goes.
+/// Reverses the predictor; an incomplete last row is kept as far as it reaches.
 pub(super) fn unpredict(predictor: &Predictor, bytes: Vec<u8>) -> Vec<u8> {
     if predictor.png { png(predictor, &bytes) } else { tiff(predictor, bytes) }
 }
@@ -98,7 +98,7 @@ fn tiff(predictor: &Predictor, mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Rows whose samples share bytes.
+/// Reverses the TIFF predictor for rows whose samples share bytes.
 fn tiff_bits(row: &mut [u8], bits: usize, colours: usize) {
     let mask = (1u8 << bits) - 1;
     let per_byte = 8 / bits;
@@ -111,8 +111,8 @@ fn tiff_bits(row: &mut [u8], bits: usize, colours: usize) {
     }
 }
 
-/// Changes rows of 8-bit grey samples so that they pack better: each row says `Up` or `Sub`,
-/// whichever leaves the smaller numbers. To be read with predictor 15.
+/// Transforms rows of 8-bit grey samples so that they compress better: each row uses `Up` or `Sub`, whichever
+/// leaves the smaller numbers. To be decoded with predictor 15.
 pub(super) fn predict(samples: &[u8], columns: usize) -> Vec<u8> {
     let mut result = Vec::with_capacity(samples.len() + samples.len() / columns.max(1) + 1);
     let mut above = vec![0; columns];

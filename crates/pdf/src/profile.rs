@@ -1,4 +1,4 @@
-//! Embedded ICC profiles, through moxcms to sRGB.
+//! Applies embedded ICC profiles, converting to sRGB with moxcms.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use moxcms::{ColorProfile, DataColorSpace, Layout, RenderingIntent, Transform8Bi
 use crate::luminance::{self, rgb_byte};
 use crate::number::byte;
 
-/// A profile as a way from its components to grey.
+/// A transformation from a profile's components to grey.
 pub(super) struct GreyProfile {
     transform: Arc<Transform8BitExecutor>,
     components: usize,
-    /// What each sRGB level becomes when the press's black is made black.
+    /// The output of each sRGB level after black point compensation.
     levels: Option<Box<[u8; 256]>>,
 }
 
-/// Longest profile that is read, in bytes; those of presses have about 2 MB.
+/// The maximum length of a profile in bytes; those of printing presses have about 2 MB.
 const PROFILE_BYTES_MAX: usize = 16 << 20;
 
 impl GreyProfile {
-    /// Reads the profile of a space of `components` components; `None` when it does not fit or is
-    /// broken, and the caller falls back to the basic space of as many components.
+    /// Parses the profile of a space with `components` components; `None` if it is unsuitable or broken, in
+    /// which case the caller uses the device space with that number of components.
     pub(super) fn parse(bytes: &[u8], components: usize) -> Option<GreyProfile> {
         if bytes.len() > PROFILE_BYTES_MAX {
             return None;
@@ -50,9 +50,9 @@ impl GreyProfile {
         Some(GreyProfile { transform, components, levels })
     }
 
-    /// Greys of whole pixels: `samples` is `[pixels][components]`, `greys` is `[pixels]`.
+    /// Converts whole pixels to grey: `samples` is `[pixels][components]`, `greys` is `[pixels]`.
     ///
-    /// What the profile cannot transform stays as it is in `greys`.
+    /// Where the profile cannot be applied, `greys` is left unchanged.
     pub(super) fn greys(&self, samples: &[u8], greys: &mut [u8]) {
         let mut pixels = vec![0; greys.len() * 3];
         let samples = &samples[..greys.len() * self.components];
@@ -67,10 +67,10 @@ impl GreyProfile {
     }
 }
 
-/// Black point compensation, which moxcms lacks and readers do: the darkest neutral that the press
-/// prints becomes black, and what lies between it and white is stretched in linear light.
+/// Computes black point compensation, which readers apply and moxcms lacks: the darkest neutral that the
+/// press prints becomes black, and the range up to white is stretched in linear light.
 ///
-/// That black is sRGB black on its way to the inks and back, as Little CMS finds it.
+/// That black is found like in Little CMS, by converting sRGB black to ink and back.
 fn black_point_levels(
     source: &ColorProfile,
     transform: &Transform8BitExecutor,
@@ -87,7 +87,7 @@ fn black_point_levels(
     let mut black = [0; 3];
     transform.transform(&inks, &mut black).ok()?;
     let level = f32::from(rgb_byte(black[0], black[1], black[2])) / 255.0;
-    // A black lighter than L* 50 is a broken profile.
+    // A black lighter than L* 50 means a broken profile.
     let black = luminance::srgb_decode(level).min(0.184);
     let mut levels = [0; 256];
     for (at, level) in (0..=u8::MAX).zip(&mut levels) {

@@ -1,4 +1,4 @@
-//! Page 1 as a picture, drawn by hayro.
+//! Renders page 1 as a picture with hayro.
 
 use std::collections::HashMap;
 
@@ -15,30 +15,28 @@ use crate::budget::WorkBudget;
 use crate::scope::DocumentSession;
 use crate::{PdfError, PdfLimits, load, operator_count};
 
-/// A picture of a page, in sRGB.
+/// A rendered page, in sRGB.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageRaster {
-    /// Width in pixels.
     pub width: u32,
-    /// Height in pixels.
     pub height: u32,
     /// `[height][width][3]` of `u8`, sRGB, rows without padding.
     pub rgb: Vec<u8>,
 }
 
-/// Draws page 1 on white.
+/// Renders page 1 on a white background.
 ///
-/// `long_side_px` is the length of the longer edge in pixels, at least 1; the other edge follows
-/// from the shown box of the page, rounded to the nearest pixel and at least 1. Text in one of the
-/// standard fonts that is not embedded is drawn with a substitute that comes with hayro.
+/// `long_side_px` is the length of the longer edge in pixels, at least 1. The other edge follows from the
+/// displayed box of the page, rounded to the nearest pixel and at least 1. Text in a standard font that is
+/// not embedded is drawn with a substitute that is part of hayro.
 ///
-/// Costs some milliseconds for a map, more for large images; a hostile file may take long, much
-/// memory, or overflow the stack. Call it where that can be contained.
+/// Takes a few milliseconds for a map, more for large images. A hostile file may take long, use much memory,
+/// or overflow the stack, so call it where that is contained.
 ///
 /// # Errors
 ///
-/// [`PdfError`] when the file is not a PDF, needs a password, has no page, draws itself or more
-/// than `limits.operators`, or the picture would have more than `limits.pixels`.
+/// [`PdfError`] if the file is not a PDF, needs a password, has no page, draws itself, executes more than
+/// `limits.operators`, or if the picture would have more than `limits.pixels`.
 pub fn raster(
     bytes: &[u8],
     long_side_px: u32,
@@ -62,7 +60,7 @@ pub fn raster(
     Ok(PageRaster { width: u32::from(width), height: u32::from(height), rgb })
 }
 
-/// Refuses what would be drawn without end, before hayro draws it.
+/// Refuses pages that would take too long to draw, before hayro draws them.
 fn check_operator_count(bytes: &[u8], limits: &PdfLimits) -> Result<(), PdfError> {
     let document = load::load(bytes, limits)?;
     let pages = load::pages(&document, limits)?;
@@ -71,7 +69,7 @@ fn check_operator_count(bytes: &[u8], limits: &PdfLimits) -> Result<(), PdfError
     operator_count::check(&document, &mut session, page, limits.operators)
 }
 
-/// The size of the picture in pixels.
+/// Computes the size of the picture in pixels.
 fn size(page: &Page<'_>, long_side_px: u32, limits: &PdfLimits) -> Result<(u16, u16), PdfError> {
     let (wide, high) = page.render_dimensions();
     let scale = f64::from(long_side_px) / f64::from(wide.max(high));
@@ -97,7 +95,7 @@ fn draw(page: &Page<'_>, width: u16, height: u16) -> Pixmap {
         f64::from(width) / f64::from(wide),
         f64::from(height) / f64::from(high),
     );
-    // No threads: the caller says where the work runs.
+    // No threads: the caller decides where the work runs.
     let settings = vello_cpu::RenderSettings { num_threads: 0, ..Default::default() };
     let mut context = RenderContext::new_with(width, height, settings);
     render_into(
@@ -116,7 +114,7 @@ fn draw(page: &Page<'_>, width: u16, height: u16) -> Pixmap {
     pixmap
 }
 
-/// The nearest whole number to a length in pixels, not negative; NaN is 0.
+/// Rounds a length in pixels to the nearest integer, not negative; NaN is 0.
 #[expect(clippy::cast_possible_truncation, reason = "the conversion saturates")]
 #[expect(clippy::cast_sign_loss, reason = "the conversion saturates")]
 fn nearest(pixels: f64) -> u64 {

@@ -1,4 +1,4 @@
-//! Samples of several components to greys.
+//! Converts samples of several components to greys.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,12 @@ use crate::number::{byte, interpolate, real};
 use crate::scope::DocumentScope;
 use crate::space::PdfColourSpace;
 
-/// Unpacked pixels: `[height][width][components]` of `bits` bits, most significant first, each row
-/// padded to a byte. Bytes may be missing at the end: they count as 0.
+/// Decompressed pixels: `[height][width][components]` of `bits` bits, most significant first, each row padded
+/// to a byte. Bytes missing at the end count as 0.
 #[derive(Debug)]
 pub(super) struct ImageSamples {
     pub(super) bytes: Vec<u8>,
-    /// 1, 2, 4, 8 or 16.
+    /// Bits per sample: 1, 2, 4, 8 or 16.
     pub(super) bits: usize,
     pub(super) components: usize,
     pub(super) width: usize,
@@ -49,8 +49,8 @@ impl ImageSamples {
         }
     }
 
-    /// Tables from samples to bytes, where 0 and 255 are the ends of the space's own intervals;
-    /// `None` when samples are such bytes. Samples of 16 bits count by their upper half.
+    /// Returns tables from samples to bytes, where 0 and 255 are the ends of the space's intervals; `None` if
+    /// samples are such bytes already. Of 16-bit samples only the upper byte is used.
     fn tables(&self, space: &PdfColourSpace, decode: Option<&[f32]>) -> Option<Vec<Vec<u8>>> {
         let decode = decode.filter(|decode| decode.len() >= 2 * self.components);
         if self.bits == 8 && decode.is_none() {
@@ -71,9 +71,9 @@ impl ImageSamples {
     }
 }
 
-/// The greys of samples: `[height][width]`.
+/// Computes the greys of samples: `[height][width]`.
 ///
-/// Fails when a limit is reached.
+/// Fails if a limit is reached.
 pub(super) fn greys(
     scope: &mut DocumentScope<'_>,
     samples: &ImageSamples,
@@ -109,10 +109,10 @@ pub(super) fn greys(
     Ok(greys)
 }
 
-/// Colours that are remembered when each costs a function.
+/// The maximum number of cached colours, for spaces in which each colour costs a function call.
 const CACHED_COLOURS_MAX: usize = 1 << 16;
 
-/// Greys of one row; `known` are colours met before.
+/// Computes the greys of one row; `known` is the cache of colours.
 fn grey_row(
     scope: &mut DocumentScope<'_>,
     space: &PdfColourSpace,
@@ -158,10 +158,10 @@ fn grey_row(
     Ok(())
 }
 
-/// The stencil of a colour key: a pixel whose samples all lie inside their intervals is masked.
+/// Builds the stencil of a colour key: a pixel is masked if all its samples are within their intervals.
 ///
-/// `key` has a lowest and a highest sample for each component. The result has one bit a pixel,
-/// rows padded to bytes, 1 where masked.
+/// `key` has a lowest and a highest sample for each component. The result has one bit per pixel, rows padded
+/// to bytes, 1 where masked.
 pub(super) fn key_mask(samples: &ImageSamples, key: &[f32]) -> Vec<u8> {
     let ImageSamples { width, height, components, .. } = *samples;
     let row_bytes = width.div_ceil(8);

@@ -1,17 +1,17 @@
-//! The tokens of content streams, as places in the bytes, without recursion.
+//! Splits content streams into tokens, given as byte ranges, without recursion.
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum TokenKind {
     Number(f32),
-    /// Its place is that of the name with the slash.
+    /// A name; its range includes the slash.
     Name,
-    /// A string, array or dictionary as a whole.
+    /// A whole string, array or dictionary.
     Other,
     Operator,
 }
 
-/// A token and its place: `start..end` in bytes.
+/// A token with its byte range `start..end`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ContentToken {
     pub(super) kind: TokenKind,
@@ -19,7 +19,7 @@ pub(super) struct ContentToken {
     pub(super) end: usize,
 }
 
-/// Reads tokens one after the other.
+/// An iterator over the tokens of a content stream.
 #[derive(Debug, Clone)]
 pub(super) struct ContentScanner<'a> {
     pub(super) bytes: &'a [u8],
@@ -62,7 +62,7 @@ impl<'a> ContentScanner<'a> {
         }
     }
 
-    /// The next token, or `None` at the end.
+    /// Returns the next token, or `None` at the end.
     pub(super) fn next(&mut self) -> Option<ContentToken> {
         self.skip_space();
         let start = self.at;
@@ -96,7 +96,7 @@ impl<'a> ContentScanner<'a> {
         Some(ContentToken { kind, start, end: self.at })
     }
 
-    /// A literal string; brackets nest, a backslash hides the next byte.
+    /// Skips a literal string; parentheses nest, and a backslash escapes the next byte.
     fn string(&mut self) -> TokenKind {
         let mut depth = 0usize;
         while let Some(byte) = self.peek(0) {
@@ -116,7 +116,7 @@ impl<'a> ContentScanner<'a> {
         TokenKind::Other
     }
 
-    /// An array or dictionary with all that is inside; brackets of both kinds are counted alike.
+    /// Skips an array or dictionary with everything in it; brackets of both kinds are counted together.
     fn group(&mut self) -> TokenKind {
         let mut depth = 0usize;
         loop {
@@ -150,7 +150,7 @@ impl<'a> ContentScanner<'a> {
     }
 }
 
-/// A number as readers take it: what follows a second point or a stray letter is left out.
+/// Parses a number as readers do: anything from a second point or a stray letter on is ignored.
 pub(super) fn parse_number(text: &[u8]) -> f32 {
     let signs = text.iter().take_while(|byte| matches!(byte, b'+' | b'-')).count();
     let negative = text[..signs].contains(&b'-');
@@ -165,7 +165,7 @@ pub(super) fn parse_number(text: &[u8]) -> f32 {
     if negative { -value } else { value }
 }
 
-/// The bytes of a name without its slash and with `#` codes undone.
+/// Decodes a name: removes its slash and resolves `#` escapes.
 pub(super) fn name_of(text: &[u8]) -> Vec<u8> {
     let text = text.strip_prefix(b"/").unwrap_or(text);
     let mut name = Vec::with_capacity(text.len());

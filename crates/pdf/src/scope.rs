@@ -1,4 +1,4 @@
-//! What reading one document needs everywhere: its objects, the budget, and spaces read before.
+//! The state shared while one document is processed: objects, budget, and cached colour spaces.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -10,15 +10,15 @@ use crate::budget::WorkBudget;
 use crate::filter::{DecodedStream, decode};
 use crate::space::PdfColourSpace;
 
-/// What changes while one document is read.
+/// The mutable state while one document is processed.
 #[derive(Debug)]
 pub(super) struct DocumentSession {
     pub(super) budget: WorkBudget,
-    /// Colour spaces by their object, so that a profile is read once.
+    /// Colour spaces by object id, so that each profile is parsed once.
     pub(super) spaces: HashMap<ObjectId, Rc<PdfColourSpace>>,
 }
 
-/// One document with its session; the document itself is never changed while it is read.
+/// A document with its session; the document itself is read-only.
 #[derive(Debug)]
 pub(super) struct DocumentScope<'a> {
     pub(super) document: &'a Document,
@@ -32,12 +32,12 @@ impl DocumentScope<'_> {
         if depth > max { Err(PdfError::TooDeep { what, max }) } else { Ok(()) }
     }
 
-    /// The data of a stream after its lossless filters.
+    /// Returns the data of a stream after its lossless filters.
     pub(super) fn data(&mut self, stream: &Stream) -> Result<Vec<u8>, PdfError> {
         Ok(self.decoded(stream)?.bytes)
     }
 
-    /// The data of a stream and the filter that makes pixels of it, if it has one.
+    /// Returns the data of a stream and its image filter, if it has one.
     pub(super) fn decoded(&mut self, stream: &Stream) -> Result<DecodedStream, PdfError> {
         decode(self.document, &stream.dict, &stream.content, &mut self.session.budget)
     }

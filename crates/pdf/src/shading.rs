@@ -1,7 +1,7 @@
-//! Shadings: gradients of all seven types to grey (ISO 32000-1 §8.7.4.5).
+//! Converts shadings, that is, gradients of all seven types, to grey (ISO 32000-1 §8.7.4.5).
 //!
-//! Functions keep their form where grey of the result is the result of greys; the others are
-//! sampled finely. Stitched functions keep their seams.
+//! Functions keep their form if the grey of the result equals the result of the greys; others are sampled
+//! finely. Stitched functions keep their bounds.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ use crate::number::{byte, count, dictionary_of, entry, interpolate, numbers, rea
 use crate::scope::DocumentScope;
 use crate::space::PdfColourSpace;
 
-/// A function of a new shading: streams must become objects of their own.
+/// A function of a new shading: streams must become separate objects.
 #[derive(Debug)]
 pub(super) enum GreyFunction {
     Plain(Dictionary),
@@ -24,7 +24,7 @@ pub(super) enum GreyFunction {
     Stitched { dictionary: Dictionary, functions: Vec<GreyFunction> },
 }
 
-/// What a shading becomes; a mesh has content.
+/// The result of converting a shading; a mesh also has content.
 #[derive(Debug)]
 pub(super) struct ConvertedShading {
     pub(super) dictionary: Dictionary,
@@ -32,14 +32,14 @@ pub(super) struct ConvertedShading {
     pub(super) function: Option<GreyFunction>,
 }
 
-/// Samples along one input.
+/// The number of samples for one input.
 const SAMPLES: usize = 256;
-/// Samples along each of two inputs.
+/// The number of samples along each of two inputs.
 const SAMPLES_2D: usize = 128;
 
-/// Makes a shading grey; `None` when it is already or is malformed.
+/// Converts a shading to grey; `None` if it is grey already or malformed.
 ///
-/// Fails when a limit is reached.
+/// Fails if a limit is reached.
 pub(super) fn grey_shading(
     scope: &mut DocumentScope<'_>,
     object: &Object,
@@ -111,7 +111,7 @@ fn functions(
     Ok(functions)
 }
 
-/// Grey of the functions at one place.
+/// Returns the grey of the functions at one point.
 fn grey_at(
     scope: &mut DocumentScope<'_>,
     functions: &[PdfFunction],
@@ -125,7 +125,7 @@ fn grey_at(
     space.grey(scope, &colour)
 }
 
-/// The grey function of one input over `domain`.
+/// Builds the grey function of one input over `domain`.
 fn line(
     scope: &mut DocumentScope<'_>,
     functions: &[PdfFunction],
@@ -182,7 +182,7 @@ fn line(
     }
 }
 
-/// How many samples one input needs: a table of the same domain is met at its own samples.
+/// Returns how many samples one input needs: a table over the same domain is read at its own samples.
 fn sample_count(functions: &[PdfFunction], domain: [f32; 2]) -> usize {
     match functions {
         [PdfFunction { kind: FunctionKind::Sampled(table), domain: own, .. }]
@@ -195,7 +195,7 @@ fn sample_count(functions: &[PdfFunction], domain: [f32; 2]) -> usize {
     }
 }
 
-/// The grey function of two inputs, for shadings of type 1.
+/// Builds the grey function of two inputs, for shadings of type 1.
 fn plane(
     scope: &mut DocumentScope<'_>,
     dictionary: &Dictionary,
@@ -221,7 +221,7 @@ fn plane(
     Ok(Some(sampled(&table, vec![size.into(), size.into()], domain)))
 }
 
-/// A type 0 function of one output with 8 bits.
+/// Builds a type 0 function with one output of 8 bits.
 fn sampled(table: &[u8], size: Vec<Object>, domain: Vec<Object>) -> GreyFunction {
     let dictionary = dictionary! {
         "FunctionType" => 0,
@@ -234,7 +234,7 @@ fn sampled(table: &[u8], size: Vec<Object>, domain: Vec<Object>) -> GreyFunction
     GreyFunction::Table(Stream::new(dictionary, deflate(table)))
 }
 
-/// Grey of the colour outside a soft mask's group, in the group's space.
+/// Returns the grey of the colour outside a soft mask's group, in the group's space.
 pub(super) fn backdrop(
     scope: &mut DocumentScope<'_>,
     mask: &Dictionary,

@@ -1,4 +1,4 @@
-//! Colour spaces (ISO 32000-1 §8.6), each with its way to grey.
+//! Colour spaces (ISO 32000-1 §8.6), each with its conversion to grey.
 
 use std::rc::Rc;
 
@@ -11,10 +11,10 @@ use crate::number::{byte, count, dictionary_of, entry, index, number, numbers, r
 use crate::profile::GreyProfile;
 use crate::scope::DocumentScope;
 
-/// A colour space.
+/// A parsed colour space.
 #[derive(Debug)]
 pub(super) enum PdfColourSpace {
-    /// DeviceGray and grey spaces that say the same.
+    /// DeviceGray and equivalent spaces.
     Grey,
     Rgb,
     Cmyk,
@@ -46,19 +46,19 @@ pub(super) enum PdfColourSpace {
     },
     /// Separation with the colorant None, which paints nothing.
     Invisible,
-    /// With the space of an uncoloured pattern's colour.
+    /// Pattern, with the space of an uncoloured pattern's colour.
     Pattern(Option<Rc<PdfColourSpace>>),
-    /// What is in force when a stream begins that inherits its colour from its caller.
+    /// The unknown space at the start of a stream that inherits its colour from its caller.
     Inherited,
 }
 
-/// Most components of a space: DeviceN allows 32.
+/// The maximum number of components of a space: DeviceN allows 32.
 const COMPONENTS_MAX: usize = 32;
 
 impl PdfColourSpace {
-    /// Reads a colour space object or name; `resources` give named spaces their meaning.
+    /// Parses a colour space object or name; `resources` define the named spaces.
     ///
-    /// `None` when it is malformed. Fails when it is nested too deep or unpacks to too much.
+    /// Returns `None` if it is malformed. Fails if it is nested too deeply or decompresses to too much data.
     pub(super) fn parse(
         scope: &mut DocumentScope<'_>,
         object: &Object,
@@ -83,7 +83,7 @@ impl PdfColourSpace {
                 },
                 None => None,
             },
-            // Old files name the profile alone.
+            // Old files have just the profile, without an array.
             stream @ Object::Stream(_) => {
                 icc(scope, std::slice::from_ref(stream), resources, depth)?
             }
@@ -96,7 +96,7 @@ impl PdfColourSpace {
         Ok(space)
     }
 
-    /// How many numbers make a colour; 0 for patterns and what is inherited.
+    /// Returns the number of components of a colour; 0 for patterns and inherited spaces.
     pub(super) fn components(&self) -> usize {
         match self {
             PdfColourSpace::Grey
@@ -112,13 +112,13 @@ impl PdfColourSpace {
         }
     }
 
-    /// Whether grey is a weighted sum of the components, so that it may be taken before or after
+    /// Reports whether grey is a weighted sum of the components, so that it may be computed before or after
     /// an interpolation.
     pub(super) fn is_linear(&self) -> bool {
         matches!(self, PdfColourSpace::Grey | PdfColourSpace::Rgb)
     }
 
-    /// The colour that is in force after the space was chosen.
+    /// Returns the colour that is current after the space was selected.
     pub(super) fn initial(&self) -> Vec<f32> {
         match self {
             PdfColourSpace::Cmyk => vec![0.0, 0.0, 0.0, 1.0],
@@ -132,7 +132,7 @@ impl PdfColourSpace {
         }
     }
 
-    /// The interval of a component in samples of an image with `bits` bits.
+    /// Returns the interval of a component in samples of an image with `bits` bits.
     pub(super) fn sample_range(&self, component: usize, bits: usize) -> [f32; 2] {
         match self {
             PdfColourSpace::Indexed { .. } => [0.0, real((1 << bits.min(16)) - 1)],
@@ -147,9 +147,9 @@ impl PdfColourSpace {
         }
     }
 
-    /// Grey of a colour, 0 to 1; missing components are 0.
+    /// Returns the grey of a colour, 0 to 1; missing components are 0.
     ///
-    /// Fails when the budget for function steps is spent.
+    /// Fails if the budget for function steps is spent.
     pub(super) fn grey(
         &self,
         scope: &mut DocumentScope<'_>,
@@ -201,7 +201,7 @@ impl PdfColourSpace {
     }
 }
 
-/// A space by name: a device space, with its substitute from the resources, or one of theirs.
+/// Looks up a space by name: a device space, with its substitute from the resources, or a named one.
 fn named(
     scope: &mut DocumentScope<'_>,
     name: &[u8],
@@ -223,7 +223,7 @@ fn named(
         }
     };
     if let Some(object) = entry_of(scope, resources, substitute) {
-        // Inside a substitute the device spaces mean themselves.
+        // Inside a substitute, the names of device spaces have their original meaning.
         let found = PdfColourSpace::parse(scope, &object, &Dictionary::new(), depth + 1)?;
         if let Some(found) = found.filter(|found| found.components() == space.components()) {
             return Ok(Some(found));
@@ -302,14 +302,14 @@ fn icc(
     if let Ok(alternate) = stream.dict.get(b"Alternate") {
         let found = PdfColourSpace::parse(scope, alternate, resources, depth + 1)?;
         if let Some(space) = found.filter(|found| found.components() == components) {
-            // One space under another name: a tint that changes nothing.
+            // The tint changes nothing, so this is the alternate space under another name.
             return Ok(plain_copy(&space).or_else(|| device_space(components)));
         }
     }
     Ok(device_space(components))
 }
 
-/// A second copy of a space without data of its own.
+/// Copies a space that has no data of its own.
 fn plain_copy(space: &PdfColourSpace) -> Option<PdfColourSpace> {
     match space {
         PdfColourSpace::CalGrey { gamma } => Some(PdfColourSpace::CalGrey { gamma: *gamma }),
@@ -329,7 +329,7 @@ fn plain_copy(space: &PdfColourSpace) -> Option<PdfColourSpace> {
     }
 }
 
-/// The device space of as many components.
+/// Returns the device space with that number of components.
 pub(super) fn device_space(components: usize) -> Option<PdfColourSpace> {
     match components {
         1 => Some(PdfColourSpace::Grey),
@@ -350,7 +350,7 @@ fn indexed(
     let Some(base) = PdfColourSpace::parse(scope, base, resources, depth + 1)? else {
         return Ok(None);
     };
-    // A table of tables has no meaning, and neither has one of patterns.
+    // A table of indexes or patterns would be meaningless.
     if base.components() == 0 || matches!(*base, PdfColourSpace::Indexed { .. }) {
         return Ok(None);
     }

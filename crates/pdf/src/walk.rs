@@ -1,9 +1,9 @@
-//! The walk over everything that a document draws.
+//! Walks everything that a document draws and converts it to grey.
 //!
-//! The document is only read; new objects collect in `changes` and are put in place at the end, so
-//! that a resource dictionary still means what it meant when a second stream needs it. Objects are
-//! handled one at a time from a queue and each once: cycles end, and nothing recurses deeper than
-//! the objects of one dictionary are nested, which the parser limits.
+//! The document is read-only during the walk. New objects are collected in `changes` and applied at the end,
+//! so that a resource dictionary keeps its meaning for other streams that need it. Objects are handled from a
+//! queue, each once: cycles terminate, and recursion is limited to the nesting within one object, which the
+//! parser limits.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::rc::Rc;
@@ -20,21 +20,21 @@ use crate::scope::{DocumentScope, DocumentSession};
 use crate::shading::backdrop;
 use crate::space::PdfColourSpace;
 
-/// What an object is, where it was met.
+/// The role of an object, given by the place that refers to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ObjectRole {
     Resources,
-    /// A dictionary of named objects of one role.
+    /// A dictionary of named objects that all have one kind.
     Named(PdfObjectKind),
     Array(PdfObjectKind),
     One(PdfObjectKind),
     ColourSpaces,
 }
 
-/// What a single object is.
+/// The kind of a single object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PdfObjectKind {
-    /// An image or a form.
+    /// An external object: an image or a form.
     External,
     Pattern,
     Shading,
@@ -48,7 +48,7 @@ pub(super) enum PdfObjectKind {
     /// A form, or a dictionary of forms.
     Appearance,
     Appearances,
-    /// The look of a form field's button.
+    /// The appearance of a form field's button.
     Button,
 }
 
@@ -64,14 +64,14 @@ pub(super) struct DocumentWalk<'a> {
     pub(super) changes: BTreeMap<ObjectId, Object>,
     seen: HashSet<ObjectId>,
     queue: VecDeque<PendingObject>,
-    /// Resources by their object, so that many streams share one copy.
+    /// Resources by object id, so that many streams share one copy.
     known_resources: HashMap<ObjectId, Rc<Dictionary>>,
     last_id: u32,
 }
 
-/// Walks the pages and forms of a document and gives every object that changes.
+/// Walks the pages and forms of a document and returns each object that changes.
 ///
-/// Fails when a limit is reached or an image cannot be decoded.
+/// Fails if a limit is reached or an image cannot be decoded.
 pub(super) fn walk(
     document: &Document,
     session: &mut DocumentSession,
@@ -121,7 +121,7 @@ impl<'a> DocumentWalk<'a> {
         Ok(())
     }
 
-    /// What stands in the place of `object`: references stay and wait in the queue.
+    /// Returns the replacement of `object`: references are kept, and their targets queued.
     pub(super) fn convert_slot(
         &mut self,
         object: &Object,
@@ -142,7 +142,7 @@ impl<'a> DocumentWalk<'a> {
         self.convert_object(object.clone(), role, resources)
     }
 
-    /// Replaces an entry of a dictionary, when it is there.
+    /// Replaces an entry of a dictionary if it is present.
     pub(super) fn convert_entry(
         &mut self,
         dictionary: &mut Dictionary,
@@ -321,8 +321,8 @@ impl<'a> DocumentWalk<'a> {
         Ok(changed)
     }
 
-    /// The content of a page: one stream is changed in place, several become one, because a token
-    /// or a colour may go from one to the next.
+    /// Converts the content of a page. A single stream is changed in place; several are joined into one,
+    /// because a token or a colour may continue from one to the next.
     fn contents(
         &mut self,
         object: &Object,
@@ -385,7 +385,7 @@ impl<'a> DocumentWalk<'a> {
         Ok(())
     }
 
-    /// A form, tiling pattern or glyph; without resources of its own it uses those of its caller.
+    /// Converts a form, tiling pattern or glyph; without resources of its own it uses those of its caller.
     fn form(
         &mut self,
         mut stream: Stream,
@@ -404,7 +404,7 @@ impl<'a> DocumentWalk<'a> {
         Ok(Object::Stream(stream))
     }
 
-    /// The resources of a form or font, or those of its caller.
+    /// Returns the resources of a form or font, or else those of its caller.
     fn own_resources(&mut self, holder: &Dictionary, caller: &Rc<Dictionary>) -> Rc<Dictionary> {
         let Ok(place) = holder.get(b"Resources") else { return Rc::clone(caller) };
         let id = place.as_reference().ok();
@@ -433,12 +433,12 @@ impl<'a> DocumentWalk<'a> {
         for (key, part) in parts {
             self.convert_entry(&mut dictionary, key, ObjectRole::Named(part), &original)?;
         }
-        // The dictionary of spaces may be shared with others that name it otherwise.
+        // The dictionary of colour spaces may be shared with objects that refer to it by another name.
         self.convert_entry(&mut dictionary, "ColorSpace", ObjectRole::ColourSpaces, &original)?;
         Ok(Object::Dictionary(dictionary))
     }
 
-    /// Keeps the spaces that content still chooses by name: patterns and the colorant None.
+    /// Keeps the spaces that content still selects by name: patterns and the colorant None.
     fn colour_spaces(
         &mut self,
         spaces: &Dictionary,
@@ -492,7 +492,7 @@ impl<'a> DocumentWalk<'a> {
     }
 }
 
-/// A space that paints nothing, on top of grey.
+/// Builds a colour space that paints nothing, based on grey.
 fn invisible_space() -> Object {
     let name = |text: &str| Object::Name(text.as_bytes().to_vec());
     let tint = dictionary! {

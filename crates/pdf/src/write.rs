@@ -1,4 +1,4 @@
-//! From a changed document back to bytes.
+//! Writes a changed document as bytes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -7,10 +7,10 @@ use lopdf::{Document, Object, ObjectId, SaveOptions};
 
 use crate::PdfError;
 
-/// Puts `changes` in place, leaves out what nothing refers to, and writes the document.
+/// Applies `changes`, drops unreferenced objects, and writes the document.
 ///
-/// A file with compressed objects stays one, so that it does not grow. Fails when lopdf cannot
-/// write the result.
+/// A file with compressed objects keeps them, so that it does not grow. Fails if lopdf cannot write the
+/// result.
 pub(super) fn write(
     mut document: Document,
     changes: BTreeMap<ObjectId, Object>,
@@ -21,7 +21,7 @@ pub(super) fn write(
         document.max_id = document.max_id.max(id.0);
         document.objects.insert(id, object);
     }
-    // These belong to the cross-reference data of the old file.
+    // These keys belong to the cross-reference data of the old file.
     for key in [
         &b"Prev"[..],
         b"XRefStm",
@@ -48,8 +48,8 @@ pub(super) fn write(
     Ok(bytes)
 }
 
-/// Numbers the objects from 1 in their order: a cross-reference table with holes makes poppler
-/// believe that the file is damaged. References to what is not there become null.
+/// Renumbers the objects consecutively from 1: poppler takes a cross-reference table with gaps for damage.
+/// References to missing objects become null.
 fn renumber(document: &mut Document) {
     let objects = std::mem::take(&mut document.objects);
     let numbers: HashMap<ObjectId, ObjectId> =
@@ -62,7 +62,8 @@ fn renumber(document: &mut Document) {
     }
 }
 
-/// Recurses as deep as one object is nested, which the parser limits to 100.
+/// Replaces references by the new numbers. Recursion is limited to the nesting of one object, which the
+/// parser limits to 100.
 fn redirect(object: &mut Object, numbers: &HashMap<ObjectId, ObjectId>) {
     match object {
         Object::Reference(id) => match numbers.get(id) {
@@ -85,7 +86,7 @@ fn redirect(object: &mut Object, numbers: &HashMap<ObjectId, ObjectId>) {
     }
 }
 
-/// The objects that the trailer leads to.
+/// Returns the objects that are reachable from the trailer.
 fn reachable(document: &Document) -> HashSet<ObjectId> {
     let mut reached = HashSet::new();
     let mut open: Vec<&Object> = document.trailer.iter().map(|(_, value)| value).collect();

@@ -1,9 +1,9 @@
-//! Saved queries tried on one item after the other: how long an item takes, how many queries are
-//! tried and met, and how much memory a query takes.
+//! Matches items one by one against saved queries: measures the time per item, the queries evaluated and
+//! matched, and the memory per query.
 //!
-//! `BENCH_TEXTS` names files of news texts, parted by `:`, an object with `headline`, `text`, `body`
-//! or `paragraphs`, and `entities` on each line. Without it texts are made of words that are as
-//! frequent as their rank is low (Zipf). As a test, with `-- --test`, it runs with few queries.
+//! `BENCH_TEXTS` names files with news texts, separated by `:`, with one object per line that has `headline`,
+//! `text`, `body` or `paragraphs`, and `entities`. Without it, texts are generated from words with
+//! Zipf-distributed frequencies. As a test, with `-- --test`, it runs with few queries.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
@@ -22,23 +22,23 @@ use serde_json::{Value, json};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Prints a line; a reader that went away is no failure.
+/// Prints a line; a closed standard output is not an error.
 macro_rules! say {
     ($($what:tt)*) => { drop(writeln!(io::stdout(), $($what)*)) };
 }
 
 const PRODUCTS: usize = 60;
 const AGREEMENTS: i64 = 2000;
-/// Items that are matched, and as many that words are learned from before.
+/// Number of items to match; word frequencies are learned from as many others.
 const ITEMS: usize = 1000;
-/// Texts that are made when none are given, words of each, different words, names.
+/// Generated texts: number of texts, words per text, distinct words, names.
 const MADE: (usize, usize, usize, usize) = (3000, 300, 60_000, 8000);
 
-/// A row of numbers that is the same in each run (xorshift).
+/// A reproducible pseudo-random generator (xorshift).
 struct Draw(u64);
 
 impl Draw {
-    /// A number below `end`.
+    /// Draws a number below `end`.
     fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -54,7 +54,7 @@ impl Draw {
         self.below(100) < percent
     }
 
-    /// A rank below `end`, 0 as often as 1 and 2 together, as 3 to 6 together.
+    /// Draws a rank below `end`; 0 is as frequent as 1 and 2 together, and as 3 to 6 together.
     fn rank(&mut self, end: usize) -> usize {
         let doublings = usize::try_from(end.max(2).ilog2()).expect("small");
         let start = 1 << self.below(doublings);
@@ -62,7 +62,7 @@ impl Draw {
     }
 }
 
-/// A text and the names in it.
+/// A text with the names in it.
 struct Text {
     headline: String,
     body: String,
@@ -93,7 +93,7 @@ fn read(files: &str) -> io::Result<Vec<Text>> {
     Ok(texts)
 }
 
-/// A word of the made language.
+/// Returns the word with this rank in the generated language.
 fn made_word(mut rank: usize) -> String {
     let mut word = String::new();
     loop {
@@ -120,7 +120,7 @@ fn made(draw: &mut Draw) -> Vec<Text> {
     (0..texts).map(text).collect()
 }
 
-/// An item as it is indexed, with the agreements that cover it.
+/// An indexed item, with the agreements that cover it.
 struct Owned {
     media_type: MediaType,
     indexed: IndexedDocument,
@@ -131,7 +131,7 @@ fn product(number: usize) -> String {
     format!("FO{number}TT")
 }
 
-/// Whether an agreement covers a product: each of them a twelfth.
+/// Whether an agreement covers a product; each agreement covers a twelfth of them.
 fn covers(agreement: i64, product: usize) -> bool {
     let product = i64::try_from(product).expect("small");
     (agreement * 31 + product * 17) % 12 == 0
@@ -159,11 +159,11 @@ fn item(number: usize, text: &Text, draw: &mut Draw) -> Owned {
     Owned { media_type, indexed, agreements }
 }
 
-/// Words of the texts as queries name them.
+/// The words of the texts as written in queries.
 struct Vocabulary {
     texts: Vec<Vec<String>>,
     names: Vec<String>,
-    /// Words that stand in more than a tenth of the texts; too frequent to be searched alone.
+    /// Words in more than a tenth of the texts; too frequent to be searched alone.
     common: HashSet<String>,
 }
 
@@ -183,7 +183,7 @@ impl Vocabulary {
         Self { texts: long, names, common }
     }
 
-    /// A word of four letters and more, of those that are not common the frequent ones more often.
+    /// Draws a word of at least four letters that is not common; frequent ones are drawn more often.
     fn word<'a>(&'a self, draw: &mut Draw) -> &'a str {
         loop {
             let text = draw.one(&self.texts);
@@ -194,7 +194,7 @@ impl Vocabulary {
         }
     }
 
-    /// Words that stand side by side.
+    /// Draws adjacent words of a text.
     fn phrase(&self, draw: &mut Draw) -> String {
         let text = draw.one(&self.texts);
         let length = 2 + draw.below(2);
@@ -208,7 +208,7 @@ impl Vocabulary {
         words.join(" ")
     }
 
-    /// A saved query, by the mix of the table in `RESULTS.md`, and its product codes.
+    /// Draws a saved query with its product codes, in the mix of the table in `RESULTS.md`.
     fn query(&self, draw: &mut Draw) -> (String, Vec<String>) {
         let product = |draw: &mut Draw| vec![product(draw.below(PRODUCTS))];
         let word = |draw: &mut Draw| self.word(draw).to_owned();
@@ -256,7 +256,7 @@ impl Vocabulary {
     }
 }
 
-/// Resident memory of this process in bytes.
+/// Returns the resident memory of this process in bytes.
 fn resident() -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmRSS"));
@@ -271,7 +271,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (made, start.elapsed())
 }
 
-/// Matches every item once and prints what was found.
+/// Matches every item once and prints the measurements.
 fn measure(matcher: &mut InterestMatcher, items: &[Owned], grown: usize) {
     let (mut times, mut tried, mut met) = (Vec::new(), 0, 0);
     for owned in items {

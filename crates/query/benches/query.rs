@@ -1,7 +1,7 @@
-//! Queries and documents: how long parsing, reading and matching take, in microseconds.
+//! Measures the parsing of queries and the indexing and matching of documents, in microseconds.
 //!
-//! Every search parses one query. Every item that comes in is read once for the index, next to
-//! which 5,000 items a second leave 200 µs for everything.
+//! Every search parses one query. Every incoming item is read once for the index; at 5,000 items a second
+//! there are 200 µs per item for everything.
 
 use std::hint::black_box;
 
@@ -12,7 +12,7 @@ use model::item::Document;
 use query::{IndexedDocument, parse};
 use serde_json::{Value, json};
 
-/// Name of the case, and the query.
+/// The name of each case, with its query.
 const QUERIES: [(&str, &str); 4] = [
     ("word", "isbrytare"),
     ("wild", "subject.code:04000000 language:sv type:text"),
@@ -20,7 +20,7 @@ const QUERIES: [(&str, &str); 4] = [
     ("dates", "stockholm date:[2026-03-01 TO 2026-03-31] NOT source:TT"),
 ];
 
-/// A photograph with the properties of a real one and 100 words in all.
+/// A photograph with the properties of a real one and 100 words in total.
 fn photograph() -> Value {
     json!({
         "type": "picture",

@@ -1,12 +1,12 @@
-//! Addresses of items as people copy them from other places.
+//! Recognizes URLs and ids of items that people paste into a query.
 
 use model::{ItemId, ItemIdError, ItemKey, MediaType, token};
 
-/// What stands before `<mediaType>/<id>` in the path of an address: the media interface, and the
-/// page of an item on the customer web site.
+/// The path segments that may precede `<mediaType>/<id>` in a URL: that of the media interface, and that of
+/// an item's page on the customer web site.
 const PARENTS: [&str; 2] = ["media", "item"];
 
-/// Whether a text begins like an absolute address.
+/// Whether a text begins like an absolute URL.
 pub(super) fn is_absolute(text: &[char]) -> bool {
     ["http://", "https://"].iter().any(|scheme| {
         let begins = text.iter().zip(scheme.chars()).all(|(c, s)| c.eq_ignore_ascii_case(&s));
@@ -14,10 +14,10 @@ pub(super) fn is_absolute(text: &[char]) -> bool {
     })
 }
 
-/// The item that an address names, on any host.
+/// Finds the item that a URL names, on any host.
 ///
-/// It may name something of the item: a rendition, a document, a crop, the licences, a picture
-/// below a text. Query and fragment do not matter, nor does a sentence's punctuation at the end.
+/// The URL may name a part of the item: a rendition, a document, a crop, the licences, a picture
+/// below a text. Query and fragment are ignored, as is trailing punctuation of a sentence.
 pub(super) fn find_item(address: &str) -> Option<ItemKey> {
     let (scheme, rest) = address.trim().split_once("://")?;
     if !["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
@@ -25,7 +25,7 @@ pub(super) fn find_item(address: &str) -> Option<ItemKey> {
     }
     let path = rest.split(['?', '#']).next().unwrap_or_default();
     let segments: Vec<&str> = path.split('/').skip(1).collect();
-    // The last one: a host may serve several archives, each below a path of its own.
+    // The last match counts: a host may serve several archives, each below its own path.
     segments.windows(3).rev().find_map(|parts| {
         let media_type =
             MediaType::parse(parts[1]).ok().filter(|_| PARENTS.contains(&parts[0]))?;
@@ -33,8 +33,8 @@ pub(super) fn find_item(address: &str) -> Option<ItemKey> {
     })
 }
 
-/// The id at the beginning of a file's name, of which extension, suffixes and operations are taken
-/// off.
+/// Finds the id at the start of a file name by removing extension, suffixes and operations, one after
+/// the other.
 fn find_id(name: &str) -> Option<ItemId> {
     let mut stem = name.split('.').next()?.trim_end_matches(|c: char| !is_of_id(c));
     loop {
@@ -59,8 +59,8 @@ fn is_of_id(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '-' || c == '_'
 }
 
-/// The id that a word could be that was copied as it is. Words without digits, `-` and `_` are
-/// none: ids that look like them are found by their address and by `id:`.
+/// Returns the id that a pasted word could be. A word without digits, `-` and `_` is never taken for an
+/// id: such an id is found by its URL and by `id:`.
 pub(super) fn pasted_id(text: &str) -> Option<ItemId> {
     let is_marked = text.contains(|c: char| c.is_ascii_digit() || c == '-' || c == '_');
     is_marked.then(|| ItemId::parse(text).ok()).flatten()

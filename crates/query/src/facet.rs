@@ -1,4 +1,4 @@
-//! The facets: properties by whose values the hits of a search are counted.
+//! Defines the facets: properties whose values are counted over the hits of a search.
 
 /// A property whose values are counted over all hits of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,18 +1,18 @@
-//! Where in a document a query looks.
+//! Names the parts of a document that a query searches.
 
 use super::property::{self, QueryField};
 
 /// The part of a document in which words are searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TextField {
-    /// Everything that free words search: headline, description, body, byline, slug, persons,
+    /// Everything that words without a field search: headline, description, body, byline, slug, persons,
     /// places, organisations, subjects, keywords.
     Anywhere,
     /// The property `headline`.
     Headline,
     /// The property `description_text`.
     Description,
-    /// `body_text`; of a document that has only HTML, its text.
+    /// The property `body_text`; for a document that has only HTML, the text of the HTML.
     Body,
     /// Another property by its path, such as `person.name`.
     Named(&'static str),
@@ -31,7 +31,7 @@ impl TextField {
         }
     }
 
-    /// Finds the place that queries call `name`, in any case.
+    /// Finds the field that queries call `name`; case-insensitive.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         match property::find(name)? {
@@ -40,14 +40,14 @@ impl TextField {
         }
     }
 
-    /// The text of [`IndexedDocument`](super::IndexedDocument) in which its tokens stand: `headline`,
-    /// `description`, `body` or `tags`.
+    /// Returns the text of [`IndexedDocument`](super::IndexedDocument) that holds the field's tokens:
+    /// `headline`, `description`, `body` or `tags`.
     ///
-    /// `None` for [`TextField::Anywhere`], whose tokens stand in any of `headline`, `description`,
-    /// `body` and `rest`, each phrase within one of them. Whole words never equal a token of
-    /// `tags`, so that all texts may be searched for them; but a prefix such as `per` begins
-    /// tokens of `tags` that are no words (`person.name=erik`), so that `tags` must be left out
-    /// for one.
+    /// `None` for [`TextField::Anywhere`], whose tokens are in `headline`, `description`,
+    /// `body` and `rest`, with each phrase within one of them. A whole word never equals a token of
+    /// `tags`, so it can be searched in all texts. A prefix such as `per`, however, also begins
+    /// tokens of `tags` that are not words (`person.name=erik`), so a search for a prefix must exclude
+    /// `tags`.
     #[must_use]
     pub fn column(self) -> Option<&'static str> {
         match self {
@@ -60,7 +60,7 @@ impl TextField {
     }
 }
 
-/// A date property, of which queries can name a range.
+/// A date property that supports range queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DateField {
     /// The property `versioncreated`.
@@ -71,11 +71,11 @@ pub enum DateField {
     FirstCreated,
     /// The property `contentcreated`.
     ContentCreated,
-    /// `date`: the midnight at which it begins.
+    /// The property `date`, at midnight.
     Date,
     /// The property `datetime`.
     DateTime,
-    /// `enddate`: the midnight at which it begins.
+    /// The property `enddate`, at midnight.
     EndDate,
     /// The property `enddatetime`.
     EndDateTime,
@@ -100,7 +100,7 @@ impl DateField {
         Self::Expires,
     ];
 
-    /// The name of the property.
+    /// Returns the name of the property.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Words, and what is the same word.
+//! Splits text into words and folds their spelling.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
@@ -7,31 +7,31 @@ use crate::limits::WORD_CHARS_MAX;
 
 /// A word of a document or a query.
 ///
-/// `å` in a document is found by `a`; `a` is not found by `å`: a word that is written with an
-/// accent in a query means that accent.
+/// `a` finds `å` in a document, but `å` does not find `a`: an accent in a query is
+/// significant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Word {
     /// Lower case without accents: letters and digits, at most [`WORD_CHARS_MAX`] of them.
     pub folded: String,
-    /// Lower case with its accents, of a word that has some.
+    /// Lower case with accents; `None` if the word has none.
     pub exact: Option<String>,
 }
 
-/// The words of a text, in their order.
+/// Returns the words of a text in order.
 ///
-/// A word is a longest run of letters and digits of any script with the marks that belong to them.
-/// What is only another form of a letter, such as `ﬁ`, is no accent. The folded and the exact form
-/// of a word have the same words again: themselves.
+/// A word is a maximal run of letters and digits of any script with their combining marks.
+/// A compatibility form of a letter, such as `ﬁ`, does not count as accented. Folding is idempotent: the
+/// words of a folded or exact form are that form again.
 ///
-/// A word without accents in a query finds every spelling, a word with accents
-/// only that one. Letters that are no letter with an accent, but that people type as one, count as
-/// accented too: `ø` is found by `o`, `ß` by `ss`, `æ` by `ae`.
+/// A word without accents in a query finds every spelling; a word with accents finds
+/// only its own. Letters that are not accented but that people type as plain letters count as
+/// accented too: `o` finds `ø`, `ss` finds `ß`, `ae` finds `æ`.
 pub fn words(text: &str) -> impl Iterator<Item = Word> + '_ {
     let mut fold = FoldBuffer::default();
     runs(text).filter_map(move |run| fold.word(run))
 }
 
-/// The pieces of a text that are words, as they are written.
+/// Returns the runs of characters that are words, unchanged.
 pub(super) fn runs(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -42,7 +42,7 @@ pub(super) fn runs(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where the first word of a text begins, or where the word at its beginning ends.
+/// Returns the start of the first word in a text, or the end of the word at its beginning.
 fn border(text: &str, begins: bool) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -62,29 +62,29 @@ fn border(text: &str, begins: bool) -> Option<usize> {
     }
 }
 
-/// Whether a character that follows a letter or digit is of the same word.
+/// Whether a character after a letter or digit belongs to the same word.
 pub(super) fn belongs(c: char) -> bool {
     c.is_alphanumeric() || (!c.is_ascii() && (is_combining_mark(c) || is_invisible(c)))
 }
 
-/// Soft hyphens and joiners, which articles have within words, are no part of the spelling.
+/// Whether `c` is a soft hyphen or joiner, which occur within words but are not part of the spelling.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200c}' | '\u{200d}' | '\u{2060}')
 }
 
-/// The forms of one word; the texts are used again for the next one.
+/// A reusable buffer with the forms of one word.
 #[derive(Default)]
 pub(super) struct FoldBuffer {
     /// As [`Word::folded`].
     pub(super) folded: String,
-    /// Lower case with its accents.
+    /// Lower case with accents.
     exact: String,
-    /// Whether they differ.
+    /// Whether `folded` and `exact` differ.
     accented: bool,
 }
 
 impl FoldBuffer {
-    /// Folds a run; `false` when nothing of it is a letter or digit.
+    /// Folds a run; `false` if it has no letter or digit.
     pub(super) fn read(&mut self, run: &str) -> bool {
         self.folded.clear();
         self.exact.clear();
@@ -106,7 +106,7 @@ impl FoldBuffer {
         !self.folded.is_empty()
     }
 
-    /// The accented form, of a word that has some.
+    /// Returns the accented form, if the word has an accent.
     pub(super) fn exact(&self) -> Option<&str> {
         self.accented.then_some(self.exact.as_str())
     }
@@ -118,7 +118,7 @@ impl FoldBuffer {
         Some(Word { folded: self.folded.clone(), exact: self.exact().map(str::to_owned) })
     }
 
-    /// Folds a run of nothing but letters and digits of Latin-1, the usual case; else `false`.
+    /// Folds a run of only Latin-1 letters and digits, the usual case; otherwise returns `false`.
     fn read_latin(&mut self, run: &str) -> bool {
         for c in run.chars().take(WORD_CHARS_MAX) {
             let Some((exact, folded)) = latin(c) else { return false };
@@ -128,14 +128,14 @@ impl FoldBuffer {
                 folded => self.folded.push_str(folded),
             }
         }
-        // A mark behind the last of them could belong to it, so what is cut is looked at too.
+        // A combining mark after the cut could belong to the last letter, so the rest is checked too.
         run.chars().skip(WORD_CHARS_MAX).all(|c| latin(c).is_some())
     }
 
-    /// Folds any run.
+    /// Folds a run of any characters.
     ///
-    /// Compatibility forms are taken apart first, because some of them hold capitals or no letters
-    /// at all; the cut is made before accents go, so that the exact form folds to the folded one.
+    /// Compatibility forms are decomposed first, because some contain capitals or no letters
+    /// at all. The word is cut before accents are removed, so that the exact form folds to the folded one.
     fn read_any(&mut self, run: &str) {
         let letters = run.nfkd().flat_map(char::to_lowercase).map(unfinal);
         let letters = letters.filter(|&c| c.is_alphanumeric() || is_combining_mark(c));
@@ -151,12 +151,12 @@ impl FoldBuffer {
     }
 }
 
-/// The sigma at the end of a word is the same letter.
+/// Maps the final sigma to the same letter within a word.
 fn unfinal(c: char) -> char {
     if c == 'ς' { 'σ' } else { c }
 }
 
-/// What people type for a letter that is no letter with an accent; empty for any other letter.
+/// Returns what people type for a letter that is not an accented letter; empty for any other letter.
 fn unstroked(c: char) -> &'static str {
     match c {
         'ø' => "o",
@@ -175,8 +175,8 @@ fn unstroked(c: char) -> &'static str {
     }
 }
 
-/// Lower case and folded form of a letter or digit of Latin-1; the folded form of one without an
-/// accent is empty.
+/// Returns lower case and folded form of a Latin-1 letter or digit; the folded form is empty if it has no
+/// accent.
 fn latin(c: char) -> Option<(char, &'static str)> {
     let lower = match c {
         '0'..='9' | 'a'..='z' => return Some((c, "")),

@@ -1,12 +1,12 @@
-//! The text of an HTML body.
+//! Extracts the text of an HTML body.
 
-/// Elements that stand within words and lines; any other begins or ends a word.
+/// Elements that can occur within a word; any other element separates words.
 const INLINE: [&str; 20] = [
     "a", "abbr", "b", "big", "cite", "del", "em", "font", "i", "ins", "mark", "q", "s", "small",
     "span", "strong", "sub", "sup", "u", "wbr",
 ];
 
-/// Named characters that articles have; others are left as they stand.
+/// Character references that are common in articles; others are left unchanged.
 const NAMED: [(&str, char); 24] = [
     ("AElig", 'Æ'),
     ("Aring", 'Å'),
@@ -34,12 +34,12 @@ const NAMED: [(&str, char); 24] = [
     ("uuml", 'ü'),
 ];
 
-/// Bytes behind a `&` in which its `;` is looked for.
+/// Bytes after a `&` that are searched for the `;`.
 const REFERENCE_BYTES: usize = 12;
 
-/// The text of HTML without tags, comments, scripts and styles; blocks end words.
+/// Returns the text of HTML without tags, comments, scripts and styles; block elements separate words.
 ///
-/// It reads what editors write; of broken markup it loses no more than up to the next `>`.
+/// It handles the HTML of editors; broken markup loses at most the text up to the next `>`.
 pub(super) fn text(html: &str) -> String {
     let mut text = String::with_capacity(html.len());
     let mut rest = html;
@@ -51,14 +51,14 @@ pub(super) fn text(html: &str) -> String {
     text
 }
 
-/// What follows a tag, or a comment, or an element that is no text; `tag` begins behind its `<`.
+/// Returns what follows a tag, a comment or a hidden element; `tag` starts after its `<`.
 fn behind_tag<'a>(tag: &'a str, text: &mut String) -> &'a str {
     if let Some(comment) = tag.strip_prefix("!--") {
         return comment.split_once("-->").map_or("", |(_, rest)| rest);
     }
     let name = tag.strip_prefix('/').unwrap_or(tag);
     if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '!' || c == '?') {
-        // A less-than sign that somebody forgot to escape.
+        // An unescaped less-than sign.
         text.push('<');
         return tag;
     }
@@ -74,7 +74,7 @@ fn behind_tag<'a>(tag: &'a str, text: &mut String) -> &'a str {
     }
 }
 
-/// What follows from the end tag of a hidden element on.
+/// Returns the rest from the end tag of a hidden element on.
 fn behind_hidden<'a>(rest: &'a str, name: &str) -> &'a str {
     let ends = |(at, _): &(usize, &str)| {
         let tag = rest.as_bytes().get(at + 2..at + 2 + name.len());
@@ -87,7 +87,7 @@ fn behind_hidden<'a>(rest: &'a str, name: &str) -> &'a str {
 fn decode(mut rest: &str, text: &mut String) {
     while let Some((before, reference)) = rest.split_once('&') {
         text.push_str(before);
-        // Names are short; without a bound, a text full of `&` would be searched again for each.
+        // Without this bound, a text full of `&` would take quadratic time.
         let near = &reference[..reference.floor_char_boundary(REFERENCE_BYTES)];
         let name = near.split_once(';').map(|(name, _)| name);
         rest = match name.and_then(|name| Some((character(name)?, name.len()))) {
@@ -104,7 +104,7 @@ fn decode(mut rest: &str, text: &mut String) {
     text.push_str(rest);
 }
 
-/// The character that a reference names, which stands between `&` and `;`.
+/// Returns the character for a reference, the text between `&` and `;`.
 fn character(name: &str) -> Option<char> {
     let Some(number) = name.strip_prefix('#') else {
         let at = NAMED.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;

@@ -1,4 +1,4 @@
-//! The searchable content of a document, in the spelling of the index.
+//! Extracts the searchable content of a document, in the spelling of the index.
 
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::Value;
@@ -17,19 +17,19 @@ use model::item::Document;
 
 /// The searchable content of one document: texts as tokens, facets, dates, numbers.
 ///
-/// The texts are tokens between single spaces. A word is its folded form, which has letters and
-/// digits only; the token `.` stands between two values of a property, so that no phrase reaches
-/// from one into the next.
+/// The texts are tokens separated by single spaces. A word is in its folded form, which has letters and
+/// digits only. The token `.` separates two values of a property, so that no phrase matches across
+/// them.
 ///
 /// Tokens of `tags` never equal a word:
-/// - `ek=erik`: a word of the property with that short name, in order, values of it that are
-///   neighbours parted by `.`;
-/// - `==ö`: a word with an accent that stands in headline, description, body or rest; `h==ö`,
-///   `d==ö`, `b==ö`, `ek==ö`: the place where it stands. Each of them once;
-/// - `i==x-1`: the id of the item, as it is.
+/// - `ek=erik`: a word of the property with that short name, in order; `.` separates adjacent values of the
+///   same property;
+/// - `==ö`: a word with an accent in headline, description, body or rest; `h==ö`,
+///   `d==ö`, `b==ö`, `ek==ö`: the same in one place. Each occurs once;
+/// - `i==x-1`: the id of the item, unchanged.
 ///
-/// Tokens have lower-case letters and digits of any script, combining marks where a script has no
-/// letter for a letter with its mark, and in `tags` also `.`, `_` and `=`; ids have capitals and
+/// Tokens have lower-case letters and digits of any script, combining marks if a script has no
+/// precomposed letter, and in `tags` also `.`, `_` and `=`; ids also have capitals and
 /// `-`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexedDocument {
@@ -41,31 +41,31 @@ pub struct IndexedDocument {
     pub body: String,
     /// Words of the other properties that a word without a field searches.
     pub rest: String,
-    /// Tokens that are no words: words of one property, words with accents.
+    /// Tokens other than plain words: words of one property, words with accents, the id.
     pub tags: String,
     /// The distinct values of every facet, in the order of [`Facet::ALL`].
     pub facets: [Vec<String>; Facet::ALL.len()],
     /// The dates of the document.
     pub dates: Vec<(DateField, Timestamp)>,
-    /// The numbers of the document in their order; of lists, those of each entry.
+    /// The numbers of the document in order, including those in lists.
     pub numbers: Vec<(NumberField, FiniteNumber)>,
-    /// `language` as it is written, a language tag such as `sv` or `en-GB`; empty where it is
+    /// The property `language` unchanged, a language tag such as `sv` or `en-GB`; empty if it is
     /// unknown.
     pub language: String,
 }
 
-/// Bytes of the tags of a photograph, so that they seldom grow; no limit.
+/// Initial capacity in bytes for the tags, enough for most photographs; not a limit.
 const TAGS_BYTES: usize = 4096;
 
-/// The token between two values.
+/// The separator token between two values.
 pub(super) const GAP: &str = ".";
 
 impl IndexedDocument {
-    /// Reads the searchable content of `document`, the document of item `key`; dates without a
+    /// Extracts the searchable content of `document`, the document of item `key`; dates without a
     /// time begin at midnight in `zone`.
     ///
-    /// Of a document with more than [`INDEXED_WORDS_MAX`] words those of the properties come
-    /// first, the body last.
+    /// If a document has more than [`INDEXED_WORDS_MAX`] words, words of properties have priority and the
+    /// body is cut first.
     #[must_use]
     pub fn of(key: &ItemKey, document: &Document, zone: &TimeZone) -> Self {
         let mut reader =
@@ -98,23 +98,23 @@ impl IndexedDocument {
     }
 }
 
-/// Gathers the words of one document.
+/// Collects the words of one document.
 #[derive(Default)]
 struct WordCollector {
     rest: String,
     tags: String,
     /// The property of the last value in `tags`.
     last: Option<&'static str>,
-    /// Tokens of words with accents, some of them more than once.
+    /// Tokens of words with accents, possibly repeated.
     accents: Vec<String>,
     numbers: Vec<(NumberField, FiniteNumber)>,
-    /// Words read so far.
+    /// Number of words read so far.
     read: usize,
     fold: FoldBuffer,
 }
 
 impl WordCollector {
-    /// What the document says about the item itself; it may be left out there.
+    /// Adds the item's identity and defaults, which its document may omit.
     fn own(&mut self, key: &ItemKey, document: &Document) {
         self.tags.push_str(&tree::id_token(&key.id));
         self.named(property::URI, &key.to_string());
@@ -159,7 +159,7 @@ impl WordCollector {
         }
     }
 
-    /// A value of the property with this path, if there is one.
+    /// Adds a value of the property with this path, if it is an indexed property.
     fn named(&mut self, path: &str, text: &str) {
         let Some(property) = property::property(path) else { return };
         if property::names_items(path) {
@@ -177,7 +177,7 @@ impl WordCollector {
                 continue;
             }
             if first {
-                // No phrase reaches from one property into another.
+                // A phrase must not match across two values or properties.
                 if self.last == Some(name) {
                     gap(&mut self.tags);
                 }
@@ -211,7 +211,7 @@ impl WordCollector {
         column
     }
 
-    /// Folds a run; `false` when there is nothing of it to index.
+    /// Folds a run; `false` if it has nothing to index.
     fn read(&mut self, run: &str) -> bool {
         if self.read >= INDEXED_WORDS_MAX || !self.fold.read(run) {
             return false;
@@ -220,7 +220,7 @@ impl WordCollector {
         true
     }
 
-    /// Notes where the word that was read stands, if it has an accent.
+    /// Adds the tokens for the accent of the word just read, if it has one.
     fn accent(&mut self, place: TextField, free: bool) {
         let Some(exact) = self.fold.exact() else { return };
         self.accents.push(tree::accent(place, exact));
@@ -230,10 +230,10 @@ impl WordCollector {
     }
 }
 
-/// A number as people write it.
+/// Formats a number as in everyday writing.
 fn number_text(number: &serde_json::Number) -> String {
     match number.as_f64() {
-        // `4.0` is 4; the display of such a float has no point.
+        // `4.0` becomes 4: the display of such a float has no decimal point.
         Some(float) if float.fract() == 0.0 && float.abs() < 1e15 => float.to_string(),
         _ => number.to_string(),
     }

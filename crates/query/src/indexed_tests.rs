@@ -1,4 +1,4 @@
-//! Tests of what of a document is searched.
+//! Tests of the searchable content of a document.
 
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ fn indexed(document: Value) -> IndexedDocument {
     indexed_as("image/x-1", document)
 }
 
-/// The tags without what every item has.
+/// Returns the tags without those that every item has.
 fn tags(indexed: &IndexedDocument) -> String {
     let own = "i==x-1 uri=image uri=x uri=1 mediatype=image type=picture pubstatus=usable";
     let tags = spelled_out(&indexed.tags);
@@ -27,7 +27,7 @@ fn tags(indexed: &IndexedDocument) -> String {
     rest.strip_prefix(" ").unwrap_or(rest).to_owned()
 }
 
-/// Tags with the names of properties in place of their short names.
+/// Replaces the codes of properties in tags with their names.
 fn spelled_out(tags: &str) -> String {
     let spell = |token: &str| {
         let known = property::names().find(|name| {
@@ -151,7 +151,7 @@ fn a_long_document_keeps_its_properties() {
         "body_text": "ord ".repeat(INDEXED_WORDS_MAX + 5),
     }));
     assert_eq!(found.rest, "is");
-    // The item itself takes six words.
+    // The item's own properties take six words.
     assert_eq!(found.body.split(' ').count(), INDEXED_WORDS_MAX - 7);
 }
 

@@ -1,10 +1,10 @@
 #![doc = include_str!("../README.md")]
 //!
-//! # How it is made
+//! # Implementation
 //!
-//! A query is parsed once into a tree, [`Query`]. A search index looks the leaves of the tree up;
+//! A query is parsed once into a tree, [`Query`]. A search index looks up the leaves of the tree;
 //! [`Query::matches`] and [`matching::InterestMatcher`] evaluate them on one document in memory. All of
-//! them read a document through [`IndexedDocument`], and so they agree.
+//! them read a document through [`IndexedDocument`], so they agree.
 
 mod address;
 mod facet;

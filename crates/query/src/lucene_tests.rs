@@ -1,10 +1,10 @@
-//! Tests of what people know from Lucene's query language: it means the same here, or is refused by name.
+//! Tests of Lucene's query syntax: each construct has the same meaning here, or is refused by name.
 
 use jiff::tz::TimeZone;
 
 use super::parse;
 
-/// Checks that a text parses, to what the canonical spelling says, which parses to the same.
+/// Checks that a text parses to the query of the canonical spelling, which parses to itself.
 fn check(text: &str, canonical: &str) {
     let parsed = |text: &str| parse(text, &TimeZone::UTC);
     let query = parsed(text).unwrap_or_else(|error| panic!("{text:?}: {error}"));

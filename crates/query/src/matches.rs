@@ -5,20 +5,20 @@ use super::indexed::IndexedDocument;
 use super::tree::{DateRange, Query, WordPattern, id_token, property_token_prefix};
 
 impl Query {
-    /// Whether a document satisfies the query.
+    /// Whether a document matches the query.
     ///
-    /// Follows the same rules as a look-up in a search index, but words match only as they are
+    /// Follows the same rules as a lookup in a search index, except that words match only as
     /// written ([`WordPattern::forms`] is ignored). Costs time in proportion to the document and the
-    /// query; for many queries use [`Matcher`](crate::matching::InterestMatcher).
+    /// query; for many queries use [`InterestMatcher`](crate::matching::InterestMatcher).
     ///
     /// ```
     /// use jiff::tz::TimeZone;
     /// use model::{ItemKey, item::Document};
-    /// use query::{Indexed, parse};
+    /// use query::{IndexedDocument, parse};
     ///
     /// let key = ItemKey::parse("text/ice-1")?;
     /// let document = Document::parse(&key, r#"{"headline": "Isbrytare i Strömmen"}"#)?;
-    /// let indexed = Indexed::of(&key, &document, &TimeZone::UTC);
+    /// let indexed = IndexedDocument::of(&key, &document, &TimeZone::UTC);
     /// assert!(parse("strommen", &TimeZone::UTC)?.matches(&indexed));
     /// assert!(!parse("headline:storm*", &TimeZone::UTC)?.matches(&indexed));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -45,7 +45,7 @@ impl Query {
     }
 }
 
-/// Whether a document has a word in a place.
+/// Whether a document has a word in the place.
 fn is_present(place: TextField, document: &IndexedDocument) -> bool {
     let has_words = |text: &str| !text.is_empty();
     match place {
@@ -87,7 +87,7 @@ impl DateRange {
     }
 }
 
-/// Whether the tokens of `phrase` stand side by side in a text.
+/// Whether the tokens of `phrase` are adjacent in a text.
 fn stands(text: &str, phrase: &[String], prefix: bool) -> bool {
     let Some((last, before)) = phrase.split_last() else { return false };
     let mut rest = text;

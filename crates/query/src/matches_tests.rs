@@ -1,4 +1,4 @@
-//! Tests of the matcher, among them against a second one that reads documents word by word.
+//! Tests of `Query::matches`, among them against a second implementation that reads documents word by word.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

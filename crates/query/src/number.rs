@@ -1,8 +1,8 @@
-//! Numbers of documents, and ranges of them.
+//! Defines the numbers in documents, and ranges of them.
 
 use std::fmt::{self, Display, Formatter};
 
-/// A property whose values are numbers, which are compared as numbers and not as words.
+/// A property with numeric values, which are compared as numbers and not as words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NumberField {
     /// The property `urgency`.
@@ -17,16 +17,16 @@ pub enum NumberField {
     CharCount,
     /// The property `wordcount`.
     WordCount,
-    /// `subject.relevance`, of which a document has several.
+    /// The property `subject.relevance`, of which a document can have several.
     SubjectRelevance,
-    /// `subject.confidence`, of which a document has several.
+    /// The property `subject.confidence`, of which a document can have several.
     SubjectConfidence,
     /// The property `signals.multipagecount`.
     MultiPageCount,
 }
 
 impl NumberField {
-    /// Every number property. The order is that of the columns of an index.
+    /// Every number property, in the order of the columns of an index.
     pub const ALL: [Self; 9] = [
         Self::Urgency,
         Self::Week,
@@ -39,7 +39,7 @@ impl NumberField {
         Self::MultiPageCount,
     ];
 
-    /// The path of the property in a document.
+    /// Returns the path of the property in a document.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -55,26 +55,26 @@ impl NumberField {
         }
     }
 
-    /// The property with this path.
+    /// Finds the property with this path.
     pub(super) fn find(path: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|field| field.as_str() == path)
     }
 }
 
-/// A finite number, as an integer that orders as the numbers do: the bits of an IEEE 754 double
-/// with those of negative numbers reversed. Neighbouring integers are neighbouring doubles.
+/// A finite number as an integer with the same order: the bits of an IEEE 754 double, reversed for negative
+/// numbers. Adjacent integers are adjacent doubles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FiniteNumber(i64);
 
 impl FiniteNumber {
-    /// The number `value`; `None` if it is not finite. Both zeros are the same number.
+    /// Converts `value`; `None` if it is not finite. Both zeros are the same number.
     #[must_use]
     pub fn new(value: f64) -> Option<Self> {
         let bits = (value + 0.0).to_bits().cast_signed();
         value.is_finite().then_some(Self(reversed(bits)))
     }
 
-    /// Reads digits with perhaps a `-` before them and a point among them.
+    /// Parses digits with an optional leading `-` and an optional decimal point.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix('-').unwrap_or(text);
         let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
@@ -84,48 +84,48 @@ impl FiniteNumber {
         shaped.then(|| text.parse().ok()).flatten().and_then(Self::new)
     }
 
-    /// The integer that orders as the numbers do.
+    /// Returns the integer that has the order of the numbers.
     #[must_use]
     pub fn key(self) -> i64 {
         self.0
     }
 
-    /// The next larger number.
+    /// Returns the next larger number.
     pub(super) fn above(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 
-    /// The next smaller number.
+    /// Returns the next smaller number.
     pub(super) fn below(self) -> Self {
         Self(self.0.saturating_sub(1))
     }
 }
 
-/// Bits of a double as an integer that orders as the doubles do, and back.
+/// Converts the bits of a double to an integer with the order of the doubles, and back.
 fn reversed(bits: i64) -> i64 {
     if bits < 0 { bits ^ i64::MAX } else { bits }
 }
 
-/// As short as the number can be read back exactly.
+/// Prints the shortest text that parses back to exactly the same number.
 impl Display for FiniteNumber {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f64::from_bits(reversed(self.0).cast_unsigned()).fmt(f)
     }
 }
 
-/// A range of numbers.
+/// A range of numbers in one number field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NumericRange {
-    /// The property that is compared.
+    /// The number field to compare.
     pub field: NumberField,
-    /// The smallest one, inclusive.
+    /// The smallest number, inclusive; `None` for an open start.
     pub from: Option<FiniteNumber>,
-    /// The largest one, inclusive.
+    /// The largest number, inclusive; `None` for an open end.
     pub until: Option<FiniteNumber>,
 }
 
 impl NumericRange {
-    /// Whether a number lies in the range.
+    /// Whether a number is in the range.
     #[must_use]
     pub fn contains(&self, number: FiniteNumber) -> bool {
         self.from.is_none_or(|from| from <= number)

@@ -1,4 +1,4 @@
-//! The parser: from the text of a query to its tree.
+//! Parses the text of a query into its tree.
 //!
 //! ```text
 //! any    = all { ( "OR" | "||" ) all }
@@ -28,12 +28,12 @@ use model::{ItemId, ItemKey};
 pub struct QueryError {
     /// A description of the mistake, such as `expected a word after -`.
     pub what: String,
-    /// The position of the mistake in characters, from 1. What is missing at the end of the text
-    /// has the position after its last character.
+    /// The position of the mistake in characters, from 1. For something missing at the end of the text it is
+    /// the position after the last character.
     pub position: usize,
 }
 
-/// Parses a query in which every word matches only as it is written.
+/// Parses a query in which every word matches only as written.
 ///
 /// Dates without a time are days in `zone`. An empty text, or one of spaces only, matches every
 /// document.
@@ -53,16 +53,16 @@ pub struct QueryError {
 /// ```
 ///
 /// Precedence: `NOT`, `-` and `+` bind tightest, then `AND`, which may be left out, then `OR`.
-/// Operators are in capitals. Characters that are neither letters nor digits separate words, and
-/// words that are written without a space between them form a phrase. A backslash takes the
-/// special meaning from the next character.
+/// Operators are in capitals. Characters other than letters and digits separate words. Words that are joined
+/// by such characters without a space form a phrase. A backslash removes the special meaning of the next
+/// character.
 ///
-/// `+` changes nothing, because a term is required unless `OR` says otherwise: `a OR +b` is `a OR
-/// b`. `*` and `*:*` match every document, `name:*` those that have a value. The address of an
-/// item matches that item; any other address is searched for as a phrase. A word that could be an
-/// id also matches the item with this id. What has a meaning in Lucene's syntax and none here (`?`
+/// `+` has no effect, because a term is required unless `OR` says otherwise: `a OR +b` is `a OR
+/// b`. `*` and `*:*` match every document, `name:*` those that have a value. The URL of an
+/// item matches that item; any other URL is searched for as a phrase. A word that could be an
+/// id also matches the item with this id. Syntax that has a meaning in Lucene but not here (`?`
 /// within a word, `^`, `~`, regular expressions, ranges of properties without an order) is an
-/// error, unless it is quoted or behind a backslash.
+/// error, unless it is quoted or escaped with a backslash.
 ///
 /// The result has no `And` within `And`, no `Or` within `Or`, no `Not` within `Not`, and
 /// [`Query::All`] only alone or within a `Not`.
@@ -77,11 +77,11 @@ pub fn parse(text: &str, zone: &TimeZone) -> Result<Query, QueryError> {
 
 /// Parses a query for a search that also finds inflected forms of words ([`WordPattern::forms`]).
 ///
-/// Forms are found for a word of letters in lower case, as it was typed, that stands alone:
-/// without quotes, `*` or a hyphen to another word, in no field or in one of `headline`,
-/// `description_text` and `body_text`. A capital letter therefore asks for a name, `Bergen`, and
-/// finds no `berg`. Below `NOT` and `-` every word matches only as it is written, so that an
-/// exclusion takes away nothing that was not named.
+/// Forms are found for a single word of lower-case letters, as typed: not in quotes, without `*`, not
+/// joined to another word by a hyphen, and either without a field or in one of `headline`,
+/// `description_text` and `body_text`. A capital letter therefore asks for a name: `Bergen`
+/// does not find `berg`. Below `NOT` and `-` every word matches only as written, so that an
+/// exclusion removes nothing that was not named.
 ///
 /// Syntax, tree and errors are otherwise those of [`parse`].
 pub fn parse_with_forms(text: &str, zone: &TimeZone) -> Result<Query, QueryError> {
@@ -114,7 +114,7 @@ struct QueryTreeParser<'a> {
 type Parsed = Result<Query, QueryError>;
 
 impl QueryTreeParser<'_> {
-    /// Terms, of which one or more are to hold; values without a name are those of `field`.
+    /// Parses terms joined by `OR`; values without a name belong to `field`.
     fn parse_any(&mut self, field: Option<QueryField>) -> Parsed {
         let mut parts = vec![self.parse_all(field)?];
         while self.scanner.take_operator(QueryOperator::Or) {
@@ -185,7 +185,7 @@ impl QueryTreeParser<'_> {
         }
     }
 
-    /// The rest of `*:*`, of which `star` is the beginning.
+    /// Parses the rest of `*:*`, after its beginning `star`.
     fn every_field(&mut self, star: &CharacterRun) -> Parsed {
         self.scanner.next();
         let value = self.scanner.scan_run(ColonMeaning::Character)?;
@@ -196,7 +196,7 @@ impl QueryTreeParser<'_> {
         Err(QueryError { what, position: star.start })
     }
 
-    /// What stands behind `name:`.
+    /// Parses the value after `name:`.
     fn value(&mut self, field: QueryField, name: &str) -> Parsed {
         match self.scanner.peek() {
             None | Some(')') => Err(self.no_value(name)),
@@ -220,7 +220,7 @@ impl QueryTreeParser<'_> {
         self.scanner.error(format!("expected a value after {}:", excerpt(name)))
     }
 
-    /// Why the next character is no range or comparison.
+    /// The error for a range or comparison on a field without an order.
     fn unordered(&self) -> QueryError {
         let forms = "such as urgency:[1 TO 4] and versioncreated:>2026-03-01";
         self.scanner.error(format!("only fields of dates and numbers have ranges, {forms}"))
@@ -240,7 +240,7 @@ impl QueryTreeParser<'_> {
         }
     }
 
-    /// A value behind `>`, `>=`, `<` or `<=`.
+    /// Parses a value after `>`, `>=`, `<` or `<=`.
     fn comparison(&mut self, field: Option<QueryField>) -> Parsed {
         let Some(QueryField::Ordered(field)) = field else { return Err(self.unordered()) };
         let start = self.scanner.position();
@@ -310,7 +310,7 @@ impl QueryTreeParser<'_> {
         self.leaf(field, run)
     }
 
-    /// A run without a star.
+    /// Parses a run without a star.
     fn parse_whole_run(&mut self, field: Option<QueryField>, run: &CharacterRun) -> Parsed {
         if field.is_some() {
             return self.leaf(field, run);
@@ -329,7 +329,7 @@ impl QueryTreeParser<'_> {
         })
     }
 
-    /// What a star alone, at `position`, stands for: every document, or those with a value.
+    /// The query for a single star at `position`: every document, or those with a value in the field.
     fn star_query(&mut self, field: Option<QueryField>, position: usize) -> Parsed {
         self.count(position)?;
         Ok(match field {
@@ -350,9 +350,9 @@ impl QueryTreeParser<'_> {
         })
     }
 
-    /// A term of which all characters are known.
+    /// Builds a term from a complete run.
     fn leaf(&mut self, field: Option<QueryField>, run: &CharacterRun) -> Parsed {
-        // Ids are as many as the text has room for: each word that could be one comes with one.
+        // Ids are not counted: a word that could be an id adds one to itself, and the text bounds the words.
         if field != Some(QueryField::Id) {
             self.count(run.start)?;
         }
@@ -368,7 +368,7 @@ impl QueryTreeParser<'_> {
         }
     }
 
-    /// Counts a term that begins at `position`.
+    /// Counts a clause that begins at `position`, up to the limit.
     fn count(&mut self, position: usize) -> Result<(), QueryError> {
         if self.clauses == QUERY_CLAUSES_MAX {
             let what = format!("more than {QUERY_CLAUSES_MAX} words, phrases and ranges");
@@ -378,7 +378,7 @@ impl QueryTreeParser<'_> {
         Ok(())
     }
 
-    /// Counts a beginning of a word, whose star is at `position`.
+    /// Counts a prefix whose star is at `position`, up to the limit.
     fn count_prefix(&mut self, position: usize) -> Result<(), QueryError> {
         if self.prefixes == QUERY_PREFIXES_MAX {
             let what = format!("more than {QUERY_PREFIXES_MAX} words that end in *");
@@ -389,7 +389,7 @@ impl QueryTreeParser<'_> {
     }
 }
 
-/// Refuses `urgency>3` and `source=TT`, which are no words.
+/// Rejects `urgency>3` and `source=TT`, which would otherwise be read as words.
 fn check_comparison(run: &CharacterRun) -> Result<(), QueryError> {
     let Some((at, position)) = run.comparison else { return Ok(()) };
     let name = run.text[..at].trim_end_matches('!');
@@ -399,7 +399,7 @@ fn check_comparison(run: &CharacterRun) -> Result<(), QueryError> {
     }
 }
 
-/// The query for one item.
+/// Builds the query for one item.
 fn item(key: ItemKey) -> Query {
     let place = TextField::Named(property::MEDIA_TYPE);
     let words = words(key.media_type.as_str()).collect();
@@ -415,7 +415,7 @@ fn find_id(run: &CharacterRun) -> Result<ItemId, QueryError> {
     ItemId::parse(&run.text).map_err(|cause| error(cause.to_string(), run.start))
 }
 
-/// The field that a name before a colon means.
+/// Finds the field with the name before a colon.
 fn find_field(name: &CharacterRun) -> Result<QueryField, QueryError> {
     let error = |what: String| QueryError { what, position: name.start };
     if name.text.is_empty() {
@@ -457,7 +457,7 @@ fn find_words(place: TextField, run: &CharacterRun) -> Result<WordPattern, Query
     Ok(WordPattern { place, words: found, prefix, forms })
 }
 
-/// Whether a word that was typed like this in a place may match in other forms.
+/// Whether a word, typed like this in this place, may match inflected forms.
 fn may_have_forms(place: TextField, typed: &str) -> bool {
     match place {
         TextField::Anywhere | TextField::Headline | TextField::Description | TextField::Body => {
@@ -467,7 +467,7 @@ fn may_have_forms(place: TextField, typed: &str) -> bool {
     }
 }
 
-/// The beginning of what a client wrote, for a message.
+/// Shortens the client's text for a message.
 pub(super) fn excerpt(text: &str) -> String {
     const CHARS: usize = 40;
     match text.char_indices().nth(CHARS) {

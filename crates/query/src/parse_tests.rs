@@ -13,7 +13,7 @@ fn parsed(text: &str) -> Result<Query, QueryError> {
     parse(text, &TimeZone::get("Europe/Stockholm").unwrap())
 }
 
-/// Checks that a text parses, to what the canonical spelling says.
+/// Checks that a text parses to the query of the canonical spelling.
 fn check(text: &str, canonical: &str) {
     let query = parsed(text).unwrap_or_else(|error| panic!("{text:?}: {error}"));
     assert_eq!(query.to_string(), canonical, "{text:?}");
@@ -252,7 +252,7 @@ fn err_long_queries_are_read_no_further_than_their_limit() {
     refuse(&"\0".repeat(64 * 1024), bytes);
 }
 
-/// Texts made of what the grammar is made of, with accents and mistakes.
+/// Generates texts from pieces of the grammar, with accents and mistakes.
 fn queries() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "a",
@@ -345,7 +345,7 @@ proptest! {
     }
 }
 
-/// The words of a query that match in other forms, in their order.
+/// Returns the words of a query that match inflected forms, in order.
 fn words_with_forms(text: &str) -> String {
     fn collect(query: &Query, found: &mut Vec<String>) {
         match query {

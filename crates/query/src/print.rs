@@ -1,4 +1,4 @@
-//! Tree to text.
+//! Prints the tree of a query as text.
 
 use std::fmt::{self, Display, Formatter, Write};
 
@@ -10,10 +10,10 @@ use super::property;
 use super::tree::{DateRange, Query, WordPattern};
 use model::ItemId;
 
-/// The canonical spelling: it parses to the same query in any time zone, as long as it is not longer
-/// than queries may be. Whether a word matches in other forms is not part of it.
+/// Prints the canonical spelling: it parses to the same query in any time zone, provided that it does not
+/// exceed the length limit of queries. It does not record whether a word matches inflected forms.
 ///
-/// [`Query::All`] alone is the empty text, and `*` where it is negated.
+/// [`Query::All`] alone prints as the empty text, and as `*` if it is negated.
 impl Display for Query {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
@@ -46,8 +46,8 @@ impl Display for Query {
     }
 }
 
-/// Parts of an `And` or `Or`. Only an `Or` needs parentheses: `And` binds tighter, and neither
-/// stands in one of its kind.
+/// Prints the parts of an `And` or `Or`. Only an `Or` needs parentheses: `And` binds tighter, and neither
+/// contains one of its own kind.
 fn list(f: &mut Formatter<'_>, parts: &[Query], between: &str) -> fmt::Result {
     for (index, part) in parts.iter().enumerate() {
         f.write_str(if index == 0 { "" } else { between })?;
@@ -67,8 +67,8 @@ fn list(f: &mut Formatter<'_>, parts: &[Query], between: &str) -> fmt::Result {
     Ok(())
 }
 
-/// The id of `parts` that a word which could be an id is parsed to. It prints as this word, because
-/// parentheses may be nested no deeper than they were.
+/// Returns the id if `parts` are what a word that could be an id parses to. Such parts print as the word,
+/// because parentheses would nest deeper than in the original.
 fn pasted(parts: &[Query]) -> Option<&ItemId> {
     let [Query::Words(found), Query::Item(id)] = parts else { return None };
     let is_same = found.place == TextField::Anywhere && !found.prefix;
@@ -83,8 +83,8 @@ impl Display for WordPattern {
         if let Some(name) = self.place.as_str() {
             write!(f, "{name}:")?;
         }
-        // A star within quotes is none, and what is no letter parts words without quotes too. In quotes no
-        // word is an id.
+        // A star is not allowed within quotes, and words joined by a hyphen are a phrase without quotes too.
+        // In quotes, no word is read as an id.
         let is_id = |word: &Word| address::pasted_id(&word.folded).is_some();
         let may_be_id = self.place == TextField::Anywhere && self.words.iter().any(is_id);
         let quoted = (self.words.len() > 1 || may_be_id) && !self.prefix;

@@ -1,4 +1,4 @@
-//! The properties that a query can name.
+//! Lists the properties that a query can name.
 
 use std::borrow::Cow;
 
@@ -10,42 +10,42 @@ use super::range::OrderedField;
 /// A property whose words are indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct IndexedProperty {
-    /// Its path in the document, without the places in lists.
+    /// Its path in the document, without list indexes.
     pub(super) name: &'static str,
-    /// Whether free words search it.
+    /// Whether words without a field search it.
     pub(super) free: bool,
-    /// Its short name in the index.
+    /// Its two-letter code in the index.
     pub(super) code: [char; 2],
 }
 
-/// What stands before a colon in a query.
+/// A field that a query names before a colon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueryField {
-    /// Words of a place.
+    /// Words in a text field.
     Words(TextField),
-    /// A date or number.
+    /// A date or number with an order.
     Ordered(OrderedField),
-    /// The id of the item, as a whole.
+    /// The item's id, matched as a whole.
     Id,
 }
 
-/// What queries call [`QueryField::Id`]; no property of documents.
+/// The name of [`QueryField::Id`] in queries; not a property of documents.
 pub(super) const ID: &str = "id";
 
 /// The item's own identity, `<mediaType>/<id>`.
 pub(super) const URI: &str = "uri";
-/// The media type of the item; no property of documents.
+/// The media type of the item; not a property of documents.
 pub(super) const MEDIA_TYPE: &str = "mediatype";
-/// `type`, which follows from the media type.
+/// The property `type`, which follows from the media type.
 pub(super) const TYPE: &str = "type";
-/// `pubstatus`, which has a default.
+/// The property `pubstatus`, which has a default.
 pub(super) const PUB_STATUS: &str = "pubstatus";
-/// The names of subjects from a scheme of keywords; no property of documents.
+/// The names of subjects from a keyword scheme; not a property of documents.
 pub(super) const KEYWORD: &str = "keyword";
-/// Where a place lies on the map. Its numbers are no words, and there may be many.
+/// The coordinates of a place, which are not indexed: numbers are not words, and there may be many.
 pub(super) const GEOMETRY: &str = "geometry_geojson";
 
-/// Finds the property with this path.
+/// Finds the indexed property with this path.
 pub(super) fn property(path: &str) -> Option<IndexedProperty> {
     let order = (path.len(), path);
     let at = PROPERTIES.binary_search_by(|(name, _)| (name.len(), *name).cmp(&order)).ok()?;
@@ -53,14 +53,14 @@ pub(super) fn property(path: &str) -> Option<IndexedProperty> {
     Some(IndexedProperty { name, free, code: letters(at) })
 }
 
-/// The names of all properties.
+/// Iterates over the names of all properties.
 #[cfg(test)]
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     PROPERTIES.iter().map(|(name, _)| *name)
 }
 
-/// The short name of a property in the index: two letters that count its place in the table.
-/// Another table is another version of the index.
+/// Returns the code of a property in the index: two letters that encode its place in the table.
+/// A change of the table is a change of the index version.
 pub(super) fn code(name: &str) -> [char; 2] {
     property(name).map_or_else(|| letters(CODES_MAX - 1), |property| property.code)
 }
@@ -70,10 +70,10 @@ fn letters(at: usize) -> [char; 2] {
 }
 
 const LETTERS: &[u8; 26] = b"abcdefghijklmnopqrstuvwxyz";
-/// Properties that two letters can count; the last pair stands for what is no property.
+/// Number of codes with two letters; the last one stands for an unknown property.
 const CODES_MAX: usize = LETTERS.len() * LETTERS.len();
 
-/// Finds what a query calls `name`, in any case.
+/// Finds the field that a query calls `name`; case-insensitive.
 pub(super) fn find(name: &str) -> Option<QueryField> {
     let name = name.to_ascii_lowercase();
     let date =
@@ -91,7 +91,7 @@ pub(super) fn find(name: &str) -> Option<QueryField> {
     }))
 }
 
-/// Whether every item has a value of the property.
+/// Whether every item has a value of this property.
 pub(super) fn is_in_every_item(name: &str) -> bool {
     [URI, MEDIA_TYPE, TYPE, PUB_STATUS].contains(&name)
 }
@@ -101,8 +101,8 @@ pub(super) fn names_items(name: &str) -> bool {
     matches!(name, URI | "replacing" | "replacedby")
 }
 
-/// What of a value of such a property is indexed and looked up: `<mediaType>/<id>`, whatever host
-/// it has, and of anything else all of it.
+/// Returns the text to index and look up for such a value: `<mediaType>/<id>` regardless of the host, or
+/// the whole value if it is not the URI of an item.
 pub(super) fn item_words(value: &str) -> Cow<'_, str> {
     match address::find_item(value) {
         Some(key) => key.to_string().into(),
@@ -110,7 +110,7 @@ pub(super) fn item_words(value: &str) -> Cow<'_, str> {
     }
 }
 
-/// The properties of a document under which indexed ones lie, in the order of the index.
+/// The top-level properties of a document that contain indexed ones, in the order of the index.
 pub(super) const TOP: [&str; 45] = [
     "advice",
     "altids",
@@ -159,12 +159,12 @@ pub(super) const TOP: [&str; 45] = [
     "wordcount",
 ];
 
-/// Every property that can be named but headline, description, body, dates and numbers, and
-/// whether free words search it. The shortest come first: most steps of a look-up then compare two
-/// numbers.
+/// All properties that can be named except headline, description, body, dates and numbers, with a flag for
+/// those that words without a field search. Sorted by length first, so that most steps of a lookup compare
+/// two numbers.
 ///
-/// Left out are what other items or renditions are, names of vocabularies (`scheme`), which are
-/// the same for all, layout, rights in other languages, and positions.
+/// Excluded are properties that describe other items or renditions, names of vocabularies (`scheme`), which
+/// are the same for all items, layout, rights in other languages, and positions.
 const PROPERTIES: [(&str, bool); 155] = [
     ("job", false),
     ("uri", false),
@@ -331,7 +331,7 @@ mod tests {
 
     use super::*;
 
-    /// What of the schema no query can name; a name at the end of a path, or the first of it.
+    /// Parts of the schema that no query can name: a name at the end of a path, or its first one.
     const EXCLUDED: [&str; 11] = [
         "$standard",
         "assignments",

@@ -1,4 +1,4 @@
-//! Ranges of dates and numbers: `[a TO b]`, `>a`, and a single value.
+//! Parses ranges of dates and numbers: `[a TO b]`, `>a`, and a single value.
 
 use jiff::tz::TimeZone;
 
@@ -9,7 +9,7 @@ use super::scan::QueryScanner;
 use super::time_interval::TimeInterval;
 use super::tree::{DateRange, Query};
 
-/// A property of which ranges can be asked.
+/// A property that supports ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OrderedField {
     Date(DateField),
@@ -17,7 +17,7 @@ pub(super) enum OrderedField {
 }
 
 impl OrderedField {
-    /// What a value of it is called.
+    /// Returns the name for its values in messages.
     pub(super) fn kind(self) -> &'static str {
         match self {
             Self::Date(_) => "date",
@@ -26,27 +26,27 @@ impl OrderedField {
     }
 }
 
-/// One end of a range, as it is written.
+/// One bound of a range as written.
 #[derive(Clone, Debug)]
 pub(super) struct RangeBound {
     pub(super) text: String,
-    /// Where it begins.
+    /// Position of its first character.
     pub(super) position: usize,
-    /// Whether the value itself is part of the range.
+    /// Whether the range includes the value itself.
     pub(super) inclusive: bool,
 }
 
-/// A range as it is written; an end that is not there is open.
+/// A range as written; a missing bound is open.
 #[derive(Clone, Debug)]
 pub(super) struct RangeLiteral {
     pub(super) from: Option<RangeBound>,
     pub(super) until: Option<RangeBound>,
-    /// Where it begins.
+    /// Position of its first character.
     pub(super) start: usize,
 }
 
 impl RangeLiteral {
-    /// Reads what stands in brackets, of which the first comes next; `kind` is what its values are called.
+    /// Parses a range in brackets, the first of which is next; `kind` names its values in messages.
     pub(super) fn parse_bracketed(
         scanner: &mut QueryScanner,
         kind: &str,
@@ -71,15 +71,15 @@ impl RangeLiteral {
         Ok(Self { from, until, start })
     }
 
-    /// The range of one value.
+    /// Creates the range of a single value.
     pub(super) fn of(text: &str, position: usize) -> Self {
         let bound = Some(RangeBound { text: text.to_owned(), position, inclusive: true });
         Self { from: bound.clone(), until: bound, start: position }
     }
 
-    /// The query for values of `field` in the range; days, and times without an offset, are those of `zone`.
+    /// Builds the query for values of `field` in the range; days, and times without an offset, are in `zone`.
     ///
-    /// Fails when a bound is no value of the field, and when nothing can lie in the range.
+    /// Fails if a bound is not a value of the field, and if the range is empty.
     pub(super) fn query(&self, field: OrderedField, zone: &TimeZone) -> Result<Query, QueryError> {
         let (query, is_empty) = match field {
             OrderedField::Date(field) => {
@@ -136,7 +136,7 @@ impl RangeLiteral {
     }
 }
 
-/// A bound in brackets; none when it is open.
+/// Parses a bound in brackets; `None` if it is open.
 fn parse_bound(
     scanner: &mut QueryScanner,
     kind: &str,

@@ -1,4 +1,4 @@
-//! Documents and queries that tests generate, with a second reading of them word by word.
+//! Generates documents and queries for tests, with a second, word-by-word implementation of matching.
 
 use jiff::tz::TimeZone;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use super::IndexedDocument;
 use model::ItemKey;
 use model::item::Document;
 
-/// What of the document of an image is searched.
+/// Indexes the document of an image.
 pub(crate) fn indexed(document: Value) -> IndexedDocument {
     let key = ItemKey::parse("image/x-1").unwrap();
     let Value::Object(fields) = document else { panic!("an object") };
@@ -16,7 +16,7 @@ pub(crate) fn indexed(document: Value) -> IndexedDocument {
     IndexedDocument::of(&key, &document, &TimeZone::UTC)
 }
 
-/// A word of the test language: as it is written, folded, and whether it has an accent.
+/// A word of the test language: as written, folded, and whether it has an accent.
 pub(crate) type Term = (&'static str, &'static str, bool);
 
 const TERMS: [Term; 12] = [
@@ -34,7 +34,7 @@ const TERMS: [Term; 12] = [
     ("Strasse", "strasse", false),
 ];
 
-/// The spelling that two written words share when they are the same word.
+/// Returns the spelling that two written words share if they are the same word.
 fn exact(term: Term) -> &'static str {
     match term.0 {
         "ÖL" => "öl",
@@ -44,7 +44,7 @@ fn exact(term: Term) -> &'static str {
     }
 }
 
-/// Numbers of the test language, as they are written and as they are.
+/// Numbers of the test language, as text and as value.
 const NUMBERS: [(&str, f64); 7] = [
     ("-1.5", -1.5),
     ("-1", -1.0),
@@ -55,8 +55,8 @@ const NUMBERS: [(&str, f64); 7] = [
     ("70", 70.0),
 ];
 
-/// A document as lists of values: headline, description, body, persons, a day of March 2026, and numbers: the
-/// urgency and the relevance of subjects. It is that of the image `x-1`.
+/// The document of the image `x-1` as lists of values: headline, description, body, persons, a day of March
+/// 2026, and numbers, which are the urgency and the relevance of subjects.
 #[derive(Clone, Debug)]
 pub(crate) struct SampleDocument {
     headline: Vec<Term>,
@@ -100,7 +100,7 @@ impl SampleDocument {
         }
     }
 
-    /// The values of a place, which are those of all places when it has no name.
+    /// Returns the values of a field; without a name, those of all fields.
     fn values(&self, place: &str) -> Vec<&[Term]> {
         let persons = || self.persons.iter().map(Vec::as_slice).collect();
         match place {
@@ -117,7 +117,7 @@ impl SampleDocument {
     }
 }
 
-/// A query of the test language; an operator is how it is written.
+/// A query of the test language; operators are in their written form.
 #[derive(Clone, Debug)]
 pub(crate) enum SampleQuery {
     All(&'static str),
@@ -126,7 +126,7 @@ pub(crate) enum SampleQuery {
     Present(&'static str),
     Days(i8, i8),
     Number(&'static str, NumberRange),
-    /// How an item is named, and whether it is the one of the document.
+    /// The written form of an item, and whether it is the item of the document.
     Item(&'static str, bool),
     And(&'static str, Vec<SampleQuery>),
     Or(&'static str, Vec<SampleQuery>),
@@ -135,12 +135,12 @@ pub(crate) enum SampleQuery {
 
 type SampleNumber = (&'static str, f64);
 
-/// A range of numbers.
+/// A range of numbers as written.
 #[derive(Clone, Debug)]
 pub(crate) enum NumberRange {
-    /// `4`, `>4`, `>=4`, `<4`, `<=4`.
+    /// One bound: `4`, `>4`, `>=4`, `<4`, `<=4`.
     Compared(&'static str, SampleNumber),
-    /// In brackets of either kind, which include the number or not.
+    /// Two bounds in brackets or braces, which include or exclude the number.
     Between((bool, SampleNumber), (bool, SampleNumber)),
 }
 
@@ -262,7 +262,7 @@ fn number_ranges() -> impl Strategy<Value = NumberRange> {
     let is_empty = |(from, until): &((bool, SampleNumber), (bool, SampleNumber))| {
         from.1.1 > until.1.1 || (from.1.0 == until.1.0 && !(from.0 && until.0))
     };
-    // Nothing lies between two numbers that are neighbours: such a range is refused, too.
+    // No number is between two adjacent doubles, so such a range is refused as empty.
     let neighbours = ("3", "3.0000000000000004");
     let are_neighbours = move |(from, until): &((bool, SampleNumber), (bool, SampleNumber))| {
         (from.1.0, until.1.0) == neighbours && !from.0 && !until.0

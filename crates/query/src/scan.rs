@@ -1,11 +1,11 @@
-//! The characters of a query, and the pieces that a term is made of.
+//! Scans the characters of a query into the pieces of a term.
 
 use super::address;
 use super::fold::belongs;
 use super::parse::QueryError;
 use crate::limits::QUERY_TEXT_BYTES_MAX;
 
-/// A word between two terms that is no term.
+/// An operator between two terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueryOperator {
     And,
@@ -14,7 +14,7 @@ pub(super) enum QueryOperator {
 }
 
 impl QueryOperator {
-    /// How they are written. A `!` is read like the sign `-`.
+    /// The spellings of operators. `!` is handled like the sign `-`.
     const SPELLINGS: [(&str, Self); 5] = [
         ("AND", Self::And),
         ("OR", Self::Or),
@@ -24,38 +24,39 @@ impl QueryOperator {
     ];
 }
 
-/// What a colon in a run of characters is.
+/// The meaning of a colon within a run of characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ColonMeaning {
-    /// The end of a field's name.
+    /// The colon ends the name of a field.
     EndsName,
-    /// A character like others.
+    /// The colon is an ordinary character.
     Character,
 }
 
-/// Characters without a space between them, of which a term is read.
+/// A sequence of characters without a space, from which a term is parsed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CharacterRun {
-    /// The characters, without backslashes and the star at the end.
+    /// The characters, without escaping backslashes and without a final star.
     pub(super) text: String,
-    /// Where it begins.
+    /// Position of the first character.
     pub(super) start: usize,
-    /// Where the star at its end is.
+    /// Position of the star at the end, if there is one.
     pub(super) star: Option<usize>,
-    /// The first `<`, `>` or `=` without a backslash: where in the text, in bytes, and where in the query.
+    /// The first unescaped `<`, `>` or `=`: its byte offset in the text and its position in the query.
     pub(super) comparison: Option<(usize, usize)>,
-    /// Whether it is an address such as `https://…`, of which every character but the star stands for itself.
+    /// Whether it is a URL such as `https://…`, in which every character but the final star is literal.
     pub(super) is_address: bool,
 }
 
-/// Reads a query from its first character on. Positions are in characters; the first is 1.
+/// A cursor over the characters of a query. Positions are in characters, from 1.
 pub(super) struct QueryScanner {
     chars: Vec<char>,
     at: usize,
 }
 
 impl QueryScanner {
-    /// Fails when the text is too long or has a character that no text has.
+    /// Starts at the first character. Fails if the text is too long or has a character that is not valid in
+    /// text.
     pub(super) fn new(text: &str) -> Result<Self, QueryError> {
         if text.len() > QUERY_TEXT_BYTES_MAX {
             let fits = &text[..text.floor_char_boundary(QUERY_TEXT_BYTES_MAX)];
@@ -70,24 +71,24 @@ impl QueryScanner {
         }
     }
 
-    /// The next character.
+    /// Returns the next character without consuming it.
     pub(super) fn peek(&self) -> Option<char> {
         self.chars.get(self.at).copied()
     }
 
-    /// Takes the next character.
+    /// Consumes the next character.
     pub(super) fn next(&mut self) -> Option<char> {
         let c = self.peek()?;
         self.at += 1;
         Some(c)
     }
 
-    /// The position of the next character, also behind the last one.
+    /// Returns the position of the next character; at the end, that after the last one.
     pub(super) fn position(&self) -> usize {
         self.at + 1
     }
 
-    /// A failure at the next character.
+    /// Creates an error at the next character.
     pub(super) fn error(&self, what: impl Into<String>) -> QueryError {
         QueryError { what: what.into(), position: self.position() }
     }
@@ -98,10 +99,10 @@ impl QueryScanner {
         }
     }
 
-    /// Skips spaces, and punctuation that stands alone, as in `storm – Kvarken` and `storm & hav`.
+    /// Skips spaces and isolated punctuation, as in `storm – Kvarken` and `storm & hav`.
     ///
-    /// What has a meaning in queries is no such punctuation, nor is what has one in other query
-    /// languages: `|`, `<`, `=`.
+    /// Characters that have a meaning in this or another query language are not skipped, such as
+    /// `|`, `<`, `=`.
     pub(super) fn skip_blank(&mut self) {
         loop {
             self.skip_space();
@@ -119,7 +120,7 @@ impl QueryScanner {
         }
     }
 
-    /// The operator that comes next with the number of its characters, if one does.
+    /// Returns the operator at the cursor and its length in characters, if there is one.
     fn operator_ahead(&self) -> Option<(QueryOperator, usize)> {
         let rest = &self.chars[self.at..];
         QueryOperator::SPELLINGS.into_iter().find_map(|(name, operator)| {
@@ -129,34 +130,35 @@ impl QueryScanner {
         })
     }
 
-    /// Whether `&&` or `||` comes next, which end a word also without a space.
+    /// Whether `&&` or `||` follows; unlike word operators, they end a word without a space.
     fn is_operator_sign(&self) -> bool {
         let rest = &self.chars[self.at..];
         begins(rest, "&&") || begins(rest, "||")
     }
 
-    /// The operator that comes next, if one does.
+    /// Returns the operator at the cursor without consuming it, if there is one.
     pub(super) fn peek_operator(&self) -> Option<QueryOperator> {
         self.operator_ahead().map(|(operator, _)| operator)
     }
 
-    /// Takes the operator if it comes next.
+    /// Consumes the operator if it is next.
     pub(super) fn take_operator(&mut self, operator: QueryOperator) -> bool {
         let found = self.operator_ahead().filter(|(found, _)| *found == operator);
         self.at += found.map_or(0, |(_, length)| length);
         found.is_some()
     }
 
-    /// The characters of the operator that comes next, for a message.
+    /// Returns the text of the next operator, for a message.
     pub(super) fn operator_text(&self) -> String {
         let length = self.operator_ahead().map_or(0, |(_, length)| length);
         self.chars[self.at..self.at + length].iter().collect()
     }
 
-    /// Takes characters up to a space, parenthesis, bracket, quote, `&&` or `||`, or a colon that ends a name.
+    /// Consumes characters up to a space, parenthesis, bracket, quote, `&&` or `||`, or a colon that ends a
+    /// name.
     ///
-    /// A backslash makes the next character one without a meaning. Fails on a star that is not at
-    /// the end, and on what other query languages give a meaning that this one does not know.
+    /// A backslash makes the next character literal. Fails on a star that is not at
+    /// the end, and on syntax of other query languages that this one does not support.
     pub(super) fn scan_run(&mut self, colon: ColonMeaning) -> Result<CharacterRun, QueryError> {
         let is_address = address::is_absolute(&self.chars[self.at..]);
         let start = self.position();
@@ -199,12 +201,12 @@ impl QueryScanner {
         Ok(run)
     }
 
-    /// Fails when the next character `c` of `run` has a meaning in other query languages.
+    /// Fails if the next character `c` of `run` has a meaning in other query languages.
     fn check_meaning(&self, c: char, run: &CharacterRun) -> Result<(), QueryError> {
         let rest = &self.chars[self.at..];
         let is_first = self.position() == run.start;
         let what = match c {
-            // A question mark at the end of a word is one.
+            // A question mark at the end of a word is plain punctuation.
             '?' if rest.get(1).is_some_and(|c| belongs(*c)) => {
                 "a ? within a word stands for no letter (in quotes it is text)"
             }
@@ -220,13 +222,13 @@ impl QueryScanner {
         Err(self.error(what))
     }
 
-    /// Whether a phrase or a group ends directly before a position.
+    /// Whether a phrase or a group ends directly before the position.
     fn follows_term(&self, position: usize) -> bool {
         let before = position.checked_sub(2).and_then(|at| self.chars.get(at));
         before.is_some_and(|&c| is_quote(c) || c == ')')
     }
 
-    /// Takes the next character, or the one behind a backslash.
+    /// Consumes the next character, or the one after a backslash.
     fn literal(&mut self) -> Result<char, QueryError> {
         if self.peek() == Some('\\') {
             self.at += 1;
@@ -234,7 +236,7 @@ impl QueryScanner {
         self.next().ok_or_else(|| self.error("expected a character after \\"))
     }
 
-    /// Takes what stands between quotes, of which the first comes next.
+    /// Consumes a quoted text; the opening quote is next.
     pub(super) fn quoted(&mut self) -> Result<String, QueryError> {
         self.at += 1;
         let mut text = String::new();
@@ -251,7 +253,7 @@ impl QueryScanner {
         }
     }
 
-    /// Takes characters up to a space, parenthesis, bracket, quote, `&&` or `||`.
+    /// Consumes characters up to a space, parenthesis, bracket, quote, `&&` or `||`.
     pub(super) fn bound(&mut self) -> String {
         let start = self.at;
         while self.peek().is_some_and(|c| !is_delimiter(c)) && !self.is_operator_sign() {
@@ -261,7 +263,7 @@ impl QueryScanner {
     }
 }
 
-/// Quotes as programs and as people write them; each of them opens and closes.
+/// Whether `c` is a straight or typographic quote; each kind opens and closes.
 pub(super) fn is_quote(c: char) -> bool {
     matches!(c, '"' | '“' | '”')
 }
@@ -270,13 +272,13 @@ fn star_within(position: usize) -> QueryError {
     QueryError { what: "a * stands only at the end of a word".to_owned(), position }
 }
 
-/// Whether characters begin with a text.
+/// Whether `chars` starts with `text`.
 fn begins(chars: &[char], text: &str) -> bool {
     let mut chars = chars.iter();
     text.chars().all(|c| chars.next() == Some(&c))
 }
 
-/// Whether a `/`, which `rest` begins with, opens a regular expression: another one ends a word.
+/// Whether the `/` at the start of `rest` opens a regular expression, that is, another one ends a word.
 fn closes_regex(rest: &[char]) -> bool {
     let ends = |at: usize| rest.get(at + 1).is_none_or(|&c| is_delimiter(c));
     let closes =

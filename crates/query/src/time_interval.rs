@@ -1,10 +1,10 @@
-//! Dates and times as queries write them.
+//! Parses dates and times of queries.
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 
-/// A year, a month, a day or a time: from its beginning, inclusive, to its end, exclusive.
+/// The interval of a year, a month, a day or a time: inclusive start, exclusive end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TimeInterval {
     pub(super) start: Timestamp,
@@ -12,11 +12,11 @@ pub(super) struct TimeInterval {
 }
 
 impl TimeInterval {
-    /// Reads `YYYY`, `YYYY-MM`, `YYYY-MM-DD`, or a date-time of RFC 3339. Days, and times without
-    /// an offset, are those of `zone`.
+    /// Parses `YYYY`, `YYYY-MM`, `YYYY-MM-DD`, or a date-time of RFC 3339. Days, and times without
+    /// an offset, are in `zone`.
     ///
-    /// A time with seconds is that whole second, as a day is the whole day; one
-    /// with a fraction is a millisecond, the unit of the index.
+    /// A time with seconds stands for that whole second, like a day for the whole day; one with a
+    /// fraction stands for a millisecond, the resolution of the index.
     pub(super) fn parse(text: &str, zone: &TimeZone) -> Option<Self> {
         if !has_shape(text) {
             return None;
@@ -28,7 +28,7 @@ impl TimeInterval {
             _ => return Self::time(text, zone),
         };
         let day: Date = first.parse().ok()?;
-        // Year 0 begins in a year that has no four digits, east of Greenwich.
+        // East of Greenwich, year 0 would start in UTC in a year without four digits.
         if day.year() < 1 {
             return None;
         }
@@ -47,10 +47,10 @@ impl TimeInterval {
     }
 }
 
-/// The first second with a year of four digits, in UTC.
+/// The first second of a year with four digits, in UTC.
 const YEAR_0_S: i64 = -62_167_219_200;
 
-/// Reads a date-time of RFC 3339; one without an offset is in `zone`.
+/// Parses a date-time of RFC 3339; one without an offset is in `zone`.
 pub(super) fn parse_time(text: &str, zone: &TimeZone) -> Option<Timestamp> {
     if let Ok(time) = text.parse() {
         return Some(time);
@@ -59,7 +59,7 @@ pub(super) fn parse_time(text: &str, zone: &TimeZone) -> Option<Timestamp> {
     Some(local.to_zoned(zone.clone()).ok()?.timestamp())
 }
 
-/// Reads a date as the midnight at which it begins in `zone`.
+/// Parses a date as its midnight in `zone`.
 pub(super) fn parse_day(text: &str, zone: &TimeZone) -> Option<Timestamp> {
     midnight(text.parse().ok()?, zone)
 }
@@ -68,7 +68,7 @@ fn midnight(day: Date, zone: &TimeZone) -> Option<Timestamp> {
     Some(day.to_zoned(zone.clone()).ok()?.timestamp())
 }
 
-/// Whether digits and dashes stand where RFC 3339 has them; the readers accept much more.
+/// Whether digits and dashes are where RFC 3339 requires them; the parsers of `jiff` accept much more.
 fn has_shape(text: &str) -> bool {
     const SHAPE: &[u8; 11] = b"0000-00-00T";
     let fits = |(found, expected): (u8, &u8)| match expected {

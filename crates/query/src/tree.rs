@@ -1,4 +1,4 @@
-//! The tree of a parsed query.
+//! Defines the tree of a parsed query.
 
 use jiff::Timestamp;
 
@@ -8,7 +8,7 @@ use super::number::NumericRange;
 use super::property;
 use model::ItemId;
 
-/// A query as a tree, made by [`parse`](crate::parse).
+/// A query as a tree, built by [`parse`](crate::parse).
 ///
 /// Its depth and the number of its leaves are bounded by the parser. It prints (`Display`) in a
 /// canonical spelling that parses to the same tree.
@@ -35,8 +35,8 @@ pub enum Query {
 }
 
 impl Query {
-    /// Joins queries so that a document has to satisfy all of them; every document satisfies none
-    /// of them. Nested `And`s are flattened.
+    /// Joins queries so that a document has to satisfy all of them. Nested `And`s are flattened; an
+    /// empty list matches every document.
     #[must_use]
     pub fn and(parts: Vec<Self>) -> Self {
         let mut all = Vec::with_capacity(parts.len());
@@ -60,8 +60,8 @@ impl Query {
         }
     }
 
-    /// Documents that satisfy one of `parts`, of which there is one: every document if one part is
-    /// that. `Or` within it is spread.
+    /// Joins queries, at least one, so that a document has to satisfy any of them. Nested `Or`s are
+    /// flattened; if one part matches every document, so does the result.
     #[must_use]
     pub(super) fn or(parts: Vec<Self>) -> Self {
         let mut any = Vec::with_capacity(parts.len());
@@ -81,7 +81,7 @@ impl Query {
         if any.len() == 1 { any.remove(0) } else { Self::Or(any) }
     }
 
-    /// Documents that do not satisfy `inner`.
+    /// Negates `inner`; a double negation cancels out.
     #[must_use]
     pub(super) fn negated(inner: Self) -> Self {
         match inner {
@@ -97,7 +97,7 @@ impl Query {
         }
     }
 
-    /// The same query without inflected forms: every word matches only as it is written.
+    /// Removes inflected forms: every word then matches only as written.
     #[must_use]
     pub fn without_forms(self) -> Self {
         let all = |parts: Vec<Self>| parts.into_iter().map(Self::without_forms).collect();
@@ -112,7 +112,7 @@ impl Query {
         }
     }
 
-    /// The same query in which what is excluded is excluded only as it is written.
+    /// Removes inflected forms below `Not`, so that an exclusion matches only as written.
     #[must_use]
     pub(super) fn with_exact_exclusions(self) -> Self {
         let all = |parts: Vec<Self>| parts.into_iter().map(Self::with_exact_exclusions).collect();
@@ -130,41 +130,40 @@ impl Query {
     }
 }
 
-/// A word, a phrase, or the beginning of a word.
+/// A word, a phrase or a prefix.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WordPattern {
-    /// The part of a document in which they stand.
+    /// The part of a document to search for the words.
     pub place: TextField,
-    /// One word, or several that stand side by side within one value; at least one.
+    /// One word, or several that are adjacent within one value; at least one.
     pub words: Vec<Word>,
     /// Whether the last word is a prefix, which matches every word that begins with it.
     pub prefix: bool,
     /// Whether inflected forms of a single word match too: `hund` then also finds `hundar`. The
-    /// forms of a word depend on the language of the document, which is for the search index to
-    /// know; [`Query::matches`] ignores them.
+    /// forms depend on the language of the document, so only the search index knows them;
+    /// [`Query::matches`] ignores this flag.
     pub forms: bool,
 }
 
-/// [`WordPattern`] in the spelling of the index: the tokens to look up.
+/// The tokens to look up for a [`WordPattern`], in the spelling of the index.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LookupTokens {
-    /// Tokens that stand side by side in the text that [`TextField::column`] names; of the last one
-    /// only the beginning when [`WordPattern::prefix`] is set.
+    /// Tokens that must be adjacent in the text that [`TextField::column`] names; the last one is a prefix
+    /// if [`WordPattern::prefix`] is set.
     pub phrase: Vec<String>,
-    /// Tokens that all stand somewhere in `tags`: one for each word with an accent, once each.
+    /// Tokens that must all occur in `tags`: one for each distinct word with an accent.
     pub exact: Vec<String>,
 }
 
 impl WordPattern {
-    /// The tokens to look up in the texts of [`IndexedDocument`](super::IndexedDocument).
+    /// Returns the tokens to look up in the texts of [`IndexedDocument`](super::IndexedDocument).
     ///
-    /// A word with an accent is looked up by its folded form, and its spelling must stand in the
-    /// same place somewhere, not necessarily where the phrase stands: `"café röd"` is also found
-    /// where a text has `cafe röd` and, elsewhere, `café`. Of such a prefix the folded form
-    /// decides.
+    /// A word with an accent is looked up by its folded form. In addition its exact spelling must occur
+    /// anywhere in the same place, not necessarily within the phrase: `"café röd"` also matches a text with
+    /// `cafe röd` and, elsewhere, `café`. A prefix with an accent is looked up by its folded form only.
     ///
-    /// An index of both spellings of every word would find such phrases exactly and be twice as
-    /// large; searches for phrases that differ by accents alone are too rare for that.
+    /// An index with both spellings of every word would match such phrases exactly, but would be twice as
+    /// large; searches for phrases that differ only in accents are too rare for that.
     #[must_use]
     pub fn tokens(&self) -> LookupTokens {
         let folded = |word: &Word| match self.place {
@@ -186,12 +185,12 @@ impl WordPattern {
     }
 }
 
-/// The token of a word of a property.
+/// Returns the token of a property's word.
 fn property_token(name: &str, folded: &str) -> String {
     format!("{}{folded}", property_token_prefix(name))
 }
 
-/// The beginning of every token of a word of a property.
+/// Returns the prefix of all tokens of a property.
 #[must_use]
 pub fn property_token_prefix(name: &str) -> String {
     let mut token = String::from_iter(property::code(name));
@@ -199,14 +198,14 @@ pub fn property_token_prefix(name: &str) -> String {
     token
 }
 
-/// The token of the id of an item, among the tokens of words with accents: ids are found as a
-/// whole, in their own case.
+/// Returns the token of an item's id, among the tokens of words with accents: an id is matched as a
+/// whole and case-sensitively.
 #[must_use]
 pub fn id_token(id: &ItemId) -> String {
     format!("i=={id}")
 }
 
-/// The token that a word with an accent stands in a place.
+/// Returns the token that says that a word with an accent occurs in a place.
 pub(super) fn accent(place: TextField, exact: &str) -> String {
     let mut token = match place {
         TextField::Anywhere => String::new(),
@@ -220,10 +219,10 @@ pub(super) fn accent(place: TextField, exact: &str) -> String {
     token
 }
 
-/// A range of dates.
+/// A range of dates in one date field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DateRange {
-    /// The date that is compared.
+    /// The date field to compare.
     pub field: DateField,
     /// Start of the range, inclusive; `None` for an open start.
     pub from: Option<Timestamp>,
@@ -232,8 +231,8 @@ pub struct DateRange {
 }
 
 impl DateRange {
-    /// Whether a moment lies in the range. Moments are compared in whole milliseconds, the unit of
-    /// the index.
+    /// Whether a moment is in the range, compared in whole milliseconds, the resolution of the
+    /// index.
     #[must_use]
     pub fn contains(&self, moment: Timestamp) -> bool {
         let at_ms = moment.as_millisecond();

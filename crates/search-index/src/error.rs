@@ -1,14 +1,14 @@
-//! Why the index cannot answer.
+//! Defines the errors of the index.
 
 use std::io;
 
-/// Why the index cannot answer or be written.
+/// The reason why the index cannot be searched or written.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
-    /// The time that a search may take is over.
+    /// The search exceeded its time limit.
     #[error("the search took too long")]
     TimedOut,
-    /// Files of the index cannot be read or written, or are damaged.
+    /// Files of the index are damaged, or cannot be read or written.
     #[error("the search index cannot be used: {0}")]
     Engine(#[from] tantivy::TantivyError),
     /// A folder or file cannot be read or written.
@@ -16,5 +16,5 @@ pub enum IndexError {
     Io(#[from] io::Error),
 }
 
-/// What the index gives, or why not.
+/// The result type of the index.
 pub type Result<T> = std::result::Result<T, IndexError>;

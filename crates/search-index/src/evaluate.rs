@@ -1,4 +1,4 @@
-//! From a filter to the set of the documents of each segment that match.
+//! Evaluates a filter to the set of matching documents in each segment.
 
 use std::borrow::Cow;
 use std::ops::{BitAndAssign, SubAssign};
@@ -21,18 +21,18 @@ use crate::sets::FilterCondition;
 use crate::words::{DeadlineCheck, TermLookup};
 use crate::{facets, order, rank, stems};
 
-/// What a filter found in a snapshot.
+/// The documents of a snapshot that match a filter.
 pub struct MatchedDocuments<'a> {
     pub(crate) snapshot: &'a IndexSnapshot,
-    /// The documents of each segment.
+    /// The matching documents of each segment.
     pub(crate) sets: Vec<RoaringBitmap>,
 }
 
 impl IndexSnapshot {
-    /// The versions that match `filter`, without those numbered in `gone`, which the index may still
-    /// have.
+    /// Finds the versions that match `filter`, except those numbered in `gone`, which the index may
+    /// still contain.
     ///
-    /// Fails with [`IndexError::TimedOut`] soon after `is_over` says so.
+    /// Fails with [`IndexError::TimedOut`] soon after `is_over` returns true.
     pub fn find(
         &self,
         filter: &SearchFilter,
@@ -44,6 +44,7 @@ impl IndexSnapshot {
             if is_over() {
                 return Err(IndexError::TimedOut);
             }
+            // A segment with only older versions needs no evaluation.
             let is_old = |number| segment.number_max() <= u64::from(number);
             if filter.newer_than.is_some_and(is_old) {
                 sets.push(RoaringBitmap::new());
@@ -63,7 +64,7 @@ impl IndexSnapshot {
 }
 
 impl IndexSnapshot {
-    /// The documents of each segment that hold `words`, and some that were removed.
+    /// Returns the documents of each segment that contain `words`, possibly including removed ones.
     pub(crate) fn documents_with(
         &self,
         words: &WordPattern,
@@ -78,13 +79,13 @@ impl IndexSnapshot {
 }
 
 impl MatchedDocuments<'_> {
-    /// How many versions match.
+    /// Returns the number of matching versions.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.sets.iter().map(RoaringBitmap::len).sum()
     }
 
-    /// The documents of each segment that are found and also satisfy `query`.
+    /// Returns the found documents of each segment that also match `query`.
     pub(crate) fn documents_matching(
         &self,
         query: &Query,
@@ -97,7 +98,7 @@ impl MatchedDocuments<'_> {
         self.snapshot.segments.iter().zip(&self.sets).map(of).collect()
     }
 
-    /// The numbers of the versions on a page; `query` says what is relevant.
+    /// Returns the version numbers on a page; `query` determines the relevance.
     pub fn page(
         &self,
         page: ResultPage,
@@ -120,7 +121,7 @@ impl MatchedDocuments<'_> {
         }
     }
 
-    /// The most frequent values of each facet among the matches.
+    /// Counts the most frequent values of each facet among the matches.
     pub fn facets(
         &self,
         facets: &[Facet],
@@ -132,14 +133,14 @@ impl MatchedDocuments<'_> {
 
 type Set<'a> = Cow<'a, RoaringBitmap>;
 
-/// Evaluates in one segment.
+/// The evaluation of a filter in one segment.
 struct SegmentEvaluation<'a> {
     snapshot: &'a IndexSnapshot,
     segment: &'a IndexSegment,
     is_over: DeadlineCheck<'a>,
 }
 
-/// A set that is kept, or one that is borrowed for this search.
+/// A cached set, or one that belongs to this search.
 enum ConditionSet<'a> {
     Cached(Arc<RoaringBitmap>),
     Set(Set<'a>),
@@ -155,7 +156,7 @@ impl AsRef<RoaringBitmap> for ConditionSet<'_> {
 }
 
 impl<'a> SegmentEvaluation<'a> {
-    /// The documents that match and were not removed.
+    /// Returns the documents that match and are not removed.
     fn matching(&self, filter: &SearchFilter) -> Result<RoaringBitmap> {
         let mut required = vec![ConditionSet::Set(Cow::Borrowed(&*self.segment.live))];
         if let Some(media_type) = filter.media_type {
@@ -194,7 +195,7 @@ impl<'a> SegmentEvaluation<'a> {
         Ok(found)
     }
 
-    /// Takes out what lies outside the range of `_tstamp`.
+    /// Removes documents outside the range of `_tstamp`.
     fn restrict(&self, found: &mut RoaringBitmap, filter: &SearchFilter) {
         let segment = self.segment;
         if let Some(from) = filter.from {
@@ -203,6 +204,7 @@ impl<'a> SegmentEvaluation<'a> {
         if let Some(until) = filter.until {
             found.remove_range(..segment.later_or_at(until.as_millisecond()));
         }
+        // Version numbers are unsorted within a segment, so each document has to be checked.
         if let Some(newest) = filter.newer_than {
             let old: Vec<u32> =
                 found.iter().filter(|doc| segment.number(*doc) <= newest).collect();
@@ -220,7 +222,7 @@ impl<'a> SegmentEvaluation<'a> {
         }
     }
 
-    /// Adds the parts of a conjunction to what is required and what is excluded.
+    /// Splits a conjunction into required and excluded sets.
     fn split(
         &self,
         parts: &[Query],
@@ -243,7 +245,7 @@ impl<'a> SegmentEvaluation<'a> {
         Ok(())
     }
 
-    /// The documents that satisfy a query, and some that were removed.
+    /// Returns the documents that match a query, possibly including removed ones.
     fn evaluate(&self, query: &Query) -> Result<ConditionSet<'a>> {
         let live = || ConditionSet::Set(Cow::Borrowed(&*self.segment.live));
         match query {
@@ -279,7 +281,7 @@ impl<'a> SegmentEvaluation<'a> {
         Ok(ConditionSet::Set(Cow::Owned(sets.iter().map(AsRef::as_ref).union())))
     }
 
-    /// Documents with one of these product codes.
+    /// Returns the documents with at least one of the product codes.
     fn products(&self, codes: &[String]) -> Result<ConditionSet<'a>> {
         let mut codes = codes.to_vec();
         codes.sort_unstable();
@@ -287,7 +289,7 @@ impl<'a> SegmentEvaluation<'a> {
         self.cached_set(FilterCondition::Products(codes.into()))
     }
 
-    /// The documents of a condition, looked up where they are not kept.
+    /// Returns the documents of a condition from the cache, or looks them up.
     fn cached_set(&self, condition: FilterCondition) -> Result<ConditionSet<'a>> {
         self.find_cached(condition).map(ConditionSet::Cached)
     }
@@ -316,7 +318,7 @@ impl<'a> SegmentEvaluation<'a> {
         }
     }
 
-    /// Documents with a word, or with another form of it.
+    /// Finds documents with a word or an inflected form of it.
     fn forms(&self, words: &WordPattern, look: TermLookup<'_>) -> Result<RoaringBitmap> {
         let written = FilterCondition::Words(WordPattern { forms: false, ..words.clone() });
         let written = self.find_cached(written)?;
@@ -325,7 +327,7 @@ impl<'a> SegmentEvaluation<'a> {
         Ok(look.any_of(field, terms.iter().map(String::as_str))? | &*written)
     }
 
-    /// Documents with a date in a range.
+    /// Finds documents with a date in a range.
     fn dates(&self, dates: DateRange) -> Result<RoaringBitmap> {
         let from = dates.from.map_or(i64::MIN, |from| from.as_millisecond());
         let Some(last) =
@@ -336,16 +338,16 @@ impl<'a> SegmentEvaluation<'a> {
         Ok(self.in_range(&self.segment.dates(dates.field)?, from, last))
     }
 
-    /// Documents with a number in a range.
+    /// Finds documents with a number in a range.
     fn numbers(&self, numbers: NumericRange) -> Result<RoaringBitmap> {
         let from = numbers.from.map_or(i64::MIN, FiniteNumber::key);
         let last = numbers.until.map_or(i64::MAX, FiniteNumber::key);
         Ok(self.in_range(&self.segment.numbers(numbers.field)?, from, last))
     }
 
-    /// Documents with a value of `column` that is `from` or `last` or between them.
+    /// Finds documents with a value of `column` from `from` to `last`, both inclusive.
     fn in_range(&self, column: &Column<i64>, from: i64, last: i64) -> RoaringBitmap {
-        // The engine takes the smallest value of a segment for one of a range that ends before it.
+        // Without this check the engine returns the segment's smallest value for a range that ends before it.
         if last < from || last < column.min_value() {
             return RoaringBitmap::new();
         }
@@ -355,8 +357,8 @@ impl<'a> SegmentEvaluation<'a> {
     }
 }
 
-/// What all of `required`, at least one, hold and none of `excluded` does. The smallest comes
-/// first, so that every step handles as little as it can.
+/// Intersects all of `required`, at least one, and subtracts `excluded`. Starts with the smallest set, so
+/// that every step has as little work as possible.
 fn combine(mut required: Vec<ConditionSet<'_>>, excluded: &[ConditionSet<'_>]) -> RoaringBitmap {
     required.sort_by_key(|set| set.as_ref().len());
     let mut sets = required.iter().map(AsRef::as_ref);

@@ -1,8 +1,8 @@
-//! Facets: how many matches have which value.
+//! Counts the values of facets among the matches.
 //!
-//! Each segment has its own dictionary of a facet's values. A value gets a number for the whole
-//! index when a segment that has it is counted for the first time; a segment remembers which number
-//! each entry of its dictionary has, so that counting is adding up in an array.
+//! Each segment has a dictionary of a facet's values. A value gets an index-wide number
+//! when a segment that contains it is counted for the first time. A segment caches the numbers of
+//! its dictionary entries, so that counting is adding up in an array.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -19,24 +19,24 @@ use crate::segment::IndexSegment;
 use crate::sets::usize_of;
 use crate::words::DeadlineCheck;
 
-/// Documents that are counted between two looks at the time.
+/// Documents counted between two deadline checks.
 const DOCS_PER_DEADLINE_CHECK: usize = 65_536;
 
-/// The values of every facet in the whole index, by their numbers.
+/// The values of every facet in the whole index, by number.
 #[derive(Default)]
 pub(crate) struct FacetDictionaries([RwLock<FacetDictionary>; Facet::ALL.len()]);
 
-/// The values of one facet.
+/// The numbered values of one facet.
 #[derive(Default)]
 struct FacetDictionary {
     values: Vec<Arc<str>>,
     numbers: HashMap<Arc<str>, u32>,
 }
 
-/// The numbers of the values of one facet in one segment, by their place in its dictionary.
+/// The index-wide numbers of one facet's values in one segment, by position in its dictionary.
 pub(crate) struct SegmentFacetValues {
     numbers: Vec<u32>,
-    /// How many documents of the segment, removed ones too, have each value.
+    /// Number of documents with each value in the segment, including removed ones.
     counts: Vec<u32>,
     column: Column<u64>,
 }
@@ -54,8 +54,8 @@ impl FacetDictionary {
     }
 }
 
-/// The most frequent values of `facet` among the matches, the most frequent first, equally frequent
-/// ones by their text.
+/// Returns the most frequent values of `facet` among the matches in descending order; ties are ordered
+/// by text.
 pub(crate) fn count(
     found: &MatchedDocuments<'_>,
     facet: Facet,
@@ -85,7 +85,7 @@ pub(crate) fn count(
 }
 
 impl FacetDictionaries {
-    /// Numbers the values of a segment.
+    /// Assigns numbers to the values of a segment.
     fn read(&self, segment: &IndexSegment, facet: Facet) -> Result<SegmentFacetValues> {
         let column = segment.reader.fast_fields().str(facet_column(facet))?;
         let Some(column) = column else {
@@ -109,11 +109,11 @@ impl FacetDictionaries {
         Ok(SegmentFacetValues { numbers, counts, column })
     }
 
-    /// The most frequent of the values that were counted.
+    /// Returns the most frequent of the counted values.
     fn most_frequent(&self, facet: Facet, counts: &[u64]) -> Vec<(String, u64)> {
         let lock = &self.0[facet.index()];
         let dictionary = lock.read().unwrap_or_else(PoisonError::into_inner);
-        // Only the first values are returned. The count that the last of them has is found without
+        // Only the top values are returned. A selection finds the smallest count among them without
         // comparing texts.
         let mut frequent: Vec<u64> = counts.iter().copied().filter(|count| *count > 0).collect();
         let least = if frequent.len() > FACET_COUNTS_MAX {
@@ -139,14 +139,14 @@ fn add(counts: &mut [u32], place: u64) {
 }
 
 impl SegmentFacetValues {
-    /// How many documents of `set` have each value, by its place in the segment's dictionary.
+    /// Counts the documents of `set` with each value, by position in the segment's dictionary.
     fn count(
         &self,
         segment: &IndexSegment,
         set: &RoaringBitmap,
         is_over: DeadlineCheck<'_>,
     ) -> Result<Vec<u32>> {
-        // Of nearly all documents, those that are left out are counted instead.
+        // For more than half of the documents it is faster to count the others and subtract.
         let all = u64::from(segment.max_doc());
         if set.len() * 2 <= all {
             let mut counts = vec![0; self.numbers.len()];
@@ -165,7 +165,7 @@ impl SegmentFacetValues {
         Ok(counts)
     }
 
-    /// Gives `each` the place of every value of every document of `set`.
+    /// Calls `each` with the dictionary position of every value of every document of `set`.
     fn each(
         &self,
         set: &RoaringBitmap,

@@ -1,4 +1,4 @@
-//! The folder of an index, and what one commit of it looks like.
+//! Opens the folder of an index, and takes snapshots of its commits.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -31,7 +31,7 @@ struct IndexInner {
     current: RwLock<Arc<IndexSnapshot>>,
 }
 
-/// What all commits of an index share.
+/// State that all commits of an index share.
 pub(crate) struct SharedIndexState {
     pub(crate) fields: SchemaFields,
     pub(crate) set_cache: SetCache,
@@ -49,8 +49,8 @@ pub struct IndexSnapshot {
 }
 
 impl SearchIndex {
-    /// Makes an empty index in the folder `path`, which is there and empty; sets of documents are
-    /// kept within `memory_bytes`.
+    /// Creates an index in the existing empty folder `path`; cached document sets take at most
+    /// `memory_bytes`.
     pub fn create(path: &Path, memory_bytes: u64) -> Result<Self> {
         let (schema, fields) = schema();
         let sorting = IndexSortByField { field: ORDER.to_owned(), order: Order::Desc };
@@ -62,9 +62,9 @@ impl SearchIndex {
         Self::of(engine, fields, memory_bytes)
     }
 
-    /// Opens the index in the folder `path`, in a time that does not depend on its size.
+    /// Opens the index in the folder `path`, in constant time.
     ///
-    /// Fails where there is none, or one of another format or schema.
+    /// Fails if there is none, or one of another format or schema.
     pub fn open(path: &Path, memory_bytes: u64) -> Result<Self> {
         let mut engine = tantivy::Index::open_in_dir(path)?;
         engine.set_tokenizers(tokenizers());
@@ -92,19 +92,19 @@ impl SearchIndex {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// The only writer of the index. Fails while there is another one, in any process.
+    /// Opens the only writer of the index. Fails while another one exists, in any process.
     pub fn writer(&self) -> Result<IndexWriter> {
         IndexWriter::following(&self.inner.engine, self.inner.shared.fields.clone())
     }
 
-    /// The same for an index that is built: faster, in more memory.
+    /// Opens the writer for building an index: faster, with more memory.
     pub fn building_writer(&self) -> Result<IndexWriter> {
         IndexWriter::building(&self.inner.engine, self.inner.shared.fields.clone())
     }
 
-    /// Makes what was committed visible.
+    /// Makes committed changes visible.
     pub fn refresh(&self) -> Result<()> {
-        // Read first: what is visible then is this commit or a later one.
+        // The position is read before the reload, so the visible commit is this one or a later one.
         let position = position(&self.inner.engine)?;
         self.inner.reader.reload()?;
         let shared = &self.inner.shared;
@@ -114,14 +114,14 @@ impl SearchIndex {
         Ok(())
     }
 
-    /// What is visible now.
+    /// Returns the snapshot of the visible commit.
     #[must_use]
     pub fn snapshot(&self) -> Arc<IndexSnapshot> {
         Arc::clone(&self.inner.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads every file and compares it with its checksum; gives the names of those that are
-    /// damaged. Takes as long as reading the whole index from the disk.
+    /// Verifies the checksum of every file; returns the names of damaged ones. Takes as long as
+    /// reading the whole index from disk.
     pub fn damaged_files(&self) -> Result<Vec<String>> {
         let damaged = self.inner.engine.validate_checksum()?;
         let mut names: Vec<_> = damaged.iter().map(|path| path.display().to_string()).collect();
@@ -130,7 +130,7 @@ impl SearchIndex {
     }
 }
 
-/// What the last commit says of itself; nothing before the first one.
+/// Reads the position of the last commit; `None` before the first one.
 fn position(engine: &tantivy::Index) -> Result<Option<CommitPosition>> {
     let payload = engine.load_metas()?.payload;
     Ok(payload.and_then(|text| serde_json::from_str(&text).ok()))
@@ -148,6 +148,7 @@ impl IndexSnapshot {
         for reader in searcher.segment_readers() {
             let (id, removed) = (reader.segment_id(), reader.delete_opstamp());
             let segment = match known.get(&id) {
+                // Unchanged since the last commit, deletions included.
                 Some((same, segment)) if *same == removed => segment.clone(),
                 before => {
                     let facts = match before {
@@ -173,32 +174,32 @@ impl IndexSnapshot {
         Ok(Self { shared: Arc::clone(shared), searcher, segments, position })
     }
 
-    /// Up to where everything is in it, and of what archive; nothing of an index that nothing was
-    /// committed to.
+    /// Returns the position that was committed with it; `None` for an index without a
+    /// commit.
     #[must_use]
     pub fn position(&self) -> Option<&CommitPosition> {
         self.position.as_ref()
     }
 
-    /// How many versions are in it.
+    /// Returns the number of versions in it.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.segments.iter().map(|segment| segment.live.len()).sum()
     }
 
-    /// Whether nothing is in it.
+    /// Whether it contains no versions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The end of the first embargo behind `now_ms`: what is found changes then without a commit.
+    /// Returns the end of the first embargo after `now_ms`, when results change without a commit.
     #[must_use]
     pub fn next_embargo(&self, now_ms: i64) -> Option<i64> {
         self.segments.iter().filter_map(|segment| segment.next_embargo(now_ms)).min()
     }
 
-    /// The number of each version that is in it with its [`stamp`](crate::stamp), in no order.
+    /// Returns the number of each version in it with its [`stamp`](crate::stamp), in no particular order.
     pub fn versions(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         let of = |segment: &'_ IndexSegment| {
             let version = |doc| (segment.number(doc), segment.stamp(doc));
@@ -208,7 +209,7 @@ impl IndexSnapshot {
     }
 }
 
-/// The documents of a segment that were not removed.
+/// Returns the documents of a segment that were not removed.
 fn live(reader: &tantivy::SegmentReader) -> RoaringBitmap {
     let mut live = RoaringBitmap::new();
     live.insert_range(0..reader.max_doc());

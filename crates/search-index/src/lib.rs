@@ -1,22 +1,22 @@
 #![doc = include_str!("../README.md")]
 //!
-//! # How it is made
+//! # Implementation
 //!
-//! An index is a folder. One [`IndexWriter`] adds versions of items and removes them; [`SearchIndex::refresh`]
-//! makes what was committed visible, and a [`IndexSnapshot`] answers from exactly one commit, however
-//! long it is kept. Nothing of an item is stored but what it is searched, ordered and counted by:
-//! the answer to a search is numbers of versions.
+//! An index is a folder. One [`IndexWriter`] adds and removes versions of items. [`SearchIndex::refresh`]
+//! makes committed changes visible, and an [`IndexSnapshot`] shows exactly one commit for as long as it is
+//! held. The index stores only what items are searched, sorted and counted by; the result of a search is a
+//! list of version numbers.
 //!
-//! What is a word, and what of a document is searched, is [`query`]'s: the matcher
-//! of notifications reads the same, and so agrees with the index.
+//! [`query`] defines words and the searchable parts of a document. The matcher of notifications uses the same
+//! definition, so it agrees with the index.
 //!
 //! # How a search is evaluated
 //!
-//! Each segment holds its documents in the order of `_tstamp`, the latest first. Every condition of
-//! a search (a word, a product, a range of dates) becomes a set of the documents of a segment. Sets
-//! are kept, within a budget of bytes, for as long as their segment lives: segments never change,
-//! so a set stays true. The sets are combined, removed documents are taken out, and what is left is
-//! counted, ordered and counted by facet.
+//! The documents of each segment are sorted by `_tstamp`, the latest first. Every condition of
+//! a search (a word, a product, a range of dates) becomes a set of documents of the segment. Sets
+//! are cached, within a budget of bytes, for the lifetime of their segment: segments are immutable,
+//! so a cached set stays valid. The sets are combined, removed documents are subtracted, and the rest is
+//! counted, sorted and aggregated into facets.
 
 mod error;
 mod evaluate;
@@ -42,6 +42,6 @@ pub use request::{
 };
 pub use writer::{CommitPosition, IndexWriter, ItemVersion, VersionAdder, stamp};
 
-/// The version of what is made of a document. It rises whenever the schema or the spelling of a
-/// term changes, and with the algorithms of stems; an index of another version has to be rebuilt.
+/// The version of the document analysis. It rises with every change of the schema, the spelling of terms or
+/// the stemming algorithms; an index with another version has to be rebuilt.
 pub const ANALYSIS: u32 = 3;

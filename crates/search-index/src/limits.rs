@@ -1,4 +1,4 @@
-//! Every cap of the index, with its unit and reason.
+//! Limits of the index, with units and reasons.
 
-/// Values of one facet in an answer, the most frequent.
+/// Maximum number of values of one facet in a result, the most frequent ones.
 pub const FACET_COUNTS_MAX: usize = 100;

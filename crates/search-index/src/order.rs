@@ -1,4 +1,4 @@
-//! The order of hits: the page that was asked for, without sorting everything that matches.
+//! Orders hits: selects the requested page without sorting all matches.
 
 use query::DateField;
 
@@ -7,10 +7,10 @@ use crate::evaluate::MatchedDocuments;
 use crate::request::ResultPage;
 use crate::words::DeadlineCheck;
 
-/// Documents between two looks at the time.
+/// Documents between two deadline checks.
 const DOCS_PER_DEADLINE_CHECK: usize = 65_536;
 
-/// The numbers of a page in the order of `_tstamp`, in which each segment lies.
+/// Returns the version numbers of a page in the order of `_tstamp`, by which each segment is sorted.
 pub(crate) fn by_order(
     found: &MatchedDocuments<'_>,
     descending: bool,
@@ -20,7 +20,7 @@ pub(crate) fn by_order(
     let mut places = Vec::new();
     for (segment, set) in found.snapshot.segments.iter().zip(&found.sets) {
         let mut taken = LowestRanks::new(wanted);
-        // Those that are equally late lie in no order, so the last ones are all looked at.
+        // Documents with equal times are unsorted, so the last group of them is examined as a whole.
         let mut docs: Box<dyn Iterator<Item = u32>> =
             if descending { Box::new(set.iter()) } else { Box::new(set.iter().rev()) };
         let mut last = None;
@@ -39,7 +39,7 @@ pub(crate) fn by_order(
     page_numbers(places, page)
 }
 
-/// The numbers of a page in the order of another date; versions without it come last.
+/// Returns the version numbers of a page in the order of another date; versions without it come last.
 pub(crate) fn by_date(
     found: &MatchedDocuments<'_>,
     date: DateField,
@@ -56,6 +56,7 @@ pub(crate) fn by_date(
                 return Err(IndexError::TimedOut);
             }
             let value = column.first(doc);
+            // Skipping early saves the lookup of the number for most documents.
             if value.is_some_and(|ms| least.is_beyond(if descending { !ms } else { ms })) {
                 continue;
             }
@@ -69,23 +70,23 @@ pub(crate) fn by_date(
     Ok(page_numbers(least.finish(), page))
 }
 
-/// A version's place in an order, the least first: a key, a second one, the version's number.
+/// A version's rank in an order, lowest first: primary key, secondary key, version number.
 pub(crate) type Rank = (i64, u32, u32);
 
-/// The rank of a version by a time and its number.
+/// Returns the rank of a version by a time and its number.
 pub(crate) fn rank_by_time(ms: i64, number: u32, descending: bool) -> Rank {
-    // The complement turns the order round.
+    // The bitwise complement reverses the order.
     if descending { (!ms, !number, number) } else { (ms, number, number) }
 }
 
-/// How many versions from the first on decide a page; nothing of a page that is empty.
+/// Returns how many of the lowest ranks determine a page; `None` for an empty page.
 pub(crate) fn ranks_needed(found: &MatchedDocuments<'_>, page: ResultPage) -> Option<usize> {
     let total = usize::try_from(found.total()).unwrap_or(usize::MAX);
     let wanted = page.skip.saturating_add(page.size).min(total);
     (page.size > 0 && page.skip < wanted).then_some(wanted)
 }
 
-/// The numbers of a page of what was ranked.
+/// Returns the version numbers of a page from ranked versions.
 pub(crate) fn page_numbers<K: Ord + Copy>(
     mut ranked: Vec<(K, u32, u32)>,
     page: ResultPage,
@@ -94,11 +95,11 @@ pub(crate) fn page_numbers<K: Ord + Copy>(
     ranked.into_iter().skip(page.skip).take(page.size).map(|(_, _, number)| number).collect()
 }
 
-/// Keeps the least of many ranks, in memory for twice as many.
+/// Selects the lowest of many ranks, with memory for twice as many as wanted.
 pub(crate) struct LowestRanks<K> {
     wanted: usize,
     ranks: Vec<(K, u32, u32)>,
-    /// Ranks from this one on are not among the least.
+    /// Ranks from this one on are not among the lowest.
     bound: Option<(K, u32, u32)>,
 }
 
@@ -107,7 +108,7 @@ impl<K: Ord + Copy> LowestRanks<K> {
         Self { wanted, ranks: Vec::new(), bound: None }
     }
 
-    /// Whether no rank with this key can be among the least.
+    /// Whether no rank with this key can be among the lowest.
     pub(crate) fn is_beyond(&self, key: K) -> bool {
         self.bound.is_some_and(|bound| key > bound.0)
     }
@@ -130,7 +131,7 @@ impl<K: Ord + Copy> LowestRanks<K> {
         }
     }
 
-    /// The least ones, in no order.
+    /// Returns the lowest ranks in no particular order.
     pub(crate) fn finish(mut self) -> Vec<(K, u32, u32)> {
         self.shrink();
         self.ranks

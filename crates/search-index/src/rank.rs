@@ -1,5 +1,5 @@
-//! Relevance: BM25, the headline weighted above the rest; what is found only by other forms of words
-//! comes behind everything that is found as written.
+//! Ranks hits by relevance: BM25 with a boost for the headline. Hits by inflected forms only come after all
+//! hits as written.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use crate::request::ResultPage;
 use crate::schema::SchemaFields;
 use crate::words::{DeadlineCheck, fields_of};
 
-/// How much more a word in the headline weighs than one elsewhere.
+/// The boost of a word in the headline.
 const HEADLINE: f32 = 6.0;
-/// Documents between two looks at the time.
+/// Documents between two deadline checks.
 const DOCS_PER_DEADLINE_CHECK: usize = 4096;
 
-/// The words that make a document relevant: those that are asked for, not those that are excluded.
+/// Returns the words that make a document relevant: the searched ones, not the excluded ones.
 fn relevant(query: &Query) -> Vec<&WordPattern> {
     match query {
         Query::All
@@ -40,8 +40,8 @@ fn relevant(query: &Query) -> Vec<&WordPattern> {
     }
 }
 
-/// What gives documents their scores, but for beginnings of words; nothing where there is nothing
-/// else.
+/// Builds the query that scores documents, except for prefixes; `None` if there are only
+/// prefixes.
 fn scoring(fields: &SchemaFields, words: &[&WordPattern]) -> Option<BooleanQuery> {
     let mut parts: Vec<(Occur, Box<dyn EngineQuery>)> = Vec::new();
     for words in words.iter().filter(|words| !words.prefix) {
@@ -65,14 +65,14 @@ fn scoring(fields: &SchemaFields, words: &[&WordPattern]) -> Option<BooleanQuery
     (!parts.is_empty()).then(|| BooleanQuery::new(parts))
 }
 
-/// Documents of each segment that all weigh the same.
+/// Documents of each segment with the same weight.
 struct WeightGroup {
     sets: Vec<Arc<RoaringBitmap>>,
     weight: f32,
 }
 
-/// What beginnings of words and other forms of words weigh: all that begin alike, and all forms of a
-/// word, count as one word, as often as it stands anywhere, once.
+/// Computes the weights of prefixes and inflected forms: all words with a prefix, and all forms of a
+/// word, count together as one word that occurs once per document.
 fn weight_groups(
     snapshot: &IndexSnapshot,
     words: &[&WordPattern],
@@ -100,7 +100,7 @@ fn weight_groups(
     Ok(weighed)
 }
 
-/// The weight of words that `holding` of `all` documents have: the inverse document frequency of
+/// Computes the weight of words that `holding` of `all` documents contain: the inverse document frequency of
 /// BM25, never negative.
 fn inverse_document_frequency(holding: u64, all: u64) -> f32 {
     #[expect(clippy::cast_precision_loss, reason = "a weight needs no more digits")]
@@ -108,8 +108,8 @@ fn inverse_document_frequency(holding: u64, all: u64) -> f32 {
     ((all - holding + 0.5) / (holding + 0.5)).ln_1p()
 }
 
-/// The numbers of a page, the most relevant first, equally relevant ones newest first; all that the
-/// query finds as written come before what it finds by other forms of its words.
+/// Returns the version numbers of a page, most relevant first, and newest first among equally relevant ones.
+/// All hits as written come before hits by inflected forms.
 pub(crate) fn by_relevance(
     found: &MatchedDocuments<'_>,
     query: &Query,
@@ -146,7 +146,7 @@ pub(crate) fn by_relevance(
                     score += group.weight;
                 }
             }
-            // Scores are never negative, so their bits order as they do.
+            // Scores are never negative, so their bits have the same order.
             let bits = Reverse(score.max(0.0).to_bits());
             let is_other = written.as_ref().is_some_and(|sets| !sets[at].contains(doc));
             if !least.is_beyond((is_other, bits, i64::MIN)) {

@@ -1,94 +1,91 @@
-//! What is searched for.
+//! Defines the parameters of a search: filter, order and page.
 
 use jiff::Timestamp;
 use model::MediaType;
 use model::item::PubStatus;
 use query::{Facet, Query};
 
-/// The order of hits. Hits that are equal in it are ordered by when they were stored, in the same
-/// direction; of equally relevant ones the latest come first.
+/// The order of hits. Ties are ordered by the time at which versions were stored, in the same
+/// direction; among equally relevant hits the latest come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SortOrder {
-    /// By a date.
+    /// Sort by a date.
     By {
-        /// Which.
         date: SortDate,
-        /// Whether the latest come first.
+        /// Whether the latest hits come first.
         descending: bool,
     },
     /// The most relevant first: BM25 with the headline weighted above the rest.
     Relevance,
 }
 
-/// A date that hits are ordered by. Items without it come last in either direction.
+/// A date to sort hits by. Items without it come last in either direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SortDate {
-    /// `_tstamp`.
+    /// The property `_tstamp`.
     Order,
-    /// `date`.
+    /// The property `date`.
     Date,
-    /// `versioncreated`.
+    /// The property `versioncreated`.
     VersionCreated,
-    /// `versionstored`.
+    /// The property `versionstored`.
     VersionStored,
 }
 
-/// Which items a caller's agreements let a search see.
+/// The items that a caller's agreements allow a search to find.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Coverage {
-    /// All of them.
+    /// All items.
     Everything,
-    /// Those with one of these product codes.
+    /// Items with at least one of these product codes.
     Products(Vec<String>),
 }
 
-/// Which items are found.
+/// The conditions that found items satisfy.
 #[derive(Clone, Debug)]
 pub struct SearchFilter {
     /// Items of this media type only.
     pub media_type: Option<MediaType>,
-    /// The query.
     pub query: Query,
-    /// Product codes of which an item has one; empty: whatever it has.
+    /// Product codes of which an item must have at least one; empty: no condition.
     pub products: Vec<String>,
-    /// Product codes of which an item has none.
+    /// Product codes of which an item must have none.
     pub products_excluded: Vec<String>,
     /// What the caller's agreements cover.
     pub coverage: Coverage,
-    /// The first `_tstamp`, inclusive.
+    /// Start of the range of `_tstamp`, inclusive.
     pub from: Option<Timestamp>,
-    /// The end of `_tstamp`, exclusive.
+    /// End of the range of `_tstamp`, exclusive.
     pub until: Option<Timestamp>,
-    /// The publication statuses that are found.
+    /// The publication statuses to find.
     pub statuses: Vec<PubStatus>,
-    /// The moment at which items under embargo are hidden; none: they are found.
+    /// The time at which items under embargo are hidden; `None`: they are found.
     pub hides_embargoed_at: Option<Timestamp>,
-    /// Only items that come after this place in the order of `_tstamp`.
+    /// Only items after this position in the order of `_tstamp`.
     pub after: Option<OrderPosition>,
-    /// Only versions with a larger number: segments without one are not evaluated.
+    /// Only versions with a larger number; segments without any are skipped.
     pub newer_than: Option<u32>,
 }
 
-/// A place in the order of `_tstamp`: the time in milliseconds, then the number of the version.
+/// A position in the order of `_tstamp`: the time in milliseconds, then the version number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OrderPosition {
-    /// `_tstamp`.
+    /// `_tstamp`, milliseconds since 1970.
     pub order_ms: i64,
-    /// The number of the version.
+    /// The version number, which orders equal times.
     pub number: u32,
 }
 
 /// A page of hits.
 #[derive(Clone, Copy, Debug)]
 pub struct ResultPage {
-    /// The order.
     pub sort: SortOrder,
-    /// Hits passed over.
+    /// Number of hits to skip.
     pub skip: usize,
-    /// Hits at most.
+    /// Maximum number of hits.
     pub size: usize,
 }
 
-/// The most frequent values of a facet with the number of matches, the most frequent first,
-/// equally frequent ones by their text.
+/// The most frequent values of a facet with their numbers of matches in descending order; ties are
+/// ordered by text.
 pub type FacetCounts = (Facet, Vec<(String, u64)>);

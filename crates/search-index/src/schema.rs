@@ -1,4 +1,4 @@
-//! The fields of a document of the index, and how its texts become terms.
+//! Defines the fields of an indexed document, and the tokenizer of its texts.
 
 use query::{DateField, Facet, NumberField};
 use tantivy::schema::{
@@ -7,70 +7,70 @@ use tantivy::schema::{
 };
 use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer, TokenizerManager};
 
-/// The name of the tokenizer of texts that are terms already.
+/// The name of the tokenizer for texts that consist of terms.
 const TERMS: &str = "terms";
-/// The token that parts two values, so that no phrase reaches from one into the next.
+/// The token that separates two values, so that no phrase matches across them.
 const GAP: &str = ".";
 
-/// Names of columns, where they are read by name.
+/// Names of columns that are read by name.
 pub(crate) const ORDER: &str = "order";
 pub(crate) const NUMBER: &str = "number";
 pub(crate) const STAMP: &str = "stamp";
 pub(crate) const HIDDEN_UNTIL: &str = "hidden_until";
 
-/// The fields of a document. An item's own document lies in the database: nothing is stored here.
+/// The fields of a document. Nothing is stored in the index: the item's document is in the database.
 #[derive(Clone, Debug)]
 pub(crate) struct SchemaFields {
-    /// The number of the item's version: a column, and a term by which it is removed.
+    /// The version number of the item: a column, and a term to remove it by.
     pub(crate) number: Field,
     /// The stamp of the version.
     pub(crate) stamp: Field,
-    /// `_tstamp` in milliseconds; segments are sorted by it, the latest first.
+    /// `_tstamp` in milliseconds; segments are sorted by it, latest first.
     pub(crate) order: Field,
-    /// Until when the item is hidden, in milliseconds.
+    /// End of the embargo that hides the item, in milliseconds.
     pub(crate) embargoed: Field,
     pub(crate) media_type: Field,
     pub(crate) status: Field,
-    /// Words with their positions and frequencies.
+    /// Words with positions and frequencies.
     pub(crate) headline: Field,
     pub(crate) description: Field,
     pub(crate) body: Field,
     pub(crate) rest: Field,
-    /// Words of single properties, each behind the short name of its property. One field for all
-    /// of them, without norms: a field of its own costs each document a byte, and each commit time.
+    /// Words of single properties, each prefixed with the code of its property. All share one field
+    /// without norms: separate fields would cost a byte per document, and time per commit.
     pub(crate) properties: Field,
-    /// Words with accents, behind the place where they stand, and the item's id.
+    /// Words with accents, prefixed with their place, and the item's id.
     pub(crate) accents: Field,
-    /// Stems of the words of texts, behind their place and language.
+    /// Stems of the words of texts, prefixed with place and language.
     pub(crate) stems: Field,
     /// The dates of a document, in milliseconds, in the order of [`DateField::ALL`].
     pub(crate) dates: [Field; DateField::ALL.len()],
-    /// The numbers of a document, as integers that order as they do, in the order of [`NumberField::ALL`].
+    /// The numbers of a document, as integers of the same order, in the order of [`NumberField::ALL`].
     pub(crate) numbers: [Field; NumberField::ALL.len()],
     /// The values of facets, in the order of [`Facet::ALL`].
     pub(crate) facets: [Field; Facet::ALL.len()],
 }
 
 impl SchemaFields {
-    /// The field of a date.
+    /// Returns the field of a date.
     pub(crate) fn date(&self, date: DateField) -> Field {
         let at = DateField::ALL.iter().position(|one| *one == date);
         self.dates[at.unwrap_or_default()]
     }
 
-    /// The field of a number.
+    /// Returns the field of a number.
     pub(crate) fn number_of(&self, number: NumberField) -> Field {
         let at = NumberField::ALL.iter().position(|one| *one == number);
         self.numbers[at.unwrap_or_default()]
     }
 
-    /// The field of a facet.
+    /// Returns the field of a facet.
     pub(crate) fn facet(&self, facet: Facet) -> Field {
         self.facets[facet.index()]
     }
 }
 
-/// Makes the schema. Another schema is another version of the analysis
+/// Builds the schema. A change of the schema requires another version of the analysis
 /// ([`ANALYSIS`](crate::ANALYSIS)).
 pub(crate) fn schema() -> (Schema, SchemaFields) {
     let mut builder = Schema::builder();
@@ -109,7 +109,7 @@ fn text(tokenizer: &str, option: IndexRecordOption, norms: bool) -> TextOptions 
     TextOptions::default().set_indexing_options(indexing)
 }
 
-/// Values of facets are columns; products are terms too, because agreements filter by them.
+/// Adds the column of a facet. Products are also terms, because agreements filter by them.
 fn add_facet(builder: &mut SchemaBuilder, facet: Facet, term: &TextOptions) -> Field {
     let options = match facet {
         Facet::ProductCode => term.clone(),
@@ -120,12 +120,12 @@ fn add_facet(builder: &mut SchemaBuilder, facet: Facet, term: &TextOptions) -> F
     builder.add_text_field(facet_column(facet), options.set_fast("raw"))
 }
 
-/// The column of a date.
+/// Returns the name of a date column.
 pub(crate) fn date_column(date: DateField) -> &'static str {
     date.as_str()
 }
 
-/// The column of a number. Names of columns have no dots, which would part objects.
+/// Returns the name of a number column, without dots, which would denote nested objects.
 pub(crate) fn number_column(number: NumberField) -> &'static str {
     match number {
         NumberField::SubjectRelevance => "subject_relevance",
@@ -140,7 +140,7 @@ pub(crate) fn number_column(number: NumberField) -> &'static str {
     }
 }
 
-/// The column of a facet. Names of columns have no dots, which would part objects.
+/// Returns the name of a facet column, without dots, which would denote nested objects.
 pub(crate) fn facet_column(facet: Facet) -> &'static str {
     match facet {
         Facet::SubjectCode => "subject_code",
@@ -151,17 +151,17 @@ pub(crate) fn facet_column(facet: Facet) -> &'static str {
     }
 }
 
-/// The tokenizers that the schema names.
+/// Returns the tokenizers that the schema names.
 pub(crate) fn tokenizers() -> TokenizerManager {
-    // The engine asks for its own default ones, also for numbers.
+    // The engine also needs its default tokenizers, even for numbers.
     let manager = TokenizerManager::default();
     manager.register(TERMS, TextAnalyzer::builder(TermTokenizer::default()).build());
     manager
 }
 
-/// Takes terms with single spaces between them apart; [`GAP`] leaves a position without a term.
+/// Splits a text at single spaces into terms; [`GAP`] leaves a position without a term.
 ///
-/// What is a word and what is the same word, `query` has decided before.
+/// The crate `query` has already split and folded the words.
 #[derive(Clone, Default)]
 struct TermTokenizer {
     token: Token,

@@ -1,4 +1,4 @@
-//! One segment: its documents, those that were removed, its columns.
+//! Holds one segment: its documents, the removed ones, its columns.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,16 +14,16 @@ use crate::facets::SegmentFacetValues;
 use crate::request::OrderPosition;
 use crate::schema::{HIDDEN_UNTIL, NUMBER, ORDER, STAMP, date_column, number_column};
 
-/// What is known of a segment for as long as it lives, whatever is removed from it.
+/// The immutable part of a segment, whichever documents are removed from it.
 pub(crate) struct SegmentColumns {
     pub(crate) id: SegmentId,
-    /// `_tstamp` of each document, falling.
+    /// `_tstamp` of each document, descending.
     order: Arc<dyn ColumnValues<i64>>,
     numbers: Arc<dyn ColumnValues<u64>>,
     stamps: Arc<dyn ColumnValues<u64>>,
-    /// Documents with an embargo, and until when.
+    /// Documents with an embargo, each with its end in milliseconds.
     embargoed: Vec<(u32, i64)>,
-    /// The number of every value of a facet in this segment's own dictionary, once asked for.
+    /// The index-wide numbers of each facet's values, by their position in the segment's dictionary; lazy.
     values: [OnceLock<Arc<SegmentFacetValues>>; Facet::ALL.len()],
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct SegmentColumns {
 pub(crate) struct IndexSegment {
     pub(crate) reader: SegmentReader,
     pub(crate) columns: Arc<SegmentColumns>,
-    /// The documents that were not removed.
+    /// The documents that are not removed.
     pub(crate) live: Arc<RoaringBitmap>,
 }
 
@@ -53,7 +53,7 @@ impl SegmentColumns {
         })
     }
 
-    /// The numbers of a facet's values, made by `make` the first time.
+    /// Returns the numbers of a facet's values, computed by `make` on first use.
     pub(crate) fn values(
         &self,
         facet: Facet,
@@ -77,52 +77,52 @@ impl IndexSegment {
         self.reader.max_doc()
     }
 
-    /// `_tstamp` of a document.
+    /// Returns the `_tstamp` of a document.
     pub(crate) fn order(&self, doc: u32) -> i64 {
         self.columns.order.get_val(doc)
     }
 
-    /// The number of a document's version.
+    /// Returns the version number of a document.
     pub(crate) fn number(&self, doc: u32) -> u32 {
         u32::try_from(self.columns.numbers.get_val(doc)).unwrap_or(u32::MAX)
     }
 
-    /// The stamp of a document's version.
+    /// Returns the version stamp of a document.
     pub(crate) fn stamp(&self, doc: u32) -> u64 {
         self.columns.stamps.get_val(doc)
     }
 
-    /// The largest number of a version in it, removed ones too.
+    /// Returns the largest version number in the segment, including removed documents.
     pub(crate) fn number_max(&self) -> u64 {
         self.columns.numbers.max_value()
     }
 
-    /// The place of a document in the order of `_tstamp`.
+    /// Returns the position of a document in the order of `_tstamp`.
     pub(crate) fn place(&self, doc: u32) -> OrderPosition {
         OrderPosition { order_ms: self.order(doc), number: self.number(doc) }
     }
 
-    /// The column of a date, with nothing for documents that do not have it.
+    /// Returns the column of a date, which is empty for documents without it.
     pub(crate) fn dates(&self, date: DateField) -> Result<Column<i64>> {
         Ok(self.reader.fast_fields().i64(date_column(date))?)
     }
 
-    /// The column of a number, with nothing for documents that do not have it.
+    /// Returns the column of a number, which is empty for documents without it.
     pub(crate) fn numbers(&self, number: NumberField) -> Result<Column<i64>> {
         Ok(self.reader.fast_fields().i64(number_column(number))?)
     }
 
-    /// How many documents, from the first on, are later than or at `ms`.
+    /// Counts the leading documents with a `_tstamp` at or after `ms`.
     pub(crate) fn later_or_at(&self, ms: i64) -> u32 {
         self.partition(|order| order >= ms)
     }
 
-    /// How many documents, from the first on, are later than `ms`.
+    /// Counts the leading documents with a `_tstamp` after `ms`.
     pub(crate) fn later(&self, ms: i64) -> u32 {
         self.partition(|order| order > ms)
     }
 
-    /// The first document for which `holds` does not; it holds for all before and none behind.
+    /// Binary search for the first document for which `holds` is false; all documents before it fulfil it.
     fn partition(&self, holds: impl Fn(i64) -> bool) -> u32 {
         let (mut start, mut end) = (0, self.max_doc());
         while start < end {
@@ -132,13 +132,13 @@ impl IndexSegment {
         start
     }
 
-    /// The documents that are hidden at `now_ms`.
+    /// Returns the documents under embargo at `now_ms`.
     pub(crate) fn hidden(&self, now_ms: i64) -> RoaringBitmap {
         let hidden = self.columns.embargoed.iter().filter(|(_, until)| *until > now_ms);
         hidden.map(|(doc, _)| *doc).collect()
     }
 
-    /// The end of the first embargo behind `now_ms`.
+    /// Returns the end of the first embargo after `now_ms`.
     pub(crate) fn next_embargo(&self, now_ms: i64) -> Option<i64> {
         self.columns
             .embargoed
@@ -148,7 +148,7 @@ impl IndexSegment {
             .min()
     }
 
-    /// The document of the version `number`, if it is here and was not removed.
+    /// Finds the document of the version `number`, if the segment has it and it is not removed.
     pub(crate) fn find(&self, field: Field, number: u32) -> Result<Option<u32>> {
         use tantivy::DocSet as _;
         let term = Term::from_field_u64(field, u64::from(number));

@@ -1,4 +1,4 @@
-//! Sets of the documents of one segment, and the ones that are kept.
+//! Caches sets of documents and facet counts per segment.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use query::{DateRange, Facet, NumericRange, TextField, WordPattern};
 use roaring::RoaringBitmap;
 use tantivy::index::SegmentId;
 
-/// A condition whose documents are kept.
+/// A condition whose documents are cached.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum FilterCondition {
     Words(WordPattern),
@@ -19,12 +19,12 @@ pub(crate) enum FilterCondition {
     Item(ItemId),
     MediaType(MediaType),
     Status(PubStatus),
-    /// One of these product codes, in order.
+    /// At least one of these product codes, which are sorted.
     Products(Arc<[String]>),
 }
 
 impl FilterCondition {
-    /// The bytes of its texts.
+    /// Returns the bytes of its texts.
     fn size_bytes(&self) -> usize {
         match self {
             Self::Words(words) => words.words.iter().map(|word| word.folded.len() * 2 + 64).sum(),
@@ -39,20 +39,20 @@ impl FilterCondition {
     }
 }
 
-/// Bytes beside the set that one entry takes.
+/// Overhead in bytes of a cache entry besides the set.
 const ENTRY_BYTES: usize = 250;
 
-/// The documents of conditions, by segment, and the counts of facets. The least used go first.
+/// The cache of documents per condition and segment, and of facet counts. The least used entries are evicted.
 pub(crate) struct SetCache {
     sets: moka::sync::Cache<(SegmentId, FilterCondition), Arc<RoaringBitmap>>,
     pub(crate) facets: FacetCountCache,
 }
 
-/// The share of the bytes that counts of facets may take.
+/// The divisor for the share of the budget that facet counts may take.
 const FACETS_SHARE: u64 = 4;
 
 impl SetCache {
-    /// Keeps at most `bytes`.
+    /// Creates a cache of at most `bytes`.
     pub(crate) fn new(bytes: u64) -> Self {
         let weigh = |(_, condition): &(SegmentId, FilterCondition), set: &Arc<RoaringBitmap>| {
             let bytes = set.serialized_size() + condition.size_bytes() + ENTRY_BYTES;
@@ -64,15 +64,15 @@ impl SetCache {
         Self { sets, facets: FacetCountCache::new(for_facets) }
     }
 
-    /// Forgets what is kept of segments that are no more.
+    /// Evicts the entries of segments that no longer exist.
     pub(crate) fn evict_segments(&self, segments: HashSet<SegmentId>) {
         self.facets.evict_counts(segments.clone());
         let is_gone = move |(id, _): &(SegmentId, FilterCondition), _: &_| segments.contains(id);
-        // It fails only where closures are not supported, which they are.
+        // An error would mean that closures are not enabled, but the builder enables them.
         drop(self.sets.invalidate_entries_if(is_gone));
     }
 
-    /// The documents of `condition` in a segment, made by `make` where they are not kept.
+    /// Returns the documents of `condition` in a segment, computed by `make` on a cache miss.
     pub(crate) fn get_or_insert<E>(
         &self,
         segment: SegmentId,
@@ -89,23 +89,23 @@ impl SetCache {
     }
 }
 
-/// How many documents of a set have each value of a facet, by its place in the segment's dictionary.
+/// The number of documents of a set for each value of a facet, by position in the segment's dictionary.
 struct CachedCounts {
     set: RoaringBitmap,
     counts: Arc<Vec<u32>>,
 }
 
-/// The counts of large sets, by segment. A set is recognised by what is in it, however it was asked for; of sets
-/// of equal size only the last one is kept.
+/// A cache of counts of large sets, by segment. A set is identified by its content, not by its query; of sets
+/// with equal size only the last one is cached.
 pub(crate) struct FacetCountCache {
     counts: moka::sync::Cache<(SegmentId, Facet, u64), Arc<CachedCounts>>,
 }
 
 impl FacetCountCache {
-    /// Documents from which on counting takes longer than comparing sets.
+    /// Documents from which counting takes longer than comparing sets.
     const DOCS_MIN: u64 = 5000;
 
-    /// Keeps at most `bytes`.
+    /// Creates a cache of at most `bytes`.
     pub(crate) fn new(bytes: u64) -> Self {
         let weigh = |_: &(SegmentId, Facet, u64), kept: &Arc<CachedCounts>| {
             let bytes = kept.set.serialized_size() + kept.counts.len() * 4 + ENTRY_BYTES;
@@ -115,13 +115,13 @@ impl FacetCountCache {
         Self { counts: counts.support_invalidation_closures().build() }
     }
 
-    /// Forgets the counts of segments that are no more.
+    /// Evicts the counts of segments that no longer exist.
     fn evict_counts(&self, segments: HashSet<SegmentId>) {
         let is_gone = move |(id, ..): &(SegmentId, Facet, u64), _: &_| segments.contains(id);
         drop(self.counts.invalidate_entries_if(is_gone));
     }
 
-    /// The counts of `facet` in `set`, made by `make` where they are not kept.
+    /// Returns the counts of `facet` in `set`, computed by `make` on a cache miss.
     pub(crate) fn get_or_count<E>(
         &self,
         segment: SegmentId,
@@ -144,16 +144,16 @@ impl FacetCountCache {
     }
 }
 
-/// Gathers documents from several rising lists into one set.
+/// Merges several ascending lists of documents into one set.
 pub(crate) struct SetBuilder {
     max_doc: u32,
-    /// Few documents, in lists one behind the other.
+    /// Few documents, as concatenated lists.
     few: Vec<u32>,
-    /// Many: a bit for each document of the segment.
+    /// Many documents, as one bit for each document of the segment.
     many: Option<Vec<u8>>,
 }
 
-/// The share of a segment's documents from which bits take less time than sorting.
+/// The fraction (1/64) of a segment's documents from which a bitmap is faster than sorting.
 const MANY_SHARE: usize = 64;
 
 impl SetBuilder {
@@ -176,7 +176,7 @@ impl SetBuilder {
         }
     }
 
-    /// The set of everything that was added.
+    /// Returns the set of all documents that were added.
     pub(crate) fn finish(mut self) -> RoaringBitmap {
         match self.many {
             Some(bits) => RoaringBitmap::from_lsb0_bytes(0, &bits),
@@ -197,7 +197,7 @@ fn set_bits(bits: &mut [u8], docs: &[u32]) {
     }
 }
 
-/// A number of a document as an index of a slice.
+/// Converts a document number to a slice index.
 pub(crate) fn usize_of(doc: u32) -> usize {
     usize::try_from(doc).unwrap_or(usize::MAX)
 }

@@ -1,25 +1,25 @@
-//! Stems: what the forms of a word have in common, by which a search for `hund` finds `hundar`.
+//! Stems words, so that a search for `hund` also finds `hundar`.
 //!
-//! A document is stemmed in its own language. A query does not say its language, so its word is
-//! stemmed in every one of them and each stem is looked up among the documents of that language.
+//! A document is stemmed in its language. The language of a query is unknown, so its word is
+//! stemmed in every language, and each stem is looked up among the documents of that language.
 //!
-//! Algorithms tell `område` from `omrade`: the letters of an ending decide, and `å` is no `a`. So
-//! the word as it is spelled is stemmed, and the accents go from the stem. The index has
-//! both spellings of a stem, `mot` and `möt` of `möten`: a query without accents finds every
-//! spelling and one with an accent only that one, as among words. Only accents of the stem count:
-//! the Finnish `veneessä` finds `vene` and `veneet`. An umlaut that an algorithm takes from a stem
-//! stays: `häuser` finds `häusern` and not `haus`, while `haus` finds all three.
+//! Stemming needs the accents, since `å` and `a` in an ending differ: `område` is stemmed differently from
+//! `omrade`. So the exact spelling is stemmed, and the accents are removed from the stem afterwards. The
+//! index has both spellings of a stem, `mot` and `möt` of `möten`: a query without accents finds every
+//! spelling, and one with an accent only that spelling, as with whole words. Only accents of the stem count:
+//! the Finnish `veneessä` finds `vene` and `veneet`. If an algorithm removes an umlaut from a stem, the index
+//! keeps it: `häuser` finds `häusern` but not `haus`, while `haus` finds all three.
 
 use std::collections::HashMap;
 
 use frostem::{Algorithm, Stemmer};
 use query::{IndexedDocument, TextField, Word, WordPattern, words};
 
-/// The letters by which the places of stems are told apart in the index, with their places.
+/// The text fields with stems, each with the letter that marks it in the index.
 const STEM_FIELDS: [(&str, TextField); 3] =
     [("h", TextField::Headline), ("d", TextField::Description), ("b", TextField::Body)];
 
-/// A language whose words are stemmed.
+/// A language with a stemming algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StemLanguage {
     Swedish,
@@ -31,14 +31,14 @@ pub(crate) enum StemLanguage {
 }
 
 impl StemLanguage {
-    /// All of them.
+    /// All languages with stems.
     pub(crate) const ALL: [Self; 6] =
         [Self::Swedish, Self::English, Self::Norwegian, Self::Danish, Self::Finnish, Self::German];
 
-    /// The languages in which a document with this language tag is stemmed.
+    /// Returns the languages in which a document with this language tag is stemmed.
     ///
-    /// The first part of the tag decides, in any case: `en-GB` is English. Swedish and English
-    /// where the language is unknown or has no algorithm here: photographs often do not say theirs.
+    /// The first part of the tag determines it, case-insensitively: `en-GB` is English. Swedish and English
+    /// if the language is unknown or not supported, since photographs often do not state theirs.
     pub(crate) fn of(tag: &str) -> &'static [Self] {
         let primary = tag.split(['-', '_']).next().unwrap_or_default();
         match primary.trim().to_ascii_lowercase().as_str() {
@@ -52,7 +52,7 @@ impl StemLanguage {
         }
     }
 
-    /// Its name in the index.
+    /// Returns its code in the index.
     fn code(self) -> &'static str {
         match self {
             Self::Swedish => "sv",
@@ -64,7 +64,7 @@ impl StemLanguage {
         }
     }
 
-    /// The stem of a word.
+    /// Returns the stem of a word.
     pub(crate) fn stem(self, word: &Word) -> Stem {
         let spelled = word.exact.as_deref().unwrap_or(&word.folded);
         let stem = Stemmer::new(self.algorithm()).stem(spelled);
@@ -85,16 +85,16 @@ impl StemLanguage {
     }
 }
 
-/// What the forms of a word have in common.
+/// The common part of a word's forms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stem {
-    /// Without accents.
+    /// The stem without accents.
     pub(crate) folded: String,
-    /// With the accents that the word has in it, if it has some.
+    /// The stem with the accents of the word; `None` if it has none.
     pub(crate) accented: Option<String>,
 }
 
-/// A word without its accents.
+/// Removes the accents from a word.
 fn fold(word: &str) -> String {
     if word.is_ascii() {
         return word.to_owned();
@@ -102,13 +102,13 @@ fn fold(word: &str) -> String {
     words(word).map(|word| word.folded).collect()
 }
 
-/// The stem `folded` of the word `exact` with the accents that the word has in it; nothing where it
+/// Returns the stem `folded` of the word `exact` with the word's accents restored; `None` if it
 /// has none.
 fn accented(exact: &str, folded: &str) -> Option<String> {
     let (mut own, mut rest) = (String::with_capacity(exact.len()), folded);
     let mut letters = [0; 4];
     for c in exact.chars() {
-        // Algorithms also change the last letters of a stem, which then are those of the stem.
+        // Algorithms also change the last letters of a stem; these are taken from the stem.
         let Some(behind) = rest.strip_prefix(fold(c.encode_utf8(&mut letters)).as_str()) else {
             break;
         };
@@ -119,38 +119,38 @@ fn accented(exact: &str, folded: &str) -> Option<String> {
     (own != folded).then_some(own)
 }
 
-/// Words whose stems are remembered at a time, about 150 bytes each.
+/// Words whose stems are cached, about 150 bytes each.
 const STEMS_CACHED_MAX: usize = 100_000;
 
-/// Makes terms of documents, and remembers the stems of words: few words make most of the texts, and
-/// to stem one takes ten times as long as to find it here.
+/// Computes the stem terms of documents with a cache: few distinct words make up most texts, and
+/// stemming takes ten times as long as a cache hit.
 #[derive(Default)]
 pub(crate) struct DocumentStemmer {
-    /// Words as they are spelled, behind the name of their language.
+    /// Stems by language code followed by the word as spelled.
     known: HashMap<String, CachedStem>,
-    /// The word that is looked for.
+    /// A reusable buffer for the cache key.
     key: String,
-    /// The number of the text that is read.
+    /// The number of the current text.
     text: u64,
 }
 
-/// What is known of a word.
+/// The cached stem of a word.
 struct CachedStem {
-    /// None of what is no word, such as a number.
+    /// `None` for a token that is not stemmed, such as a number.
     stem: Option<Stem>,
-    /// The last text that it stood in.
+    /// The number of the last text in which it occurred.
     text: u64,
 }
 
 impl DocumentStemmer {
-    /// The terms of the stems of a document, between single spaces, some of them more than once.
-    /// `accents` are the words with accents among its tags, as the index spells them.
+    /// Returns the stem terms of a document, separated by single spaces, possibly repeated.
+    /// `accents` are the tokens of words with accents, as spelled in the index.
     ///
-    /// Only the words of texts have stems: the names of persons and places, bylines and codes match
-    /// as they are written, and so does a word with a digit in it.
+    /// Only words of texts have stems: names of persons and places, bylines and codes match
+    /// only as written, and so do words with digits.
     ///
-    /// Where one text has two spellings of a word, `lagar` and `lågar`, the one with the accent is
-    /// stemmed: which of the two a word without accents stood for is not known here.
+    /// If a text has two spellings of a word, `lagar` and `lågar`, only the one with the accent is
+    /// stemmed, since the folded text does not tell which of the two an occurrence is.
     pub(crate) fn document_terms(&mut self, indexed: &IndexedDocument, accents: &str) -> String {
         let texts = [&indexed.headline, &indexed.description, &indexed.body];
         let languages = StemLanguage::of(&indexed.language);
@@ -175,14 +175,15 @@ impl DocumentStemmer {
         terms
     }
 
-    /// The stem of a word as it is spelled, the first time in the text that is read; none of a word
-    /// with a digit in it.
+    /// Returns the stem of a word as spelled, at its first occurrence in the current text; `None` for a word
+    /// with a digit.
     fn stem_once(&mut self, language: StemLanguage, spelled: &str) -> Option<&Stem> {
         self.key.clear();
         self.key.push_str(language.code());
         self.key.push_str(spelled);
         if !self.known.contains_key(&self.key) {
             if self.known.len() >= STEMS_CACHED_MAX {
+                // Clearing everything is rare and keeps the cache simple; frequent words return at once.
                 self.known.clear();
             }
             let word = words(spelled).next().filter(|_| !spelled.contains(char::is_numeric));
@@ -196,7 +197,7 @@ impl DocumentStemmer {
     }
 }
 
-/// The words with accents in a place, by their forms without.
+/// Returns the words with accents in a text field, sorted by their folded forms.
 fn accented_words(letter: &str, accents: &str) -> Vec<Word> {
     let of_place = |token| {
         let (place, word) = str::split_once(token, "==")?;
@@ -207,7 +208,7 @@ fn accented_words(letter: &str, accents: &str) -> Vec<Word> {
     found
 }
 
-/// Whether a word is one of `sorted` without its accents.
+/// Whether `folded` is the folded form of one of the `sorted` words.
 fn has_spelling(sorted: &[Word], folded: &str) -> bool {
     sorted.binary_search_by(|word| word.folded.as_str().cmp(folded)).is_ok()
 }
@@ -221,7 +222,7 @@ fn push_stem(terms: &mut String, letter: &str, language: StemLanguage, stem: &St
     }
 }
 
-/// The terms of which a document with a form of the word has one; of one word.
+/// Returns the terms of which a document with a form of the word has at least one.
 pub(crate) fn query_terms(wanted: &WordPattern) -> Vec<String> {
     let is_meant = |place: TextField| wanted.place == TextField::Anywhere || wanted.place == place;
     let mut terms = Vec::new();

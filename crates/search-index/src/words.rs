@@ -1,4 +1,4 @@
-//! Words: the documents of a segment that hold a word, a phrase or the beginning of a word.
+//! Finds the documents of a segment that contain a word, a phrase or a prefix.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::schema::SchemaFields;
 use crate::segment::IndexSegment;
 use crate::sets::SetBuilder;
 
-/// Whether the time of a search is over.
+/// Returns whether the time of a search is over.
 pub(crate) type DeadlineCheck<'a> = &'a dyn Fn() -> bool;
 
-/// Documents between two looks at the time.
+/// Documents between two deadline checks.
 const DOCS_PER_DEADLINE_CHECK: usize = 4096;
 
-/// The fields in which words of a place stand.
+/// Returns the index fields with the words of a text field.
 pub(crate) fn fields_of(fields: &SchemaFields, place: TextField) -> Vec<Field> {
     match place {
         TextField::Anywhere => vec![fields.headline, fields.description, fields.body, fields.rest],
@@ -31,13 +31,13 @@ pub(crate) fn fields_of(fields: &SchemaFields, place: TextField) -> Vec<Field> {
     }
 }
 
-/// A search for terms in one segment, with the documents that it found so far.
+/// A lookup of terms in one segment, with the documents found so far.
 pub(crate) struct TermLookup<'a> {
     snapshot: &'a IndexSnapshot,
     segment: &'a IndexSegment,
     is_over: DeadlineCheck<'a>,
     found: SetBuilder,
-    /// Documents since the last look at the time.
+    /// Documents since the last deadline check.
     docs_since_check: usize,
 }
 
@@ -51,7 +51,7 @@ impl<'a> TermLookup<'a> {
         Self { snapshot, segment, is_over, found, docs_since_check: 0 }
     }
 
-    /// The documents that hold `words`, and some that were removed.
+    /// Finds the documents that contain `words`, possibly including removed ones.
     pub(crate) fn words(mut self, words: &WordPattern) -> Result<RoaringBitmap> {
         let (snapshot, segment, is_over) = (self.snapshot, self.segment, self.is_over);
         let fields = &snapshot.shared.fields;
@@ -75,7 +75,7 @@ impl<'a> TermLookup<'a> {
         Ok(found)
     }
 
-    /// The documents with any word in a place.
+    /// Finds the documents with any word in a text field.
     pub(crate) fn present(mut self, place: TextField) -> Result<RoaringBitmap> {
         for field in fields_of(&self.snapshot.shared.fields, place) {
             match place {
@@ -91,7 +91,7 @@ impl<'a> TermLookup<'a> {
         Ok(self.found.finish())
     }
 
-    /// Documents with a word in a field of texts, by the number of its words that relevance needs.
+    /// Finds the documents with a word in a field, by the field length that is stored for relevance.
     fn with_words(&mut self, field: Field) -> Result<()> {
         let lengths = self.segment.reader.get_fieldnorms_reader(field)?;
         let mut block = Vec::with_capacity(DOCS_PER_DEADLINE_CHECK);
@@ -109,7 +109,7 @@ impl<'a> TermLookup<'a> {
         Ok(())
     }
 
-    /// The documents with one of `terms`, each as it is spelled in `field`.
+    /// Finds the documents with at least one of `terms`, as spelled in `field`.
     pub(crate) fn any_of<'b>(
         mut self,
         field: Field,
@@ -165,7 +165,7 @@ impl<'a> TermLookup<'a> {
     fn phrase(&mut self, field: Field, phrase: &[String], prefix: bool) -> Result<()> {
         let scoring = EnableScoring::disabled_from_searcher(&self.snapshot.searcher);
         let weight = if prefix {
-            // Terms have letters, digits, marks and `=`, so each but the last stands for itself.
+            // Terms have only letters, digits, marks and `=`, so each is literal in a regular expression.
             let mut patterns = phrase.to_vec();
             if let Some(last) = patterns.last_mut() {
                 last.push_str(".*");
@@ -192,7 +192,7 @@ impl<'a> TermLookup<'a> {
         Ok(())
     }
 
-    /// Counts documents that were looked at; fails when the time is over.
+    /// Counts examined documents, and fails if the time is over.
     fn check_deadline(&mut self, docs: usize) -> Result<()> {
         self.docs_since_check += docs;
         if self.docs_since_check < DOCS_PER_DEADLINE_CHECK {

@@ -1,4 +1,4 @@
-//! Writing: versions of items come in and go out, and a commit makes that findable.
+//! Adds and removes versions of items, and commits the changes.
 
 use model::ItemKey;
 use model::item::PubStatus;
@@ -11,67 +11,67 @@ use crate::error::Result;
 use crate::schema::SchemaFields;
 use crate::stems::DocumentStemmer;
 
-/// The threads that make documents into segments.
+/// The threads that write documents into segments.
 #[derive(Clone, Copy)]
 struct SegmentThreads {
     count: usize,
-    /// Memory of each thread in bytes: a segment is written when it is full. The engine asks for
-    /// at least 15 MB.
+    /// Memory per thread in bytes: a segment is written when it is full. The engine requires at
+    /// least 15 MB.
     memory_bytes: usize,
 }
 
-/// For a few items at a time: one thread makes one segment of a commit.
+/// For a few items at a time: a single thread writes one segment per commit.
 const FOLLOWING: SegmentThreads = SegmentThreads { count: 1, memory_bytes: 64 << 20 };
-/// For an index that is built. Larger segments are merged less often.
+/// For building an index. Larger segments are merged less often.
 const BUILDING: SegmentThreads = SegmentThreads { count: 2, memory_bytes: 128 << 20 };
-/// How many threads can add items at a time.
+/// Number of threads that can add items concurrently.
 const ADDERS: usize = 2;
-/// Segments of about one size that are merged into one: up to this many times as large as the
-/// smallest of them, as a power of two. What came in one by one is merged in small steps: by
-/// default the engine takes all segments below 10,000 documents for one size, and writes those
-/// again with every eighth commit.
+/// Size range of segments that are merged together: up to this many times as large as the
+/// smallest of them, as a power of two. It makes merges of small commits small. The engine's
+/// default treats all segments below 10,000 documents as one size, and rewrites them with
+/// every eighth commit.
 const LAYER_LOG2: f64 = 2.5;
-/// Documents up to which segments count as of one size.
+/// Documents up to which all segments count as the same size.
 const LAYER_DOCUMENTS: u32 = 64;
-/// The share of removed documents at which a segment is rewritten. By default the engine never
-/// rewrites one for that.
+/// The share of removed documents at which a segment is rewritten. The engine's default never
+/// rewrites one for this reason.
 const REMOVED_SHARE_MAX: f32 = 0.2;
 
-/// A version of an item, as search sees it.
+/// A version of an item with the facts that search needs.
 #[derive(Clone, Copy, Debug)]
 pub struct ItemVersion<'a> {
-    /// The number of the version, which no other version of the archive has at the same time.
+    /// The number of the version, unique within the archive at any time.
     pub number: u32,
-    /// The item.
     pub key: &'a ItemKey,
-    /// When the version was stored, milliseconds since 1970.
+    /// Time at which the version was stored, milliseconds since 1970.
     pub stored_ms: i64,
     /// The publication status.
     pub status: PubStatus,
     /// `_tstamp`, milliseconds since 1970.
     pub order_ms: i64,
-    /// Until when the item is hidden, milliseconds since 1970.
+    /// End of the embargo that hides the item, milliseconds since 1970.
     pub embargoed_ms: Option<i64>,
-    /// What of the document is searched.
+    /// The searchable content of the document.
     pub indexed: &'a IndexedDocument,
 }
 
-/// Up to where an index is whole, and of what archive. It is part of each commit.
+/// The position up to which an index is complete, and its archive. It is part of each commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommitPosition {
     /// The archive's random id.
     pub archive: String,
-    /// The version of the analysis; of another one nothing can be used.
+    /// The version of the analysis; an index of another version is unusable.
     pub analysis: u32,
     /// The row of the item log up to which the index holds everything.
     pub row: i64,
-    /// What tells that row from another one of the same number: numbers are given again after a
-    /// restore or a fail-over that lost rows.
+    /// Distinguishes that row from another one with the same number, since numbers are reused after a
+    /// restore or a failover that lost rows.
     pub digest: String,
 }
 
-/// A hash (FNV-1a, 64 bits) of the item `key` and the time at which a version of it was stored: it
-/// tells versions apart whose numbers are the same because the database lost rows in between.
+/// Hashes (FNV-1a, 64 bits) the item `key` with the time at which a version of it was stored.
+///
+/// It distinguishes versions with the same number, which occur if the database lost rows in between.
 #[must_use]
 pub fn stamp(key: &str, stored_ms: i64) -> u64 {
     let bytes = key.bytes().chain(stored_ms.to_le_bytes());
@@ -84,11 +84,11 @@ pub fn stamp(key: &str, stored_ms: i64) -> u64 {
 pub struct IndexWriter {
     engine: tantivy::IndexWriter,
     fields: SchemaFields,
-    /// Of each adder.
+    /// The stemmers, one per adder.
     stemmings: [DocumentStemmer; ADDERS],
 }
 
-/// Adds items on a thread, beside another one.
+/// Adds items on one thread, concurrently with other adders.
 pub struct VersionAdder<'a> {
     engine: &'a tantivy::IndexWriter,
     fields: &'a SchemaFields,
@@ -96,17 +96,17 @@ pub struct VersionAdder<'a> {
 }
 
 impl IndexWriter {
-    /// A writer that adds few items at a time.
+    /// Opens a writer that adds few items at a time.
     pub(crate) fn following(index: &tantivy::Index, fields: SchemaFields) -> Result<Self> {
         Self::new(index, fields, FOLLOWING)
     }
 
-    /// A writer that adds as many items as there are.
+    /// Opens a writer for building an index.
     pub(crate) fn building(index: &tantivy::Index, fields: SchemaFields) -> Result<Self> {
         Self::new(index, fields, BUILDING)
     }
 
-    /// Takes the lock of the index's folder. Fails while another writer holds it.
+    /// Acquires the lock of the index folder. Fails while another writer holds it.
     fn new(index: &tantivy::Index, fields: SchemaFields, threads: SegmentThreads) -> Result<Self> {
         let options = IndexWriterOptions::builder()
             .num_worker_threads(threads.count)
@@ -122,24 +122,24 @@ impl IndexWriter {
         Ok(Self { engine, fields, stemmings: Default::default() })
     }
 
-    /// What adds items on as many threads as there are adders.
+    /// Returns the adders, each for one thread.
     pub fn adders(&mut self) -> [VersionAdder<'_>; ADDERS] {
         let (engine, fields) = (&self.engine, &self.fields);
         self.stemmings.each_mut().map(|stemming| VersionAdder { engine, fields, stemming })
     }
 
-    /// Adds a version.
+    /// Adds a version on the calling thread.
     pub fn add(&mut self, item: &ItemVersion<'_>) -> Result<()> {
         let [mut adder, ..] = self.adders();
         adder.add(item)
     }
 
-    /// Removes the version `number`, if it is there.
+    /// Removes the version `number`, if it exists.
     pub fn remove(&mut self, number: u32) {
         self.engine.delete_term(Term::from_field_u64(self.fields.number, u64::from(number)));
     }
 
-    /// Makes everything until now findable and safe from a crash, up to `position`.
+    /// Makes all changes up to `position` durable and available to the next refresh.
     pub fn commit(&mut self, position: &CommitPosition) -> Result<()> {
         let payload = serde_json::to_string(position).map_err(std::io::Error::other)?;
         let mut commit = self.engine.prepare_commit()?;
@@ -148,14 +148,14 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// Waits until segments that are being merged are, and ends.
+    /// Waits for running merges of segments, then closes the writer.
     pub fn finish(self) -> Result<()> {
         Ok(self.engine.wait_merging_threads()?)
     }
 }
 
 impl VersionAdder<'_> {
-    /// Adds a version.
+    /// Adds a version to the index.
     pub fn add(&mut self, item: &ItemVersion<'_>) -> Result<()> {
         let mut document = TantivyDocument::default();
         let fields = self.fields;
@@ -203,7 +203,7 @@ impl VersionAdder<'_> {
     }
 }
 
-/// Parts words of properties, with the gaps between their values, from words with accents.
+/// Splits tags into words of properties, with the gaps between values, and words with accents.
 fn split_tags(tags: &str) -> (String, String) {
     let (mut properties, mut accents) = (String::with_capacity(tags.len()), String::new());
     for token in tags.split(' ') {

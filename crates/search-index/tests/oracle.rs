@@ -1,4 +1,4 @@
-//! The index against a plain look at every item.
+//! Compares the index with a plain evaluation of every item.
 
 #![expect(clippy::unwrap_used, reason = "a test fails that way")]
 
@@ -20,7 +20,7 @@ fn position(row: usize) -> CommitPosition {
     CommitPosition { archive, analysis: 1, row, digest: String::new() }
 }
 
-/// Writes versions, the first of which gets the number `first`, in the place of those before.
+/// Adds the versions from the index `first` on, removes the previous versions of the same items, and commits.
 fn write(writer: &mut IndexWriter, written: &[SampleVersion], first: usize) {
     for (at, version) in written.iter().enumerate().skip(first) {
         let same = |other: &&SampleVersion| other.key() == version.key();
@@ -64,7 +64,7 @@ fn check(index: &SearchIndex, written: &[SampleVersion], asks: &[SampleSearch]) 
         };
         assert_eq!(answer, oracle::answer(&current, ask), "{ask:#?}");
         check_relevance(&snapshot, &current, ask);
-        // Versions that are named as removed appear nowhere, although the index has them.
+        // Versions named as removed must not appear, although the index still contains them.
         let gone: Vec<u32> = answer.hits.iter().copied().step_by(2).collect();
         let left: Vec<_> =
             current.iter().filter(|(number, ..)| !gone.contains(number)).cloned().collect();
@@ -76,7 +76,7 @@ fn check(index: &SearchIndex, written: &[SampleVersion], asks: &[SampleSearch]) 
     }
 }
 
-/// Checks that the most relevant ones are all that match, and first those that match as written.
+/// Checks that a search by relevance returns all matches, those as written first.
 fn check_relevance(
     snapshot: &IndexSnapshot,
     current: &[(u32, SampleVersion, IndexedDocument)],
@@ -115,7 +115,7 @@ proptest! {
             index.refresh().unwrap();
             check(&index, &written, &asks);
         }
-        // The same of an index that is opened, and of one whose segments were merged.
+        // The same results after reopening the index, and after merging its segments.
         writer.finish().unwrap();
         let again = SearchIndex::open(folder.path(), 0).unwrap();
         check(&again, &written, &asks);

@@ -1,5 +1,5 @@
-//! One attempt with a secret: counted by what memory knows, else compared on a hashing thread, in
-//! its turn where its name is paced.
+//! One attempt to log in with a secret. An attempt that the cache of verified secrets can judge is counted at
+//! once; any other is verified on a hashing thread, in its slot if its user name is paced.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -15,25 +15,25 @@ use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{FAILED_LOGINS_MAX, SWEEP_ROWS};
 use crate::storage::database::WriteTx;
 
-/// A secret on its way to a hashing thread.
+/// A secret that is about to be verified.
 pub(super) struct VerificationAttempt {
     pub(super) secret: String,
-    /// The hash that it is compared with; without one it is wrong, after the same time.
+    /// The hash to compare with; without one the secret is wrong, after the same time.
     pub(super) hash: Option<String>,
-    /// Whether a right secret is enough.
+    /// Whether the right secret suffices to log in.
     pub(super) may_log_in: bool,
     pub(super) address: IpAddr,
     pub(super) subject: ThrottleSubject,
-    /// What was decided of it where memory knew that it is wrong: it is counted already.
+    /// The decision for an attempt that the cache already counted as wrong.
     pub(super) counted_decision: Option<ThrottleDecision>,
 }
 
-/// What the memory of verified secrets says of an attempt.
+/// The judgement of the cache of verified secrets.
 pub(super) enum CachedVerdict {
-    /// Nothing, or the attempt is locked out: the throttle decides what becomes of it.
+    /// The cache does not know the secret, or the attempt is locked out: the throttle decides.
     Nothing,
     Right,
-    /// It is wrong and counted; what was decided before.
+    /// The secret is wrong, and the failure is counted; with the decision from before it counted.
     Wrong(ThrottleDecision),
 }
 
@@ -56,15 +56,15 @@ pub(super) enum AttemptOutcome {
 struct AttemptEvaluation {
     auth: Auth,
     attempt: Arc<VerificationAttempt>,
-    /// Whether the attempt has its turn.
+    /// Whether the attempt has waited for its slot.
     is_paced: bool,
     now: Timestamp,
-    /// Where its failure is stored; a hashing thread has no runtime.
+    /// The runtime that stores its failure; a hashing thread has none.
     runtime: Handle,
 }
 
 impl AttemptEvaluation {
-    /// What becomes of an attempt that the throttle does not admit.
+    /// Returns the outcome of an attempt that the throttle does not admit; `None` if it is admitted.
     fn refuse(&self) -> Option<EvaluationOutcome> {
         let decision = self.auth.inner.throttle.decide(&self.attempt.subject, self.now);
         let is_admitted = match decision {
@@ -75,13 +75,13 @@ impl AttemptEvaluation {
         (!is_admitted).then_some(EvaluationOutcome { decision, fits: false, stored: None })
     }
 
-    /// Whether the secret is right and enough. Takes the time of a slow hash in any case.
+    /// Returns whether the secret is right and suffices. Always takes the time of a slow hash.
     fn verify(&self) -> bool {
         let VerificationAttempt { secret, hash, may_log_in: may_enter, .. } = &*self.attempt;
         self.auth.inner.passwords.verify(secret, hash.as_deref()) && *may_enter
     }
 
-    /// Counts the result, and stores it where it is a failure that stands.
+    /// Counts the result, and stores it if it is a failure that counts.
     fn count(&self, fits: bool) -> EvaluationOutcome {
         let Self { auth, attempt, is_paced, now, runtime } = self;
         let evaluated = EvaluatedAttempt { fits, is_paced: *is_paced };
@@ -92,16 +92,16 @@ impl AttemptEvaluation {
     }
 }
 
-/// What came out of a hashing thread.
+/// The outcome of an attempt on a hashing thread.
 struct EvaluationOutcome {
     decision: ThrottleDecision,
     fits: bool,
-    /// Its failure on the way to the database.
+    /// The task that writes the failure to the database.
     stored: Option<JoinHandle<()>>,
 }
 
 impl Auth {
-    /// Counts an attempt that memory knows as `right` or wrong.
+    /// Counts an attempt that the cache knows to be right or wrong.
     pub(super) fn count_cached(
         &self,
         right: Option<bool>,
@@ -120,7 +120,7 @@ impl Auth {
         }
     }
 
-    /// Makes one attempt, in its turn where its name is paced, and stores its failure.
+    /// Makes one attempt, in its slot if its user name is paced, and stores its failure.
     pub(super) async fn attempt(
         &self,
         attempt: VerificationAttempt,
@@ -140,7 +140,7 @@ impl Auth {
         }
         match outcome.decision {
             ThrottleDecision::Locked { wait_s } => Ok(AttemptOutcome::Throttled { wait_s }),
-            // Only attempts that did not have their turn are told to wait for it.
+            // Only attempts without a slot get this decision, and they were given one or refused above.
             ThrottleDecision::Pace { .. } => Ok(AttemptOutcome::Throttled { wait_s: 1 }),
             ThrottleDecision::Evaluate if outcome.fits => Ok(AttemptOutcome::Right),
             ThrottleDecision::Evaluate => {
@@ -150,8 +150,8 @@ impl Auth {
         }
     }
 
-    /// Refuses an attempt that is counted as wrong already, in the same way and after the same time
-    /// as one that has to be evaluated: else the answer would tell which names memory knows.
+    /// Refuses an attempt that was already counted as wrong, in the same way and after the same time as one
+    /// that must be verified: otherwise the response would reveal which user names are cached.
     async fn refuse_counted(
         &self,
         attempt: VerificationAttempt,
@@ -171,9 +171,8 @@ impl Auth {
         self.inner.passwords.run(address, || None, verify, |_| AttemptOutcome::Wrong).await
     }
 
-    /// Compares a secret in its turn, which is after `wait`, also when its client hangs up before:
-    /// else networks that hang up would take turn after turn and never fail. As many tasks are there
-    /// as slots.
+    /// Verifies a secret in its slot, after `wait`, even if its client disconnects before: otherwise networks
+    /// that disconnect could use slot after slot and never fail. There are as many tasks as slots.
     async fn hash_paced(
         &self,
         attempt: Arc<VerificationAttempt>,
@@ -188,8 +187,8 @@ impl Auth {
         turn.await.map_err(Error::internal)?
     }
 
-    /// Compares a secret on a hashing thread. The throttle decides just before, and again when it
-    /// counts the result: a thousand guesses at once get no further than one after the other.
+    /// Verifies a secret on a hashing thread. The throttle decides just before, and again when the result is
+    /// counted: a thousand concurrent guesses get no further than sequential ones.
     async fn hash(
         &self,
         attempt: Arc<VerificationAttempt>,
@@ -207,8 +206,8 @@ impl Auth {
         self.inner.passwords.run(address, refuse, verify, move |fits| after.count(fits)).await
     }
 
-    /// Writes a failure to the database, whether its client waits for the answer or not. It is
-    /// counted here already: where it cannot be written, other processes do not know of it.
+    /// Writes a failure to the database, whether its client still waits or not. This process has counted it
+    /// already; if the write fails, other processes do not know of it.
     fn store_failure(
         &self,
         runtime: &Handle,
@@ -219,6 +218,7 @@ impl Auth {
         let (keys, window) = (subject.keys(), throttle.window_start(now));
         let must_bound = throttle.record_write();
         let write = move |tx: &WriteTx<'_>| {
+            // Sweeping with some of the writes bounds the table even under a flood of guesses.
             if must_bound {
                 tx.sweep_failed_logins(window, SWEEP_ROWS)?;
                 tx.bound_failed_logins(FAILED_LOGINS_MAX)?;
@@ -227,16 +227,19 @@ impl Auth {
         };
         runtime.spawn(async move {
             if let Err(cause) = auth.inner.db.write(write).await {
-                tracing::warn!("a failed login is counted by this process alone: {cause}");
+                tracing::warn!(
+                    "login throttle: a failed login cannot be stored and counts in this process \
+                     only: {cause}"
+                );
             }
         })
     }
 }
 
-/// Waits until a failure is stored, so that other processes know of it when it is answered.
+/// Waits until a failure is stored, so that other processes know of it before the response is sent.
 async fn await_stored(stored: Option<JoinHandle<()>>) {
     if let Some(stored) = stored {
-        // It fails only while the process ends.
+        // The task fails only while the process ends.
         drop(stored.await);
     }
 }

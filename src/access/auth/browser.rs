@@ -1,10 +1,10 @@
-//! Names a browser by what it says it is, for people who look through their logins.
+//! Names a browser by its `User-Agent`, for users who review their logins.
 
-/// The browser and its system as far as `User-Agent` tells them: "Firefox, Windows". What is not
-/// known is given as it is.
+/// Returns the browser and its operating system as far as `User-Agent` names them, such as "Firefox,
+/// Windows". An unknown value is returned unchanged.
 #[must_use]
 pub fn browser_name(user_agent: &str) -> String {
-    // Most name those that they want to be taken for, too: the order decides.
+    // Most browsers also name those that they imitate, so the order matters.
     const BROWSERS: [(&str, &str); 8] = [
         ("Edg", "Edge"),
         ("OPR/", "Opera"),

@@ -1,4 +1,4 @@
-//! Notes when credentials were used last, to some minutes, without a write for each request.
+//! Records when credentials were last used, to within minutes, without a write for each request.
 
 use std::{collections::HashMap, mem};
 
@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 use crate::runtime::limits::{TOKENS_CACHED_MAX, USE_RECORD_INTERVAL, USES_WAITING_MAX};
 use crate::storage::database::UsedCredential;
 
-/// Uses that wait to be written.
+/// Uses that wait to be written to the database.
 pub(super) struct CredentialUses {
     waiting: Mutex<HashMap<UsedCredential, Timestamp>>,
-    /// Credentials whose use was noted a short while ago.
+    /// Credentials whose use was recorded within [`USE_RECORD_INTERVAL`].
     recent: Cache<UsedCredential, ()>,
 }
 
@@ -25,8 +25,8 @@ impl CredentialUses {
         Self { waiting: Mutex::default(), recent: noted }
     }
 
-    /// Notes a use, unless one was noted a short while ago. Where too many wait this one is left out: it is
-    /// for people to read, and a later use is noted again.
+    /// Records a use, unless one was recorded recently. If too many wait, this one is dropped: the times only
+    /// inform users, and a later use is recorded again.
     pub(super) fn record(&self, credential: UsedCredential, now: Timestamp) {
         if self.recent.contains_key(&credential) {
             return;
@@ -38,7 +38,7 @@ impl CredentialUses {
         }
     }
 
-    /// Takes what waits.
+    /// Returns all waiting uses and empties the queue.
     pub(super) fn drain(&self) -> Vec<(UsedCredential, Timestamp)> {
         let mut waiting = self.waiting.lock();
         mem::take(&mut *waiting).into_iter().collect()

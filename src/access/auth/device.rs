@@ -1,9 +1,9 @@
-//! Device cookies: a browser that a user logged in with is told apart from those that guess (OWASP,
-//! "Slow down online guessing attacks with device cookies").
+//! Device cookies: distinguish a browser in which a user has logged in from those that guess passwords
+//! (OWASP, "Slow down online guessing attacks with device cookies").
 //!
-//! A cookie proves an earlier login of one user with the password that the user has now; it opens
-//! nothing. Its attempts are counted by the cookie alone, so failures of others lock its owner out
-//! of nothing, and with a stolen one there are as many guesses as without.
+//! A cookie proves an earlier login of one user with the password that the user has now; it grants no access.
+//! Its attempts are counted by the cookie alone, so failures of others do not lock its owner out, and a
+//! stolen cookie allows as many guesses as none.
 
 use std::{fmt, time::Duration};
 
@@ -18,14 +18,14 @@ use crate::runtime::limits::DEVICE_COOKIE_FOR;
 use crate::storage::database::{Db, WriteTx};
 use model::account::UserId;
 
-/// Name of the note that holds the key. All nodes share it, and a move takes it along.
+/// Name of the stored secret that holds the key. All nodes share it, and a migration copies it.
 const KEY: &str = "device-cookie-key";
-/// Bytes of a cookie in front of its signature: the device, and when it logged in.
+/// Signed bytes of a cookie, in front of its signature: the device id, and the time of the login.
 const SIGNED_BYTES: usize = 16 + 8;
-/// Bytes of a signature.
+/// Bytes of the HMAC-SHA-256 signature.
 const SIGNATURE_BYTES: usize = 32;
 
-/// The random number of a device. It is drawn with each login.
+/// The random identifier of a device, generated at each login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DeviceId(pub(super) [u8; 16]);
 
@@ -35,14 +35,14 @@ impl fmt::Display for DeviceId {
     }
 }
 
-/// What a request presents as a device cookie, not verified.
+/// The unverified device cookie of a request.
 #[derive(Clone, Copy)]
 pub(super) struct DeviceCookie {
     signed: [u8; SIGNED_BYTES],
     signature: [u8; SIGNATURE_BYTES],
 }
 
-/// The user that a cookie is good for, with the hash of the password of that moment.
+/// The user for whom a cookie is valid, with the present hash of its password.
 #[derive(Clone, Copy)]
 pub(super) struct DeviceOwner<'a> {
     pub(super) user: UserId,
@@ -50,14 +50,14 @@ pub(super) struct DeviceOwner<'a> {
 }
 
 impl DeviceCookie {
-    /// Parses the value of a cookie.
+    /// Parses the value of a cookie; `None` if it is malformed.
     pub(super) fn parse(value: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(value).ok()?;
         let (signed, signature) = bytes.split_first_chunk()?;
         Some(Self { signed: *signed, signature: signature.try_into().ok()? })
     }
 
-    /// The device that the cookie names.
+    /// Returns the device that the cookie names.
     pub(super) fn device(&self) -> DeviceId {
         let mut device = [0; 16];
         device.copy_from_slice(&self.signed[..16]);
@@ -71,11 +71,11 @@ impl DeviceCookie {
     }
 }
 
-/// Signs device cookies and verifies them.
+/// Signs and verifies device cookies.
 pub(super) struct DeviceKey(hmac::Key);
 
 impl DeviceKey {
-    /// Loads the key of the database, which gets one when it has none.
+    /// Loads the key from the database; generates it if there is none.
     pub(super) async fn load(db: &Db) -> Result<Self> {
         let text = match db.read(|tx| tx.find_secret_state(KEY)).await? {
             Some(known) => known,
@@ -93,7 +93,7 @@ impl DeviceKey {
         Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &key)))
     }
 
-    /// The value of a new cookie for a browser in which `owner` logged in.
+    /// Returns the value of a new cookie for a browser in which `owner` logged in.
     pub(super) fn issue(&self, owner: DeviceOwner<'_>, now: Timestamp) -> Result<String> {
         let mut signed = [0; SIGNED_BYTES];
         rand::fill(&mut signed[..16]).map_err(|_| Error::internal("no random bits"))?;
@@ -104,7 +104,7 @@ impl DeviceKey {
         Ok(URL_SAFE_NO_PAD.encode(bytes))
     }
 
-    /// Whether `cookie` was issued to `owner`, with the password that the user has now, and has not
+    /// Returns whether `cookie` was issued to `owner`, with the password that the user has now, and has not
     /// expired.
     pub(super) fn verify(
         &self,
@@ -112,6 +112,7 @@ impl DeviceKey {
         owner: DeviceOwner<'_>,
         now: Timestamp,
     ) -> bool {
+        // A cookie from the future has a negative age and is refused.
         let age_s = now.as_second().checked_sub(cookie.issued_s());
         let age = age_s.and_then(|age_s| u64::try_from(age_s).ok()).map(Duration::from_secs);
         let message = message(&cookie.signed, owner);

@@ -1,11 +1,11 @@
-//! Verifies passwords and secrets of programs, in front of which the throttle decides.
+//! Verifies passwords of users and secrets of programs, for attempts that the throttle admits.
 //!
-//! The order is the same for pages, HTTP Basic, the token endpoint and client secrets: what failed
-//! before is loaded in the transaction that looks the account up, then the throttle decides, and only
-//! an attempt that it admits is compared with anything, the memory of verified secrets included.
-//! Where that memory knows the right secret, a wrong one is counted under the same lock as the right
-//! one is answered, before anything is awaited. Else a guess that is never hashed, because too many
-//! wait or its client hangs up, would be told from the right one by the answer and cost nothing.
+//! The order is the same for pages, HTTP Basic, the token endpoint and client secrets: earlier failures are
+//! loaded in the transaction that looks the account up, then the throttle decides, and only an admitted
+//! attempt is compared with anything, including the cache of verified secrets. If that cache knows the right
+//! secret, a wrong one is counted under the same lock under which the right one is accepted, before anything
+//! is awaited. Otherwise a guess that is never hashed, because too many wait or its client disconnects, could
+//! be distinguished from the right one by the response and would cost nothing.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -26,30 +26,27 @@ use model::ContentHash;
 use model::account::{Account, ScopeSet, User};
 use model::limits::USER_NAME_BYTES_MAX;
 
-/// A user name and a password, with where they come from.
+/// The user name and password of a login, with their origin.
 #[derive(Clone, Copy)]
 pub struct LoginRequest<'a> {
-    /// The user name.
     pub user_name: &'a str,
-    /// The password.
     pub password: &'a str,
-    /// The client's address.
     pub address: IpAddr,
     /// The device cookie of the browser, if it has one ([`Auth::issue_device_cookie`]).
     pub device_cookie: Option<&'a str>,
 }
 
-/// A login that succeeded. A password may change while its hash is computed, so whoever opens a
-/// session or gives out tokens for it looks again in the same transaction ([`AuthenticatedLogin::is_still_valid`]).
+/// A successful login. The password may change while its hash is computed, so a transaction that opens a
+/// session or issues tokens for the login must check [`AuthenticatedLogin::is_still_valid`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct AuthenticatedLogin {
-    /// Who logged in.
+    /// The account that logged in.
     pub account: Arc<Account>,
     password: Arc<str>,
 }
 
 impl AuthenticatedLogin {
-    /// Whether the user may still use the service and still has the password of this login.
+    /// Returns whether the user is still active and still has the password of this login.
     pub fn is_still_valid(&self, tx: &ReadTx<'_>) -> Result<bool, DbError> {
         let found = tx.find_user_by_name(&self.account.user.user_name)?;
         Ok(found.is_some_and(|(user, hash)| {
@@ -66,30 +63,30 @@ impl std::fmt::Debug for AuthenticatedLogin {
     }
 }
 
-/// How a login ended.
+/// The outcome of a login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoginOutcome {
-    /// The password is right and the user may use the service.
+    /// The password is right and the user is active.
     Ok(AuthenticatedLogin),
-    /// User name or password are wrong, or the user is not active: nobody is told which.
+    /// User name or password are wrong, or the user is not active: the response does not say which.
     Refused,
-    /// Too many failed; the next try is allowed in so many seconds.
+    /// Too many attempts failed; the next one is allowed after so many seconds.
     Throttled(u64),
 }
 
-/// The user that a login names, and what its attempts are counted by.
+/// The user that a login names, and the counters of its attempts.
 struct LoginCandidate {
-    /// The user, if it may use the service.
+    /// The user, if it exists and is active.
     user: Option<User>,
     password_hash: Option<String>,
     subject: ThrottleSubject,
 }
 
 impl Auth {
-    /// Finds the caller that HTTP Basic names; the search alone accepts it (contract access-6).
+    /// Authenticates a caller by HTTP Basic; only the search accepts it (contract access-6).
     ///
-    /// A password that was verified a short while ago, from the same network and since when nothing
-    /// changed, needs no slow hash.
+    /// A password that was verified recently from the same network, and has not changed since, needs no slow
+    /// hash.
     pub async fn find_basic(
         &self,
         user_name: &str,
@@ -120,8 +117,8 @@ impl Auth {
         }
     }
 
-    /// The user name that somebody means who typed `name` into a form: without spaces around it, and in
-    /// lower case where only that is a user's. Programs send names as they are.
+    /// Returns the user name for a `name` typed into a form: trimmed, and in lower case if only that is a
+    /// user's name. Programs send exact names.
     pub async fn canonical_user_name(&self, name: &str) -> Result<String> {
         let typed = name.trim().to_owned();
         let lower = typed.to_lowercase();
@@ -136,9 +133,8 @@ impl Auth {
         Ok(self.inner.db.read(read).await?)
     }
 
-    /// Logs a user in by password, without a browser that could have a device cookie.
-    ///
-    /// As [`Auth::log_in`].
+    /// Logs a user in by password, without a browser that could have a device cookie; otherwise like
+    /// [`Auth::log_in`].
     pub async fn login(
         &self,
         user_name: &str,
@@ -151,9 +147,9 @@ impl Auth {
 
     /// Logs a user in by password.
     ///
-    /// It takes as long for a name that no user has. Waits up to
-    /// [`crate::runtime::limits::PACE_WAIT_MAX`] for its turn when the name failed too often from everywhere. Fails with
-    /// [`crate::runtime::error::ErrorKind::Overloaded`] when too many logins wait.
+    /// Takes as long for an unknown user name. Waits up to [`crate::runtime::limits::PACE_WAIT_MAX`] for its
+    /// slot if the name failed too often from everywhere. Fails with
+    /// [`crate::runtime::error::ErrorKind::Overloaded`] if too many logins wait.
     pub async fn log_in(
         &self,
         request: &LoginRequest<'_>,
@@ -164,8 +160,8 @@ impl Auth {
         outcome
     }
 
-    /// Records how a login ended. Of many that are throttled only the first one of a while reads
-    /// the database. What is too long is refused unchecked and guesses nothing.
+    /// Records the outcome of a login in the audit log. Of many throttled logins only the first one in a
+    /// while reads the database. An oversized name or password is refused unchecked and is not a guess.
     async fn record_login(
         &self,
         outcome: &Result<LoginOutcome>,
@@ -190,7 +186,7 @@ impl Auth {
         };
         let name = request.user_name.to_owned();
         let found = self.inner.db.read(move |tx| tx.find_user_by_name(&name)).await;
-        // A database that does not answer must not hide the attempt.
+        // A failure of the database must not hide the attempt.
         let user = found.ok().flatten().map(|(user, _)| user);
         audit::record(audit::login_event(action, user.as_ref()).with_outcome(outcome));
     }
@@ -203,7 +199,7 @@ impl Auth {
         self.evaluate_login(request, candidate, None, now).await
     }
 
-    /// Loads the user of a login and what failed before, in one transaction.
+    /// Loads the user of a login and its earlier failures, in one transaction.
     async fn find_candidate(
         &self,
         request: &LoginRequest<'_>,
@@ -212,7 +208,7 @@ impl Auth {
         let subject = ThrottleSubject::of_user(request.user_name, request.address);
         let cookie = request.device_cookie.and_then(DeviceCookie::parse);
         if cookie.is_none() && self.is_locked(&subject, now) {
-            // What is locked out costs no look-up.
+            // A locked-out attempt must not cost a database read.
             return Ok(LoginCandidate { user: None, password_hash: None, subject });
         }
         let mut keys = subject.keys();
@@ -223,6 +219,7 @@ impl Auth {
         };
         let (found, failures) = self.inner.db.read(read).await?;
         self.inner.throttle.merge(&failures, now);
+        // An unknown or inactive user is checked all the same, so that it takes as long as a wrong password.
         let (user, password_hash) = found.unzip();
         let (user, password_hash) = (user.filter(|user| user.active), password_hash.flatten());
         let mut candidate = LoginCandidate { user, password_hash, subject };
@@ -251,7 +248,7 @@ impl Auth {
         matches!(self.inner.throttle.decide(subject, now), ThrottleDecision::Locked { .. })
     }
 
-    /// What this network's memory says of a login, which is counted if it is wrong.
+    /// Judges a login by the cache of this network; counts it if it is wrong.
     fn count_cached_login(
         &self,
         request: &LoginRequest<'_>,
@@ -294,8 +291,8 @@ impl Auth {
         Ok(self.account(user.id).await?.map_or(LoginOutcome::Refused, enter))
     }
 
-    /// Runs `read` in a transaction that also loads how often the network of `address` failed, for
-    /// an attempt with a program's secret.
+    /// Runs `read` in a transaction that also loads the failures of the network of `address`, for an attempt
+    /// with a program's secret.
     ///
     /// Fails with [`crate::runtime::error::ErrorKind::Overloaded`] while that network is locked out.
     pub async fn read_unless_locked<T: Send + 'static>(
@@ -321,12 +318,12 @@ impl Auth {
         }
     }
 
-    /// Whether `secret` is the one that `hash` was made from, for secrets of programs, which come
-    /// again and again: from the same network the slow hash is made once in a while.
+    /// Returns whether `hash` was computed from `secret`, for secrets of programs, which are sent often: the
+    /// slow hash is computed only now and then for each network.
     ///
-    /// Without a hash it never is, after the same time. What it is compared with is read by
-    /// [`Auth::read_unless_locked`]. Fails with [`crate::runtime::error::ErrorKind::Overloaded`] when too many of
-    /// the network failed or too many wait.
+    /// Without a hash it returns false after the same time. The hash is read with
+    /// [`Auth::read_unless_locked`]. Fails with [`crate::runtime::error::ErrorKind::Overloaded`] if too many
+    /// attempts of the network failed or too many wait.
     pub async fn verify_secret(
         &self,
         secret: &str,
@@ -364,8 +361,8 @@ impl Auth {
         }
     }
 
-    /// Issues the value of a cookie that tells this browser apart from those that guess, for
-    /// [`crate::runtime::limits::DEVICE_COOKIE_FOR`] or until the user gets another password.
+    /// Issues the value of a device cookie, which distinguishes this browser from those that guess, for
+    /// [`crate::runtime::limits::DEVICE_COOKIE_FOR`] or until the password changes.
     pub async fn issue_device_cookie(
         &self,
         login: &AuthenticatedLogin,
@@ -375,8 +372,8 @@ impl Auth {
         self.device_key().await?.issue(owner, now)
     }
 
-    /// A hash of the device that a device cookie names; `None` where it names none. It is not verified: only
-    /// the browser knows the cookie.
+    /// Returns a hash of the device that a device cookie names; `None` if the cookie is malformed. The cookie
+    /// is not verified: only the browser knows it.
     #[must_use]
     pub fn device_hash(cookie: &str) -> Option<ContentHash> {
         let cookie = DeviceCookie::parse(cookie)?;
@@ -388,7 +385,7 @@ impl Auth {
     }
 }
 
-/// Counts how a login ended.
+/// Counts the outcome of a login in the metrics.
 fn record_metric(outcome: Result<LoginOutcome>) -> Result<LoginOutcome> {
     let word = match &outcome {
         Ok(LoginOutcome::Ok(_)) => "done",

@@ -1,10 +1,9 @@
-//! Who calls. Credentials are resolved once a request into a [`Principal`]: the user with its
+//! Authentication: resolves the credentials of a request into a [`Principal`], which is the user with its
 //! organization and agreements, and the scopes that the credentials carry (contract access-1).
 //!
-//! What was looked up stays in memory, so that a request whose caller is known touches no disk.
-//! Whoever ends a token, a key, a session or changes a user writes that to the account log in the
-//! same transaction; this process forgets it at once ([`Auth::write`]), other processes when they
-//! follow the log.
+//! Resolved credentials are cached in memory, so that a request of a known caller touches no disk. A
+//! transaction that revokes a token, key or session or that changes a user also writes to the account log.
+//! This process invalidates its caches at once ([`Auth::write`]), other processes when they follow the log.
 
 mod attempt;
 mod browser;
@@ -57,45 +56,45 @@ use password::HashingThreads;
 use throttle::LoginThrottle;
 use verified_secrets::VerifiedSecrets;
 
-/// What a request presents.
+/// The credentials that a request presents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PresentedCredentials<'a> {
-    /// Nothing.
+    /// The request presents no credentials.
     Absent,
     /// An OAuth2 access token, from `Authorization: ProviderToken`.
     Bearer(&'a str),
     /// An API key, from `Authorization: ApiKey` or the query parameter `ak`.
     ApiKey(&'a str),
-    /// A login in the browser, from the session cookie.
+    /// A browser session, from the session cookie.
     Session(&'a str),
-    /// Something that this service does not accept.
+    /// Credentials of a kind that this service does not accept.
     Unknown,
 }
 
-/// How passwords are hashed and failed logins are throttled.
+/// Limits of password hashing and of failed logins.
 #[derive(Clone, Copy, Debug)]
 pub struct HashLimits {
-    /// Memory of one hash, KiB.
+    /// Memory of one hash, in KiB.
     pub memory_kib: u32,
-    /// Passes over it.
+    /// Passes of argon2 over that memory.
     pub iterations: u32,
-    /// Threads that hash.
+    /// Number of hashing threads.
     pub workers: usize,
-    /// Logins that may wait for them.
+    /// Logins that may wait for a hashing thread, in all.
     pub queue: usize,
-    /// Those from one address, IPv6 by its /64.
+    /// Logins that may wait from one address; IPv6 addresses count by their /64.
     pub queue_per_address: usize,
-    /// Failures of one user name from one address in a window.
+    /// Failures of one user name from one address in a window, after which both together are locked out.
     pub failures_per_user: u32,
     /// Failures of one user name from all addresses, after which its attempts are delayed.
     pub failures_per_user_total: u32,
-    /// Failures from one address in a window.
+    /// Failures from one address in a window, after which the address is locked out.
     pub failures_per_address: u32,
-    /// The window.
+    /// Length of the window in which failures are counted.
     pub window: Duration,
 }
 
-/// What a caller presents, hashed.
+/// The hash of the credentials that a request presents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum CredentialHash {
     Bearer(ContentHash),
@@ -103,15 +102,15 @@ enum CredentialHash {
     Session(ContentHash),
 }
 
-/// A caller that was resolved.
+/// A caller whose credentials have been resolved.
 struct ResolvedCaller {
     principal: Arc<Principal>,
     expires: Option<Timestamp>,
-    /// The count of changes before it was resolved.
+    /// The value of [`AuthInner::changes`] before the caller was resolved.
     changes: u64,
 }
 
-/// Resolves credentials; cheap to clone.
+/// Resolves credentials and verifies logins. Cheap to clone.
 #[derive(Clone)]
 pub struct Auth {
     inner: Arc<AuthInner>,
@@ -125,26 +124,26 @@ struct AuthInner {
     pacer: LoginPacer,
     device_key: OnceCell<DeviceKey>,
     tokens: Cache<ContentHash, Arc<AccessToken>>,
-    /// Whose key it is, and its number.
+    /// The owner and the number of each API key.
     keys: Cache<ContentHash, (UserId, i64)>,
     sessions: Cache<ContentHash, Arc<BrowserSession>>,
     accounts: Cache<UserId, Arc<Account>>,
-    /// Callers as they were resolved last, with the count of changes then: while nothing changes,
-    /// a known caller costs one look-up.
+    /// Resolved callers, each with the change counter of that time: while nothing changes, a known caller
+    /// costs one cache lookup.
     callers: Cache<CredentialHash, Arc<ResolvedCaller>>,
     verified: VerifiedSecrets,
-    /// When credentials were used, to be written.
+    /// Uses of credentials that wait to be written.
     uses: CredentialUses,
-    /// Counts the changes that were seen; tells a reader that what it read may be old.
+    /// Counts account changes. A reader compares it before and after a read to detect a stale result.
     changes: AtomicU64,
-    /// Counts those that may be about signing keys.
+    /// Counts changes that may affect signing keys.
     signing_keys: AtomicU64,
 }
 
 impl Auth {
-    /// Starts the hashing threads; nothing is read yet.
+    /// Starts the hashing threads; reads nothing from the database yet.
     ///
-    /// Fails when argon2 does not allow the limits.
+    /// Fails if argon2 does not accept the limits.
     pub fn start(db: Db, limits: HashLimits) -> Result<Self> {
         let hasher = Argon2Hasher::new(limits.memory_kib, limits.iterations)?;
         let HashLimits { workers, queue, queue_per_address, .. } = limits;
@@ -169,30 +168,30 @@ impl Auth {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Throttles by the failures that `limits` allow from now on; how passwords are hashed stays.
+    /// Applies new limits for failed logins; the parameters of password hashing stay unchanged.
     pub fn set_throttle_limits(&self, limits: HashLimits) {
         self.inner.throttle.set_limits(limits.into());
     }
 
-    /// The window by which counters of failed logins are in force at `now`.
+    /// Returns the window in which counters of failed logins are in force at `now`.
     #[must_use]
     pub fn failure_window(&self, now: Timestamp) -> WindowStart {
         self.inner.throttle.window_start(now)
     }
 
-    /// How passwords are hashed.
+    /// Returns the hasher for passwords.
     #[must_use]
     pub fn hasher(&self) -> &Argon2Hasher {
         &self.inner.hasher
     }
 
-    /// The database that accounts lie in.
+    /// Returns the database that holds the accounts.
     #[must_use]
     pub fn db(&self) -> &Db {
         &self.inner.db
     }
 
-    /// The caller that `credentials` belong to at `now`; `None` for absent, unknown, expired and
+    /// Finds the caller to whom `credentials` belong at `now`; `None` for absent, unknown, expired and
     /// revoked ones, and for users that are not active.
     pub async fn find(
         &self,
@@ -225,17 +224,17 @@ impl Auth {
         let principal = Arc::new(principal);
         self.record_use(&principal, now);
         let resolved = ResolvedCaller { principal: Arc::clone(&principal), expires, changes };
-        // A change that came meanwhile makes the entry old before it is used.
+        // A change during the read makes this entry stale, and its counter shows that on first use.
         self.inner.callers.insert(presented, Arc::new(resolved));
         Ok(Some(principal))
     }
 
-    /// Notes the use of a token or key.
+    /// Records the use of a token or API key.
     fn record_use(&self, principal: &Principal, now: Timestamp) {
         let credential = match principal.method() {
             AuthMethod::Bearer { family } => UsedCredential::Family(family),
             AuthMethod::ApiKey { key } => UsedCredential::Key(key),
-            // Sessions are noted where they are looked up.
+            // Uses of sessions are recorded where sessions are looked up.
             AuthMethod::Session | AuthMethod::Basic | AuthMethod::Queue | AuthMethod::Operator => {
                 return;
             }
@@ -243,8 +242,8 @@ impl Auth {
         self.inner.uses.record(credential, now);
     }
 
-    /// Writes when credentials were used since the last call. What cannot be written is lost: it is for
-    /// people who look through their logins, and the next use is noted again.
+    /// Writes the uses of credentials since the last call. If the write fails they are lost: they only inform
+    /// users who review their logins, and the next use is recorded again.
     pub async fn write_uses(&self) -> Result<()> {
         let uses = self.inner.uses.drain();
         for part in uses.chunks(SWEEP_ROWS) {
@@ -282,7 +281,7 @@ impl Auth {
         Ok(Some((principal, expires)))
     }
 
-    /// The live access token of that text.
+    /// Finds the access token of that text, if it has not expired.
     pub async fn token(&self, text: &str, now: Timestamp) -> Result<Option<Arc<AccessToken>>> {
         if text.is_empty() || text.len() > TOKEN_BYTES_MAX {
             return Ok(None);
@@ -293,7 +292,7 @@ impl Auth {
         Ok(token.filter(|token| token.expires > now))
     }
 
-    /// The live session of that text.
+    /// Finds the session of that text, if it has not expired.
     pub async fn session(
         &self,
         text: &str,
@@ -316,7 +315,7 @@ impl Auth {
         if text.is_empty() || text.len() > API_KEY_BYTES_MAX {
             return Ok(None);
         }
-        // Comparing hashes tells nothing about the key that timing could leak.
+        // The lookup compares hashes, so its timing leaks nothing about the key.
         let hash = ContentHash::of(text.as_bytes());
         if let Some(found) = self.inner.keys.get(&hash) {
             return Ok(Some(found));
@@ -332,14 +331,14 @@ impl Auth {
         Ok(Some(found))
     }
 
-    /// The user `id` with its rights, if it is active.
+    /// Returns the user `id` with its rights, if it is active.
     pub async fn account(&self, id: UserId) -> Result<Option<Arc<Account>>> {
         let read = move |tx: &ReadTx<'_>| tx.find_account(id);
         let account = self.cached(&self.inner.accounts, id, read).await?;
         Ok(account.filter(|account| account.user.active))
     }
 
-    /// What `cache` holds under `key`, else what `read` finds in the database.
+    /// Returns the entry of `cache` for `key`, or else reads and caches it.
     async fn cached<K, V>(
         &self,
         cache: &Cache<K, Arc<V>>,
@@ -357,29 +356,30 @@ impl Auth {
         let Some(found) = self.inner.db.read(read).await? else { return Ok(None) };
         let found = Arc::new(found);
         cache.insert(key, Arc::clone(&found));
-        // A change that was seen while we read may have come before our insert.
+        // A change that was seen during the read may have been invalidated before the insert.
         if self.inner.changes.load(Ordering::SeqCst) != before {
             cache.invalidate(&key);
         }
         Ok(Some(found))
     }
 
-    /// The user `id`, if it is active, for work that it asked for and that is done later: with the
-    /// rights that its keys have at that moment.
+    /// Finds the user `id`, if it is active, for work that it requested and that is done later, with the
+    /// rights that its API keys have at that moment.
     pub async fn find_user(&self, id: UserId) -> Result<Option<Principal>> {
         let principal =
             |account| Principal::new(account, ScopeSet::for_api_key(), AuthMethod::Queue);
         Ok(self.account(id).await?.map(principal))
     }
 
-    /// How often signing keys may have changed: who read them at another count reads them again.
+    /// Returns the number of possible changes of signing keys; a reader with an older number reads the keys
+    /// again.
     #[must_use]
     pub fn signing_key_changes(&self) -> u64 {
         self.inner.signing_keys.load(Ordering::SeqCst)
     }
 
-    /// Runs `write` as one transaction and forgets what it logged as changed before it returns, so
-    /// that a revocation counts at once in this process.
+    /// Runs `write` as one transaction and invalidates what it changed before it returns, so that a
+    /// revocation has immediate effect in this process.
     pub async fn write<T, F>(&self, write: F) -> Result<T, DbError>
     where
         T: Send + 'static,
@@ -391,7 +391,7 @@ impl Auth {
         Ok(outcome)
     }
 
-    /// Forgets what changed.
+    /// Removes changed entries from the caches.
     pub fn invalidate(&self, changes: &[AccountChange]) {
         if changes.is_empty() {
             return;

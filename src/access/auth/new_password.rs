@@ -1,7 +1,7 @@
-//! Rules for a password that a user sets, and its hash.
+//! Rules for a new password of a user, and its hash.
 //!
-//! Long, and not among those that attackers try first; no rules about kinds of characters, which
-//! make passwords worse (NIST SP 800-63B §3.1.1.2, OWASP ASVS 5 6.2).
+//! A password must be long and not among those that attackers try first. There are no rules about kinds of
+//! characters, which make passwords worse (NIST SP 800-63B §3.1.1.2, OWASP ASVS 5 6.2).
 
 use std::{
     io::{BufRead, BufReader},
@@ -17,28 +17,28 @@ use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{PASSWORD_BYTES_MAX, PASSWORD_CHARS_MIN};
 use model::account::User;
 
-/// Passwords of 12 characters and more that were seen most often in public leaks, in lower case and
-/// sorted; see `assets/LICENSES.md`.
+/// The passwords of at least 12 characters that occur most often in public leaks, in lower case and sorted;
+/// see `assets/LICENSES.md`.
 static LEAKED: &[u8] = include_bytes!("../../../assets/passwords/leaked.txt.gz");
 
-/// Characters that a password has at least beside the name of its user.
+/// Least number of characters in a password besides the names of its user.
 const OWN_CHARS_MIN: usize = 8;
 
-/// Why a password cannot be set.
+/// Why a new password is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PasswordFlaw {
-    /// It has fewer than [`PASSWORD_CHARS_MIN`] characters.
+    /// The password has fewer than [`PASSWORD_CHARS_MIN`] characters.
     TooShort,
-    /// It has more than [`PASSWORD_BYTES_MAX`] bytes.
+    /// The password has more than [`PASSWORD_BYTES_MAX`] bytes.
     TooLong,
-    /// It is among those that were leaked most often, or repeats a few characters.
+    /// The password is among those that were leaked most often, or repeats a few characters.
     Leaked,
-    /// Little is left of it without the name or address of its user.
+    /// The password is little more than the name or address of its user.
     Personal,
 }
 
 impl PasswordFlaw {
-    /// The word in answers.
+    /// Returns the code of the flaw in responses.
     #[must_use]
     pub fn code(self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl PasswordFlaw {
         }
     }
 
-    /// The sentence for the user, in English.
+    /// Returns the message for the user, in English.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
@@ -65,7 +65,7 @@ impl PasswordFlaw {
     }
 }
 
-/// Checks a password that `user` wants to set.
+/// Checks a new password of `user`.
 ///
 /// Reads the list of leaked passwords, which takes some milliseconds.
 pub fn check_new_password(password: &str, user: &User) -> Result<(), PasswordFlaw> {
@@ -85,7 +85,7 @@ pub fn check_new_password(password: &str, user: &User) -> Result<(), PasswordFla
     Ok(())
 }
 
-/// Whether few characters are left without the names of the user.
+/// Returns whether the password has too few characters besides the names of the user.
 fn is_personal(lower: &str, user: &User) -> bool {
     let address = user.email_address.as_deref().unwrap_or_default();
     let local = |address: &str| address.split('@').next().unwrap_or_default().to_owned();
@@ -97,12 +97,13 @@ fn is_personal(lower: &str, user: &User) -> bool {
         user.first_name.clone().unwrap_or_default(),
         user.last_name.clone().unwrap_or_default(),
     ];
+    // Names of one or two characters occur in any password by chance.
     let own = own.iter().map(|name| name.to_lowercase()).filter(|name| name.chars().count() > 2);
     let rest = own.fold(lower.to_owned(), |rest, name| rest.replace(&name, ""));
     rest.chars().count() < OWN_CHARS_MIN
 }
 
-/// Whether the text has at most three different characters.
+/// Returns whether the text has at most three different characters.
 fn is_repeated(lower: &str) -> bool {
     let mut chars: Vec<char> = lower.chars().collect();
     chars.sort_unstable();
@@ -110,19 +111,18 @@ fn is_repeated(lower: &str) -> bool {
     chars.len() <= 3
 }
 
-/// Whether the list has the text. It is unpacked for each look: passwords are set rarely, and the
-/// memory is better used otherwise.
+/// Returns whether the list contains the text. The list is unpacked for each check: passwords are set rarely,
+/// and the memory serves other purposes better.
 fn is_leaked(lower: &str) -> bool {
     let lines = BufReader::new(GzDecoder::new(LEAKED)).lines();
     lines.map_while(std::io::Result::ok).any(|line| line == lower)
 }
 
 impl Auth {
-    /// The hash of a password that `user` wants to set, or what is wrong with the password; both are
-    /// found on a hashing thread.
+    /// Hashes a new password of `user`, or returns its flaw; both are done on a hashing thread.
     ///
-    /// Fails with [`crate::runtime::error::ErrorKind::Overloaded`] when too many wait, in all or from the network
-    /// of `address`.
+    /// Fails with [`crate::runtime::error::ErrorKind::Overloaded`] if too many logins wait, in all or from
+    /// the network of `address`.
     pub async fn hash_new_password(
         &self,
         password: &str,

@@ -1,12 +1,12 @@
-//! Paces the attempts for a user name that failed too often from everywhere: one evaluation at a
-//! time, further and further apart. Networks that failed with the name and those that did not have
-//! slots of their own: else networks that guess and ask again at once would take every slot, and the
-//! delay would lock the owner out.
+//! Paces login attempts for a user name that failed too often from everywhere: one evaluation at a time, at
+//! growing intervals. Networks that have failed with the name and those that have not use separate slots:
+//! otherwise networks that guess and retry at once would use every slot, and the delay would lock the owner
+//! out.
 //!
-//! Each attempt reserves a slot in the future and waits for it. Those that would wait too long, and
-//! a second one of the same network, are refused at once, so that few wait and a network takes one
-//! place. A slot stays reserved when its client hangs up, and its attempt is evaluated: else clients
-//! that hang up would take slots and their network would never fail.
+//! Each attempt reserves a slot in the future and waits for it. An attempt that would wait too long, or the
+//! second one of the same network, is refused at once, so that few attempts wait and a network occupies one
+//! slot. A slot stays reserved when its client disconnects, and the attempt is still evaluated: otherwise
+//! clients that disconnect would use slots and their network would never fail.
 
 use std::{collections::HashMap, net::IpAddr, time::Duration};
 
@@ -18,16 +18,16 @@ use crate::runtime::limits::{
 };
 use model::{ContentHash, network};
 
-/// The slots of all user names that are paced.
+/// The slots of all paced user names.
 #[derive(Default)]
 pub(super) struct LoginPacer {
-    /// Those of networks that have not failed with the name.
+    /// Slots for networks that have not failed with the name.
     clean: Mutex<Names>,
-    /// Those of networks that have.
+    /// Slots for networks that have failed with the name.
     failed: Mutex<Names>,
 }
 
-/// Slots by the key of the name's counter.
+/// Slots by the counter key of the user name.
 type Names = HashMap<ContentHash, Vec<PacingSlot>>;
 
 struct PacingSlot {
@@ -35,22 +35,22 @@ struct PacingSlot {
     at: Timestamp,
 }
 
-/// An attempt that is to be paced.
+/// An attempt that must be paced.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PacedAttempt {
-    /// The user name's counter.
+    /// The key of the user name's counter.
     pub(super) key: ContentHash,
-    /// Where the attempt comes from.
+    /// The address of the client.
     pub(super) address: IpAddr,
     /// Failures beyond the limit.
     pub(super) overrun: u32,
-    /// Whether that network failed with the name.
+    /// Whether the network of the client has failed with the name.
     pub(super) has_failed: bool,
 }
 
 impl LoginPacer {
-    /// Reserves the next slot of a name and gives the time until it. Fails with the seconds after
-    /// which there may be one.
+    /// Reserves the next slot of a name and returns the time until it. Fails with the number of seconds after
+    /// which a slot may be free.
     pub(super) fn reserve(&self, paced: PacedAttempt, now: Timestamp) -> Result<Duration, u64> {
         let later = || PACE_WAIT_MAX.as_secs();
         let names = if paced.has_failed { &self.failed } else { &self.clean };
@@ -81,7 +81,7 @@ impl LoginPacer {
     }
 }
 
-/// Forgets slots that have no effect any more, also those of a clock that was set back since.
+/// Removes slots that have no effect any more, including those of a clock that was set back since.
 fn drop_expired(slots: &mut Vec<PacingSlot>, now: Timestamp) {
     slots.retain(|slot| slot.at > now && until(slot.at, now) <= PACE_WAIT_MAX);
 }
@@ -90,7 +90,7 @@ fn until(at: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(at.duration_since(now)).unwrap_or_default()
 }
 
-/// The time between two evaluations: it doubles with each [`PACE_STEP`] failures.
+/// Returns the time between two evaluations, which doubles with each [`PACE_STEP`] failures.
 fn interval(overrun: u32) -> Duration {
     let factor = 1u32.checked_shl(overrun / PACE_STEP).unwrap_or(u32::MAX);
     PACE_FIRST.saturating_mul(factor).min(PACE_MAX)

@@ -1,9 +1,9 @@
-//! Passwords: argon2id on threads of its own, at low priority, behind a bounded queue.
+//! Password hashing: argon2id on dedicated threads, at low priority, behind a bounded queue.
 //!
-//! Hashing is slow on purpose. Its threads run when nobody else wants to, so that a flood of logins
-//! waits and requests go on. On a machine that is never idle they would wait for ever: what has
-//! waited for [`HASH_QUIET_WAIT`] is done by one more thread, which runs like everybody else and rests
-//! fifteen times as long as it works.
+//! Hashing is slow on purpose. Its threads run with idle priority, so that a flood of logins waits while
+//! requests are served. On a machine that is never idle they would wait for ever: a hash that has waited for
+//! [`HASH_QUIET_WAIT`] is computed by an extra thread with normal priority, which pauses for fifteen times as
+//! long as it works.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -34,17 +34,17 @@ use model::network;
 
 type Work = Arc<dyn HashTask>;
 
-/// A comparison that one of several threads makes.
+/// A comparison that any of several threads may perform.
 trait HashTask: Send + Sync {
-    /// Makes it, unless that was done or nobody waits for it any more.
+    /// Performs the comparison, unless it was done already or its caller stopped waiting.
     fn perform(&self);
 }
 
-/// A comparison with what goes before and behind it.
+/// A comparison with the steps before and after it.
 struct HashComparison<T, B, F, S> {
     begin: B,
     fits: F,
-    /// Taken by whoever is first to come to a result.
+    /// Taken by the first thread that has a result.
     completion: Mutex<Option<(S, oneshot::Sender<T>)>>,
 }
 
@@ -67,34 +67,33 @@ where
         if begun.is_none() {
             metrics::counter!(telemetry::HASHES).increment(1);
         }
-        // Whoever asked may be gone; then nobody hears of it.
+        // The caller may have stopped waiting; then the result is dropped.
         drop(sender.send(begun.unwrap_or_else(|| settle(fits))));
     }
 }
 
-/// How passwords are hashed.
+/// Hashes and verifies passwords with argon2id.
 #[derive(Clone, Debug)]
 pub struct Argon2Hasher {
     argon2: Argon2<'static>,
 }
 
 impl Argon2Hasher {
-    /// A hasher with `memory_kib` KiB and `iterations` passes. Fails when argon2 does not allow
-    /// them.
+    /// Creates a hasher with `memory_kib` KiB and `iterations` passes. Fails if argon2 does not accept them.
     pub fn new(memory_kib: u32, iterations: u32) -> Result<Self> {
         let params = Params::new(memory_kib, iterations, 1, None);
         let params = params.map_err(|cause| Error::internal(format!("argon2: {cause}")))?;
         Ok(Self { argon2: Argon2::new(Algorithm::Argon2id, Version::V0x13, params) })
     }
 
-    /// The hash of `password` with a new salt, as a PHC string.
+    /// Returns the hash of `password` with a new salt, as a PHC string.
     pub fn hash(&self, password: &str) -> Result<String> {
         let hash = self.argon2.hash_password(password.as_bytes());
         let hash = hash.map_err(|cause| Error::internal(format!("argon2: {cause}")))?;
         Ok(hash.to_string())
     }
 
-    /// Whether `password` is the one that `hash` was made from.
+    /// Returns whether `hash` was computed from `password`.
     #[must_use]
     pub fn verify(&self, password: &str, hash: &str) -> bool {
         let Ok(hash) = PasswordHash::new(hash) else { return false };
@@ -102,7 +101,7 @@ impl Argon2Hasher {
     }
 }
 
-/// What waits for the idle threads. Whoever asked takes his work out again when he stops waiting.
+/// Work that waits for the idle threads. A caller that stops waiting removes its work ([`AwaitedHash`]).
 #[derive(Default)]
 struct HashQueue {
     state: Mutex<HashQueueState>,
@@ -112,13 +111,13 @@ struct HashQueue {
 #[derive(Default)]
 struct HashQueueState {
     waiting: VecDeque<Work>,
-    /// Those who wait for a result, by their network: in the queue, or being hashed.
+    /// Number of callers that wait for a result, by their network: their work is queued or being hashed.
     waiting_by_network: HashMap<IpAddr, usize>,
     closed: bool,
 }
 
 impl HashQueue {
-    /// The next work, once there is some; nothing when the queue is closed.
+    /// Waits for the next work; `None` when the queue is closed.
     fn pop(&self) -> Option<Work> {
         let mut state = self.state.lock();
         loop {
@@ -133,7 +132,7 @@ impl HashQueue {
     }
 }
 
-/// The queue as long as somebody may put something into it.
+/// Owner of the queue, which is closed when the last owner is dropped.
 struct HashQueueCloser(Arc<HashQueue>);
 
 impl Drop for HashQueueCloser {
@@ -143,7 +142,7 @@ impl Drop for HashQueueCloser {
     }
 }
 
-/// Work that somebody in a network waits for.
+/// Work for which a caller from a network waits.
 struct AwaitedHash<'a> {
     queue: &'a HashQueue,
     work: Work,
@@ -161,23 +160,24 @@ impl Drop for AwaitedHash<'_> {
     }
 }
 
-/// The threads that hash.
+/// The pool of hashing threads.
 #[derive(Clone)]
 pub(super) struct HashingThreads {
     hasher: Argon2Hasher,
     queue: Arc<HashQueueCloser>,
     queue_max: usize,
-    /// How many of one network may wait for a result.
+    /// Most callers of one network that may wait for a result.
     per_network_max: usize,
-    /// What has waited for long.
+    /// Work that has waited for too long.
     urgent: SyncSender<Work>,
-    /// What a password is compared with when there is no user of that name, so that the answer
+    /// The hash with which a password is compared if there is no user of that name, so that the response
     /// takes as long.
     dummy_hash: Arc<str>,
 }
 
 impl HashingThreads {
-    /// `queue` comparisons may wait for `workers` threads, `asker_max` of them from one network.
+    /// Starts `workers` threads. At most `queue` comparisons may wait for them, and `asker_max` from one
+    /// network.
     pub(super) fn start(
         hasher: Argon2Hasher,
         workers: usize,
@@ -207,18 +207,18 @@ impl HashingThreads {
         })
     }
 
-    /// Whether `hash` was made from `password`. Without a hash it never was, after the same time. Slow: for
-    /// work on these threads.
+    /// Returns whether `hash` was computed from `password`. Without a hash it returns false after the same
+    /// time. Slow: call it only on these threads.
     pub(super) fn verify(&self, password: &str, hash: Option<&str>) -> bool {
         let matches = self.hasher.verify(password, hash.unwrap_or(&self.dummy_hash));
         hash.is_some() && matches
     }
 
-    /// Runs `fits` on a hashing thread, and `settle` with what it gave; or what `begin`, asked just
-    /// before, gives instead. `begin` and `fits` may run twice, `settle` runs once at most.
+    /// Runs `fits` on a hashing thread and passes its result to `settle`, unless `begin`, which is called
+    /// just before, returns a result. `begin` and `fits` may run twice, `settle` runs at most once.
     ///
-    /// Fails with [`crate::runtime::error::Kind::Overloaded`] when too many wait, in all or from the network
-    /// of `address`.
+    /// Fails with [`crate::runtime::error::ErrorKind::Overloaded`] if too many wait, in all or from the
+    /// network of `address`.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         address: IpAddr,
@@ -238,12 +238,13 @@ impl HashingThreads {
             if let Ok(result) = tokio::time::timeout(HASH_QUIET_WAIT, &mut receiver).await {
                 return result.map_err(|_| Error::internal("a hashing thread ended"));
             }
+            // The work stays in the idle queue too: the first thread to finish it decides.
             is_urgent = is_urgent || self.urgent.try_send(Arc::clone(&awaited.work)).is_ok();
         }
         Err(overloaded())
     }
 
-    /// Puts work into the queue for as long as somebody waits for it.
+    /// Queues work for as long as its caller waits for it.
     fn enqueue(&self, work: Work, asker: IpAddr) -> Result<AwaitedHash<'_>> {
         let queue = self.queue.0.as_ref();
         let mut state = queue.state.lock();
@@ -268,21 +269,21 @@ fn overloaded() -> Error {
 }
 
 fn run_idle_worker(queue: &HashQueue) {
-    // Only time that nobody else wants: a mere low priority still takes whole slices of a busy
-    // core. Without it logins only compete harder.
+    // Idle priority uses only spare time: a merely low priority still gets whole time slices of a busy core.
+    // If the system refuses it, logins only compete harder.
     let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
     let thread = thread_priority::thread_native_id();
     if let Err(cause) = set_thread_priority_and_policy(thread, ThreadPriority::Min, idle) {
-        tracing::warn!("hashing threads keep their priority: {cause}");
+        tracing::warn!("password hashing: idle priority cannot be set: {cause}");
     }
     while let Some(work) = queue.pop() {
         perform(&work);
     }
 }
 
-/// The thread for what has waited: at most a sixteenth of a core.
+/// Runs the thread for work that has waited for too long: it uses at most a sixteenth of a core.
 fn run_urgent_worker(waiting: &Receiver<Work>) {
-    // Nothing ever comes through here: waiting for it is the rest.
+    // Nothing is ever sent here: the receive timeout is the pause.
     let (_kept, rest) = mpsc::channel::<()>();
     while let Ok(work) = waiting.recv() {
         let watch = Stopwatch::start();
@@ -295,9 +296,9 @@ fn run_urgent_worker(waiting: &Receiver<Work>) {
 }
 
 fn perform(work: &Work) {
-    // A panic ends one login, not the thread that all others wait for.
+    // A panic ends one login, not the thread for which all others wait.
     if panic::catch_unwind(AssertUnwindSafe(|| work.perform())).is_err() {
-        tracing::error!("hashing a password panicked");
+        tracing::error!("password hashing: a comparison panicked");
     }
 }
 
@@ -312,7 +313,7 @@ mod tests {
     #[tokio::test]
     async fn what_waits_for_long_is_done_while_the_idle_threads_cannot() {
         let passwords = HashingThreads::start(Argon2Hasher::new(8, 1).unwrap(), 1, 2, 2).unwrap();
-        // The only idle thread hangs in a comparison, as it does on a machine that is never idle.
+        // The only idle thread hangs in a comparison, as on a machine that is never idle.
         let (go, stuck) = mpsc::channel::<()>();
         let (stuck, tried) = (Mutex::new(stuck), AtomicBool::new(false));
         let hang = move || tried.swap(true, SeqCst) || stuck.lock().recv().is_ok();
@@ -325,7 +326,7 @@ mod tests {
         assert!(passwords.run(HOME, || None, hang, settle).await.unwrap());
         assert!(!passwords.run(HOME, || None, || false, |fits| fits).await.unwrap());
         assert_eq!(passwords.run(HOME, || Some(7), || true, |_| 8).await.unwrap(), 7);
-        // More than the queue holds, one after the other: what was done does not lie in the way.
+        // More than the queue holds, one after the other: finished work does not block it.
         for _ in 0..4 {
             assert_eq!(passwords.run(HOME, || Some(7), || true, |_| 8).await.unwrap(), 7);
         }

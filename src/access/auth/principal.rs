@@ -1,4 +1,4 @@
-//! A caller that is known.
+//! An authenticated caller and its permissions.
 
 use std::sync::Arc;
 
@@ -8,35 +8,35 @@ use model::account::{
     ROLE_PROVIDER, Scope, ScopeSet, User, UserId,
 };
 
-/// How a caller made itself known.
+/// The authentication method of a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthMethod {
-    /// An access token of that family.
+    /// An OAuth2 access token.
     Bearer {
-        /// What the token was given out with.
+        /// The family of the token: all tokens that descend from one authorization.
         family: FamilyId,
     },
-    /// An API key.
+    /// An API key of the user.
     ApiKey {
-        /// Its number.
+        /// The number of the key.
         key: i64,
     },
-    /// HTTP Basic.
+    /// HTTP Basic authentication with user name and password.
     Basic,
-    /// A login in the browser.
+    /// A session of a browser.
     Session,
-    /// None: it asked before, and its work is done now.
+    /// No credentials: the caller requested the work earlier, and it is done now.
     Queue,
     /// The operator at the command line.
     Operator,
 }
 
-/// A caller that is known: the user, and what its credentials may be used for.
+/// An authenticated caller: the user, and what its credentials permit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     account: Arc<Account>,
     scopes: ScopeSet,
-    /// Whether permissions take the scopes that are named after them.
+    /// Whether permissions require the scopes that are named after them.
     scopes_enforced: bool,
     method: AuthMethod,
 }
@@ -46,16 +46,16 @@ impl Principal {
         Self { account, scopes, scopes_enforced: false, method }
     }
 
-    /// The same caller with a token of a client whose scopes are enforced, or not.
+    /// Returns the same caller with a token of a client whose scopes are enforced, or not.
     pub(super) fn with_scopes_enforced(self, scopes_enforced: bool) -> Self {
         Self { scopes_enforced, ..self }
     }
 
-    /// The operator at the command line, who sees everything that lies on the machine.
+    /// Returns the operator at the command line, who sees everything on the machine.
     ///
-    /// Commands act in this name. No request does: whoever calls over the network is what
-    /// [`Auth::find`](super::Auth::find) says, and `tests/tidy` checks that nothing there makes
-    /// this principal.
+    /// Commands act as this principal. No request does: a caller over the network is resolved by
+    /// [`Auth::find`](super::Auth::find), and `tests/tidy` checks that the HTTP layer never creates this
+    /// principal.
     #[must_use]
     pub fn operator() -> Self {
         let user = User {
@@ -76,25 +76,25 @@ impl Principal {
         Self::new(Arc::new(account), ScopeSet::for_api_key(), AuthMethod::Operator)
     }
 
-    /// The user with its organization and agreements.
+    /// Returns the user with its organization and agreements.
     #[must_use]
     pub fn account(&self) -> &Arc<Account> {
         &self.account
     }
 
-    /// The user.
+    /// Returns the user of the account.
     #[must_use]
     pub fn user(&self) -> &User {
         &self.account.user
     }
 
-    /// The agreements of the user, expired ones too.
+    /// Returns the agreements of the user, including expired ones.
     #[must_use]
     pub fn agreements(&self) -> &[Agreement] {
         &self.account.agreements
     }
 
-    /// The user's organization.
+    /// Returns the user's organization.
     ///
     /// Fails for a user without one.
     pub fn organization(&self) -> Result<OrganizationId> {
@@ -102,48 +102,48 @@ impl Principal {
         self.user().organization.ok_or_else(none)
     }
 
-    /// What the credentials may be used for.
+    /// Returns the scopes of the credentials.
     #[must_use]
     pub fn scopes(&self) -> ScopeSet {
         self.scopes
     }
 
-    /// How the caller made itself known.
+    /// Returns how the caller authenticated.
     #[must_use]
     pub fn method(&self) -> AuthMethod {
         self.method
     }
 
-    /// Whether the user has the role of that name.
+    /// Returns whether the user has the role of that name.
     #[must_use]
     pub fn has_role(&self, role: &str) -> bool {
         self.user().roles.iter().any(|own| own == role)
     }
 
-    /// Whether the caller works for the provider, who searches the whole archive.
+    /// Returns whether the caller works for the provider, who searches the whole archive.
     #[must_use]
     pub fn is_provider(&self) -> bool {
         self.has_role(ROLE_PROVIDER)
     }
 
-    /// Whether the caller sees items under embargo.
+    /// Returns whether the caller sees items under embargo.
     #[must_use]
     pub fn sees_embargoed(&self) -> bool {
         self.is_provider()
     }
 
-    /// Whether the caller sees commissioned items: the provider, and administrators whose
-    /// credentials carry the scope `admin`.
+    /// Returns whether the caller sees commissioned items: the provider, and administrators whose credentials
+    /// carry the scope `admin`.
     ///
-    /// A delivery is collected later with the rights of a key. The scope was checked when it was
-    /// triggered, so the access level alone counts there.
+    /// A delivery is collected later with the rights of an API key. The scope was checked when the delivery
+    /// was triggered, so only the access level counts then.
     #[must_use]
     pub fn sees_commissioned(&self) -> bool {
         let has_scope = self.allows(Permission::Commissioned) || self.method == AuthMethod::Queue;
         self.is_provider() || (self.user().access.admin && has_scope)
     }
 
-    /// Fails with `insufficient_scope` when the credentials do not carry `scope`.
+    /// Fails with `insufficient_scope` if the credentials do not carry `scope`.
     pub fn require_scope(&self, scope: Scope) -> Result<()> {
         if self.scopes.contains(scope) {
             return Ok(());
@@ -151,20 +151,20 @@ impl Principal {
         Err(Error::insufficient_scope(scope.as_str()))
     }
 
-    /// Whether the credentials carry the scopes of `permission`.
+    /// Returns whether the credentials carry the scopes of `permission`.
     #[must_use]
     pub fn allows(&self, permission: Permission) -> bool {
         permission.scopes(self.scopes_enforced).iter().all(|scope| self.scopes.contains(*scope))
     }
 
-    /// Fails with `insufficient_scope`, naming the first scope that is missing, when the credentials
-    /// do not carry the scopes of `permission`.
+    /// Fails with `insufficient_scope`, naming the first missing scope, if the credentials do not carry the
+    /// scopes of `permission`.
     pub fn require(&self, permission: Permission) -> Result<()> {
         let mut scopes = permission.scopes(self.scopes_enforced).iter();
         scopes.try_for_each(|scope| self.require_scope(*scope))
     }
 
-    /// Fails unless the token has the scope `admin` and the user the access level `admin`
+    /// Fails unless the credentials carry the scope `admin` and the user has the access level `admin`
     /// (contract users-9).
     pub fn require_admin(&self) -> Result<()> {
         self.require_scope(Scope::Admin)?;
@@ -174,10 +174,9 @@ impl Principal {
         Err(Error::forbidden("admin_required", "The user lacks the access level admin"))
     }
 
-    /// Fails with `api_key_unsupported` for a caller with an API key: one that leaks must not make
-    /// others, which outlive it. Fails with `insufficient_scope` for a token that lacks one of the
-    /// scopes of a key: an application must not make itself a key that may do more than the user
-    /// allowed it.
+    /// Fails with `api_key_unsupported` for a caller with an API key: a leaked key must not create others,
+    /// which outlive it. Fails with `insufficient_scope` for a token that lacks one of the scopes of an API
+    /// key: an application must not create a key with more rights than the user granted it.
     pub fn require_login(&self) -> Result<()> {
         match self.method {
             AuthMethod::Bearer { .. }
@@ -193,7 +192,7 @@ impl Principal {
         }
     }
 
-    /// Fails with `service_account_unsupported` for a program.
+    /// Fails with `service_account_unsupported` for a service account.
     pub fn require_person(&self) -> Result<()> {
         if !self.user().service_account {
             return Ok(());

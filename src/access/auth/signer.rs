@@ -1,7 +1,7 @@
-//! Signs ids for links that are mailed: whoever holds a token knows the id, and nobody else can make one.
+//! Signs ids for links in mails: the token reveals its id, and only this service can create it.
 //!
-//! The database holds ids and one key, which is encrypted like other secrets. So a link can be
-//! written again when its mail is retried, and a copy of the tables opens nothing.
+//! The database holds the ids and one key, which is encrypted like other secrets. So a link can be written
+//! again when its mail is retried, and a copy of the tables opens nothing.
 
 use aws_lc_rs::hmac;
 use aws_lc_rs::rand::{SecureRandom, SystemRandom};
@@ -12,21 +12,21 @@ use uuid::Uuid;
 use crate::runtime::error::{Error, Result};
 use crate::storage::database::{Db, DbError};
 
-/// Bytes of a signature in a token: enough that nobody guesses one.
+/// Bytes of a signature in a token: 128 bits cannot be guessed.
 const SIGNATURE_BYTES: usize = 16;
 
-/// Makes tokens of ids and reads them; cheap to clone.
+/// Creates and verifies tokens for ids. Cheap to clone.
 #[derive(Clone)]
 pub struct IdSigner(hmac::Key);
 
 impl IdSigner {
-    /// A signer with the key that the database holds as the secret `name`, which is drawn when there
-    /// is none; blocks the calling thread.
+    /// Opens the signer whose key the database holds as the secret `name`; generates the key if there is
+    /// none. Blocks.
     pub fn open(db: &Db, name: &'static str) -> Result<Self> {
         let text = match db.read_blocking(move |tx| tx.find_secret_state(name)) {
             Ok(Some(known)) => known,
             Ok(None) => Self::draw(db, name)?,
-            // A node that only reads sends no mails and needs no keys of the archive: a key of its own
+            // A read-only node sends no mails and does not need the keys of the archive: a random key
             // verifies none of their links.
             Err(DbError::Secret(_)) if db.is_read_only() => random_key()?,
             Err(cause) => return Err(cause.into()),
@@ -35,7 +35,7 @@ impl IdSigner {
         Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &key)))
     }
 
-    /// Draws a key, unless another process was faster.
+    /// Generates and stores a key, unless another process was faster.
     fn draw(db: &Db, name: &'static str) -> Result<String> {
         let fresh = random_key()?;
         Ok(db.write_blocking(move |tx| match tx.as_read().find_secret_state(name)? {
@@ -44,7 +44,7 @@ impl IdSigner {
         })?)
     }
 
-    /// The token of an id: 43 characters of base64url.
+    /// Returns the token of an id: 43 characters of base64url.
     #[must_use]
     pub fn token(&self, id: Uuid) -> String {
         let signature = hmac::sign(&self.0, id.as_bytes());
@@ -53,14 +53,14 @@ impl IdSigner {
         BASE64_URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// The id of a token; `None` for one that was not made with this key.
+    /// Returns the id of a token; `None` if it was not created with this key.
     #[must_use]
     pub fn read(&self, token: &str) -> Option<Uuid> {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(token).ok()?;
         let (id, _) = bytes.split_first_chunk::<16>()?;
         let id = Uuid::from_bytes(*id);
         let expected = self.token(id);
-        // In the same time wherever it differs.
+        // Constant time, so that timing does not reveal where the tokens differ.
         aws_lc_rs::constant_time::verify_slices_are_equal(expected.as_bytes(), token.as_bytes())
             .ok()
             .map(|()| id)

@@ -1,4 +1,4 @@
-//! Tests of callers over a real database.
+//! Authentication and login over a real database.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ const LIMITS: HashLimits = HashLimits {
     window: Duration::from_secs(60),
 };
 
-/// Callers over a new database with the user `editor`, whose password is `secret`.
+/// Starts [`Auth`] over a new database with the user `editor`, whose password is `secret`.
 fn started() -> (Auth, tempfile::TempDir) {
     started_with(LIMITS)
 }
@@ -80,7 +80,7 @@ fn basic_is_the_user_without_administration_as_long_as_the_password_is_right() {
         let (auth, _dir) = started();
         assert_eq!(basic(&auth, "wrong", 0).await, None);
         for second in 0..20 {
-            // Repeated requests are remembered; none of them counts as a failure.
+            // Repeated requests hit the cache; none of them counts as a failure.
             assert_eq!(basic(&auth, "secret", second).await.unwrap().id, UserId(7));
         }
         let hash = auth.hasher().hash("another").unwrap();
@@ -156,7 +156,7 @@ fn a_device_cookie_opens_a_locked_name_until_the_password_changes() {
         assert!(is_throttled(&log_in(&auth, "secret", None, 3).await));
         assert!(is_throttled(&log_in(&auth, "secret", Some("nonsense"), 3).await));
         assert!(is_ok(&log_in(&auth, "secret", Some(&cookie), 3).await));
-        // Who stole it has as many guesses as without it.
+        // A thief of the cookie has as many guesses as without it.
         for second in 4..7 {
             assert_eq!(log_in(&auth, "wrong", Some(&cookie), second).await, LoginOutcome::Refused);
         }
@@ -178,7 +178,7 @@ fn a_name_that_fails_from_everywhere_is_slow_and_not_locked() {
             let refused = auth.login("editor", "wrong", address, at(0)).await.unwrap();
             assert_eq!(refused, LoginOutcome::Refused);
         }
-        // Of two from one network at a time, one is refused at once and the other has its turn.
+        // Of two concurrent attempts from one network, one is refused at once and the other gets a slot.
         let (one, other) =
             tokio::join!(log_in(&auth, "secret", None, 1), log_in(&auth, "secret", None, 1));
         let logins = [one, other];
@@ -188,7 +188,7 @@ fn a_name_that_fails_from_everywhere_is_slow_and_not_locked() {
     });
 }
 
-/// Remembers the password of `editor` as one that [`HOME`] presented. Gives its hash.
+/// Caches the password of `editor` as presented by [`HOME`]. Returns its hash.
 async fn remember(auth: &Auth) -> String {
     let found = auth.db().read(|tx| tx.find_user_by_name("editor")).await.unwrap();
     let hash = found.unwrap().1.unwrap();
@@ -196,7 +196,7 @@ async fn remember(auth: &Auth) -> String {
     hash
 }
 
-/// What HTTP Basic from [`HOME`] gives: whether the password is right, or the code of the refusal.
+/// Tries HTTP Basic from [`HOME`]; returns whether the password is right, or the code of the refusal.
 async fn guess(auth: &Auth, password: &str, second: i64) -> Result<bool, String> {
     let found = auth.find_basic("editor", password, HOME.into(), at(second)).await;
     let code = |refused: Error| refused.details()[0].error_code.to_string();
@@ -283,7 +283,7 @@ fn guesses_for_a_paced_name_count_where_the_right_secret_is_remembered() {
         assert_eq!(refused, LoginOutcome::Refused);
         remember(&auth).await;
         assert_eq!(guess(&auth, "secret", 1).await, Ok(true), "a program waits for no turn");
-        // One of them has its turn, the others are refused at once.
+        // One of them gets a slot, the others are refused at once.
         let guesses = tokio::join!(
             guess(&auth, "wrong", 1),
             guess(&auth, "wrong", 1),
@@ -312,7 +312,7 @@ fn a_turn_is_taken_and_counted_though_its_client_hung_up() {
             }
         };
         assert!(!failed(decide()));
-        // It waits for a second, and its client for less.
+        // The attempt waits for a second, and its client for less.
         let hung_up =
             tokio::time::timeout(Duration::from_millis(500), log_in(&auth, "wrong", None, 1));
         assert!(hung_up.await.is_err());

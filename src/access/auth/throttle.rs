@@ -1,14 +1,12 @@
-//! Counts failed logins and decides which attempts are evaluated (contract login-21,
-//! login-22, login-23).
+//! Counts failed logins and decides which attempts are evaluated (contract login-21, login-22, login-23).
 //!
-//! The failures of a user name from one network lock that name out for that network, and those of a
-//! network with any name lock out the network. The failures of a user name from everywhere never
-//! lock it, or anybody could keep its owner out: beyond a higher limit its attempts are paced
-//! ([`super::pace`]). A browser with a device cookie is counted by that cookie, so that its owner is
-//! locked out by no one else.
+//! Failures of a user name from one network lock out that name for that network, and failures of a network
+//! with any name lock out the network. Failures of a user name from everywhere never lock it out, or anyone
+//! could keep its owner out: beyond a higher limit its attempts are paced ([`super::pacing`]). A browser with
+//! a device cookie is counted by that cookie, so that others cannot lock its owner out.
 //!
-//! Counters live in memory and, so that nodes share them and a restart keeps them, in the database:
-//! each failure is written there, and an attempt takes over what its transaction reads.
+//! Counters are held in memory and also in the database, so that nodes share them and they survive a restart:
+//! each failure is written there, and an attempt merges the counters that its transaction reads.
 
 use std::{
     collections::HashMap,
@@ -26,7 +24,7 @@ use crate::runtime::limits::{CLOCK_JUMP, FAILED_LOGINS_BOUND_EVERY, THROTTLE_KEY
 use crate::storage::database::{FailedLogins, WindowStart};
 use model::{ContentHash, network};
 
-/// What the failures of one counter lead to.
+/// The consequence of the failures of one counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ThrottleRule {
     /// At the limit for a user, attempts are refused.
@@ -35,19 +33,19 @@ enum ThrottleRule {
     LockByAddress,
     /// At the total limit for a user, attempts are paced.
     Pace,
-    /// Nothing for the attempt that is counted; for others with the same counter.
+    /// The counted attempt is not affected, only others with the same counter.
     Count,
 }
 
-/// The counters that decide an attempt and that its failure raises. Keys are hashes: the length of
-/// a user name is the caller's.
+/// The counters that decide an attempt and that its failure increments. Keys are hashes, because the caller
+/// chooses the length of a user name.
 #[derive(Clone, Debug)]
 pub(super) struct ThrottleSubject {
     counters: Vec<(ContentHash, ThrottleRule)>,
 }
 
 impl ThrottleSubject {
-    /// An attempt with the user's name.
+    /// Counts an attempt by its user name and network.
     pub(super) fn of_user(user_name: &str, address: IpAddr) -> Self {
         let address = network(address);
         let counters = vec![
@@ -58,10 +56,10 @@ impl ThrottleSubject {
         Self { counters }
     }
 
-    /// An attempt from a browser that the user logged in with before.
+    /// Counts an attempt from a browser in which the user has logged in before.
     ///
-    /// Its own limit is enough: it has one user, and only that user's logins make devices. So the
-    /// failures of others lock it out neither by name nor by address.
+    /// The limit of the device suffices: it belongs to one user, and only that user's logins create devices.
+    /// So the failures of others lock it out neither by name nor by address.
     pub(super) fn of_device(device: DeviceId, address: IpAddr) -> Self {
         let address = address_key(network(address));
         Self {
@@ -72,19 +70,19 @@ impl ThrottleSubject {
         }
     }
 
-    /// An attempt with a program's secret (RFC 6749 §2.3.1). It is never counted by the program's
-    /// name, or anybody could lock a program out.
+    /// Counts an attempt with a program's secret (RFC 6749 §2.3.1). It is never counted by the program's
+    /// name, or anyone could lock a program out.
     pub(super) fn of_program(address: IpAddr) -> Self {
         Self { counters: vec![(address_key(network(address)), ThrottleRule::LockByAddress)] }
     }
 
-    /// The keys of all counters.
+    /// Returns the keys of all counters.
     pub(super) fn keys(&self) -> Vec<ContentHash> {
         self.counters.iter().map(|(key, _)| *key).collect()
     }
 }
 
-/// The key of a device's counter.
+/// Returns the key of a device's counter.
 pub(super) fn device_key(device: DeviceId) -> ContentHash {
     key(&["device", &device.to_string()])
 }
@@ -97,21 +95,21 @@ fn key(parts: &[&str]) -> ContentHash {
     ContentHash::of(parts.join("\0").as_bytes())
 }
 
-/// What becomes of an attempt.
+/// The decision about an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThrottleDecision {
-    /// It is evaluated, or its result stands.
+    /// The attempt is evaluated, or its result counts.
     Evaluate,
-    /// It is evaluated when its turn comes.
+    /// The attempt is evaluated in its slot.
     Pace {
-        /// The user name's counter.
+        /// The key of the user name's counter.
         key: ContentHash,
         /// Failures beyond the limit.
         overrun: u32,
-        /// Whether some of the failures are of its own network.
+        /// Whether the attempt's own network has failed with the name.
         has_failed: bool,
     },
-    /// It is refused, whatever it presents.
+    /// The attempt is refused, even with the right secret.
     Locked {
         /// Seconds until attempts are evaluated again.
         wait_s: u64,
@@ -126,15 +124,15 @@ struct FailureCount {
 
 type Counts = HashMap<ContentHash, FailureCount>;
 
-/// Failed logins, each counted in a window that begins with the first one.
+/// Counters of failed logins, each in a window that begins with the first failure.
 pub(super) struct LoginThrottle {
     counts: Mutex<Counts>,
     limits: HotSwap<ThrottleLimits>,
-    /// Failures that were written to the database.
+    /// Number of failures that were written to the database.
     written: AtomicU32,
 }
 
-/// How many failures are allowed in which time.
+/// Limits of failures, and the window in which they are counted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ThrottleLimits {
     pub(super) per_user: u32,
@@ -160,20 +158,20 @@ impl LoginThrottle {
         Self { counts, limits: HotSwap::new(limits), written }
     }
 
-    /// Applies other limits from now on; what was counted stays.
+    /// Applies new limits from now on; existing counters are retained.
     pub(super) fn set_limits(&self, limits: ThrottleLimits) {
         self.limits.set(limits);
     }
 
-    /// What becomes of an attempt of `subject` now.
+    /// Decides about an attempt of `subject` at `now`.
     pub(super) fn decide(&self, subject: &ThrottleSubject, now: Timestamp) -> ThrottleDecision {
         let counts = self.counts.lock();
         self.decide_by(&counts, subject, now)
     }
 
-    /// Counts the result of an attempt that was evaluated, unless the attempt may not be answered
-    /// any more: the failures of others that were evaluated meanwhile count, so that attempts side
-    /// by side get no further than one after the other. `is_paced` says that it had its turn.
+    /// Counts the result of an evaluated attempt, unless the attempt may no longer be answered: failures of
+    /// others that were evaluated in the meantime count, so that concurrent attempts get no further than
+    /// sequential ones.
     pub(super) fn record_result(
         &self,
         subject: &ThrottleSubject,
@@ -193,9 +191,9 @@ impl LoginThrottle {
         ThrottleDecision::Evaluate
     }
 
-    /// Counts an attempt whose result is known before it is evaluated, unless it is locked out, and
-    /// gives what was decided before it counted. A wrong one counts at once, whether it would have
-    /// to wait for its turn or not: nothing that happens to it later makes it uncounted.
+    /// Counts an attempt whose result is known before it is evaluated, unless it is locked out, and returns
+    /// the decision from before it counted. A wrong attempt counts at once, even if it would have to wait for
+    /// its slot: nothing that happens later can undo that.
     pub(super) fn record_known_result(
         &self,
         subject: &ThrottleSubject,
@@ -211,7 +209,7 @@ impl LoginThrottle {
         decision
     }
 
-    /// Takes over what other processes counted.
+    /// Merges the counters of other processes.
     pub(super) fn merge(&self, rows: &[FailedLogins], now: Timestamp) {
         let mut counts = self.counts.lock();
         for row in rows {
@@ -227,7 +225,7 @@ impl LoginThrottle {
         }
     }
 
-    /// The window that counters in the database are in force by.
+    /// Returns the window in which counters in the database are in force.
     pub(super) fn window_start(&self, now: Timestamp) -> WindowStart {
         let window = self.limits.get().window;
         WindowStart {
@@ -236,8 +234,8 @@ impl LoginThrottle {
         }
     }
 
-    /// Notes that a failure is written to the database. Gives whether it is time to look how many
-    /// counters are there.
+    /// Records that a failure is written to the database. Returns whether it is time to bound the number of
+    /// counters there.
     pub(super) fn record_write(&self) -> bool {
         self.written.fetch_add(1, Ordering::Relaxed).is_multiple_of(FAILED_LOGINS_BOUND_EVERY)
     }
@@ -278,7 +276,7 @@ impl LoginThrottle {
         locked.or(paced).unwrap_or(ThrottleDecision::Evaluate)
     }
 
-    /// Counts a failure. A later success says nothing about it, so it stays.
+    /// Counts a failure. A later success does not clear it, because it does not prove who failed.
     fn count(&self, counts: &mut Counts, subject: &ThrottleSubject, now: Timestamp) {
         self.evict_for(counts, now);
         for (key, _) in &subject.counters {
@@ -290,12 +288,13 @@ impl LoginThrottle {
         }
     }
 
-    /// Makes room for the counters of one attempt. What is forgotten here is still in the database.
+    /// Makes room for the counters of one attempt. Evicted counters are still in the database.
     fn evict_for(&self, counts: &mut Counts, now: Timestamp) {
         let is_full = |counts: &Counts| counts.len() + COUNTERS_MAX > THROTTLE_KEYS_MAX;
         if is_full(counts) {
             counts.retain(|_, count| self.left(*count, now).is_some());
         }
+        // A counter with one failure is the least loss, since a lockout needs several.
         if is_full(counts) {
             counts.retain(|_, count| count.failures > 1);
         }
@@ -304,8 +303,8 @@ impl LoginThrottle {
         }
     }
 
-    /// What is left of a count's window. One that began while the clock ran ahead is over: it would
-    /// last for as long as the clock was wrong. The clocks of nodes may differ by less than that.
+    /// Returns the rest of a counter's window. A counter that began while the clock ran ahead is over: it
+    /// would last for as long as the clock was wrong. Clocks of nodes may differ by less than that.
     fn left(&self, count: FailureCount, now: Timestamp) -> Option<Duration> {
         let window = self.limits.get().window;
         match Duration::try_from(now.duration_since(count.since)) {
@@ -318,15 +317,15 @@ impl LoginThrottle {
     }
 }
 
-/// Counters of one attempt at most.
+/// Largest number of counters of one attempt.
 const COUNTERS_MAX: usize = 3;
 
-/// An attempt that was evaluated.
+/// The result of an attempt that was evaluated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EvaluatedAttempt {
-    /// Whether the secret is the right one.
+    /// Whether the secret is right.
     pub(super) fits: bool,
-    /// Whether it waited for its turn before.
+    /// Whether the attempt waited for its slot before.
     pub(super) is_paced: bool,
 }
 
@@ -383,7 +382,7 @@ mod tests {
     fn results_beyond_the_limit_are_refused_also_right_ones() {
         let throttle = limits(2, 100, 100);
         let here = user("a", "192.0.2.1");
-        // All of them were allowed to begin.
+        // All of them were admitted.
         assert_eq!(fail(&throttle, &here, 0), ThrottleDecision::Evaluate);
         assert_eq!(fail(&throttle, &here, 0), ThrottleDecision::Evaluate);
         assert_eq!(
@@ -405,7 +404,7 @@ mod tests {
         let key = there.keys()[2];
         let paced = |overrun, has_failed| ThrottleDecision::Pace { key, overrun, has_failed };
         assert_eq!(throttle.decide(&there, at(1)), paced(0, false));
-        // Its result counts only when it had its turn.
+        // Its result counts only after it has waited for its slot.
         assert_eq!(fail(&throttle, &there, 1), paced(0, false));
         let had_its_turn = EvaluatedAttempt { fits: false, is_paced: true };
         assert_eq!(
@@ -459,10 +458,10 @@ mod tests {
         fail(&throttle, &here, year);
         assert!(locked(&throttle, &here, year).is_some());
         assert!(locked(&throttle, &program("192.0.2.1"), year).is_some());
-        // It was set right.
+        // The clock was corrected.
         assert_eq!(locked(&throttle, &here, 0), None);
         assert_eq!(locked(&throttle, &program("192.0.2.1"), 0), None);
-        // And failures count again.
+        // Failures count again.
         fail(&throttle, &here, 1);
         assert_eq!(locked(&throttle, &here, 2), None);
         fail(&throttle, &here, 2);

@@ -1,9 +1,9 @@
-//! Remembers which secret is right for a hash, so that programs that send it again and again need
-//! no slow hash each time.
+//! Cache of verified secrets, so that programs that send the same secret with each request do not need a slow
+//! hash each time.
 //!
-//! What is remembered holds for the network that presented the secret, for a short while, and until
-//! the hash changes. It is the right secret and not each pair that fitted: so a wrong one is known
-//! as wrong without a hash, and can be counted before the attempt costs anything.
+//! An entry is valid for the network that presented the secret, for a short time, and until the hash changes.
+//! It holds the right secret instead of each verified pair: so a wrong secret is recognized without a hash
+//! and counted before the attempt costs anything.
 
 use std::net::IpAddr;
 
@@ -14,8 +14,7 @@ use crate::runtime::error::Result;
 use crate::runtime::limits::{VERIFIED_FOR, VERIFIED_MAX};
 use model::{ContentHash, network};
 
-/// Secrets that were verified a short while ago. Only digests are kept, salted with a random number
-/// of this process.
+/// Secrets that were verified recently. Only digests are stored, salted with a random number of this process.
 pub(super) struct VerifiedSecrets {
     /// The digest of the right secret, by a digest of the network and the slow hash.
     digests: Cache<ContentHash, ContentHash>,
@@ -29,14 +28,14 @@ impl VerifiedSecrets {
         Ok(Self { digests, salt: RandomSecret::new()?.reveal().to_owned() })
     }
 
-    /// Whether `secret` is the one that `hash` was made from; `None` where the network of `address`
-    /// presented none that is.
+    /// Returns whether `secret` is the one from which `hash` was computed; `None` if the network of `address`
+    /// has not presented the right secret recently.
     pub(super) fn is_right(&self, secret: &str, hash: &str, address: IpAddr) -> Option<bool> {
         let right = self.digests.get(&self.key(hash, address))?;
         Some(right == self.digest(secret))
     }
 
-    /// Remembers that `secret` is the one that `hash` was made from.
+    /// Remembers that `hash` was computed from `secret`.
     pub(super) fn remember(&self, secret: &str, hash: &str, address: IpAddr) {
         self.digests.insert(self.key(hash, address), self.digest(secret));
     }

@@ -1,5 +1,4 @@
-//! What id tokens and the user endpoint tell of a user (contract login-12, OpenID Connect Core
-//! §2).
+//! The claims about a user in id tokens and at the user endpoint (contract login-12, OpenID Connect Core §2).
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -7,7 +6,7 @@ use serde_json::{Map, Value};
 use model::ContentHash;
 use model::account::{Account, Scope, ScopeSet};
 
-/// Every claim there may be, as it is published.
+/// All possible claims, as published in the metadata.
 pub(super) const NAMES: [&str; 17] = [
     "iss",
     "sub",
@@ -28,21 +27,21 @@ pub(super) const NAMES: [&str; 17] = [
     "department",
 ];
 
-/// What an id token says besides who the user is.
+/// The content of an id token besides the claims about the user.
 pub(super) struct IdToken<'a> {
     pub(super) issuer: &'a str,
     pub(super) client_id: &'a str,
     pub(super) scopes: ScopeSet,
     pub(super) auth_time: Timestamp,
     pub(super) nonce: Option<&'a str>,
-    /// The access token that goes with it.
+    /// The access token that is issued with it.
     pub(super) access_token: Option<&'a str>,
     pub(super) issued: Timestamp,
     pub(super) expires: Timestamp,
 }
 
 impl IdToken<'_> {
-    /// The claims about `account`.
+    /// Returns all claims of the token for `account`.
     pub(super) fn claims(&self, account: &Account) -> Map<String, Value> {
         let mut claims = Map::new();
         let mut put = |name: &str, value: Value| claims.insert(name.to_owned(), value);
@@ -64,7 +63,7 @@ impl IdToken<'_> {
     }
 }
 
-/// What the user endpoint answers.
+/// Returns the response of the user endpoint.
 pub(super) fn user_info(account: &Account, scopes: ScopeSet) -> Value {
     let mut claims = Map::new();
     claims.insert("sub".to_owned(), account.user.id.to_string().into());
@@ -73,7 +72,7 @@ pub(super) fn user_info(account: &Account, scopes: ScopeSet) -> Value {
     Value::Object(claims)
 }
 
-/// What `scopes` expose of a user; what is not known is left out.
+/// Returns the claims that `scopes` expose about a user; unknown ones are left out.
 fn exposed(account: &Account, scopes: ScopeSet) -> Map<String, Value> {
     let (user, mut claims) = (&account.user, Map::new());
     let mut put = |name: &str, value: Option<Value>| {

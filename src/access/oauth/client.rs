@@ -1,4 +1,4 @@
-//! Which client calls the token and the revocation endpoint (RFC 6749 §2.3).
+//! Client authentication at the token and revocation endpoints (RFC 6749 §2.3).
 
 use std::net::IpAddr;
 
@@ -15,29 +15,28 @@ use crate::storage::audit::{self, AuditAction, AuditOutcome, ObjectKind};
 use crate::storage::database::ReadTx;
 use model::account::OAuthClient;
 
-/// What a client presents in the header of its request.
+/// The client credentials in the header of a request.
 #[derive(Clone, Copy)]
 pub enum ClientAuthentication<'a> {
-    /// Nothing: the client is public, or its secret is in the form.
+    /// No credentials: the client is public, or its secret is in the form.
     None,
-    /// HTTP Basic.
     Basic {
-        /// What follows the scheme's name in `Authorization`.
+        /// The credentials after the scheme in `Authorization`, base64.
         header: &'a str,
     },
 }
 
-/// What a client says of itself.
+/// The unverified client id and secret of a request.
 struct PresentedClient {
     client_id: String,
     secret: Option<String>,
 }
 
-/// The client that sent `form`.
+/// Authenticates the client that sent `form`.
 ///
-/// An unknown client, one that is not active and a wrong secret look the same and take the same
-/// time. A confidential client needs its secret; a public client that sends one is refused, too:
-/// it is not the program that it says.
+/// An unknown client, an inactive one and a wrong secret give the same response after the same time. A
+/// confidential client needs its secret. A public client that sends a secret is refused, too: it is not the
+/// program that it claims to be.
 pub(super) async fn authenticate(
     auth: &Auth,
     form: &OAuthParameters,
@@ -68,6 +67,7 @@ async fn verify(
 ) -> Result<OAuthClient, TokenError> {
     let PresentedClient { client_id, secret } = presented;
     let read = move |tx: &ReadTx<'_>| tx.find_client(&client_id);
+    // Only a secret can be guessed, so a public client is never locked out.
     let client = match secret {
         Some(_) => auth.read_unless_locked(address, now, read).await?,
         None => auth.db().read(read).await?,
@@ -85,7 +85,7 @@ async fn verify(
     client.filter(|_| proved).ok_or_else(wrong)
 }
 
-/// Records a secret that was wrong, and the first of many that were refused unchecked.
+/// Records a wrong secret, and the first of many attempts that were refused unchecked.
 fn record(client: Option<&OAuthClient>, verified: Result<&bool, &Error>, now: Timestamp) {
     let action = match verified {
         Ok(false) => AuditAction::ClientRefused,
@@ -111,7 +111,7 @@ fn from_form(form: &OAuthParameters) -> Result<PresentedClient, TokenError> {
     Ok(PresentedClient { client_id, secret: form.find("client_secret").map(str::to_owned) })
 }
 
-/// Name and secret are form-urlencoded inside (RFC 6749 §2.3.1).
+/// Parses HTTP Basic credentials; id and secret are form-urlencoded inside (RFC 6749 §2.3.1).
 fn from_header(header: &str, form: &OAuthParameters) -> Result<PresentedClient, TokenError> {
     let invalid = |text| TokenError::new(OAuthErrorCode::InvalidRequest, text);
     if form.find("client_secret").is_some() {

@@ -1,4 +1,4 @@
-//! What the service says of itself (OpenID Connect Discovery §3, RFC 8414, RFC 9207).
+//! Metadata of the provider (OpenID Connect Discovery §3, RFC 8414, RFC 9207).
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use model::account::{GrantType, Scope};
 
-/// The document at `/.well-known/openid-configuration`.
+/// Returns the document at `/.well-known/openid-configuration`.
 pub(super) fn document(issuer: &str) -> Value {
     let grants = [
         GrantType::AuthorizationCode,

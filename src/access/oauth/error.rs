@@ -1,4 +1,4 @@
-//! What goes wrong, in the words of RFC 6749 and OpenID Connect.
+//! Errors of the provider, with the codes of RFC 6749 and OpenID Connect.
 
 use std::fmt;
 
@@ -11,11 +11,11 @@ use crate::storage::database::DbError;
 pub enum OAuthErrorCode {
     /// A parameter is missing, repeated or malformed.
     InvalidRequest,
-    /// The client did not prove who it is.
+    /// The client did not authenticate itself.
     InvalidClient,
-    /// A code, password or refresh token is wrong, over, or another client's.
+    /// A code, password or refresh token is wrong, expired, or another client's.
     InvalidGrant,
-    /// The client may not use this way of getting a token.
+    /// The client may not use this grant or response type.
     UnauthorizedClient,
     /// There is no such `grant_type`.
     UnsupportedGrantType,
@@ -23,26 +23,26 @@ pub enum OAuthErrorCode {
     UnsupportedResponseType,
     /// A scope is unknown, malformed, or more than was granted.
     InvalidScope,
-    /// The user refused.
+    /// The user refused the request.
     AccessDenied,
-    /// Our mistake.
+    /// The provider failed; its log has the cause.
     ServerError,
-    /// A later try helps.
+    /// The provider is overloaded or throttles the client; a retry may succeed.
     TemporarilyUnavailable,
-    /// The user would have to log in, and `prompt=none` forbids to ask.
+    /// The user would have to log in, but `prompt=none` forbids to ask.
     LoginRequired,
-    /// The user would have to consent, and `prompt=none` forbids to ask.
+    /// The user would have to consent, but `prompt=none` forbids to ask.
     ConsentRequired,
-    /// The parameter `request`.
+    /// The parameter `request` is not supported.
     RequestNotSupported,
-    /// The parameter `request_uri`.
+    /// The parameter `request_uri` is not supported.
     RequestUriNotSupported,
-    /// The parameter `registration`.
+    /// The parameter `registration` is not supported.
     RegistrationNotSupported,
 }
 
 impl OAuthErrorCode {
-    /// Every code, in the order of the reference page.
+    /// All codes, in the order of the reference page.
     pub const ALL: [Self; 15] = [
         Self::InvalidRequest,
         Self::InvalidClient,
@@ -61,7 +61,7 @@ impl OAuthErrorCode {
         Self::TemporarilyUnavailable,
     ];
 
-    /// What happened, and what the client does about it.
+    /// Returns what happened, and what the client can do about it.
     #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
@@ -105,7 +105,7 @@ impl OAuthErrorCode {
         }
     }
 
-    /// The value of `error`.
+    /// Returns the value of `error`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -128,30 +128,31 @@ impl OAuthErrorCode {
     }
 }
 
-/// A description with nothing but what RFC 6749 §5.2 allows: printable ASCII without `"` and `\`.
+/// Replaces the characters that RFC 6749 §5.2 does not allow, which is all but printable ASCII without `"`
+/// and `\`.
 pub(super) fn description(text: &str) -> String {
     let allowed = |c: char| matches!(c, ' ' | '!' | '#'..='[' | ']'..='~');
     text.chars().map(|c| if allowed(c) { c } else { '?' }).collect()
 }
 
-/// Why an authorization request leads to no login.
+/// Why an authorization request does not lead to a login.
 pub enum AuthorizationError {
-    /// There is no address that may be told: the client is unknown, or the redirect address is
-    /// not one of the client's. The user is shown this, and sent nowhere.
+    /// There is no trusted address for a redirect: the client is unknown, or the redirect address is not one
+    /// of the client's. The user is shown a page, and not redirected.
     Page {
-        /// What happened.
+        /// The title of the page.
         title: &'static str,
-        /// A sentence more; plain text that may repeat what the request said.
+        /// An explanation: plain text that may repeat parts of the request.
         message: String,
     },
-    /// The client is told: the address to send the browser to.
+    /// The client is notified: the address to which the browser is redirected.
     Redirect(String),
-    /// The service failed.
+    /// The provider failed, with the internal cause.
     Failed(Error),
 }
 
 impl fmt::Debug for AuthorizationError {
-    /// Leaves the address out: it carries the client's `state`.
+    /// Leaves out the address, because it contains the client's `state`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Page { title, message } => write!(f, "Page({title}: {message})"),
@@ -167,18 +168,18 @@ impl From<Error> for AuthorizationError {
     }
 }
 
-/// Why the token or the revocation endpoint refuses.
+/// Why the token or revocation endpoint refuses a request.
 #[derive(Debug)]
 pub struct TokenError {
     /// The value of `error`.
     pub code: OAuthErrorCode,
     /// The value of `error_description`: printable ASCII without quotes and backslashes.
     pub description: String,
-    /// Whether the client tried HTTP Basic, so that the answer names that scheme.
+    /// Whether the client tried HTTP Basic, so that the response names that scheme.
     pub challenge: bool,
-    /// Seconds after which a later try may help.
+    /// Seconds after which a retry may succeed.
     pub retry_after_s: Option<u64>,
-    /// What failed here, for the log.
+    /// The internal cause, for the log.
     pub source: Option<Box<Error>>,
 }
 

@@ -1,5 +1,5 @@
-//! What becomes of a code or a refresh token that a client presents. Each function is one
-//! transaction, so that of many requests with the same code or token one alone succeeds.
+//! Exchanges the code or refresh token that a client presents. Each function is one transaction, so that only
+//! one of many requests with the same code or token succeeds.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::{SignedDuration, Timestamp};
@@ -9,23 +9,23 @@ use crate::storage::database::{AuthorizationCode, DbError, NewFamily, TokenFamil
 use model::ContentHash;
 use model::account::{Account, FamilyId, OAuthClient, ScopeSet, UserId};
 
-/// Lengths that a code verifier may have (RFC 7636 §4.1).
+/// Lengths of a code verifier, in bytes (RFC 7636 §4.1).
 const VERIFIER_BYTES: std::ops::RangeInclusive<usize> = 43..=128;
 
-/// The hashes of tokens that are about to be given out.
+/// The hashes of tokens that are about to be issued.
 #[derive(Clone, Copy)]
 pub(super) struct NewTokens {
     pub(super) access: ContentHash,
     pub(super) access_expires: Timestamp,
-    /// With its end; `None` for a client that may not refresh.
+    /// The hash and the end of the refresh token; `None` for a client that may not refresh.
     pub(super) refresh: Option<(ContentHash, Timestamp)>,
-    /// How long a grant can be refreshed at all.
+    /// Time after the authorization until which a grant can be refreshed.
     pub(super) grant_lifetime: SignedDuration,
     pub(super) now: Timestamp,
 }
 
 impl NewTokens {
-    /// When refreshing of the family ends for good.
+    /// Returns when the family can no longer be refreshed.
     fn absolute_end(&self, tx: &WriteTx<'_>, family: FamilyId) -> Result<Timestamp, DbError> {
         let began = tx.family_lifetime_from(family, self.now)?;
         Ok(began.checked_add(self.grant_lifetime).unwrap_or(Timestamp::MAX))
@@ -44,7 +44,7 @@ impl NewTokens {
     }
 }
 
-/// What was granted.
+/// The user and the rights that an exchange granted.
 pub(super) struct GrantedAccess {
     pub(super) account: Account,
     pub(super) scopes: ScopeSet,
@@ -52,42 +52,42 @@ pub(super) struct GrantedAccess {
     pub(super) nonce: Option<String>,
 }
 
-/// What a transaction decided. Refusals commit, too: some of them end a family.
+/// The decision of a transaction. Refusals commit too, because some of them end a family.
 pub(super) enum ExchangeOutcome {
     Granted(Box<GrantedAccess>),
     /// `invalid_grant`, with the reason.
     Refused(&'static str),
-    /// The same for a code or token that there is not, which anybody can make up.
+    /// `invalid_grant` for a code or token that does not exist, which anyone can invent.
     Unknown(&'static str),
-    /// The same for one of this user that was used before, which ended its family.
+    /// `invalid_grant` for a code or token of this user that was used before; its family has ended.
     Reused(UserId, &'static str),
-    /// `invalid_scope`: more is asked for than was granted.
+    /// `invalid_scope`: the request exceeds what was granted.
     TooWide,
 }
 
-/// What became of a token that a client revokes.
+/// The outcome of a revocation.
 pub(super) enum RevocationOutcome {
-    /// It was this user's and counts for nothing any more.
+    /// The token belonged to this user and is no longer valid.
     Ended(UserId),
-    /// There is none.
+    /// There is no such token.
     Unknown,
-    /// It was issued to another client.
+    /// The token was issued to another client.
     ForeignClient,
 }
 
-/// What has to come with a code.
+/// The parameters that a client must present with a code.
 pub(super) struct CodeProof {
     pub(super) redirect_uri: Option<String>,
     pub(super) verifier: Option<String>,
 }
 
 impl CodeProof {
-    /// Why this does not go with `code`, which `client` may use.
+    /// Returns why this does not match `code`, which `client` may use; `None` if it does.
     fn refusal(&self, code: &AuthorizationCode, client: &OAuthClient) -> Option<&'static str> {
         let same_uri = match (&code.redirect_uri, &self.redirect_uri) {
             (Some(before), Some(now)) => before == now,
             (Some(_), None) => false,
-            // The request relied on the only address there is; it may be named now.
+            // The authorization request relied on the only registered address; now it may be named.
             (None, now) => now.as_ref().is_none_or(|now| client.redirect_uris.contains(now)),
         };
         if !same_uri {
@@ -97,13 +97,14 @@ impl CodeProof {
             (None, None) => None,
             (Some(challenge), Some(verifier)) if fits(verifier, challenge) => None,
             (Some(_), _) => Some("code_verifier does not fit the code_challenge"),
-            // Somebody may have cut the challenge out of the request (RFC 9700 §4.8.2).
+            // An attacker may have removed the challenge from the request (RFC 9700 §4.8.2).
             (None, Some(_)) => Some("code_verifier came without a code_challenge before"),
         }
     }
 }
 
-/// Whether `challenge` is the S256 one of `verifier`, which has the grammar of RFC 7636 §4.1.
+/// Returns whether `challenge` is the S256 challenge of `verifier`, which must have the grammar of RFC 7636
+/// §4.1.
 fn fits(verifier: &str, challenge: &str) -> bool {
     let is_letter =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
@@ -112,7 +113,7 @@ fn fits(verifier: &str, challenge: &str) -> bool {
         && URL_SAFE_NO_PAD.encode(ContentHash::of(verifier.as_bytes()).0) == challenge
 }
 
-/// Exchanges a code. A second exchange ends all that the first one brought (RFC 6749 §4.1.2).
+/// Exchanges a code. A second exchange ends all tokens that the first one issued (RFC 6749 §4.1.2).
 pub(super) fn redeem(
     tx: &WriteTx<'_>,
     hash: &ContentHash,
@@ -123,6 +124,7 @@ pub(super) fn redeem(
 ) -> Result<ExchangeOutcome, DbError> {
     let unknown = ExchangeOutcome::Unknown("there is no such code");
     let Some(code) = tx.as_read().find_code(hash)? else { return Ok(unknown) };
+    // A code of another client must look like one that does not exist.
     if code.family.client_id != client.client_id {
         return Ok(unknown);
     }
@@ -146,11 +148,11 @@ pub(super) fn redeem(
     Ok(ExchangeOutcome::Granted(Box::new(GrantedAccess { account, scopes, auth_time, nonce })))
 }
 
-/// Exchanges a refresh token for a new one and ends the access token that came with it.
+/// Exchanges a refresh token for a new one and ends the access token issued with it.
 ///
-/// One that was used before is in two hands, and nobody knows which are the right ones: all that
-/// came from it ends (RFC 9700 §4.14.2). `asked` may be less than what was granted; the new
-/// refresh token still stands for all of it (RFC 6749 §6).
+/// A token that was used before is in two hands, and the rightful one is unknown: all tokens of its family
+/// end (RFC 9700 §4.14.2). `asked` may be less than what was granted; the new refresh token still covers all
+/// of it (RFC 6749 §6).
 pub(super) fn refresh(
     tx: &WriteTx<'_>,
     hash: &ContentHash,
@@ -195,7 +197,7 @@ pub(super) fn refresh(
     })))
 }
 
-/// Gives out tokens for a login by password that still holds.
+/// Issues tokens for a login by password that is still valid.
 pub(super) fn open(
     tx: &WriteTx<'_>,
     entered: &AuthenticatedLogin,
@@ -222,16 +224,16 @@ pub(super) fn open(
     })))
 }
 
-/// The family's user, if it may still use the service.
+/// Returns the family's user, if it is still active.
 fn active(tx: &WriteTx<'_>, family: &TokenFamily) -> Result<Option<Account>, DbError> {
     let account = tx.as_read().find_account(family.user)?;
     Ok(account.filter(|account| account.user.active))
 }
 
-/// Ends what `hash` stands for: a refresh token its family, an access token itself (RFC 7009
-/// §2.1). What is unknown is ended already.
+/// Revokes the token with the hash `hash`: a refresh token with its family, an access token alone (RFC 7009
+/// §2.1). An unknown token counts as revoked already.
 ///
-/// A token of another client stays.
+/// A token of another client stays valid.
 pub(super) fn revoke(
     tx: &WriteTx<'_>,
     hash: &ContentHash,

@@ -1,4 +1,4 @@
-//! The token and the revocation endpoint: who asks, what for, what comes back.
+//! The token and revocation endpoints: client authentication, grants and responses.
 
 use std::net::IpAddr;
 
@@ -20,7 +20,7 @@ use crate::storage::database::{DbError, NewFamily, WriteTx};
 use model::ContentHash;
 use model::account::{GrantType, OAuthClient, Scope, ScopeSet};
 
-/// The parameters that mean something here. One that comes twice ends the request.
+/// The parameters that these endpoints know. A request that repeats one of them is refused.
 const KNOWN: [&str; 12] = [
     "grant_type",
     "client_id",
@@ -36,24 +36,24 @@ const KNOWN: [&str; 12] = [
     "token_type_hint",
 ];
 
-/// What the token endpoint gives (RFC 6749 §5.1, contract login-2). It has no `Debug`: all of it
-/// is secret.
+/// The response of the token endpoint (RFC 6749 §5.1, contract login-2). Has no `Debug`, because all of it is
+/// secret.
 #[derive(Serialize)]
 pub struct TokenSet {
-    /// The access token.
+    /// The access token, a random string.
     pub access_token: String,
-    /// Always `ProviderToken`.
+    /// Always `Bearer`, the type of RFC 6750.
     pub token_type: &'static str,
-    /// Seconds for which the access token is valid.
+    /// Lifetime of the access token, in seconds.
     pub expires_in: u32,
-    /// What a new set is asked for with, if the client may do that.
+    /// The token for requesting a new set; `None` if the client may not refresh.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refresh_token: Option<String>,
-    /// Who the user is, as a signed JWT. It is in every token set, with and without `openid`
-    /// (contract login-16).
+    /// The identity of the user as a signed JWT. Every token set has it, with or without `openid` (contract
+    /// login-16).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id_token: Option<String>,
-    /// What the access token may be used for.
+    /// The scopes of the access token, separated by spaces.
     pub scope: String,
 }
 
@@ -75,7 +75,7 @@ fn reject_repeated(form: &OAuthParameters) -> Result<(), TokenError> {
     }
 }
 
-/// The scopes that a form asks for, if it does.
+/// Parses the scopes of a form; `None` if it has none.
 fn scopes(form: &OAuthParameters) -> Result<Option<ScopeSet>, TokenError> {
     let invalid = |why: model::account::ScopeError| {
         TokenError::new(OAuthErrorCode::InvalidScope, &why.to_string())
@@ -83,7 +83,7 @@ fn scopes(form: &OAuthParameters) -> Result<Option<ScopeSet>, TokenError> {
     form.find("scope").map(ScopeSet::parse).transpose().map_err(invalid)
 }
 
-/// The token endpoint: authentication of the client first, then its grant.
+/// Handles a request to the token endpoint: authenticates the client, then performs its grant.
 pub(super) async fn token(
     inner: &OAuthInner,
     form: &OAuthParameters,
@@ -107,7 +107,7 @@ pub(super) async fn token(
     let outcome = match grant {
         GrantType::AuthorizationCode => redeem(inner, form, &client, &issue).await?,
         GrantType::RefreshToken => refresh(inner, form, &client, &issue).await?,
-        // Nothing of `grants` is implicit.
+        // `grants` does not contain the implicit grant.
         GrantType::Password | GrantType::Implicit => {
             let (entered, scopes) = log_in(inner, form, address, now).await?;
             open(inner, entered, scopes, &client, &issue).await?
@@ -124,13 +124,13 @@ pub(super) async fn token(
     }
 }
 
-/// Tokens that are about to be given out: the secrets for the client, the hashes for the database.
+/// Tokens that are about to be issued: the secrets for the client, the hashes for the database.
 struct IssuedTokens {
     access: RandomSecret,
     refresh: Option<RandomSecret>,
     tokens: NewTokens,
     now: Timestamp,
-    /// Seconds of the access token.
+    /// Lifetime of the access token, in seconds.
     expires_in: u32,
 }
 
@@ -221,7 +221,7 @@ async fn refresh(
     Ok(inner.auth.write(work).await?)
 }
 
-/// The user whose name and password are in `form`, and what the client asks for.
+/// Logs in the user whose name and password are in `form`; also returns the requested scopes.
 async fn log_in(
     inner: &OAuthInner,
     form: &OAuthParameters,
@@ -230,6 +230,7 @@ async fn log_in(
 ) -> Result<(AuthenticatedLogin, ScopeSet), TokenError> {
     let (user_name, password) = (required(form, "username")?, required(form, "password")?);
     let scopes = scopes(form)?.unwrap_or_default();
+    // The contract requires `roles` for the password grant.
     if !scopes.contains(Scope::Roles) {
         return refuse(OAuthErrorCode::InvalidScope, "scope does not include roles");
     }
@@ -261,14 +262,14 @@ async fn open(
     inner.auth.write(work).await
 }
 
-/// The event of tokens that `client` asks for.
+/// Creates the audit event for tokens that `client` requests.
 fn issued(client: &OAuthClient, grant: GrantType) -> AuditEvent {
     let event = audit::event(AuditAction::TokenIssued);
     event.with_object(ObjectKind::Client, &client.client_id).with_detail(grant.as_str())
 }
 
-/// Records how an exchange ended. What anybody can make up leaves no row: it would let a flood of
-/// nonsense push events out of the log.
+/// Records the outcome of an exchange. An unknown code or token leaves no row, because anyone can invent one:
+/// a flood of them would push real events out of the log.
 fn record(tx: &WriteTx<'_>, event: AuditEvent, outcome: &ExchangeOutcome) -> Result<(), DbError> {
     let event = match outcome {
         ExchangeOutcome::Unknown(_) => return Ok(()),
@@ -289,8 +290,8 @@ fn record(tx: &WriteTx<'_>, event: AuditEvent, outcome: &ExchangeOutcome) -> Res
     tx.write_audit(&event)
 }
 
-/// The revocation endpoint. `token_type_hint` only says where to look first; both places are one
-/// look-up away.
+/// Handles a request to the revocation endpoint. Ignores `token_type_hint`: each kind of token is one lookup
+/// away.
 pub(super) async fn revoke(
     inner: &OAuthInner,
     form: &OAuthParameters,

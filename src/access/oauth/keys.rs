@@ -1,4 +1,4 @@
-//! The keys that id tokens are signed with: RSA of 2048 bits, kept in the database.
+//! The keys that sign id tokens: RSA with 2048 bits, stored in the database.
 
 use aws_lc_rs::{
     encoding::{AsDer, Pkcs8V1Der},
@@ -18,19 +18,19 @@ use crate::runtime::error::{Error, Result};
 use crate::storage::database::{Db, DbError, SigningKey};
 use model::ContentHash;
 
-/// The signing key and what is published of it and of those before it.
+/// The current signing key, with the public parts of it and of its predecessors.
 pub(super) struct SigningKeySet {
     kid: String,
-    /// None at a node that only reads and has no key of the archive's secrets: it signs nothing.
+    /// `None` on a read-only node that cannot decrypt the archive's secrets: it signs nothing.
     signing: Option<EncodingKey>,
     published: Vec<Value>,
 }
 
 impl SigningKeySet {
-    /// Loads the keys and makes one when there is none; blocks.
+    /// Loads the keys and generates one if there is none. Blocks.
     ///
-    /// Making a key takes a tenth of a second, so it happens outside the transaction that looks
-    /// once more: of two processes that start at the same time one keeps its key, both use it.
+    /// Generating a key takes a tenth of a second, so it happens outside the transaction, which checks again:
+    /// if two processes start at the same time, one stores its key and both use it.
     pub(super) fn load(db: &Db, now: Timestamp) -> Result<Self> {
         let mut keys = match db.read_blocking(|tx| tx.list_signing_keys()) {
             Err(DbError::Secret(_)) if db.is_read_only() => {
@@ -51,7 +51,7 @@ impl SigningKeySet {
         Self::of(&keys)
     }
 
-    /// The keys of these rows, the newest first; the first that is not retired signs.
+    /// Builds the set from rows, newest first; the first key that is not retired signs.
     pub(super) fn of(keys: &[SigningKey]) -> Result<Self> {
         let current = keys.iter().find(|key| !key.is_retired);
         let current = current.ok_or_else(|| Error::internal("there is no signing key"))?;
@@ -62,12 +62,13 @@ impl SigningKeySet {
         })
     }
 
-    /// The public keys (RFC 7517 §5), retired ones too: their id tokens may still be verified.
+    /// Returns the public keys (RFC 7517 §5), including retired ones, because their id tokens may still be
+    /// verified.
     pub(super) fn key_set(&self) -> Value {
         json!({ "keys": self.published })
     }
 
-    /// The JWT of `claims`; takes about a millisecond.
+    /// Signs `claims` and returns the JWT. Takes about a millisecond.
     pub(super) fn sign(&self, claims: &Map<String, Value>) -> Result<String> {
         let mut header = Header::new(Algorithm::RS256);
         header.kid = Some(self.kid.clone());
@@ -77,27 +78,27 @@ impl SigningKeySet {
     }
 }
 
-/// A new key; takes a tenth of a second.
+/// Generates a key. Takes a tenth of a second.
 pub(super) fn make() -> Result<SigningKey> {
     let failed = |_| Error::internal("a signing key cannot be made");
     let pair = KeyPair::generate(KeySize::Rsa2048).map_err(failed)?;
     let pkcs8: Pkcs8V1Der<'_> = pair.as_der().map_err(failed)?;
     let pkcs8 = pkcs8.as_ref().to_vec();
     let (n, e) = components(&encoding_key(&pkcs8)?)?;
-    // The thumbprint of RFC 7638: required members only, in the order of their names.
+    // The thumbprint of RFC 7638: required members only, in alphabetical order.
     let thumbprint = format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#);
     let kid = URL_SAFE_NO_PAD.encode(ContentHash::of(thumbprint.as_bytes()).0);
     Ok(SigningKey { kid, pkcs8, is_retired: false })
 }
 
-/// The key for jsonwebtoken. That wants PKCS #1 inside and takes PKCS #8 as PEM only.
+/// Converts a key for jsonwebtoken, which uses PKCS #1 inside and accepts PKCS #8 only as PEM.
 fn encoding_key(pkcs8: &[u8]) -> Result<EncodingKey> {
     let text = STANDARD.encode(pkcs8);
     let pem = format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n");
     EncodingKey::from_rsa_pem(pem.as_bytes()).map_err(Error::internal)
 }
 
-/// Modulus and exponent as base64url.
+/// Returns modulus and exponent as base64url.
 fn components(key: &EncodingKey) -> Result<(String, String)> {
     let key = Jwk::from_encoding_key(key, Algorithm::RS256).map_err(Error::internal)?;
     let AlgorithmParameters::RSA(key) = key.algorithm else {

@@ -1,12 +1,12 @@
-//! The OAuth2 and OpenID Connect service: authorization requests, codes, token sets, id
-//! tokens, logins in the browser. `http` speaks HTTP and shows the pages; it gets addresses to send
-//! a browser to, documents and errors from here.
+//! The OAuth2 and OpenID Connect provider: authorization requests, codes, token sets, id tokens and browser
+//! sessions. The HTTP layer parses requests and shows pages; this module returns redirect addresses,
+//! documents and errors to it.
 //!
-//! Access tokens, refresh tokens and codes are random strings of which only hashes are stored. All
-//! that one authorization gave is a *family*; whoever presents a code or a refresh token a second
-//! time ends the family. It follows RFC 9700: PKCE, addresses compared as text, `iss` in answers.
-//! The password and implicit grants exist for integrations that need them; a client has them only
-//! when the operator says so (contract login-5).
+//! Access tokens, refresh tokens and codes are random strings of which only hashes are stored. All tokens
+//! that descend from one authorization form a *family*; a second use of a code or refresh token ends the
+//! family. The provider follows RFC 9700: PKCE, redirect addresses compared as text, `iss` in responses. The
+//! password and implicit grants exist for integrations that need them; the operator enables them per client
+//! (contract login-5).
 
 mod claims;
 mod client;
@@ -55,20 +55,20 @@ use model::ContentHash;
 use model::account::{Account, MessageContent, UserId};
 use rotation::published_since;
 
-/// How long what is given out lasts.
+/// Lifetimes of tokens and sessions.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenLifetimes {
-    /// Seconds of an access token, and of the id token that comes with it.
+    /// Lifetime of an access token and of the id token issued with it, in seconds.
     pub access_token_s: u32,
-    /// Seconds of a refresh token; each refresh begins them anew.
+    /// Lifetime of a refresh token, in seconds; each refresh starts it again.
     pub refresh_token_s: u32,
-    /// Days after which refreshing ends, counted from the authorization.
+    /// Days after the authorization until which its tokens can be refreshed.
     pub refresh_absolute_days: u32,
-    /// Seconds of a login in the browser.
+    /// Lifetime of a browser session, in seconds.
     pub session_s: u32,
 }
 
-/// The service; cheap to clone.
+/// The OAuth2 provider. Cheap to clone.
 #[derive(Clone)]
 pub struct OAuth {
     inner: Arc<OAuthInner>,
@@ -81,17 +81,17 @@ struct OAuthInner {
     keys: HotSwap<CachedSigningKeys>,
 }
 
-/// The signing keys as they were read last.
+/// The signing keys as of their last read.
 struct CachedSigningKeys {
     keys: Arc<SigningKeySet>,
-    /// The count of changes of signing keys before they were read.
+    /// The change counter of signing keys before they were read.
     changes: u64,
 }
 
 impl OAuthInner {
-    /// The signing keys, read again if a command may have changed them since.
+    /// Returns the signing keys, and reads them again if they may have changed.
     ///
-    /// Where they cannot be read, those that are known go on signing.
+    /// If the read fails, the known keys continue to sign.
     async fn keys(&self) -> Arc<SigningKeySet> {
         let known = self.keys.get();
         let changes = self.auth.signing_key_changes();
@@ -109,23 +109,23 @@ impl OAuthInner {
                 keys
             }
             Err(cause) => {
-                tracing::warn!("signing keys cannot be read again, the known ones stay: {cause}");
+                tracing::warn!("oauth: signing keys cannot be read, using cached ones: {cause}");
                 Arc::clone(&known.keys)
             }
         }
     }
 }
 
-/// `seconds` after `now`.
+/// Returns the time `seconds` after `now`.
 fn after(now: Timestamp, seconds: u32) -> Timestamp {
     let span = SignedDuration::from_secs(i64::from(seconds));
     now.checked_add(span).unwrap_or(Timestamp::MAX)
 }
 
 impl OAuth {
-    /// Loads the signing key and makes one when there is none; blocks the calling thread.
+    /// Loads the signing key and generates one if there is none. Blocks.
     ///
-    /// `issuer` is the base of the service's addresses; a slash at its end is dropped.
+    /// `issuer` is the base of the service's URLs; trailing slashes are removed.
     pub fn start(
         auth: Auth,
         mut issuer: String,
@@ -140,14 +140,14 @@ impl OAuth {
         Ok(Self { inner: Arc::new(OAuthInner { auth, issuer, lifetimes, keys }) })
     }
 
-    /// What is given out from now on lasts so long.
+    /// Sets the lifetimes of tokens and sessions that are issued from now on.
     pub fn set_lifetimes(&self, lifetimes: TokenLifetimes) {
         self.inner.lifetimes.set(lifetimes);
     }
 
-    /// Reads an authorization request.
+    /// Parses and checks an authorization request.
     ///
-    /// Only a redirect address that the client has registered ever becomes part of an answer.
+    /// Only a redirect address that the client has registered ever becomes part of a response.
     pub async fn request(
         &self,
         parameters: &OAuthParameters,
@@ -162,10 +162,10 @@ impl OAuth {
         }
     }
 
-    /// Whether the user has consented to all that the client asks for, by the same response type.
+    /// Returns whether the user has consented to all scopes of the request, for the same response type.
     ///
-    /// A public client without an https redirect is asked for each time: whatever receives its
-    /// answer may be another program.
+    /// A public client without an https redirect needs consent each time, because another program may receive
+    /// its response.
     pub async fn is_consented(
         &self,
         request: &AuthorizationRequest,
@@ -182,7 +182,7 @@ impl OAuth {
         Ok(request.scopes.is_subset(given))
     }
 
-    /// Writes that the user lets the client have what it asks for.
+    /// Stores the user's consent to the scopes of the request.
     pub async fn consent(
         &self,
         request: &AuthorizationRequest,
@@ -204,11 +204,11 @@ impl OAuth {
         Ok(self.inner.auth.write(write).await?)
     }
 
-    /// Grants `request` to `user`, who is logged in by `session` (the cookie's value) and has
-    /// consented: the address to send the browser to.
+    /// Grants `request` to `user`, who is logged in by `session` (the value of the cookie) and has consented.
+    /// Returns the address to which the browser is redirected.
     ///
-    /// The session is looked at in the transaction that writes what is granted: one that ended a
-    /// moment ago, by logout or because its user was disabled, opens nothing any more.
+    /// The session is checked in the transaction that writes the grant: a session that ended a moment ago, by
+    /// logout or because its user was deactivated, grants nothing.
     pub async fn authorize(
         &self,
         request: &AuthorizationRequest,
@@ -262,7 +262,7 @@ impl OAuth {
         Ok(written.then(answer))
     }
 
-    /// The implicit grant: tokens in the address itself, and never a refresh token.
+    /// Performs the implicit grant: tokens in the redirect address, and never a refresh token.
     async fn authorize_tokens(
         &self,
         request: &AuthorizationRequest,
@@ -272,6 +272,7 @@ impl OAuth {
         now: Timestamp,
     ) -> Result<Option<String>> {
         let OAuthInner { auth, issuer, lifetimes, .. } = &*self.inner;
+        // A client's own lifetime may only shorten the general one.
         let all_s = lifetimes.get().access_token_s;
         let access_token_s = request.access_token_s.map_or(all_s, |own| own.min(all_s));
         let expires = after(now, access_token_s);
@@ -315,7 +316,7 @@ impl OAuth {
         Ok(Some(request.address(issuer, pairs)))
     }
 
-    /// The address to send the browser to when `request` is refused.
+    /// Returns the address to which the browser is redirected when `request` is refused.
     #[must_use]
     pub fn refuse(
         &self,
@@ -326,7 +327,7 @@ impl OAuth {
         request.refusal(&self.inner.issuer, error, description)
     }
 
-    /// The token endpoint. `address` is the caller's, for counting failed logins.
+    /// Handles a request to the token endpoint. `address` is the caller's, for counting failed logins.
     pub async fn token(
         &self,
         form: &OAuthParameters,
@@ -337,9 +338,9 @@ impl OAuth {
         grant::token(&self.inner, form, client, address, now).await
     }
 
-    /// The revocation endpoint (RFC 7009). A token that nobody knows is revoked already; another
-    /// client's is refused with `invalid_grant`, the code of RFC 6749 §5.2 for a token that "was
-    /// issued to another client".
+    /// Handles a request to the revocation endpoint (RFC 7009). An unknown token counts as revoked already; a
+    /// token of another client is refused with `invalid_grant`, which RFC 6749 §5.2 defines for a token that
+    /// "was issued to another client".
     pub async fn revoke(
         &self,
         form: &OAuthParameters,
@@ -350,8 +351,8 @@ impl OAuth {
         grant::revoke(&self.inner, form, client, address, now).await
     }
 
-    /// What the user endpoint tells the bearer of an access token; `None` when the token is not
-    /// valid (any more).
+    /// Returns the claims that the user endpoint shows to the bearer of an access token; `None` if the token
+    /// is unknown, expired or revoked.
     pub async fn user_info(
         &self,
         access_token: &str,
@@ -367,20 +368,20 @@ impl OAuth {
         Ok(account.map(|account| claims::user_info(&account, token.scopes)))
     }
 
-    /// The document at `/.well-known/openid-configuration`.
+    /// Returns the document at `/.well-known/openid-configuration`.
     #[must_use]
     pub fn discovery(&self) -> serde_json::Value {
         discovery::document(&self.inner.issuer)
     }
 
-    /// The public keys that id tokens are verified with (RFC 7517).
+    /// Returns the public keys for the verification of id tokens (RFC 7517).
     pub async fn key_set(&self) -> serde_json::Value {
         self.inner.keys().await.key_set()
     }
 
-    /// Opens a session for a user that just logged in; the secret is the cookie's value. `None`
-    /// when the login does not hold any more. A user who never used this browser before, but others,
-    /// gets a mail.
+    /// Opens a session for a user who has just logged in; the secret is the value of the cookie. `None` if
+    /// the login is no longer valid. A user who has used other browsers before, but never this one, gets a
+    /// mail.
     pub async fn open_session(
         &self,
         entered: &AuthenticatedLogin,
@@ -421,8 +422,9 @@ impl OAuth {
         Ok(self.inner.auth.write(write).await?)
     }
 
-    /// Removes what expired, counters of failed logins too, and what the account log no longer needs to say; at most
-    /// [`SWEEP_ROWS`] rows of a kind. Zero means that nothing is left to remove.
+    /// Removes expired rows, including counters of failed logins, and old entries of the account log; at most
+    /// [`SWEEP_ROWS`] rows of a kind. Returns the number of removed rows; zero means that nothing is left to
+    /// remove.
     pub async fn sweep(&self, now: Timestamp) -> Result<usize> {
         let span = SignedDuration::from_secs(i64::from(ACCOUNT_LOG_S));
         let read_long_ago = now.checked_sub(span).unwrap_or(Timestamp::MIN);
@@ -442,7 +444,7 @@ impl OAuth {
     }
 }
 
-/// When the user logged in by that session, if it is alive and the user may use the service.
+/// Returns when the user logged in by that session, if it has not expired and the user is active.
 fn logged_in(
     tx: &crate::storage::database::WriteTx<'_>,
     session: &ContentHash,

@@ -1,36 +1,36 @@
-//! Parameters of a request: form-urlencoded names and values, as a query or a body has them.
+//! Parameters of a request: form-urlencoded names and values, in a query or a body.
 
 use std::fmt;
 
 use crate::runtime::limits::{PARAMETER_BYTES_MAX, PARAMETERS_MAX};
 
-/// Form or query parameters as they came, decoded, in their order.
+/// Form or query parameters, decoded, in their original order.
 ///
-/// `Debug` prints names only: values may be secrets.
+/// `Debug` prints only names, because values may be secrets.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct OAuthParameters(Vec<(String, String)>);
 
-/// Text that is not a list of parameters.
+/// Why a text is not a valid list of parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParametersError {
-    /// More than [`PARAMETERS_MAX`].
+    /// The text has more than [`PARAMETERS_MAX`] parameters.
     #[error("more than {PARAMETERS_MAX} parameters")]
     TooMany,
-    /// A name or a value of more than [`PARAMETER_BYTES_MAX`] bytes.
+    /// A name or a value has more than [`PARAMETER_BYTES_MAX`] bytes.
     #[error("a parameter of more than {PARAMETER_BYTES_MAX} bytes")]
     TooLong,
-    /// A `%` without two hex digits.
+    /// A `%` is not followed by two hex digits.
     #[error("a percent sign without two hex digits")]
     Percent,
-    /// Bytes that are not UTF-8.
+    /// A name or value is not UTF-8.
     #[error("a parameter that is not UTF-8")]
     Utf8,
 }
 
 impl OAuthParameters {
-    /// Reads `application/x-www-form-urlencoded` text: `a=1&b=two+words%21`.
+    /// Parses `application/x-www-form-urlencoded` text: `a=1&b=two+words%21`.
     ///
-    /// Unlike a browser's parser, it refuses what is not well-formed instead of guessing.
+    /// Unlike a browser's parser, it refuses malformed text instead of guessing.
     pub fn parse(encoded: &str) -> Result<Self, ParametersError> {
         let mut pairs = Vec::new();
         for part in encoded.split('&').filter(|part| !part.is_empty()) {
@@ -43,15 +43,15 @@ impl OAuthParameters {
         Ok(Self(pairs))
     }
 
-    /// The first value of the parameter `name`. An empty one counts as absent (RFC 6749 §3.1).
+    /// Returns the first value of the parameter `name`. An empty value counts as absent (RFC 6749 §3.1).
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(own, _)| own == name)?;
         Some(value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// The first of `names` that came more than once. Names that an endpoint does not know may
-    /// come as often as they like: they are ignored.
+    /// Returns the first of `names` that occurs more than once. Names that an endpoint does not know may be
+    /// repeated: they are ignored.
     pub(super) fn find_repeated<'a>(&self, names: &[&'a str]) -> Option<&'a str> {
         let count = |name: &str| self.0.iter().filter(|(own, _)| own == name).count();
         names.iter().copied().find(|name| count(name) > 1)
@@ -64,7 +64,7 @@ impl fmt::Debug for OAuthParameters {
     }
 }
 
-/// The text that a form-urlencoded `text` stands for.
+/// Decodes a form-urlencoded `text`.
 pub(super) fn decode(text: &str) -> Result<String, ParametersError> {
     let mut bytes = Vec::with_capacity(text.len().min(PARAMETER_BYTES_MAX));
     let mut rest = text.bytes();
@@ -95,8 +95,8 @@ fn hex(digit: u8) -> Option<u8> {
     }
 }
 
-/// Percent-encodes everything but the unreserved characters of RFC 3986, so that the text stands
-/// for itself in a query, a fragment and a header.
+/// Percent-encodes everything but the unreserved characters of RFC 3986, so that the text is safe in a query,
+/// a fragment and a header.
 pub(super) fn encode(text: &str) -> String {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let mut encoded = String::with_capacity(text.len());

@@ -1,23 +1,23 @@
-//! Where answers of the authorization endpoint go: the client's redirect address with parameters.
+//! Responses of the authorization endpoint: the client's redirect address with parameters.
 
 use super::parameters::encode;
 
-/// Where the parameters of an answer stand in the address.
+/// The part of the address that contains the parameters of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ResponseMode {
-    /// Behind `?`, for the client's server.
+    /// After `?`, for the client's server.
     Query,
-    /// Behind `#`, for the client's page.
+    /// After `#`, for the client's page.
     Fragment,
 }
 
-/// Schemes that run what the address holds instead of going there.
+/// Schemes that execute the content of the address.
 const EXECUTABLE_SCHEMES: [&str; 5] = ["javascript", "data", "vbscript", "blob", "about"];
 
-/// Whether a registered redirect address can be answered to.
+/// Returns whether a registered redirect address can be used.
 ///
-/// An operator's mistake must not become a header of two lines or a script: absolute, only
-/// characters that a URI may have, no fragment (RFC 6749 §3.1.2), no scheme that runs.
+/// A mistake of the operator must not become a header of two lines or a script: the address is absolute,
+/// consists of URI characters only, and has no fragment (RFC 6749 §3.1.2) and no executable scheme.
 pub(super) fn is_usable(uri: &str) -> bool {
     let allowed = |byte: u8| {
         byte.is_ascii_graphic()
@@ -35,7 +35,7 @@ pub(super) fn is_usable(uri: &str) -> bool {
         && rest.bytes().all(allowed)
 }
 
-/// The address `uri` with `pairs`. A query that it has already stays as it is.
+/// Appends `pairs` to the address `uri`. An existing query stays unchanged.
 pub(super) fn redirect_url(uri: &str, mode: ResponseMode, pairs: &[(&str, &str)]) -> String {
     let mut address = uri.to_owned();
     let mut separator = match mode {

@@ -1,4 +1,4 @@
-//! Refresh tokens: whatever comes in whatever order, one family has one live access token.
+//! Refresh tokens: after any sequence of events, one family has at most one valid access token.
 
 use std::sync::Barrier;
 
@@ -9,11 +9,11 @@ use crate::runtime::limits::USED_REFRESH_TOKENS_MAX;
 
 const WEB: &str = "client_id=web&client_secret=web%20secret%2B1";
 
-/// Something that happens to a family; the number chooses one of its token sets.
+/// An event in a family; the number selects one of its token sets.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Refresh(usize),
-    /// The newest refresh token, which the client itself would present.
+    /// The client presents the newest refresh token, as a correct client does.
     RefreshNewest,
     RevokeRefreshToken(usize),
     RevokeAccessToken(usize),
@@ -28,11 +28,11 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// What a family should be like.
+/// The expected state of a family.
 struct Model {
     sets: Vec<TokenSet>,
     is_over: bool,
-    /// The set whose access token is live.
+    /// The token set whose access token is valid.
     live: Option<usize>,
 }
 
@@ -88,7 +88,7 @@ fn a_family_has_one_live_access_token_and_a_reused_refresh_token_ends_it() {
     });
 }
 
-/// Runs `work` in fifty threads at once; how many succeed.
+/// Runs `work` in fifty threads at once; returns the number of successes.
 fn race<T>(work: impl Fn() -> Option<T> + Sync) -> usize
 where
     T: Send,
@@ -133,12 +133,12 @@ fn a_refresh_asks_for_less_but_never_for_more() {
         let error = service.refresh(&format!("{token}&scope={scope}"), 1).err().unwrap();
         assert_eq!(error.code, OAuthErrorCode::InvalidScope);
     }
-    // Those left the token as it was.
+    // The failed requests left the token unchanged.
     let set = service.refresh(&format!("{token}&scope=roles"), 2).unwrap();
     assert_eq!(set.scope, "roles");
     let info = service.run(service.oauth.user_info(&set.access_token, super::test_fixture::at(2)));
     assert_eq!(info.unwrap().unwrap()["scope"], "roles");
-    // The new refresh token stands for all that was granted.
+    // The new refresh token covers all that was granted.
     let set = service.refresh(&set.refresh_token.unwrap(), 3).unwrap();
     assert_eq!(set.scope, "roles email");
 }
@@ -191,7 +191,7 @@ fn used_refresh_tokens_are_remembered_up_to_a_number() {
 fn a_grant_that_is_refreshed_again_and_again_ends_for_good() {
     let service = OAuthFixture::new();
     let mut refresh = service.log_in(0).refresh_token.unwrap();
-    // Each refresh comes long before the end of its token; the grant lasts a day.
+    // Each refresh happens long before the end of its token; the grant lasts a day.
     for second in (4000..86_400).step_by(4000) {
         refresh = service.refresh(&refresh, second).unwrap().refresh_token.unwrap();
     }

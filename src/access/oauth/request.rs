@@ -1,5 +1,5 @@
-//! The authorization request: what a client asks for, checked against what it may ask for
-//! (RFC 6749 §4.1.1 and §4.2.1, RFC 7636, OpenID Connect Core §3.1.2.1).
+//! Authorization requests: the parameters of a client, checked against what it may request (RFC 6749 §4.1.1
+//! and §4.2.1, RFC 7636, OpenID Connect Core §3.1.2.1).
 
 use std::fmt;
 
@@ -11,14 +11,14 @@ use super::{
 use crate::runtime::limits::ECHO_BYTES_MAX;
 use model::account::{GrantType, OAuthClient, Scope, ScopeSet};
 
-/// Characters of the request's own words that a message repeats.
+/// Most characters of the request that an error message repeats.
 const SHOWN_CHARS_MAX: usize = 80;
 /// Characters of an S256 code challenge: 32 bytes as base64url.
 const CHALLENGE_CHARS: usize = 43;
 
-/// The parameters that decide where an answer goes.
+/// The parameters that determine the address of the response.
 const ADDRESSING: [&str; 2] = ["client_id", "redirect_uri"];
-/// The others that mean something here. One that comes twice ends the request.
+/// The other known parameters. A request that repeats one of them is refused.
 const KNOWN: [&str; 12] = [
     "response_type",
     "response_mode",
@@ -34,25 +34,25 @@ const KNOWN: [&str; 12] = [
     "registration",
 ];
 
-/// What a client asks to be shown to the user.
+/// A screen that a client asks the provider to show to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Prompt {
-    /// Nothing, even if that means an error.
+    /// Show nothing, even if that means an error.
     None = 1,
-    /// The login, even if the user is logged in.
+    /// Show the login, even if the user is logged in.
     Login = 2,
-    /// The consent, even if it was given.
+    /// Show the consent, even if it was given before.
     Consent = 4,
-    /// A choice of accounts.
+    /// Show a choice of accounts.
     SelectAccount = 8,
 }
 
 impl Prompt {
-    /// Every one, as it is published.
+    /// All prompts, as published in the metadata.
     pub const ALL: [Self; 4] = [Self::None, Self::Login, Self::Consent, Self::SelectAccount];
 
-    /// The word in requests.
+    /// Returns the word for the prompt in requests.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -64,18 +64,18 @@ impl Prompt {
     }
 }
 
-/// The words of `prompt`.
+/// The set of prompts in the parameter `prompt`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PromptSet(u8);
 
 impl PromptSet {
-    /// Whether the client asks for `prompt`.
+    /// Returns whether the client requested `prompt`.
     #[must_use]
     pub fn has(self, prompt: Prompt) -> bool {
         self.0 & prompt as u8 != 0
     }
 
-    /// `none` stands alone (OpenID Connect Core §3.1.2.1).
+    /// Parses the parameter; `none` must be alone (OpenID Connect Core §3.1.2.1).
     fn parse(text: &str) -> Option<Self> {
         let mut prompts = Self::default();
         for word in text.split(' ').filter(|word| !word.is_empty()) {
@@ -87,24 +87,20 @@ impl PromptSet {
     }
 }
 
-/// What the answer brings.
+/// The kind of response that a client requests, by the tokens in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseType {
-    /// A code.
     Code,
-    /// An access token.
     Token,
-    /// An id token.
     IdToken,
-    /// Both.
     IdTokenAndToken,
 }
 
 impl ResponseType {
-    /// Every response type, as it is published.
+    /// All response types, as published in the metadata.
     pub const NAMES: [&str; 4] = ["code", "token", "id_token", "id_token token"];
 
-    /// The words may come in any order.
+    /// Parses the parameter; its words may have any order.
     fn parse(text: &str) -> Option<Self> {
         match text {
             "code" => Some(Self::Code),
@@ -115,7 +111,7 @@ impl ResponseType {
         }
     }
 
-    /// The words in requests, by which consent is remembered.
+    /// Returns the words in requests, under which consent is stored.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -145,27 +141,27 @@ impl ResponseType {
 /// A request of a known client for an authorization, to be answered at a registered address.
 #[derive(Clone)]
 pub struct AuthorizationRequest {
-    /// The client.
+    /// The identifier of the client.
     pub client_id: String,
-    /// Its name for people.
+    /// The display name of the client.
     pub client_name: String,
-    /// Where the answer goes: one of the client's registered addresses.
+    /// The address of the response: one of the client's registered addresses.
     pub redirect_uri: String,
-    /// What the client asks for; `roles` when it does not say.
+    /// The requested scopes; `roles` if the request names none.
     pub scopes: ScopeSet,
-    /// What it asks to be shown to the user.
+    /// The screens that the client asks to be shown to the user.
     pub prompt: PromptSet,
-    /// Seconds since the login after which the user has to log in again.
+    /// Seconds since the login after which the user must log in again.
     pub max_age_s: Option<u64>,
     /// Whether the scopes of the client are enforced.
     pub scopes_enforced: bool,
     pub(super) response_type: ResponseType,
-    /// Whether the user is asked each time, whatever was consented to before: another program on
-    /// the user's machine could receive the answer (RFC 8252 §8.6).
+    /// Whether consent is needed each time, even if it was given before: another program on the user's
+    /// machine could receive the response (RFC 8252 §8.6).
     pub(super) asks_each_time: bool,
-    /// Seconds of an access token of the client, where they are fewer than those of others.
+    /// Lifetime of the client's access tokens in seconds, if it is shorter than the general one.
     pub(super) access_token_s: Option<u32>,
-    /// Whether the request named its address; then the exchange of the code has to, too.
+    /// Whether the request named its redirect address; then the exchange of the code must name it, too.
     pub(super) named_redirect_uri: bool,
     pub(super) nonce: Option<String>,
     pub(super) challenge: Option<String>,
@@ -187,14 +183,14 @@ impl fmt::Debug for AuthorizationRequest {
     }
 }
 
-/// Why a client whose address is known is refused.
+/// Why a client whose redirect address is valid is refused.
 struct AuthorizationRefusal(OAuthErrorCode, String);
 
 fn refuse<T>(code: OAuthErrorCode, text: impl Into<String>) -> Result<T, AuthorizationRefusal> {
     Err(AuthorizationRefusal(code, text.into()))
 }
 
-/// The client that a request names.
+/// Returns the client id of a request.
 pub(super) fn client_id(parameters: &OAuthParameters) -> Result<&str, AuthorizationError> {
     if let Some(name) = parameters.find_repeated(&ADDRESSING) {
         return page(&format!("The parameter {name} came more than once."));
@@ -205,7 +201,7 @@ pub(super) fn client_id(parameters: &OAuthParameters) -> Result<&str, Authorizat
     }
 }
 
-/// The answer to a client that is unknown or not active.
+/// Returns the error for a client that is unknown or not active.
 pub(super) fn unknown_client<T>(client_id: &str) -> Result<T, AuthorizationError> {
     let shown: String = client_id.chars().take(SHOWN_CHARS_MAX).collect();
     page(&format!("There is no application {shown}."))
@@ -216,10 +212,10 @@ fn page<T>(message: &str) -> Result<T, AuthorizationError> {
     Err(AuthorizationError::Page { title, message: message.to_owned() })
 }
 
-/// Reads the request of `client`, which is active.
+/// Parses the request of `client`, which is active.
 ///
-/// As long as the redirect address is not known to be the client's, errors are
-/// [`AuthorizationError::Page`]; from then on they are [`AuthorizationError::Redirect`].
+/// Errors are [`AuthorizationError::Page`] until the redirect address has been verified, and
+/// [`AuthorizationError::Redirect`] afterwards.
 pub fn parse(
     parameters: &OAuthParameters,
     client: &OAuthClient,
@@ -228,8 +224,8 @@ pub fn parse(
     let redirect_uri = redirect_uri(parameters, client)?;
     let is_https = redirect_uri.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("https:"));
     let words: Vec<_> = parameters.find("response_type").unwrap_or("code").split(' ').collect();
-    // What goes to a page of the client goes behind `#`, its errors too; also where the words are
-    // no response type of ours (OAuth 2.0 Multiple Response Types §5).
+    // Responses for a page of the client, including errors, are put after `#`, even if the words are not a
+    // response type of this provider (OAuth 2.0 Multiple Response Types §5).
     let to_page = words.iter().any(|word| matches!(*word, "token" | "id_token"));
     let asked = parameters.find("response_mode");
     let mode = if to_page || asked == Some("fragment") {
@@ -237,6 +233,7 @@ pub fn parse(
     } else {
         ResponseMode::Query
     };
+    // A repeated `state` is ambiguous and is not echoed.
     let is_echoed = parameters.find_repeated(&["state"]).is_none();
     let state = parameters.find("state").filter(|_| is_echoed);
     let state = state.filter(|state| state.len() <= ECHO_BYTES_MAX).map(str::to_owned);
@@ -265,7 +262,7 @@ pub fn parse(
     }
 }
 
-/// The address that the answer goes to: one of the client's, compared as text (RFC 9700 §2.1).
+/// Returns the redirect address: one of the client's, compared as text (RFC 9700 §2.1).
 fn redirect_uri(
     parameters: &OAuthParameters,
     client: &OAuthClient,
@@ -338,7 +335,7 @@ impl AuthorizationRequest {
         Ok(())
     }
 
-    /// A token never goes into a query, where servers would log it.
+    /// Checks `response_mode`. A token must never be in a query, where servers would log it.
     fn check_mode(&self, parameters: &OAuthParameters) -> Result<(), AuthorizationRefusal> {
         let code = OAuthErrorCode::InvalidRequest;
         match (parameters.find("response_mode"), self.response_type) {
@@ -362,8 +359,8 @@ impl AuthorizationRequest {
         Ok(())
     }
 
-    /// The redirect address with `pairs` and what every answer has: `state`, and `iss`, by which
-    /// the client knows whose answer it is (RFC 9207).
+    /// Returns the redirect address with `pairs` and the parameters of every response: `state`, and `iss`, by
+    /// which the client identifies the issuer (RFC 9207).
     pub(super) fn address<'a>(
         &'a self,
         issuer: &'a str,
@@ -376,7 +373,7 @@ impl AuthorizationRequest {
         redirect_response::redirect_url(&self.redirect_uri, self.mode, &pairs)
     }
 
-    /// The redirect address with an error.
+    /// Returns the redirect address with an error.
     pub(super) fn refusal(&self, issuer: &str, code: OAuthErrorCode, text: &str) -> String {
         let description = description(text);
         let pairs = vec![("error", code.as_str()), ("error_description", description.as_str())];
@@ -384,7 +381,7 @@ impl AuthorizationRequest {
     }
 }
 
-/// A request without `scope` asks for `roles`, which every API needs (contract login-12).
+/// Parses the scopes. A request without `scope` gets `roles`, which every API needs (contract login-12).
 fn scopes(parameters: &OAuthParameters) -> Result<ScopeSet, AuthorizationRefusal> {
     let scopes = ScopeSet::parse(parameters.find("scope").unwrap_or_default());
     match scopes {
@@ -394,7 +391,7 @@ fn scopes(parameters: &OAuthParameters) -> Result<ScopeSet, AuthorizationRefusal
     }
 }
 
-/// The S256 code challenge. `plain` is refused: it would show the verifier to whoever sees the
+/// Returns the S256 code challenge. `plain` is refused: it would reveal the verifier to anyone who sees the
 /// request (RFC 9700 §2.1.1).
 fn challenge(
     parameters: &OAuthParameters,

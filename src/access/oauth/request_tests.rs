@@ -1,4 +1,4 @@
-//! What authorization requests are taken, and where the answers go.
+//! Which authorization requests are accepted, and the addresses of their responses.
 
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ fn parse(client: &OAuthClient, query: &str) -> Result<AuthorizationRequest, Auth
     request::parse(&OAuthParameters::parse(query).unwrap(), client, ISSUER)
 }
 
-/// The error that the client is told, with the character before the parameters.
+/// Returns the error for the client, with the character before the parameters.
 fn refusal(client: &OAuthClient, query: &str) -> (char, String) {
     let Err(AuthorizationError::Redirect(target)) = parse(client, query) else {
         panic!("{query} is not answered by redirect")
@@ -218,7 +218,8 @@ fn name() -> impl Strategy<Value = String> {
     prop::sample::select(names.to_vec()).prop_map(str::to_owned)
 }
 
-/// Starts with a registered address, then nothing but what a header may have.
+/// Asserts that the target starts with a registered address and contains only characters that a header may
+/// have.
 fn assert_sound(target: &str, client: &OAuthClient) -> Result<(), TestCaseError> {
     let sound = client.redirect_uris.iter().any(|uri| {
         let separator = if uri.contains('?') { '&' } else { '?' };

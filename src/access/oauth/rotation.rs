@@ -1,8 +1,8 @@
 //! Rotation of the signing keys by the operator.
 //!
-//! A rotation writes a new key, which signs from then on, and retires the others. Retired keys stay
-//! in the key set until every token that they may have signed has expired; then the sweep of
-//! expired tokens removes them.
+//! A rotation writes a new key, which signs from then on, and retires the others. Retired keys stay in the
+//! key set until every token that they may have signed has expired; then the sweep of expired tokens removes
+//! them.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -11,29 +11,29 @@ use crate::runtime::error::Result;
 use crate::runtime::limits::SIGNING_KEY_MARGIN_S;
 use crate::storage::database::{Db, ListedSigningKey, WriteTx};
 
-/// How long a retired key is published, where access tokens last `access_token_s` seconds.
+/// Returns for how long a retired key is published if access tokens last `access_token_s` seconds.
 fn published_for(access_token_s: u32) -> SignedDuration {
     SignedDuration::from_secs(i64::from(access_token_s) + i64::from(SIGNING_KEY_MARGIN_S))
 }
 
-/// The time before which a key must have been retired to be removed at `now`.
+/// Returns the time before which a key must have been retired to be removed at `now`.
 pub(super) fn published_since(now: Timestamp, access_token_s: u32) -> Timestamp {
     now.checked_sub(published_for(access_token_s)).unwrap_or(Timestamp::MIN)
 }
 
-/// The signing keys of id tokens, for the operator's commands. Its functions block.
+/// The signing keys of id tokens, for the operator's commands. The functions block.
 pub struct SigningKeys {
     db: Db,
 }
 
 impl SigningKeys {
-    /// The signing keys in `db`.
+    /// Opens the signing keys in `db`.
     #[must_use]
     pub fn new(db: Db) -> Self {
         Self { db }
     }
 
-    /// Makes a new key, which signs from now on, and retires the others; gives its name.
+    /// Generates a new key, which signs from now on, and retires the others; returns its key id.
     ///
     /// Running nodes follow the change and sign with the new key within a second.
     pub fn rotate(&self, now: Timestamp) -> Result<String> {
@@ -48,12 +48,12 @@ impl SigningKeys {
         Ok(kid)
     }
 
-    /// Every key in the key set, the newest first.
+    /// Lists all keys of the key set, newest first.
     pub fn list(&self) -> Result<Vec<ListedSigningKey>> {
         Ok(self.db.read_blocking(|tx| tx.list_signing_key_times())?)
     }
 
-    /// Until when a retired key is published, where access tokens last `access_token_s` seconds.
+    /// Returns until when a retired key is published if access tokens last `access_token_s` seconds.
     #[must_use]
     pub fn published_until(retired: Timestamp, access_token_s: u32) -> Timestamp {
         retired.checked_add(published_for(access_token_s)).unwrap_or(Timestamp::MAX)

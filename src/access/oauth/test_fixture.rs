@@ -1,4 +1,4 @@
-//! A service over a database in a temporary folder, for this unit's tests.
+//! A provider over a database in a temporary folder, for the tests of this module.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -31,8 +31,8 @@ pub(super) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).unwrap()
 }
 
-/// `web` is confidential and may do everything, `spa` is public, `server` is confidential and may
-/// not refresh, `off` is not active. Secrets are `<name> secret+1`.
+/// Returns a client: `web` is confidential and may do everything, `spa` is public, `server` is confidential
+/// and may not refresh, `off` is not active. Secrets are `<name> secret+1`.
 pub(super) fn client(name: &str) -> OAuthClient {
     let grants = match name {
         "spa" => vec![GrantType::AuthorizationCode, GrantType::RefreshToken],
@@ -108,7 +108,7 @@ impl OAuthFixture {
         Self { oauth, auth, user: user.unwrap(), runtime, dir }
     }
 
-    /// The service of another process over the same database.
+    /// Creates the provider of another process over the same database.
     pub(super) fn another(&self) -> OAuth {
         open(self.dir.path()).1
     }
@@ -122,7 +122,7 @@ impl OAuthFixture {
         self.run(self.oauth.request(&parameters)).unwrap()
     }
 
-    /// The parameters of the address that `ada`, who logged in at `at(0)`, is sent to.
+    /// Returns the parameters of the address to which `ada`, who logged in at `at(0)`, is redirected.
     pub(super) fn authorize(&self, query: &str, second: i64) -> String {
         let request = self.request(query);
         let account = self.run(self.auth.account(self.user)).unwrap().unwrap();
@@ -131,7 +131,7 @@ impl OAuthFixture {
         self.run(work).unwrap()
     }
 
-    /// The session of `ada`, who logs in by password at `at(second)`.
+    /// Opens a session of `ada`, who logs in by password at `at(second)`.
     pub(super) fn open_session(&self, second: i64) -> RandomSecret {
         let login = self.auth.login("ada", "pass word", [192, 0, 2, 1].into(), at(second));
         let LoginOutcome::Ok(entered) = self.run(login).unwrap() else { panic!("ada logs in") };
@@ -141,7 +141,7 @@ impl OAuthFixture {
         self.run(opened).unwrap().unwrap()
     }
 
-    /// A code of `spa` from `at(0)`, with the challenge of [`VERIFIER`].
+    /// Returns a code of `spa` from `at(0)`, with the challenge of [`VERIFIER`].
     pub(super) fn code(&self) -> String {
         let query = format!(
             "client_id=spa&redirect_uri=https://spa.test/cb&response_type=code&nonce=n\
@@ -178,7 +178,7 @@ impl OAuthFixture {
         self.run(self.oauth.revoke(&form, ClientAuthentication::None, address, at(second)))
     }
 
-    /// Whether the user endpoint accepts the access token.
+    /// Returns whether the user endpoint accepts the access token.
     pub(super) fn is_live(&self, access_token: &str, second: i64) -> bool {
         self.run(self.oauth.user_info(access_token, at(second))).unwrap().is_some()
     }
@@ -187,13 +187,13 @@ impl OAuthFixture {
         self.auth.db().write_blocking(move |tx| tx.count(table)).unwrap()
     }
 
-    /// Makes a client or the user unusable.
+    /// Deactivates the user.
     pub(super) fn disable_user(&self) {
         let write = self.auth.write(move |tx| tx.put_user(&ada(false), at(0)));
         self.run(write).unwrap();
     }
 
-    /// Writes a client again.
+    /// Overwrites a client.
     pub(super) fn change_client(&self, client: OAuthClient) {
         let write = self.auth.write(move |tx| {
             tx.plant_client(&client)?;
@@ -220,7 +220,7 @@ fn open(dir: &std::path::Path) -> (Auth, OAuth) {
     (auth, oauth)
 }
 
-/// A parameter of a redirect address, decoded.
+/// Returns a parameter of a redirect address, decoded.
 pub(super) fn parameter(address: &str, name: &str) -> String {
     find_parameter(address, name).unwrap()
 }

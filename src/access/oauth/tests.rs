@@ -1,4 +1,4 @@
-//! The service over a real database: codes, passwords, clients, id tokens, revocation, sessions.
+//! The provider over a real database: codes, passwords, clients, id tokens, revocation, sessions.
 
 use base64::{
     Engine, engine::general_purpose::STANDARD, engine::general_purpose::URL_SAFE_NO_PAD,
@@ -25,7 +25,7 @@ fn code_of<T>(outcome: Result<T, TokenError>) -> OAuthErrorCode {
     error.code
 }
 
-/// The claims of an id token, verified with the published key that it names.
+/// Returns the claims of an id token, verified with the published key that it names.
 fn verify(service: &OAuthFixture, id_token: &str, client_id: &str) -> Value {
     let header = jsonwebtoken::decode_header(id_token).unwrap();
     let keys = service.run(service.oauth.key_set());
@@ -39,7 +39,7 @@ fn verify(service: &OAuthFixture, id_token: &str, client_id: &str) -> Value {
     let mut validation = Validation::new(Algorithm::RS256);
     validation.set_audience(&[client_id]);
     validation.set_issuer(&[ISSUER]);
-    // The tests' time is not the machine's.
+    // The tests do not use the time of the machine.
     validation.validate_exp = false;
     jsonwebtoken::decode(id_token, &key, &validation).unwrap().claims
 }
@@ -79,7 +79,7 @@ fn a_code_brings_a_token_set_once_and_a_replay_ends_it() {
     });
     assert_eq!(claims, expected);
     assert!(service.is_live(&set.access_token, 60));
-    // Long after its time, a used code is still known.
+    // Long after its expiry, a used code is still known.
     assert_eq!(code_of(exchange(&service, &code, &proof(), 500)), OAuthErrorCode::InvalidGrant);
     assert!(!service.is_live(&set.access_token, 500));
     let form = format!(
@@ -227,17 +227,17 @@ fn clients_authenticate_in_one_way_before_anything_else_is_looked_at() {
         assert_eq!((error.code, error.challenge), (code, challenge), "{header:?} {form:?}");
     };
     use OAuthErrorCode::{InvalidClient, InvalidGrant, InvalidRequest, UnsupportedGrantType};
-    // Authenticated, since the next thing is missed.
+    // The client is authenticated, since the error is about the next parameter.
     check(Some("web:web+secret%2B1"), "", InvalidRequest, false);
     check(Some("web:web%20secret%2b1"), "client_id=web&grant_type=x", UnsupportedGrantType, false);
     check(Some("spa:"), "grant_type=implicit", UnsupportedGrantType, false);
     check(None, WEB, InvalidRequest, false);
     check(None, "client_id=spa&grant_type=refresh_token&refresh_token=x", InvalidGrant, false);
-    // Two ways, or one of them twice.
+    // The client authenticates in two ways, or repeats one.
     check(Some("web:web+secret%2B1"), "client_secret=web", InvalidRequest, false);
     check(Some("web:web+secret%2B1"), "client_id=spa", InvalidRequest, false);
     check(None, "client_id=web&client_id=web", InvalidRequest, false);
-    // Not authenticated, whatever else is wrong.
+    // Failed authentication is reported before any other error.
     for header in [
         "web:wrong",
         "web:web secret+1",
@@ -411,7 +411,7 @@ fn a_sweep_removes_what_expired_and_nothing_else() {
     };
     let set = service.log_in(0);
     service.refresh(&set.refresh_token.unwrap(), 10).unwrap();
-    // It logs in, in a browser.
+    // The client logs in with a browser.
     service.code();
     let sweep = |second| {
         let mut rounds = 0;

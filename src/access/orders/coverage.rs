@@ -1,31 +1,31 @@
-//! Which agreements cover an item, in which order they are used, and what using them means. Pure:
-//! no database, no clock.
+//! Rules of coverage: which agreements cover an item, their order of use, and the consequence of using one.
+//! Pure functions, without database or clock.
 
 use jiff::Timestamp;
 
 use crate::storage::database::LiveOrder;
 use model::account::{Agreement, AgreementId, AgreementType, Product};
 
-/// Whether one of `agreements` covers an item with these product codes at `now`: then a search
+/// Returns whether one of `agreements` covers an item with these product codes at `now`, so that a search
 /// finds it.
 #[must_use]
 pub fn any_covers(agreements: &[Agreement], codes: &[String], now: Timestamp) -> bool {
     agreements.iter().any(|agreement| covers(agreement, codes, now))
 }
 
-/// Whether `agreement` covers an item with these product codes at `now`. An expired agreement
-/// covers nothing.
+/// Returns whether `agreement` covers an item with these product codes at `now`. An expired agreement covers
+/// nothing.
 #[must_use]
 pub fn covers(agreement: &Agreement, codes: &[String], now: Timestamp) -> bool {
     let in_common = || agreement.products.iter().any(|product| codes.contains(&product.code));
     agreement.is_in_force(now) && (agreement.super_agreement || in_common())
 }
 
-/// Those of `agreements` that cover an item with these product codes at `now`, in the order in
-/// which they are used; `agr` leaves only that one.
+/// Returns those of `agreements` that cover an item with these product codes at `now`, in the order in which
+/// they are used; with `agr` only that one.
 ///
-/// A super agreement overrides any agreement of type Subscription; Subscriptions come before
-/// Prepaid ones and these before Direct and Normal ones. Ties go by number (contract purchases-2).
+/// A super agreement overrides any agreement of type Subscription. Subscriptions come before Prepaid
+/// agreements, and these before Direct and Normal ones. Ties are ordered by number (contract purchases-2).
 #[must_use]
 pub fn covering<'a>(
     agreements: &'a [Agreement],
@@ -50,40 +50,38 @@ fn rank(agreement: &Agreement) -> u8 {
     }
 }
 
-/// A covering agreement with what the database says of it.
+/// A covering agreement with its state in the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgreementCandidate<'a> {
-    /// The agreement.
     pub agreement: &'a Agreement,
-    /// The row of this item under it.
+    /// The order of this item under the agreement that is still valid.
     pub live: Option<LiveOrder>,
-    /// Downloads left; only a Prepaid one has any.
+    /// Downloads left; only a Prepaid agreement has any.
     pub remaining: u32,
 }
 
-/// What comes of covering agreements.
+/// The choice among covering agreements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgreementChoice<'a> {
-    /// It delivers, under a row that is there.
+    /// The agreement delivers, under an existing order.
     Free(&'a Agreement, LiveOrder),
-    /// It delivers once a row is written, which takes a download from a Prepaid one.
+    /// The agreement delivers once an order is written, which costs a download of a Prepaid one.
     Buy(&'a Agreement),
-    /// It delivers once an order is approved.
+    /// The agreement delivers once an order is approved.
     Order {
-        /// Which.
+        /// The agreement of the order.
         agreement: &'a Agreement,
-        /// Whether that order is there already.
+        /// Whether that order is recorded already.
         recorded: bool,
     },
-    /// All are prepaid and nothing is left of them.
+    /// All agreements are prepaid and have no downloads left.
     Exhausted,
 }
 
-/// Chooses among `candidates`, which come in the order of [`covering`].
+/// Chooses among `candidates`, which have the order of [`covering`].
 ///
-/// A Subscription always delivers. Then comes what was bought before, under whichever agreement,
-/// so that a repeated download never costs anything; then a Prepaid one with something left; then
-/// an order.
+/// A Subscription always delivers. Next is an earlier purchase under any agreement, so that a repeated
+/// download never costs anything; then a Prepaid agreement with a download left; then an order.
 #[must_use]
 pub fn choose<'a>(candidates: &[AgreementCandidate<'a>]) -> AgreementChoice<'a> {
     let of_kind = |kind| candidates.iter().find(move |one| one.agreement.kind == kind);
@@ -109,7 +107,7 @@ pub fn choose<'a>(candidates: &[AgreementCandidate<'a>]) -> AgreementChoice<'a> 
 }
 
 impl<'a> AgreementCandidate<'a> {
-    /// The item as bought under it, when it may be downloaded again.
+    /// Returns the choice of the existing order, if the item may be downloaded again under it.
     fn bought(&self) -> Option<AgreementChoice<'a>> {
         let live = self.live?;
         let delivers = match self.agreement.kind {
@@ -120,16 +118,16 @@ impl<'a> AgreementCandidate<'a> {
     }
 }
 
-/// The product under which `agreement` covers an item with these codes: the item's first that is
-/// one of the agreement's.
+/// Returns the product under which `agreement` covers an item with these codes: the item's first product that
+/// is also one of the agreement's.
 #[must_use]
 pub fn product_in_common<'a>(agreement: &'a Agreement, codes: &[String]) -> Option<&'a Product> {
     let of = |code: &String| agreement.products.iter().find(|product| product.code == *code);
     codes.iter().find_map(of)
 }
 
-/// Those of an item's product codes that agreements in force at `now` cover, in the item's order,
-/// each once.
+/// Returns those of an item's product codes that agreements in force at `now` cover, in the item's order and
+/// without duplicates.
 #[must_use]
 pub fn covered_codes(agreements: &[Agreement], codes: &[String], now: Timestamp) -> Vec<String> {
     let mut covered: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! Coverage and choice against the rules of the contract, said in other words.
+//! Coverage and choice against an independent formulation of the contract's rules.
 
 use jiff::Timestamp;
 use proptest::prelude::*;
@@ -54,7 +54,7 @@ prop_compose! {
     }
 }
 
-/// What the contract says of one agreement and an item.
+/// Applies the contract's rule to one agreement and an item.
 fn is_covered(agreement: &Agreement, codes: &[String], now: Timestamp) -> bool {
     let expired = matches!(agreement.expires, Some(end) if end <= now);
     let mut in_common = false;

@@ -1,7 +1,7 @@
-//! Several purchases that go together: all of them are recorded, or none.
+//! Joint purchases: all of them are recorded, or none.
 //!
-//! One after the other would take the last downloads of a prepaid agreement for an archive that is
-//! then not delivered.
+//! Separate purchases could use the last downloads of a prepaid agreement for an archive that is then not
+//! delivered.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -14,10 +14,10 @@ use crate::runtime::error::Result;
 use crate::storage::database::{DbError, ReadTx, WriteTx};
 use model::account::AgreementId;
 
-/// Downloads that a row of wishes takes from prepaid agreements.
+/// Downloads of prepaid agreements that a series of requests takes.
 pub(super) type Taken = HashMap<AgreementId, u32>;
 
-/// What the wishes mean one after the other, none of which is recorded.
+/// Returns the outcomes of the requests one after the other, without recording them.
 fn preview_all(
     wishes: &[Arc<PurchaseRequest>],
     tx: &ReadTx<'_>,
@@ -27,8 +27,8 @@ fn preview_all(
 }
 
 impl Orders {
-    /// Decides for each of `items` whether `principal` may download it at `now`, if it downloads
-    /// those before it too: prepaid downloads reach only so far. Writes nothing.
+    /// Decides for each of `items` whether `principal` may download it at `now`, assuming that it also
+    /// downloads the items before it: prepaid downloads are limited. Writes nothing.
     ///
     /// The result has an entry for each item, which fails as [`Orders::check`] does.
     pub async fn check_all(
@@ -44,7 +44,7 @@ impl Orders {
                 Ok(None | Some((_, true))) => decisions.push(Ok(CoverageDecision::Delivers)),
                 Err(refused) => decisions.push(Err(refused)),
                 Ok(Some((wish, false))) => {
-                    // Overwritten below.
+                    // A placeholder, overwritten below.
                     decisions.push(Ok(CoverageDecision::Delivers));
                     places.push(place);
                     wishes.push(wish);
@@ -64,8 +64,8 @@ impl Orders {
 
     /// Records that `principal` downloads all of `items` at `now`.
     ///
-    /// Fails as [`Orders::purchase`] does, but records nothing then, no order either: an agreement
-    /// may have changed since the items were checked.
+    /// Fails as [`Orders::purchase`] does, but then records nothing, not even an order: an agreement may have
+    /// changed since the items were checked.
     pub async fn purchase_all(
         &self,
         principal: &Principal,
@@ -84,7 +84,7 @@ impl Orders {
         }
         let looked = wishes.clone();
         let wished = self.write(move |tx| record_all(&looked, tx)).await.map_err(unrecorded)?;
-        // Some only would have been bought where one is refused, so none is remembered then.
+        // If one item is refused, the others were not bought either, so nothing is cached.
         if let Some(place) = wished.iter().position(|one| !all_deliver(one)) {
             return self.cache_and_decide(&wishes[place], &wished[place])?.require_delivery();
         }
@@ -94,7 +94,8 @@ impl Orders {
         Ok(())
     }
 
-    /// The wish for `item` where a row may have to be written, with whether it delivers in any case.
+    /// Creates the request for `item` if an order may have to be written, and whether the item is delivered
+    /// in any case.
     async fn purchase_request(
         &self,
         principal: &Principal,
@@ -127,7 +128,7 @@ fn all_deliver(wished: &PurchaseOutcome) -> bool {
     }
 }
 
-/// Records all wishes if all of them deliver; what they mean.
+/// Records all requests if all of them deliver; returns the outcomes.
 fn record_all(
     wishes: &[Arc<PurchaseRequest>],
     tx: &WriteTx<'_>,

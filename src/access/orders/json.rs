@@ -1,13 +1,13 @@
-//! Orders and licences as clients see them (contract purchases-11).
+//! JSON views of orders and licences for clients (contract purchases-11).
 
 use serde_json::{Map, Value, json};
 
 use model::account::{License, Order, Product};
 use model::item::MediaLinks;
 
-/// An order, with our link to its item.
+/// Creates the view of an order, with the public link to its item.
 ///
-/// A price is named and described like the product (contract purchases-9).
+/// The price has the name and description of the product (contract purchases-9).
 #[must_use]
 pub fn order<L: MediaLinks>(order: &Order, links: &L) -> Value {
     let product = &order.product;
@@ -24,7 +24,7 @@ pub fn order<L: MediaLinks>(order: &Order, links: &L) -> Value {
     agreement.insert("id".to_owned(), json!(order.agreement.id));
     optional(&mut agreement, "name", agreement_name);
     agreement.insert("type".to_owned(), json!(order.agreement.kind));
-    // Only agreements that need it have this property (contract purchases-15).
+    // Only agreements with this requirement have the property (contract purchases-15).
     optional(&mut agreement, "approver", order.agreement.approver.stored());
     price.insert("agreement".to_owned(), Value::Object(agreement));
     let item = json!({
@@ -47,7 +47,7 @@ pub fn order<L: MediaLinks>(order: &Order, links: &L) -> Value {
     Value::Object(fields)
 }
 
-/// A licence.
+/// Creates the view of a licence.
 #[must_use]
 pub fn license(license: &License) -> Value {
     let mut fields = Map::new();
@@ -60,7 +60,7 @@ pub fn license(license: &License) -> Value {
     Value::Object(fields)
 }
 
-/// The product of a licence, with all fields (contract purchases-11).
+/// Creates the product of a licence, with all properties (contract purchases-11).
 fn product_json(product: &Product) -> Value {
     json!({
         "name": product.name.as_deref().unwrap_or(&product.code),

@@ -1,9 +1,8 @@
-//! Purchases: who may download what under which agreement, and the rows that say so (contract
-//! purchases-4, access-15).
+//! Purchases: which caller may download an item under which agreement, and the orders that record it
+//! (contract purchases-4, access-15).
 //!
-//! [`Orders::check`] decides and writes nothing; [`Orders::purchase`] records. Rights come from the
-//! principal each time; only what was bought is kept in memory, so that a repeated download touches
-//! no disk.
+//! [`Orders::check`] decides and writes nothing; [`Orders::purchase`] records. Rights come from the principal
+//! each time. Only past purchases are cached in memory, so that a repeated download touches no disk.
 
 pub mod coverage;
 mod joint_purchase;
@@ -30,17 +29,15 @@ use model::account::{Agreement, AgreementId, AgreementType, OrganizationId};
 use model::item::Document;
 use purchase::{PurchaseOutcome, PurchaseRequest};
 
-/// An item as far as purchases know it.
+/// The properties of an item that purchases need.
 #[derive(Clone, Copy, Debug)]
 pub struct ItemFacts<'a> {
-    /// Its identity.
     pub key: &'a ItemKey,
-    /// Its document.
     pub document: &'a Document,
 }
 
 impl ItemFacts<'_> {
-    /// The codes of its products.
+    /// Returns the codes of the item's products.
     #[must_use]
     pub fn codes(&self) -> Vec<String> {
         product_codes(self.document)
@@ -51,17 +48,17 @@ fn product_codes(document: &Document) -> Vec<String> {
     document.texts("product", "code").map(str::to_owned).collect()
 }
 
-/// What a caller who is covered gets.
+/// The decision for a caller with a covering agreement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CoverageDecision {
     /// The item, once the purchase is recorded.
     Delivers,
-    /// Nothing until an order under this agreement is approved.
+    /// Nothing, until an order under this agreement is approved.
     OrderRequired(AgreementId),
 }
 
 impl CoverageDecision {
-    /// Fails with `order_required` where nothing is delivered yet.
+    /// Fails with `order_required` if nothing is delivered yet.
     pub fn require_delivery(self) -> Result<()> {
         let Self::OrderRequired(agreement) = self else { return Ok(()) };
         let message = format!("Agreement {agreement} delivers what was ordered and approved");
@@ -69,46 +66,46 @@ impl CoverageDecision {
     }
 }
 
-/// Purchases; cheap to clone.
+/// Checks and records purchases. Cheap to clone.
 #[derive(Clone)]
 pub struct Orders {
     inner: Arc<OrdersInner>,
 }
 
-/// Whose purchase of what under which agreement.
+/// Key of the purchase cache: the buyer, the agreement and the item.
 type Bought = (OrganizationId, AgreementId, ItemKey);
 
 struct OrdersInner {
     db: Db,
     auth: Option<Auth>,
-    /// Until when what was bought may be downloaded again. Rows never go and approved ones stay
-    /// approved, so nothing of it needs to be forgotten unless the database loses rows.
+    /// The time until which a bought item may be downloaded again. Orders are never removed and approved ones
+    /// stay approved, so an entry stays valid unless the database loses rows.
     bought: Cache<Bought, Timestamp>,
 }
 
 impl Orders {
-    /// Purchases in `db`. `auth` forgets at once what a purchase changes of an account; a command
-    /// that serves nobody has none.
+    /// Creates the purchases over `db`. `auth` invalidates its caches when a purchase changes an account; a
+    /// command that serves no requests has none.
     #[must_use]
     pub fn new(db: Db, auth: Option<Auth>) -> Self {
         let bought = Cache::new(PURCHASES_CACHED_MAX);
         Self { inner: Arc::new(OrdersInner { db, auth, bought }) }
     }
 
-    /// Forgets what was bought: the database lost rows that were read.
+    /// Clears the cache of purchases, after the database has lost rows.
     pub fn clear_cache(&self) {
         self.inner.bought.invalidate_all();
     }
 
-    /// The database that orders lie in.
+    /// Returns the database that holds the orders.
     #[must_use]
     pub fn db(&self) -> &Db {
         &self.inner.db
     }
 
-    /// Decides whether `principal` may download `item` at `now`, under the agreement `agr` if one
-    /// is named. Writes nothing; under a Subscription it reads nothing either. An order that still
-    /// delivers the item is enough, also where another agreement covers it now.
+    /// Decides whether `principal` may download `item` at `now`, under the agreement `agr` if it is named.
+    /// Writes nothing; under a Subscription it reads nothing either. An order that still delivers the item
+    /// suffices, even if another agreement covers it now.
     ///
     /// Fails with `agreement_required`.
     pub async fn check(
@@ -138,7 +135,7 @@ impl Orders {
         self.cache_and_decide(&wish, &wished)
     }
 
-    /// Whether `principal` may have `item` under a subscription.
+    /// Returns whether `principal` may download `item` under a Subscription.
     #[must_use]
     pub fn is_subscribed(
         &self,
@@ -152,11 +149,12 @@ impl Orders {
                 .is_ok_and(|covering| covering.first().is_some_and(is_subscription))
     }
 
-    /// Records that `principal` downloads `item` at `now`. Nothing is written when a row is there.
+    /// Records that `principal` downloads `item` at `now`. Idempotent: an existing order is not recorded
+    /// again.
     ///
-    /// Fails with `agreement_required`; with `order_required` after an order was recorded that
-    /// is not approved yet; with [`ErrorKind::Unavailable`] when nothing can be recorded. The item
-    /// may be delivered only after `Ok`.
+    /// Fails with `agreement_required`; with `order_required` after an order was recorded that is not
+    /// approved yet; with [`ErrorKind::Unavailable`] if nothing can be recorded. Deliver the item only after
+    /// `Ok`.
     pub async fn purchase(
         &self,
         principal: &Principal,
@@ -184,7 +182,7 @@ impl Orders {
             looked
         } else {
             let own = Arc::clone(&wish);
-            // What was read may be old by now: the transaction decides anew.
+            // The preview may be stale, so the write transaction decides again.
             self.write(move |tx| own.record(tx)).await.map_err(unrecorded)?
         };
         self.cache_and_decide(&wish, &wished)?.require_delivery()
@@ -201,7 +199,7 @@ impl Orders {
         }
     }
 
-    /// Whether memory knows that the item was bought under one of `covering`.
+    /// Returns whether the cache has a purchase of the item under one of `covering`.
     fn is_bought(&self, covering: &[&Agreement], item: &ItemKey, now: Timestamp) -> bool {
         covering.iter().any(|one| {
             let key = (one.organization, one.id, item.clone());
@@ -209,7 +207,7 @@ impl Orders {
         })
     }
 
-    /// Keeps in memory what was bought, and says what the caller gets.
+    /// Caches a purchase, and returns what the caller gets.
     fn cache_and_decide(
         &self,
         wish: &PurchaseRequest,
@@ -234,8 +232,8 @@ fn is_subscription(agreement: &&Agreement) -> bool {
     agreement.kind == AgreementType::Subscription
 }
 
-/// The agreements of `principal` that cover `item`, at least one. A Subscription decides alone,
-/// whatever was bought under others.
+/// Returns the agreements of `principal` that cover `item`, at least one. A Subscription is used alone,
+/// regardless of purchases under other agreements.
 fn covering<'a>(
     principal: &'a Principal,
     item: ItemFacts<'_>,
@@ -249,7 +247,7 @@ fn covering<'a>(
     if covering.is_empty() { Err(uncovered(principal, agr, now)) } else { Ok(covering) }
 }
 
-/// The refusal where no agreement of `principal`, or not the one that `agr` names, covers an item.
+/// Creates the refusal for an item that no agreement of `principal`, or not the one named by `agr`, covers.
 fn uncovered(principal: &Principal, agr: Option<AgreementId>, now: Timestamp) -> Error {
     let agreements = principal.agreements();
     let own = agr.and_then(|id| agreements.iter().find(|agreement| agreement.id == id));
@@ -269,8 +267,9 @@ fn exhausted(agreements: &[Agreement]) -> Error {
     Error::forbidden("agreement_required", message)
 }
 
-/// A purchase that cannot be recorded is none: a later try may help, whatever the cause.
+/// Creates the error for a purchase that cannot be recorded: it did not happen, so a retry may succeed.
 fn unrecorded(cause: DbError) -> Error {
+    // A read-only node refuses every write; a retry there is useless.
     if matches!(cause, DbError::ReadsOnly) {
         return cause.into();
     }

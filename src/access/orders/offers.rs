@@ -1,4 +1,4 @@
-//! What each agreement of a caller means for an item, for pages that show it before it is used.
+//! Offers: the state of each covering agreement for an item, which pages show before the download.
 
 use std::sync::Arc;
 
@@ -12,29 +12,27 @@ use crate::access::auth::Principal;
 use crate::runtime::error::Result;
 use model::account::Agreement;
 
-/// A covering agreement and what it means now.
+/// A covering agreement and its state for an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgreementOffer {
-    /// The agreement.
     pub agreement: Agreement,
-    /// What it means.
     pub state: OfferState,
 }
 
-/// What a covering agreement means for an item now.
+/// The state of a covering agreement for an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OfferState {
-    /// It delivers, and a purchase is recorded.
+    /// The agreement delivers, and a purchase is recorded.
     Available,
-    /// It delivers: the item was bought before, and may be downloaded again until then.
+    /// The item was bought before, and may be downloaded again until this time.
     Bought(Timestamp),
-    /// It delivers once an order is approved; `true` when the order is there already.
+    /// The agreement delivers once an order is approved; `true` if the order is recorded already.
     Order(bool),
 }
 
 impl Orders {
-    /// The agreements of `principal` that cover `item` and deliver it at `now` or can be ordered
-    /// from, in the order in which they are used. Writes nothing.
+    /// Lists the agreements of `principal` that cover `item` and deliver it at `now` or allow an order, in
+    /// the order in which they are used. Writes nothing.
     pub async fn offers(
         &self,
         principal: &Principal,

@@ -1,4 +1,4 @@
-//! One purchase against the database: what it would mean, and its record in one transaction.
+//! A purchase against the database: its preview, and its record in one transaction.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use model::account::{
     OrganizationId, Product, ProductId, UserId,
 };
 
-/// What somebody wants to download, with the agreements that cover it.
+/// A download that a caller requests, with the agreements that cover it.
 #[derive(Debug)]
 pub(super) struct PurchaseRequest {
     user: UserId,
@@ -27,40 +27,39 @@ pub(super) struct PurchaseRequest {
     headline: String,
     byline: String,
     source: String,
-    /// In the order in which they are used.
+    /// Covering agreements, in the order in which they are used.
     agreements: Vec<Agreement>,
     /// The orders that the caller sees.
     own_orders: OrdersOf,
-    /// The agreement that the caller names, if it names one.
     agr: Option<AgreementId>,
-    /// What the audit log says of it, by the caller of the request.
+    /// The audit event of the order, attributed to the caller.
     event: AuditEvent,
     now: Timestamp,
 }
 
-/// What comes of a wish.
+/// The outcome of a purchase request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PurchaseOutcome {
-    /// A row is there under which the item may be downloaded.
+    /// There is an order under which the item may be downloaded.
     Bought {
-        /// Who bought it.
+        /// The organization that bought the item.
         organization: OrganizationId,
-        /// Under which agreement.
+        /// The agreement of the order.
         agreement: AgreementId,
-        /// Until when.
+        /// The end of the time in which the item may be downloaded.
         until: Timestamp,
     },
-    /// An order of the caller under none of the agreements still delivers the item.
+    /// A visible order under another agreement still delivers the item.
     Owned,
-    /// The item may be downloaded once a row is written.
+    /// The item may be downloaded once an order is written.
     ToBuy,
-    /// An order under this agreement has to be approved first.
+    /// An order under this agreement must be approved first.
     Order {
         agreement: AgreementId,
-        /// Whether it is there already.
+        /// Whether that order is recorded already.
         recorded: bool,
     },
-    /// Nothing is left of the agreements, which are prepaid.
+    /// All agreements are prepaid and have no downloads left.
     Exhausted,
 }
 
@@ -69,7 +68,7 @@ impl PurchaseOutcome {
         Self::Bought { organization: agreement.organization, agreement: agreement.id, until }
     }
 
-    /// Whether there is nothing to write.
+    /// Returns whether nothing has to be written.
     pub(super) fn is_recorded(self) -> bool {
         match self {
             Self::Bought { .. } | Self::Owned | Self::Exhausted => true,
@@ -111,12 +110,12 @@ impl PurchaseRequest {
         &self.agreements
     }
 
-    /// What the wish means at this state of the database.
+    /// Returns the outcome of the request in the present state of the database.
     pub(super) fn preview(&self, tx: &ReadTx<'_>) -> Result<PurchaseOutcome, DbError> {
         self.preview_after(tx, &mut Taken::new())
     }
 
-    /// The same once `taken` was taken from prepaid agreements; adds what this wish takes.
+    /// Returns the outcome after `taken` downloads of prepaid agreements; adds those of this request.
     pub(super) fn preview_after(
         &self,
         tx: &ReadTx<'_>,
@@ -148,7 +147,7 @@ impl PurchaseRequest {
         })
     }
 
-    /// Decides and writes what there is to write.
+    /// Decides, and writes an order if one is needed.
     pub(super) fn record(&self, tx: &WriteTx<'_>) -> Result<PurchaseOutcome, DbError> {
         let candidates = self.candidates(&tx.as_read())?;
         let chosen = choose(&candidates);
@@ -163,7 +162,7 @@ impl PurchaseRequest {
                 if agreement.kind == AgreementType::Prepaid
                     && !tx.take_prepaid(agreement.id, self.now)?
                 {
-                    // Not while this transaction runs: it saw that something is left.
+                    // Cannot happen within this transaction, which saw that a download is left.
                     return Ok(PurchaseOutcome::Exhausted);
                 }
                 let order = self.order(&tx.as_read(), agreement)?;
@@ -180,9 +179,9 @@ impl PurchaseRequest {
         }
     }
 
-    /// Whether an order that the caller sees still delivers the item, so that what `chosen` would
-    /// take or order is not needed: the agreement of that order may have ended. A Subscription costs
-    /// nothing more, and its downloads are recorded.
+    /// Returns whether a visible order still delivers the item, so that the download or order that `chosen`
+    /// would cost is not needed: the agreement of that order may have ended. Under a Subscription nothing is
+    /// saved, and its downloads are recorded.
     fn is_owned_elsewhere(
         &self,
         chosen: &AgreementChoice<'_>,
@@ -220,7 +219,7 @@ impl PurchaseRequest {
         self.agreements.iter().map(candidate).collect()
     }
 
-    /// The row for a purchase under `agreement`.
+    /// Creates the order for a purchase under `agreement`.
     fn order(&self, tx: &ReadTx<'_>, agreement: &Agreement) -> Result<Order, DbError> {
         let manual = match agreement.kind {
             AgreementType::Subscription | AgreementType::Prepaid => false,
@@ -238,7 +237,8 @@ impl PurchaseRequest {
                 id: agreement.id,
                 name: agreement.name.clone(),
                 kind: agreement.kind,
-                // Not stored with the order: what the agreement says at its report counts.
+                // The approver is not stored with the order: the agreement decides when the order is
+                // reported.
                 approver: Approver::default(),
             },
             product: self.product(tx, agreement)?,
@@ -253,11 +253,10 @@ impl PurchaseRequest {
         })
     }
 
-    /// The product that the item is bought as.
+    /// Returns the product as which the item is bought.
     ///
-    /// For a super agreement that has none of the item's products it is the item's own product,
-    /// else the agreement's first, else one that is called like the agreement
-    /// (contract purchases-9).
+    /// For a super agreement with none of the item's products this is the item's own product, or else the
+    /// agreement's first one, or else one with the name of the agreement (contract purchases-9).
     fn product(&self, tx: &ReadTx<'_>, agreement: &Agreement) -> Result<Product, DbError> {
         if let Some(product) = product_in_common(agreement, &self.codes) {
             return Ok(product.clone());
@@ -275,7 +274,7 @@ impl PurchaseRequest {
     }
 }
 
-/// The time `duration` after `now`; the end of time where there is none.
+/// Returns the time `duration` after `now`, saturating.
 fn after(now: Timestamp, duration: Duration) -> Timestamp {
     now.checked_add(duration).unwrap_or(Timestamp::MAX)
 }

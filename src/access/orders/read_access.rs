@@ -1,5 +1,5 @@
-//! Reading rights: what a caller finds by search, or still downloads under an order of its own, it
-//! may read by address; nothing else (contract access-13).
+//! Read access: a caller may read an item by its address if its search finds the item, or if one of its
+//! orders still delivers it (contract access-13).
 
 use jiff::Timestamp;
 
@@ -12,18 +12,17 @@ use model::ItemKey;
 use model::account::AgreementId;
 
 impl Orders {
-    /// Whether a search of `principal` finds `item` at `now`: every item for the provider, else
-    /// what one of the caller's agreements in force covers. Reads no database.
+    /// Returns whether a search of `principal` finds `item` at `now`: any item for the provider, otherwise an
+    /// item that one of the caller's agreements in force covers. Does not read the database.
     #[must_use]
     pub fn is_found(principal: &Principal, item: ItemFacts<'_>, now: Timestamp) -> bool {
         principal.is_provider() || coverage::any_covers(principal.agreements(), &item.codes(), now)
     }
 
-    /// Fails with `agreement_required` unless `principal` may read `item` at `now`: a search of the
-    /// caller finds it, or one of its orders still delivers it.
+    /// Fails with `agreement_required` unless `principal` may read `item` at `now`: a search of the caller
+    /// finds it, or one of its orders still delivers it.
     ///
-    /// Records no purchase and no order. The database is read only where no agreement covers the
-    /// item.
+    /// Records no purchase and no order. Reads the database only if no agreement covers the item.
     pub async fn check_reading(
         &self,
         principal: &Principal,
@@ -38,8 +37,8 @@ impl Orders {
         Err(uncovered(principal, None, now))
     }
 
-    /// Whether `principal` may read each of `items` at `now`, as [`Orders::check_reading`] says. The
-    /// database is read once, for those that no agreement covers.
+    /// Returns for each of `items` whether `principal` may read it at `now`, as in [`Orders::check_reading`].
+    /// Reads the database once, for the items that no agreement covers.
     pub async fn may_read(
         &self,
         principal: &Principal,
@@ -58,7 +57,7 @@ impl Orders {
         let read = move |tx: &ReadTx<'_>| {
             keys.iter().map(|key| tx.has_delivering_order(of, key, None, now)).collect()
         };
-        // Many rows: readers of single ones do not wait for them.
+        // A read of many rows must not delay short reads, so it uses the connections for searches.
         let owned: Vec<bool> = self.inner.db.search(read).await?;
         for (place, is_owned) in places.into_iter().zip(owned) {
             may[place] = is_owned;
@@ -66,12 +65,12 @@ impl Orders {
         Ok(may)
     }
 
-    /// Whether an order that `principal` sees, placed under the agreement `agr` if one is named,
-    /// still delivers `item` at `now`.
+    /// Returns whether a visible order of `principal`, placed under the agreement `agr` if it is named, still
+    /// delivers `item` at `now`.
     ///
-    /// What was bought under an agreement that has ended, or that lost the product since, can be
-    /// downloaded again until `downloadableUntil`, without a new row, by those who find the order
-    /// in their list (contract purchases-4).
+    /// An item that was bought under an agreement that has ended, or has lost the product since, can be
+    /// downloaded again until `downloadableUntil`, without a new order, by callers who see the order in their
+    /// list (contract purchases-4).
     pub(super) async fn is_owned(
         &self,
         principal: &Principal,

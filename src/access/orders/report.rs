@@ -1,4 +1,4 @@
-//! Orders as their owners see them: lists, reports on use, and the licences to report under.
+//! Orders for their owners: lists, reports on use, and the applicable licences.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -15,19 +15,19 @@ use model::account::{
 };
 use model::item::Document;
 
-/// What a customer says of an order (contract purchases-14).
+/// The report of a customer on an order (contract purchases-14).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderReport {
-    /// Whether the item was used and is to be invoiced.
+    /// Whether the item was used and will be invoiced.
     pub approve: bool,
-    /// The licence that it was used under; needed with `approve`.
+    /// The licence of the use; required with `approve`.
     pub license: Option<Uuid>,
-    /// What is to be on the invoice.
+    /// The text for the invoice.
     pub invoice_text: Option<String>,
 }
 
 impl OrderReport {
-    /// Checks what can be checked without the order.
+    /// Validates what does not depend on the order.
     fn check(&self) -> Result<()> {
         if self.approve && self.license.is_none() {
             let message = "a license must be supplied when approve is true";
@@ -42,7 +42,7 @@ impl OrderReport {
     }
 }
 
-/// A report on its way into the database.
+/// The data of a transaction that records a report.
 struct ReportTransaction {
     id: OrderId,
     report: OrderReport,
@@ -53,9 +53,9 @@ struct ReportTransaction {
     now: Timestamp,
 }
 
-/// Whose orders a caller sees: its own, and with the access level `admin` those of the whole
-/// organization (contract purchases-12), unless the scopes of its client are enforced and
-/// the token lacks the scope `admin`.
+/// The orders that a caller sees: its own, and with the access level `admin` those of the whole organization
+/// (contract purchases-12), unless the scopes of its client are enforced and the token lacks the scope
+/// `admin`.
 #[derive(Clone, Copy)]
 pub(super) struct OrderVisibility {
     own_orders: OrdersOf,
@@ -65,7 +65,7 @@ pub(super) struct OrderVisibility {
 impl OrderVisibility {
     pub(super) fn of(principal: &Principal) -> Self {
         let user = principal.user();
-        // Agreements are an organization's: a user without one has bought nothing.
+        // Agreements belong to organizations: a user without one has bought nothing.
         let organization = user.organization.unwrap_or(OrganizationId(0));
         let sees_all = user.access.admin && principal.allows(Permission::OrganizationOrders);
         let all = user.organization.filter(|_| sees_all);
@@ -73,7 +73,7 @@ impl OrderVisibility {
         Self { own_orders: own, organization_orders: all.map(OrdersOf::Organization) }
     }
 
-    /// All the orders that the caller sees.
+    /// Returns the largest set of orders that the caller sees.
     pub(super) fn all_visible(self) -> OrdersOf {
         self.organization_orders.unwrap_or(self.own_orders)
     }
@@ -90,8 +90,8 @@ impl OrderVisibility {
 }
 
 impl Orders {
-    /// `size` of the orders that `principal` sees behind the `start` newest, the newest first; at
-    /// most [`ORDERS_LISTED_MAX`].
+    /// Lists `size` of the orders that `principal` sees, newest first, after skipping `start`; at most
+    /// [`ORDERS_LISTED_MAX`].
     pub async fn list(
         &self,
         principal: &Principal,
@@ -104,9 +104,9 @@ impl Orders {
         Ok(self.inner.db.read(move |tx| tx.list_orders(of, status, start, size)).await?)
     }
 
-    /// The order `id`.
+    /// Loads the order `id`.
     ///
-    /// Fails with [`ErrorKind::NotFound`] when `principal` sees no such order.
+    /// Fails with [`ErrorKind::NotFound`] if `principal` sees no such order.
     pub async fn load(&self, principal: &Principal, id: OrderId) -> Result<Order> {
         let owner = OrderVisibility::of(principal);
         let found = self.inner.db.read(move |tx| tx.find_order(id)).await?;
@@ -115,10 +115,10 @@ impl Orders {
 
     /// Reports the order `id`, once.
     ///
-    /// Fails with [`ErrorKind::NotFound`] when `principal` sees no such order, with `admin_required`
-    /// when it approves one that only administrators may approve, with
-    /// `order_already_reported`, with a validation error when `approve` comes without a licence,
-    /// and with `license_not_applicable` when the licence is not in the item's pricelist.
+    /// Fails with [`ErrorKind::NotFound`] if `principal` sees no such order; with `admin_required` if it
+    /// approves an order that only administrators may approve; with `order_already_reported`; with a
+    /// validation error if `approve` has no licence; and with `license_not_applicable` if the licence is not
+    /// in the item's pricelist.
     pub async fn report(
         &self,
         principal: &Principal,
@@ -137,7 +137,7 @@ impl Orders {
         self.inner.db.write(move |tx| reporting.record(tx)).await?
     }
 
-    /// The product codes of the orders of `item` that `principal` can still report.
+    /// Lists the product codes of the orders of `item` that `principal` can still report.
     pub async fn codes_to_report(
         &self,
         principal: &Principal,
@@ -148,8 +148,8 @@ impl Orders {
         Ok(products.into_iter().map(|product| product.code).collect())
     }
 
-    /// The licences that `principal` could report the use of an item under at `now`. The item has
-    /// the product codes `codes`, and was `ordered` under others.
+    /// Lists the licences under which `principal` could report the use of an item at `now`. The item has the
+    /// product codes `codes`, and was `ordered` under others.
     pub async fn pricelist(
         &self,
         principal: &Principal,
@@ -172,7 +172,7 @@ fn missing(id: OrderId) -> Error {
 }
 
 impl ReportTransaction {
-    /// Runs in one transaction; what it refuses, it refuses before it changes the order.
+    /// Records the report in one transaction; a refusal changes no order.
     fn record(self, tx: &WriteTx<'_>) -> Result<Result<Order>, DbError> {
         let id = self.id;
         let found = tx.as_read().find_order(id)?.filter(|order| self.owner.is_visible(order));
@@ -194,6 +194,7 @@ impl ReportTransaction {
                 .clone()
                 .with_outcome(AuditOutcome::Refused)
                 .with_detail("admin_required");
+            // The refusal is committed with the audit log.
             tx.write_audit(&refused)?;
             return Ok(Err(Error::forbidden("admin_required", message)));
         }
@@ -220,11 +221,11 @@ impl ReportTransaction {
         }
     }
 
-    /// The licence of the report, which must be in the item's pricelist; none when nothing is
+    /// Returns the licence of the report, which must be in the item's pricelist; `None` if nothing is
     /// approved.
     ///
-    /// Where the agreement ended between the purchase and its report, the licences of the product
-    /// that was bought stay applicable (contract purchases-10).
+    /// If the agreement ended between the purchase and its report, the licences of the bought product stay
+    /// applicable (contract purchases-10).
     fn license(&self, tx: &ReadTx<'_>, order: &Order) -> Result<Result<Option<License>>, DbError> {
         let Some(uuid) = self.report.license.filter(|_| self.report.approve) else {
             return Ok(Ok(None));

@@ -1,4 +1,4 @@
-//! Lists of orders, reports on them and licences.
+//! Lists of orders, reports and licences.
 
 use serde_json::json;
 use uuid::Uuid;
@@ -53,7 +53,7 @@ fn code(outcome: Result<Order, Error>) -> (ErrorKind, String, String) {
     (error.kind(), code, path)
 }
 
-/// Orders 1 to 4: of user 1 (items 0 and 1), of user 3 (item 0), of user 4 in another organization.
+/// Creates orders 1 to 4: of user 1 (items 0 and 1), of user 3 (item 0), of user 4 in another organization.
 async fn scene() -> (OrdersFixture, Orders) {
     let scene = OrdersFixture::new();
     let orders = scene.orders();
@@ -126,7 +126,7 @@ fn an_order_is_reported_once_by_somebody_who_sees_it_under_a_licence_of_its_item
         assert_eq!(kind, ErrorKind::InvalidArgument);
         assert_eq!(rule, "required.openapi.requestValidation");
         assert_eq!(path, "body license");
-        // B is no product of item 0, and nobody has a licence F.
+        // B is not a product of item 0, and licence F does not exist.
         for license in ['b', 'f'] {
             let (kind, code, path) = code(report(1, 1, approval(license)).await);
             assert_eq!(

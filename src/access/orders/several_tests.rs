@@ -1,5 +1,4 @@
-//! Several purchases at once: what they say before, what they record, and that they record nothing
-//! else.
+//! Joint purchases: their preview, their records, and that they record nothing else.
 
 use jiff::SignedDuration;
 
@@ -54,7 +53,7 @@ fn prepaid_downloads_reach_as_far_as_they_do_and_no_further() {
         assert_eq!((scene.remaining(7).await, scene.rows().await.len()), (1, 0));
         assert_eq!(purchased(&orders, &user, &[1], None).await, "ok");
         assert_eq!((scene.remaining(7).await, scene.rows().await.len()), (0, 1));
-        // What was bought is not bought again, wherever it stands; also as another process sees it.
+        // A bought item is not bought again, in any order, and also in another process.
         for orders in [orders, scene.elsewhere()] {
             assert_eq!(checked(&orders, &user, &[0, 1, 2], None).await, [none, "ok", none]);
             assert_eq!(purchased(&orders, &user, &[1, 1], None).await, "ok");
@@ -70,7 +69,7 @@ fn many_items_may_be_read_as_each_of_them_may() {
         let orders = scene.orders();
         let day = |days: i64| start() + SignedDuration::from_hours(24 * days);
         let all = items(&[0, 1, 2, 3, 4]);
-        // Bought while an agreement covered it that ends then.
+        // The item is bought while an agreement covers it that ends then.
         let buyer = scene.user(2).await;
         orders.purchase(&buyer, facts(&all)[2], None, day(SIX_ENDS_AFTER_DAYS - 1)).await.unwrap();
         for user in 1..=5 {
@@ -121,7 +120,7 @@ fn what_needs_an_order_places_none_and_keeps_the_others_from_being_bought() {
         assert_eq!(checked(&orders, &user, &[0, 1, 4], None).await, expected);
         assert_eq!(purchased(&orders, &user, &[0, 1], None).await, "order_required");
         assert_eq!((scene.remaining(1).await, scene.rows().await.len()), (1, 0));
-        // Nothing of it is remembered as bought either.
+        // The failed purchase is not cached either.
         assert_eq!(checked(&orders, &user, &[4, 0], None).await, ["ok", "order_required"]);
     });
 }
@@ -131,7 +130,7 @@ fn archives_at_once_share_what_is_left_and_none_is_half_bought() {
     run(async {
         let scene = OrdersFixture::new();
         let (orders, user) = (scene.orders(), scene.user(1).await);
-        // Agreement 2 has two downloads: one of the three pairs is bought, whichever comes first.
+        // Agreement 2 has two downloads: only the first of the three pairs is bought.
         let pairs: [&[usize]; 3] = [&[0, 1], &[1, 4], &[0, 4]];
         let buy = |pair| purchased(&orders, &user, pair, Some(2));
         let (one, two, three) = tokio::join!(buy(pairs[0]), buy(pairs[1]), buy(pairs[2]));

@@ -1,4 +1,4 @@
-//! A database with two customers, and callers from them.
+//! A database with two organizations, and callers from them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use model::{ContentHash, ItemKey};
 /// Days after which agreement 6 has expired.
 pub(super) const SIX_ENDS_AFTER_DAYS: i64 = 40;
 
-/// Prepaid agreements with what was bought of each.
+/// Prepaid agreements with the number of downloads that were bought.
 pub(super) const PREPAID: [(i64, u32); 3] = [(1, 3), (2, 2), (7, 1)];
 
 /// Product codes of the items `i0`, `i1`, ….
@@ -126,7 +126,7 @@ impl OrdersFixture {
         Self { auth: auth(db.clone()), db, dir }
     }
 
-    /// Orders as another process on the same database has them.
+    /// Creates the orders of another process on the same database.
     pub(super) fn elsewhere(&self) -> Orders {
         Orders::new(Db::scratch(self.dir.path()).unwrap(), None)
     }
@@ -140,7 +140,7 @@ impl OrdersFixture {
         self.auth.find(PresentedCredentials::ApiKey(&key), now).await.unwrap().unwrap()
     }
 
-    /// All rows of both organizations, the newest first.
+    /// Lists the orders of both organizations, newest first.
     pub(super) async fn rows(&self) -> Vec<Order> {
         let list = |id| {
             let of = OrdersOf::Organization(OrganizationId(id));
@@ -161,7 +161,7 @@ fn api_key(user: i64) -> String {
     format!("the-key-of-user-{user}")
 }
 
-/// The item `i<index>` for a closure that wants its facts.
+/// Calls a closure with the facts of the item `i<index>`.
 pub(super) async fn with_item<T>(index: usize, work: impl AsyncFnOnce(ItemFacts<'_>) -> T) -> T {
     let (key, document) = (key(index), document(index));
     work(ItemFacts { key: &key, document: &document }).await

@@ -1,4 +1,4 @@
-//! Purchases over a real database: random interleavings against a model, and many at once.
+//! Purchases over a real database: random interleavings against a model, and concurrent purchases.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use model::account::{AgreementId, AgreementType, OrderId};
 
 const DAY_MS: i64 = 86_400_000;
 
-/// How a purchase ends.
+/// The outcome of a purchase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Delivered,
@@ -44,7 +44,7 @@ async fn purchase(
     with_item(item, async |facts| end(orders.purchase(principal, facts, agr, now).await)).await
 }
 
-/// What `check` says must be what a purchase would come to.
+/// Asserts that `check` predicts the outcome of a purchase.
 async fn check(
     orders: &Orders,
     principal: &Principal,
@@ -65,14 +65,14 @@ enum Step {
         agr: Option<i64>,
         process: usize,
     },
-    /// Time goes on.
+    /// Time passes.
     Days(i64),
-    /// Somebody reports the so-many-th row.
+    /// A user reports the row with this index.
     Report {
         row: usize,
         approve: bool,
     },
-    /// A process ends and another one takes its place.
+    /// A process ends and another one replaces it.
     Restart(usize),
 }
 
@@ -99,7 +99,7 @@ struct Row {
     reported: bool,
 }
 
-/// Type and product codes of an agreement of the scene; `*` is every item.
+/// Returns type and product codes of an agreement of the scene; `*` is every item.
 fn facts(agreement: i64) -> (&'static str, &'static [&'static str]) {
     match agreement {
         1 => ("prepaid", &["A"]),
@@ -112,7 +112,7 @@ fn facts(agreement: i64) -> (&'static str, &'static [&'static str]) {
     }
 }
 
-/// The rules of the contract over lists.
+/// The rules of the contract, implemented over lists.
 struct Model {
     now_ms: i64,
     rows: Vec<Row>,
@@ -133,8 +133,8 @@ impl Model {
         self.rows.push(Row { user, agreement, item, until_ms, approved: None, reported: false });
     }
 
-    /// Whether a row in the list of `user` still delivers: user 3 administers organization 1, which
-    /// has every agreement but 7.
+    /// Returns whether an order in the list of `user` still delivers: user 3 administers organization 1,
+    /// which has every agreement but 7.
     fn owns(&self, user: usize, item: usize, agr: Option<i64>) -> bool {
         self.rows.iter().any(|row| {
             let seen = row.user == user || (user == 2 && row.agreement != 7);
@@ -167,7 +167,7 @@ impl Model {
         {
             return End::Delivered;
         }
-        // What another agreement takes or orders is not needed while an own order delivers.
+        // An own order that still delivers saves the download or order under another agreement.
         if self.owns(user, item, agr) {
             return End::Delivered;
         }
@@ -184,7 +184,7 @@ impl Model {
     }
 }
 
-/// Who may report every row of organization 1, or the one of organization 2.
+/// Reports a row as a user who may report every row of organization 1, or as the one of organization 2.
 async fn report(
     scene: &OrdersFixture,
     orders: &Orders,
@@ -258,8 +258,8 @@ async fn follow(steps: Vec<Step>) {
     }
 }
 
-/// The database is what the model says; no row is there twice in its window; every prepaid download
-/// that is gone has its row.
+/// Asserts that the database equals the model, that no row occurs twice in its window, and that each used
+/// prepaid download has its row.
 async fn compare(scene: &OrdersFixture, model: &Model) {
     let mut rows = scene.rows().await;
     rows.sort_by_key(|row| row.id);
@@ -297,7 +297,7 @@ proptest! {
     }
 }
 
-/// Ends of `purchases`, each a user, an item, at once and half of them in another process.
+/// Runs concurrent purchases of `items` by a user, half of them in another process; returns their outcomes.
 fn at_once(scene: &OrdersFixture, user: i64, items: Vec<usize>) -> Vec<End> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).build().unwrap();
     let processes = [scene.orders(), scene.elsewhere()];
@@ -339,7 +339,7 @@ fn an_order_that_many_ask_for_at_once_is_recorded_once_and_delivers_to_nobody() 
 fn prepaid_downloads_of_different_items_at_once_never_go_below_zero() {
     let scene = OrdersFixture::new();
     let ends = at_once(&scene, 4, vec![0, 1, 2, 3, 4, 0, 1, 2, 3, 4]);
-    // One was bought: all who asked for that item get it, nobody else anything.
+    // One item was bought: all requests for that item get it, and no other request gets anything.
     assert_eq!(ends.iter().filter(|end| **end == End::Delivered).count(), 2);
     assert_eq!(ends.iter().filter(|end| **end == End::AgreementRequired).count(), 8);
     assert_eq!((run(scene.rows()).len(), run(scene.remaining(7))), (1, 0));
@@ -351,7 +351,7 @@ fn a_repeated_purchase_touches_no_database_until_its_window_ends() {
     run(async {
         let (orders, user) = (scene.orders(), scene.user(1).await);
         assert_eq!(purchase(&orders, &user, 0, None, start()).await, End::Delivered);
-        // Without the row only memory can say that the item was bought.
+        // Without the row only the cache knows that the item was bought.
         scene.db.write(|tx| tx.run_sql("DELETE FROM orders")).await.unwrap();
         let last = start() + SignedDuration::from_hours(24 * 30) - SignedDuration::from_millis(1);
         assert_eq!(purchase(&orders, &user, 0, None, last).await, End::Delivered);
@@ -396,7 +396,7 @@ fn a_row_says_what_was_bought_by_whom_and_as_which_product() {
         assert_eq!(bought.agreement.name.as_deref(), Some("one"));
         assert_eq!(bought.product.code, "A");
         assert_eq!(bought.reporting_deadline, Some(start() + SignedDuration::from_hours(24 * 60)));
-        // A super agreement without products: the item's own, else none.
+        // A super agreement without products: the item's own product, otherwise none.
         assert_eq!(row(4, "i0").product.name.as_deref(), Some("Name of A"));
         assert_eq!(row(4, "i3").product.code, "");
         assert_eq!(row(7, "i2").product.code, "C");

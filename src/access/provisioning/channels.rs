@@ -1,6 +1,7 @@
 //! Channels of users: their entries in an accounts file, and the commands for single ones.
 //!
-//! Settings hold passwords of other systems. They go in and never come out: lists show their names.
+//! Settings contain passwords of other systems. They can be written but never read: lists show only their
+//! names.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -19,15 +20,15 @@ use model::media_url::{FormatError, MediaFormat};
 
 /// A channel that the operator adds.
 pub struct ChannelRequest {
-    /// The user whose it is.
+    /// The name of the user who owns the channel.
     pub owner: String,
-    /// Its name.
+    /// The name of the channel.
     pub name: String,
-    /// The name of its method.
+    /// The name of the delivery method.
     pub method: String,
-    /// What it sends of an item.
+    /// The formats in which items are delivered.
     pub formats: Vec<String>,
-    /// What the method needs to know.
+    /// Settings of the method, such as host and credentials.
     pub settings: Map<String, Value>,
 }
 
@@ -49,24 +50,24 @@ pub(super) fn read(fields: &mut ObjectReader<'_>) -> Result<NewChannel, FieldPro
     Ok(NewChannel { id, method, formats, settings, active: None, by_user: false })
 }
 
-/// What is wrong with a channel that somebody states. Its text never repeats a setting's value.
+/// The reason why a new channel is refused. The text never repeats the value of a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChannelProblem {
-    /// None, or too many of them.
+    /// The channel has no formats, or too many.
     #[error("formats: a channel has 1 to {CHANNEL_FORMATS_MAX} formats")]
     Formats,
-    /// One that is none.
+    /// A format is invalid.
     #[error("formats[{index}]: {error}")]
     Format {
-        /// Its position.
+        /// Position of the format in the list.
         index: usize,
-        /// Why.
+        /// Why the format is invalid.
         error: FormatError,
     },
-    /// Longer than settings may be.
+    /// The settings are too long.
     #[error("settings: have more than {CHANNEL_SETTINGS_BYTES_MAX} bytes")]
     Long,
-    /// The method cannot use them.
+    /// The method cannot use the settings.
     #[error(transparent)]
     Settings(#[from] FieldProblem),
 }
@@ -78,7 +79,7 @@ impl From<ChannelProblem> for FieldProblem {
     }
 }
 
-/// The formats of a channel in their canonical spelling, each once.
+/// Parses the formats of a channel; returns them in their canonical form, without duplicates.
 pub fn channel_formats(listed: &[String]) -> Result<Vec<String>, ChannelProblem> {
     if !(1..=CHANNEL_FORMATS_MAX).contains(&listed.len()) {
         return Err(ChannelProblem::Formats);
@@ -94,7 +95,7 @@ pub fn channel_formats(listed: &[String]) -> Result<Vec<String>, ChannelProblem>
     Ok(formats)
 }
 
-/// The settings of a channel, if the method can use them.
+/// Validates the settings of a channel for its method.
 ///
 /// Cost: that of [`Destination::parse`].
 pub fn channel_settings(
@@ -111,15 +112,17 @@ pub fn channel_settings(
 
 /// Converts settings that were given as text into the booleans and numbers that the method expects.
 ///
-/// `texts` names the settings that may be converted. A text stays one where the method takes texts, so a
-/// password of digits is not mistaken for a number; one that is neither boolean nor number stays too, and
-/// [`channel_settings`] refuses it. Cost: that of [`Destination::parse`] for each conversion.
+/// `texts` names the settings that may be converted. A text stays unchanged if the method expects a text, so
+/// a password of digits does not become a number. A text that is neither a boolean nor a number stays
+/// unchanged, too, and [`channel_settings`] refuses it. Cost: that of [`Destination::parse`] for each
+/// conversion.
 #[must_use]
 pub fn typed_settings(
     method: ChannelMethod,
     mut settings: Map<String, Value>,
     texts: &[String],
 ) -> Map<String, Value> {
+    // Each pass converts one text, so the loop ends.
     loop {
         let parsed = Destination::parse(method, &settings);
         let Err(FieldProblem { name, fault: FieldFault::Mismatch(_), .. }) = parsed else {
@@ -138,9 +141,9 @@ pub fn typed_settings(
     }
 }
 
-/// The settings of a channel for a list, with `***` for every secret. Settings that this version
-/// cannot read could be secrets all of them. Private keys stay closed: every page of an item lists
-/// channels, and opening one takes its time.
+/// Returns the settings of a channel for a list, with `***` for every secret, and for every setting if this
+/// version cannot read them. Private keys are not opened: every page of an item lists channels, and opening a
+/// key is slow.
 #[must_use]
 pub fn shown_settings(channel: &Channel) -> Value {
     match Destination::redact(channel.method, channel.settings.reveal()) {
@@ -157,7 +160,7 @@ fn found(id: &ChannelId, found: bool) -> Result<(), AccountsError> {
     if found { Ok(()) } else { Err(unknown(id)) }
 }
 
-/// The channel `name` of the user `owner`, as somebody typed them.
+/// Parses the id of the channel `name` of the user `owner`, as entered by the operator.
 fn id(owner: &str, name: &str) -> Result<ChannelId, AccountsError> {
     ChannelId::new(owner, name).map_err(|error| AccountsError::Entry {
         place: format!("channel {name:?} of user {owner:?}"),
@@ -168,8 +171,7 @@ fn id(owner: &str, name: &str) -> Result<ChannelId, AccountsError> {
 impl Accounts {
     /// Adds a channel to a user.
     ///
-    /// Fails when there is no such user, when it has a channel of that name, or when a property
-    /// cannot be taken.
+    /// Fails if there is no such user, if it has a channel of that name, or if a property is invalid.
     pub fn add_channel(
         &self,
         request: ChannelRequest,
@@ -189,7 +191,7 @@ impl Accounts {
         Ok(id)
     }
 
-    /// Every channel, or those of one user, in the order of owners and names.
+    /// Lists all channels, or those of one user, by owner and name.
     pub fn list_channels(&self, owner: Option<String>) -> Result<Vec<Channel>, AccountsError> {
         let read = move |tx: &crate::storage::database::ReadTx<'_>| {
             let Some(owner) = &owner else { return tx.list_channels(None).map(Ok) };
@@ -201,7 +203,7 @@ impl Accounts {
         self.db.read_blocking(read)?
     }
 
-    /// Sets whether a channel may be used.
+    /// Activates or deactivates a channel.
     pub fn set_channel_active(
         &self,
         owner: &str,
@@ -214,7 +216,7 @@ impl Accounts {
         found(&id, set).map(|()| id)
     }
 
-    /// Removes a channel with its settings; what still waits for it fails.
+    /// Removes a channel with its settings; its waiting deliveries fail.
     pub fn remove_channel(&self, owner: &str, name: &str) -> Result<ChannelId, AccountsError> {
         let id = id(owner, name)?;
         let own = id.clone();
@@ -222,7 +224,7 @@ impl Accounts {
         found(&id, removed).map(|()| id)
     }
 
-    /// The newest deliveries of everybody, in one state or all.
+    /// Lists the newest deliveries of all users, in one state or all.
     pub fn list_deliveries(
         &self,
         state: Option<DeliveryState>,
@@ -234,7 +236,7 @@ impl Accounts {
         Ok(self.db.read_blocking(read)?)
     }
 
-    /// Queues a delivery that failed as if it were new.
+    /// Queues a failed delivery again, as if it were new.
     pub fn retry_delivery(&self, id: uuid::Uuid, now: Timestamp) -> Result<(), AccountsError> {
         if self.db.write_blocking(move |tx| tx.requeue_delivery(id, DeliveryState::Failed, now))? {
             return Ok(());

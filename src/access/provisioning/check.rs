@@ -1,4 +1,4 @@
-//! What the entries of an accounts file refer to: each other, and what the database has.
+//! Validates the references of an accounts file's entries, to each other and to the database.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,9 +13,9 @@ use super::{
 use crate::storage::database::{NewAgreement, NewClient, NewProduct, NewUserRow, ReadTx};
 use model::account::{AgreementId, OrganizationId, ProductId};
 
-/// Checks `file` against itself and the database.
+/// Checks `file` for duplicates and dangling references.
 ///
-/// With `only_new`, users, clients, keys and channels that are there already are refused.
+/// With `only_new`, users, clients, keys and channels that exist already are refused.
 pub(super) fn check(
     file: &AccountsFile,
     tx: &ReadTx<'_>,
@@ -64,7 +64,7 @@ fn refuse(place: &str, why: impl Into<String>) -> AccountsError {
     AccountsError::Entry { place: place.to_owned(), why: why.into() }
 }
 
-/// Refuses entries that name the same thing twice.
+/// Refuses entries that name the same object twice.
 fn check_duplicates(file: &AccountsFile) -> Result<(), AccountsError> {
     check_unique(&file.organizations, "id", |one| Some(one.id))?;
     check_unique(&file.products, "code", |one| Some(one.code.as_str()))?;
@@ -93,7 +93,7 @@ fn check_unique<'a, T, K: Hash + Eq>(
     Ok(())
 }
 
-/// What entries may refer to.
+/// The objects of the file and the database to which entries may refer.
 struct EntryReferences<'a> {
     tx: &'a ReadTx<'a>,
     organizations: HashSet<OrganizationId>,
@@ -124,7 +124,8 @@ impl<'a> EntryReferences<'a> {
         Err(missing(place, "organization", id))
     }
 
-    /// The product of that code, which may have got another one in this file.
+    /// Checks that a product has that code after the import: an entry of this file may change the code of a
+    /// stored one.
     fn code(&self, place: &str, code: &str) -> Result<(), AccountsError> {
         if self.codes.contains(code) {
             return Ok(());
@@ -154,7 +155,7 @@ impl<'a> EntryReferences<'a> {
         if self.tx.find_agreement_owner(*id)?.is_none_or(|owner| owner == *organization) {
             return Ok(());
         }
-        // It goes to another organization: nobody of the old one may keep it.
+        // The agreement moves to another organization: no user of the old one may keep it.
         let users = self.tx.list_agreement_users(*id)?;
         match users.iter().find(|user| !self.users.contains(user.as_str())) {
             Some(user) => {

@@ -1,5 +1,5 @@
-//! The form of an accounts file: every list and property with its type, length and spelling. What
-//! entries refer to is for `check`.
+//! The form of an accounts file: every list and property with its type, length and syntax. The module `check`
+//! validates references.
 
 use std::collections::BTreeSet;
 
@@ -28,28 +28,28 @@ use model::account::{
 };
 use model::limits::USER_NAME_BYTES_MAX;
 
-/// Characters that an API key must have at least, so that it cannot be guessed.
+/// Least characters of an API key, so that it cannot be guessed.
 const KEY_CHARS_MIN: usize = 16;
-/// Bytes of a product's code, a role's name and a client's id.
+/// Most bytes of a product's code, a role's name and a client's id.
 const WORD_BYTES_MAX: usize = 128;
 
-/// A password or secret as its owner knows it. It has no `Debug`, so that it enters no log.
+/// A password or secret in plain text. Has no `Debug`, so that it reaches no log.
 pub(super) struct PlaintextSecret(pub(super) String);
 
 /// An entry with its place in the file.
 pub(super) struct AccountsEntry<T> {
-    /// `users[3] "editor"`.
+    /// List, position and name of the entry: `users[3] "editor"`.
     pub(super) place: String,
     pub(super) value: T,
 }
 
-/// What somebody may log in with, before its password or secret is hashed.
+/// A user or client whose password or secret is not hashed yet.
 pub(super) struct UnhashedLogin<T> {
     pub(super) entry: T,
     pub(super) secret: Option<PlaintextSecret>,
 }
 
-/// An accounts file whose entries have the right form.
+/// An accounts file whose entries have a valid form.
 #[derive(Default)]
 pub(super) struct AccountsFile {
     pub(super) organizations: Vec<AccountsEntry<Organization>>,
@@ -63,12 +63,12 @@ pub(super) struct AccountsFile {
 }
 
 impl AccountsFile {
-    /// Reads the text of a file.
+    /// Parses the text of a file.
     pub(super) fn parse(text: &str) -> Result<Self, AccountsError> {
         Self::read(&json::parse(text)?)
     }
 
-    /// Reads a file that was parsed.
+    /// Reads a file from parsed JSON.
     pub(super) fn read(value: &Value) -> Result<Self, AccountsError> {
         let Some(lists) = value.as_object() else {
             return Err(AccountsError::Form("expected an object of lists".to_owned()));
@@ -93,7 +93,7 @@ fn of_the_file(problem: FieldProblem) -> AccountsError {
     AccountsError::Entry { place: "the file".to_owned(), why: why(problem) }
 }
 
-/// Reads a list of the file, each entry by `read`.
+/// Reads a list of the file, each entry with `read`.
 fn list<T>(
     lists: &mut ObjectReader<'_>,
     name: &'static str,
@@ -140,7 +140,7 @@ fn organization(fields: &mut ObjectReader<'_>) -> Result<Organization, FieldProb
     })
 }
 
-/// The domains of the addresses that administrators may give to users, in lower case.
+/// Reads the mail domains to which administrators are limited for users' addresses, in lower case.
 fn mail_domains(fields: &mut ObjectReader<'_>) -> Result<Vec<String>, FieldProblem> {
     let listed = fields.list("mailDomains", "a domain such as desk.example", mail_domain)?;
     let listed = listed.unwrap_or_default();
@@ -162,7 +162,7 @@ fn mail_domain(value: &Value) -> Option<String> {
     good.then_some(domain)
 }
 
-/// An `id` that must be there; it names the entry.
+/// Reads the required `id`, which also names the entry in errors.
 fn id(fields: &mut ObjectReader<'_>) -> Result<i64, FieldProblem> {
     let id = fields.required("id", ID_EXPECTED, as_id)?;
     fields.label = id.to_string();
@@ -190,7 +190,7 @@ fn product(fields: &mut ObjectReader<'_>) -> Result<NewProduct, FieldProblem> {
     })
 }
 
-/// A word: ASCII letters, digits and a few signs.
+/// Parses a word: ASCII letters, digits and `_-.:/`.
 fn word(value: &Value) -> Option<String> {
     let text = value.as_str()?;
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:/".contains(&byte);
@@ -231,13 +231,13 @@ fn agreement(fields: &mut ObjectReader<'_>) -> Result<NewAgreement, FieldProblem
     })
 }
 
-/// Who approves the orders of an agreement.
+/// Reads who approves the orders of an agreement.
 fn approver(fields: &mut ObjectReader<'_>) -> FieldValue<Approver> {
     let read = |value: &Value| Approver::find(value.as_str()?);
     fields.read("approver", "owner or admin", read)
 }
 
-/// A time as in RFC 3339; jiff would take a time without seconds too, or a zone's name.
+/// Parses an RFC 3339 time; jiff alone would also accept a time without seconds, or the name of a time zone.
 fn time(value: &Value) -> Option<Timestamp> {
     let text = value.as_str()?;
     let bytes = text.as_bytes();
@@ -314,7 +314,7 @@ fn user(fields: &mut ObjectReader<'_>) -> Result<UnhashedLogin<NewUserRow>, Fiel
     Ok(UnhashedLogin { entry: new, secret: secret(fields, "password")? })
 }
 
-/// An e-mail address as far as its form tells: it can be one, and breaks no header of a mail.
+/// Parses an e-mail address: checks only that it can be one and cannot break the header of a mail.
 fn email(value: &Value) -> Option<String> {
     let text = value.as_str()?;
     let (local, domain) = text.rsplit_once('@')?;
@@ -337,7 +337,7 @@ fn roles(fields: &mut ObjectReader<'_>) -> Result<Vec<String>, FieldProblem> {
     Ok(roles)
 }
 
-/// A password or a client's secret.
+/// Reads a password or a client's secret.
 fn secret(fields: &mut ObjectReader<'_>, name: &'static str) -> FieldValue<PlaintextSecret> {
     let Some(text) = fields.string(name)? else { return Ok(None) };
     if text.is_empty() || text.len() > PASSWORD_BYTES_MAX {
@@ -388,7 +388,7 @@ fn client(fields: &mut ObjectReader<'_>) -> Result<UnhashedLogin<NewClient>, Fie
     Ok(UnhashedLogin { entry: new, secret })
 }
 
-/// Whether the scopes of a client are enforced, and how many seconds its access tokens last.
+/// Reads whether the scopes of a client are enforced, and the lifetime of its access tokens in seconds.
 fn enforcement(fields: &mut ObjectReader<'_>) -> Result<(bool, Option<u32>), FieldProblem> {
     let word = |value: &Value| match value.as_str()? {
         "contract" => Some(false),

@@ -1,4 +1,4 @@
-//! Takes a checked file in: hashes what is secret in it, then writes it as one transaction.
+//! Imports a checked file: hashes its secrets, then writes it in one transaction.
 
 use std::{sync::Arc, thread};
 
@@ -13,19 +13,19 @@ use crate::runtime::limits::IMPORT_TRIES;
 use crate::storage::database::{DbError, NewClient, NewUserRow, PutOutcome, ReadTx, WriteTx};
 use model::ContentHash;
 
-/// What became of the entries of a list.
+/// Numbers of imported entries of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryCounts {
-    /// Entries that were not there.
+    /// Entries that did not exist before.
     pub created: usize,
-    /// Entries that were there and are different now.
+    /// Entries that existed and were changed.
     pub updated: usize,
-    /// Entries that were there as stated.
+    /// Entries that existed and already had the stated values.
     pub unchanged: usize,
 }
 
 impl EntryCounts {
-    /// Entries of the list.
+    /// Returns the number of all entries of the list.
     #[must_use]
     pub fn total(self) -> usize {
         self.created + self.updated + self.unchanged
@@ -40,29 +40,22 @@ impl EntryCounts {
     }
 }
 
-/// What was taken in, list by list.
+/// The numbers of imported entries, by list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImportReport {
-    /// Organizations.
     pub organizations: EntryCounts,
-    /// Products.
     pub products: EntryCounts,
-    /// Agreements.
     pub agreements: EntryCounts,
-    /// Licences.
     pub licenses: EntryCounts,
-    /// Users.
     pub users: EntryCounts,
-    /// OAuth2 clients.
+    /// Entries of OAuth2 clients.
     pub clients: EntryCounts,
-    /// API keys.
     pub api_keys: EntryCounts,
-    /// Channels.
     pub channels: EntryCounts,
 }
 
 impl ImportReport {
-    /// The lists that are taken in, by their names in the file.
+    /// Returns the lists with their names in the file.
     #[must_use]
     pub fn lists(&self) -> [(&'static str, EntryCounts); 8] {
         [
@@ -78,12 +71,12 @@ impl ImportReport {
     }
 }
 
-/// What is to be taken in.
+/// The input of an import.
 pub(super) struct AccountsImport {
     pub(super) file: AccountsFile,
-    /// Whether users, clients, keys and channels must not be there yet.
+    /// Whether users, clients, keys and channels must not exist yet.
     pub(super) only_new: bool,
-    /// A note to leave with it: name and value.
+    /// Name and value of a state to write in the same transaction.
     pub(super) note: Option<(String, String)>,
 }
 
@@ -94,24 +87,24 @@ struct SecretHashes {
     secrets: Vec<Option<String>>,
 }
 
-/// How a transaction ended.
+/// The outcome of an import transaction.
 enum ImportAttempt {
     Done(ImportReport),
-    /// A password changed while hashes were made.
+    /// A password changed while hashes were computed.
     Stale,
     Refused(AccountsError),
 }
 
 impl Accounts {
-    /// Takes the accounts file `text` in, all of it or nothing; safe to repeat.
+    /// Imports the accounts file `text`, all of it or nothing. Idempotent.
     pub fn import(&self, text: &str, now: Timestamp) -> Result<ImportReport, AccountsError> {
         let intake =
             AccountsImport { file: AccountsFile::parse(text)?, only_new: false, note: None };
         self.apply_import(intake, now)
     }
 
-    /// Takes the file in as [`Accounts::import`] does, unless the last one that was taken in under
-    /// `name` had the same text; `None` then.
+    /// Imports the file as [`Accounts::import`] does, unless the last file imported under `name` had the same
+    /// text; then returns `None`.
     pub fn import_once(
         &self,
         name: &str,
@@ -127,8 +120,8 @@ impl Accounts {
         self.apply_import(intake, now).map(Some)
     }
 
-    /// Checks, hashes and writes. Hashing is slow, so it is done before the transaction; when what
-    /// was hashed against changed meanwhile, all is done again.
+    /// Checks, hashes and writes. Hashing is slow, so it happens before the transaction; if the stored hashes
+    /// changed in the meantime, everything is repeated.
     pub(super) fn apply_import(
         &self,
         intake: AccountsImport,
@@ -155,7 +148,7 @@ impl Accounts {
         Err(AccountsError::Busy)
     }
 
-    /// New hashes of the passwords and secrets that the stored ones do not fit.
+    /// Computes new hashes of the passwords and secrets that do not match the stored hashes.
     fn hash(
         &self,
         file: &AccountsFile,
@@ -186,12 +179,13 @@ impl Accounts {
         Ok(SecretHashes { passwords: hashes, secrets })
     }
 
-    /// The new hash of `clear`; `None` when there is nothing to hash or `known` fits it.
+    /// Returns the new hash of `clear`; `None` if there is nothing to hash or `known` matches it.
     fn hash_one(
         &self,
         clear: Option<&PlaintextSecret>,
         known: Option<&str>,
     ) -> Result<Option<String>, AccountsError> {
+        // A matching hash is not replaced, so that a repeated import changes nothing and ends no sessions.
         let Some(PlaintextSecret(clear)) = clear else { return Ok(None) };
         if known.is_some_and(|known| self.hasher.verify(clear, known)) {
             return Ok(None);
@@ -200,7 +194,7 @@ impl Accounts {
     }
 }
 
-/// Splits what the database cannot do from what it was not asked to do.
+/// Separates failures of the database from refusals of the input.
 fn outcome<T>(result: Result<T, AccountsError>) -> Result<Result<T, AccountsError>, DbError> {
     match result {
         Err(AccountsError::Db(error)) => Err(error),
@@ -208,7 +202,7 @@ fn outcome<T>(result: Result<T, AccountsError>) -> Result<Result<T, AccountsErro
     }
 }
 
-/// The hashes that the database has.
+/// Reads the stored hashes of the file's users and clients.
 fn stored(file: &AccountsFile, tx: &ReadTx<'_>) -> Result<SecretHashes, DbError> {
     let mut passwords = Vec::with_capacity(file.users.len());
     for entry in &file.users {
@@ -223,7 +217,7 @@ fn stored(file: &AccountsFile, tx: &ReadTx<'_>) -> Result<SecretHashes, DbError>
     Ok(SecretHashes { passwords, secrets })
 }
 
-/// The transaction. It looks again: another process may have written since.
+/// Performs the transaction. Checks again, because another process may have written in the meantime.
 fn write(
     intake: &AccountsImport,
     before: &SecretHashes,
@@ -242,7 +236,7 @@ fn write(
     for entry in &file.organizations {
         imported.organizations.count(tx.put_organization(&entry.value, now)?);
     }
-    // Stated numbers first, so that the next free one is free in the end.
+    // Stated numbers first, so that a generated number does not collide with one of them.
     for stated in [true, false] {
         for entry in file.products.iter().filter(|entry| entry.value.id.is_some() == stated) {
             imported.products.count(tx.put_product(&entry.value, now)?);

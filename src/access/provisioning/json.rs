@@ -1,4 +1,4 @@
-//! JSON of accounts files: objects that have each property once, and the values that properties have.
+//! JSON of accounts files: objects without duplicate properties, and the values of properties.
 
 use std::fmt;
 
@@ -12,18 +12,18 @@ use super::AccountsError;
 use crate::runtime::json_object::{FieldFault, FieldProblem, FieldValue, ObjectReader};
 use crate::runtime::limits::ACCOUNT_TEXT_BYTES_MAX;
 
-/// The largest number that every reader of JSON keeps exact (RFC 8259 §6).
+/// The largest number that every JSON reader represents exactly (RFC 8259 §6).
 const NUMBER_MAX: i64 = (1 << 53) - 1;
-/// Characters of a property's name that an error repeats; a key is longer.
+/// Most characters of a property's name that an error repeats; an API key may be longer.
 const ECHO_CHARS_MAX: usize = 30;
 
-/// Parses `text`; an object that has a property twice is refused.
+/// Parses `text`; refuses an object with a duplicate property.
 pub(super) fn parse(text: &str) -> Result<Value, AccountsError> {
     let parsed: Result<UniqueKeysValue, _> = serde_json::from_str(text);
     parsed.map(|once| once.0).map_err(|cause| AccountsError::Form(cause.to_string()))
 }
 
-/// A value in which no object has a property twice.
+/// A JSON value without duplicate properties.
 struct UniqueKeysValue(Value);
 
 impl<'de> Deserialize<'de> for UniqueKeysValue {
@@ -87,14 +87,14 @@ impl<'de> Visitor<'de> for UniqueKeysVisitor {
     }
 }
 
-/// A property's name for an error; one that could be a key is not repeated.
+/// Returns a property's name for an error; does not repeat a name that could be a key.
 fn echo(name: &str) -> String {
     let harmless = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let word = !name.is_empty() && name.len() <= ECHO_CHARS_MAX && name.chars().all(harmless);
     if word { format!("property {name}") } else { "a property that is no word".to_owned() }
 }
 
-/// A problem of an entry as [`AccountsError::Entry`] words it.
+/// Returns the text of a problem for [`AccountsError::Entry`].
 pub(super) fn why(problem: FieldProblem) -> String {
     let path = problem.path();
     match problem.fault {
@@ -110,7 +110,7 @@ pub(super) fn why(problem: FieldProblem) -> String {
     }
 }
 
-/// Text for people: bounded, and lines of it without control characters.
+/// Reads text for people: bounded, without control characters except line breaks and tabs.
 pub(super) fn text(fields: &mut ObjectReader<'_>, name: &'static str) -> FieldValue<String> {
     let Some(text) = fields.string(name)? else { return Ok(None) };
     if text.len() > ACCOUNT_TEXT_BYTES_MAX {
@@ -124,7 +124,7 @@ pub(super) fn text(fields: &mut ObjectReader<'_>, name: &'static str) -> FieldVa
     Ok(Some(text.to_owned()))
 }
 
-/// One line of text for people.
+/// Reads one line of text for people.
 pub(super) fn line(fields: &mut ObjectReader<'_>, name: &'static str) -> FieldValue<String> {
     let text = text(fields, name)?;
     if text.as_ref().is_some_and(|text| text.contains(['\n', '\t'])) {
@@ -133,17 +133,17 @@ pub(super) fn line(fields: &mut ObjectReader<'_>, name: &'static str) -> FieldVa
     Ok(text)
 }
 
-/// What [`as_id`] takes, for messages.
+/// Describes the values that [`as_id`] accepts.
 pub(super) const ID_EXPECTED: &str = "a whole number above 0";
-/// What [`as_count`] takes, for messages.
+/// Describes the values that [`as_count`] accepts.
 pub(super) const COUNT_EXPECTED: &str = "a whole number of 0 or more";
 
-/// A number that names something: 1 to 2^53 - 1.
+/// Parses an identifier: 1 to 2^53 - 1.
 pub(super) fn as_id(value: &Value) -> Option<i64> {
     value.as_i64().filter(|id| (1..=NUMBER_MAX).contains(id))
 }
 
-/// A number of things.
+/// Parses a count: 0 or more.
 pub(super) fn as_count(value: &Value) -> Option<u32> {
     u32::try_from(value.as_u64()?).ok()
 }

@@ -1,14 +1,13 @@
-//! Accounts as the operator keeps them: the accounts file of `wirephoto import` (contract
-//! operation-14) and the commands for single users, clients, keys and channels.
+//! Provisioning of accounts by the operator: the accounts file of `wirephoto import` (contract operation-14)
+//! and the commands for single users, clients, keys and channels.
 //!
-//! A file is checked whole, its form first and then what it refers to, and taken in as one
-//! transaction. Entries are upserts: what an entry states replaces what was there, and what no
-//! entry names stays. Left as they are: a password, a client's secret and whether a user is active
-//! when the entry does not state them, whether a client is active, what is left of prepaid
-//! downloads unless another number was bought, the revocation of a key, and whether a channel is
-//! active.
+//! A file is validated as a whole, first its form and then its references, and imported in one transaction.
+//! Entries are upserts: a stated value replaces the stored one, and objects without an entry stay unchanged.
+//! Unchanged values are: a password, a client's secret and the activity of a user if the entry does not state
+//! them; the activity of a client; the remaining prepaid downloads, unless another number was bought; the
+//! revocation of a key; and the activity of a channel.
 //!
-//! No error repeats a password, a secret or a key.
+//! Errors never repeat a password, a secret or a key.
 
 mod channels;
 mod check;
@@ -36,27 +35,26 @@ use crate::storage::database::{Db, DbError};
 /// Why accounts were not changed. The text never repeats a password, a secret or a key.
 #[derive(Debug, thiserror::Error)]
 pub enum AccountsError {
-    /// Not of the form.
+    /// The text does not have the form of an accounts file.
     #[error("is not an accounts file: {0}")]
     Form(String),
-    /// An entry that cannot be taken.
+    /// An entry is invalid.
     #[error("{place}: {why}")]
     Entry {
-        /// List, position and name: `users[3] "editor"`.
+        /// List, position and name of the entry: `users[3] "editor"`.
         place: String,
-        /// What is wrong, with the property if it is one.
+        /// What is wrong, with the name of the property if there is one.
         why: String,
     },
-    /// There is nothing of that name.
+    /// There is no object of that name.
     #[error("{0} does not exist")]
     Unknown(String),
-    /// Somebody changed accounts again and again meanwhile.
+    /// Concurrent changes of accounts made each attempt fail.
     #[error("other changes got in between; try again")]
     Busy,
-    /// No hash could be made.
+    /// A password or secret cannot be hashed.
     #[error(transparent)]
     Hash(Error),
-    /// The database failed.
     #[error(transparent)]
     Db(#[from] DbError),
 }
@@ -77,7 +75,7 @@ impl From<AccountsError> for Error {
 
 /// The accounts of a data directory, for the operator.
 ///
-/// Its functions block the calling thread.
+/// The functions block the calling thread.
 #[derive(Clone)]
 pub struct Accounts {
     db: Db,
@@ -86,7 +84,7 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Accounts in `db`, with passwords hashed by `hasher` on `workers` threads.
+    /// Opens the accounts in `db`; `hasher` hashes passwords on `workers` threads.
     #[must_use]
     pub fn new(db: Db, hasher: Argon2Hasher, workers: usize) -> Self {
         Self { db, hasher, workers: workers.max(1) }

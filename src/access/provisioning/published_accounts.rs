@@ -1,8 +1,8 @@
-//! Accounts whose passwords and keys everybody knows, taken out again: those of the demo.
+//! Removal of accounts with published passwords and keys: those of the demo.
 //!
-//! What decides is the secret. A user whose password is still the published one goes, whatever else
-//! was changed in it; one with another password is somebody's by now and stays, without the published
-//! key. Agreements, products and organizations go if they are as published and nothing uses them.
+//! The secret decides. A user who still has the published password is removed, even if its other properties
+//! were changed. A user with another password belongs to a real person by now and stays, without the
+//! published key. Agreements, products and organizations are removed if they are as published and unused.
 
 use jiff::Timestamp;
 
@@ -14,19 +14,20 @@ use crate::runtime::limits::IMPORT_TRIES;
 use crate::storage::database::{Db, DbError, ReadTx, RemovedUser, WriteTx};
 use model::account::OAuthClient;
 
-/// What was taken out, and what stays.
+/// The accounts that were removed and those that stay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemovedAccounts {
-    /// What is gone: its kind and its name.
+    /// Kind and name of each removed object.
     pub removed: Vec<(&'static str, String)>,
-    /// What stays: its kind and name, and why.
+    /// Kind and name of each retained object, and the reason.
     pub retained: Vec<(&'static str, String, &'static str)>,
 }
 
-/// What the database has of the logins of a file, in its order.
+/// The stored logins of a file's users and clients, in the order of the file.
 #[derive(Clone, PartialEq)]
 struct StoredLogins {
-    /// Hashes of passwords, of users that exist.
+    /// Password hashes of users; the outer `None` if there is no such user, the inner one if it has no
+    /// password.
     users: Vec<Option<Option<String>>>,
     clients: Vec<Option<OAuthClient>>,
 }
@@ -37,7 +38,7 @@ struct PublishedLogins {
     clients: Vec<bool>,
 }
 
-/// Whether an API key of the accounts file `text` opens the archive, however it came in.
+/// Returns whether an API key of the accounts file `text` gives access to the archive, however it was added.
 pub fn has_published_key(db: &Db, text: &str) -> Result<bool, AccountsError> {
     let file = AccountsFile::parse(text)?;
     let found = db.read_blocking(move |tx| {
@@ -49,9 +50,9 @@ pub fn has_published_key(db: &Db, text: &str) -> Result<bool, AccountsError> {
 }
 
 impl Accounts {
-    /// Takes the accounts of the file `text`, which was taken in under `note`, out.
+    /// Removes the accounts of the file `text`, which was imported under `note`.
     ///
-    /// Orders stay, and so does a user whom they name, who cannot log in any more.
+    /// Orders are retained, and so is a user to whom they refer, who can no longer log in.
     pub fn remove_published(
         &self,
         text: &str,
@@ -67,7 +68,8 @@ impl Accounts {
             })??;
             let file = AccountsFile::parse(text)?;
             let published = self.published(&file, &before);
-            // Hashes take their time, so they are compared before the transaction, which looks again.
+            // Comparing hashes is slow, so it happens before the transaction, which then checks that nothing
+            // changed.
             let removed = self.db.write_blocking(move |tx| {
                 if stored(&file, &tx.as_read())? != before {
                     return Ok(None);
@@ -84,7 +86,7 @@ impl Accounts {
     fn published(&self, file: &AccountsFile, before: &StoredLogins) -> PublishedLogins {
         let fits = |clear: &Option<PlaintextSecret>, hash: Option<&String>| match (clear, hash) {
             (Some(PlaintextSecret(clear)), Some(hash)) => self.hasher.verify(clear, hash),
-            // A login needs one.
+            // A login needs a password: an account without one cannot be in use.
             (_, None) => true,
             (None, Some(_)) => false,
         };
@@ -95,6 +97,7 @@ impl Accounts {
             let stated = &entry.value.entry;
             stored.as_ref().is_some_and(|client| match &client.secret {
                 Some(hash) => fits(&entry.value.secret, Some(hash)),
+                // A public client has no secret: it is the published one if its addresses are.
                 None => stated.public && client.redirect_uris == stated.redirect_uris,
             })
         });
@@ -113,7 +116,7 @@ fn stored(file: &AccountsFile, tx: &ReadTx<'_>) -> Result<StoredLogins, DbError>
     })
 }
 
-/// The transaction.
+/// Performs the transaction that removes the accounts.
 fn remove(
     file: &AccountsFile,
     published: &PublishedLogins,
@@ -122,6 +125,7 @@ fn remove(
     now: Timestamp,
 ) -> Result<RemovedAccounts, DbError> {
     let mut outcome = RemovedAccounts::default();
+    // A published key is removed even if its user stays.
     for entry in &file.api_keys {
         if tx.remove_key(&entry.value.key_hash, now)? {
             let name = format!("{} of {}", entry.value.name, entry.value.user_name);
@@ -155,7 +159,7 @@ fn remove(
     Ok(outcome)
 }
 
-/// Removes what belonged to the removed logins alone.
+/// Removes objects that only the removed logins used.
 fn remove_unused(
     file: &AccountsFile,
     tx: &WriteTx<'_>,

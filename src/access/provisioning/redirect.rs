@@ -2,11 +2,11 @@
 
 use crate::runtime::limits::REDIRECT_URI_BYTES_MAX;
 
-/// What is wrong with the redirect URI `text`, if anything.
+/// Returns what is wrong with the redirect URI `text`, if anything.
 ///
-/// It is absolute, without fragment, wildcard, user name or anything that a URI has to escape. Its
-/// scheme is `https`, `http` or one of an app's own, which has a dot in it (RFC 8252 §7.1), so that
-/// no scheme that a browser runs or opens itself is among them.
+/// A valid one is absolute, without fragment, wildcard, user name or characters that a URI must escape. Its
+/// scheme is `https`, `http` or a private-use scheme of an app, which contains a dot (RFC 8252 §7.1); this
+/// excludes all schemes that a browser executes or opens itself.
 pub(super) fn redirect_uri_problem(text: &str) -> Option<&'static str> {
     if text.is_empty() || text.len() > REDIRECT_URI_BYTES_MAX {
         return Some("a redirect URI has 1 to 2048 bytes");
@@ -43,7 +43,7 @@ pub(super) fn redirect_uri_problem(text: &str) -> Option<&'static str> {
     if rest.is_empty() { Some("a redirect URI has a path") } else { None }
 }
 
-/// What is wrong with the authority that `rest` begins with.
+/// Returns what is wrong with the authority at the start of `rest`, if anything.
 fn host_problem(rest: &str) -> Option<&'static str> {
     let authority = rest.split(['/', '?']).next().unwrap_or_default();
     if authority.contains('@') {

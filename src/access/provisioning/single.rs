@@ -1,4 +1,4 @@
-//! Users, clients and keys one at a time. What is new goes through the same checks as a file.
+//! Commands for single users, clients and keys. New ones pass the same checks as a file.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -13,57 +13,54 @@ use model::account::{AgreementId, GrantType, OAuthClient, OrganizationId};
 /// A user that the operator adds.
 #[derive(Clone, Debug, Default)]
 pub struct UserRequest {
-    /// The name it logs in with.
+    /// The name with which the user logs in.
     pub user_name: String,
-    /// The organization that it belongs to.
+    /// The organization to which the user belongs.
     pub organization: Option<OrganizationId>,
-    /// E-mail address.
     pub email_address: Option<String>,
-    /// First name.
     pub first_name: Option<String>,
-    /// Last name.
     pub last_name: Option<String>,
-    /// Names of its roles.
+    /// Names of the user's roles.
     pub roles: Vec<String>,
-    /// Its agreements.
+    /// Numbers of the user's agreements.
     pub agreements: Vec<AgreementId>,
-    /// Whether it administers the users of its organization.
+    /// Whether the user administers the users of its organization.
     pub admin: bool,
-    /// Whether it is a program.
+    /// Whether the user is a program instead of a person.
     pub service_account: bool,
 }
 
-/// A client that the operator adds.
+/// An OAuth2 client that the operator adds.
 #[derive(Clone, Debug, Default)]
 pub struct ClientRequest {
-    /// Its name in requests.
+    /// The identifier of the client in requests.
     pub client_id: String,
-    /// Its name for people.
+    /// The display name of the client.
     pub name: String,
-    /// Whether it can keep no secret.
+    /// Whether the client is public, which means that it cannot keep a secret.
     pub public: bool,
-    /// Addresses that answers may be sent to.
+    /// Addresses to which responses may be redirected.
     pub redirect_uris: Vec<String>,
-    /// What it may do.
+    /// Grant types that the client may use.
     pub grants: Vec<GrantType>,
-    /// Whether its scopes are enforced.
+    /// Whether the client's scopes are enforced.
     pub scopes_enforced: bool,
-    /// Seconds of its access tokens where they end earlier than those of other clients.
+    /// Lifetime of the client's access tokens in seconds, if it is shorter than the general one.
     pub access_token_s: Option<u32>,
 }
 
-/// What was added. It has no `Debug`, so that a secret enters no log.
+/// The result of an addition. Has no `Debug`, so that the secret reaches no log.
 pub struct AddedAccount {
-    /// Its number.
+    /// The number of the new user or key.
     pub id: i64,
-    /// A secret that was made for it; it is nowhere else.
+    /// The generated secret, which is stored nowhere in plain text; `None` if the caller stated one.
     pub secret: Option<String>,
 }
 
 impl Accounts {
-    /// Adds a user, with `password` or one that is made for it.
+    /// Adds a user with `password`, or with a generated one.
     ///
-    /// Fails when there is a user of that name or a property cannot be taken.
+    /// Fails if there is a user of that name or a property is invalid.
     pub fn add_user(
         &self,
         request: &UserRequest,
@@ -91,9 +88,9 @@ impl Accounts {
         Ok(AddedAccount { id: user.id.0, secret })
     }
 
-    /// Adds a client. A confidential one gets a secret, which is returned.
+    /// Adds a client. A confidential client gets a secret, which is returned.
     ///
-    /// Fails when there is a client of that name or a property cannot be taken.
+    /// Fails if there is a client of that name or a property is invalid.
     pub fn add_client(
         &self,
         request: &ClientRequest,
@@ -116,9 +113,9 @@ impl Accounts {
         Ok(secret)
     }
 
-    /// Makes an API key for a user; it is returned as the secret.
+    /// Creates an API key for a user; the key is returned as the secret.
     ///
-    /// Fails when there is no user of that name.
+    /// Fails if there is no user of that name.
     pub fn add_key(
         &self,
         user_name: &str,
@@ -135,7 +132,7 @@ impl Accounts {
         Ok(AddedAccount { id, secret: Some(key) })
     }
 
-    /// Takes a file with one entry in, which must be new. Errors name it as `what`.
+    /// Imports a file with one entry, which must be new. Errors name it as `what`.
     pub(super) fn add(
         &self,
         what: &str,
@@ -152,17 +149,17 @@ impl Accounts {
         }
     }
 
-    /// Every user in the order of their numbers.
+    /// Lists all users by number.
     pub fn list_users(&self) -> Result<Vec<ListedUser>, AccountsError> {
         Ok(self.db.read_blocking(|tx| tx.list_stored_users())?)
     }
 
-    /// Every client in the order of their names.
+    /// Lists all clients by name.
     pub fn list_clients(&self) -> Result<Vec<OAuthClient>, AccountsError> {
         Ok(self.db.read_blocking(|tx| tx.list_stored_clients())?)
     }
 
-    /// Every API key, or those of one user, in the order of their numbers.
+    /// Lists all API keys, or those of one user, by number.
     pub fn list_keys(&self, user: Option<String>) -> Result<Vec<ListedKey>, AccountsError> {
         let read = move |tx: &crate::storage::database::ReadTx<'_>| {
             let Some(user) = &user else { return tx.list_stored_keys(None).map(Ok) };
@@ -174,7 +171,7 @@ impl Accounts {
         self.db.read_blocking(read)?
     }
 
-    /// Sets whether a user may use the service. Its sessions and tokens end with `active: false`.
+    /// Activates or deactivates a user. Deactivation ends its sessions and tokens.
     pub fn set_user_active(
         &self,
         user_name: &str,
@@ -186,8 +183,8 @@ impl Accounts {
         known(found, || format!("user {user_name:?}"))
     }
 
-    /// Gives a user another password: `password`, or one that is made and returned. Its sessions
-    /// and tokens end.
+    /// Sets the password of a user to `password`, or to a generated one, which is returned. Ends the user's
+    /// sessions and tokens.
     pub fn set_password(
         &self,
         user_name: &str,
@@ -202,7 +199,7 @@ impl Accounts {
         Ok(secret)
     }
 
-    /// Sets whether a client may be used.
+    /// Activates or deactivates a client.
     pub fn set_client_active(
         &self,
         client_id: &str,
@@ -214,9 +211,9 @@ impl Accounts {
         known(found, || format!("client {client_id:?}"))
     }
 
-    /// Makes another secret for a client, which is returned.
+    /// Generates a new secret for a client and returns it.
     ///
-    /// Fails for a public client, which has none.
+    /// Fails for a public client, which has no secret.
     pub fn renew_client_secret(&self, client_id: &str) -> Result<String, AccountsError> {
         let secret = made()?;
         let hash = self.hasher.hash(&secret).map_err(AccountsError::Hash)?;
@@ -242,7 +239,7 @@ fn made() -> Result<String, AccountsError> {
     Ok(secret.reveal().to_owned())
 }
 
-/// A password to use, and the same once more if it was made here and somebody has to be told.
+/// Returns the given password, or a generated one together with a copy to show to the operator.
 fn given_or_generated(given: Option<String>) -> Result<(String, Option<String>), AccountsError> {
     let Some(given) = given else {
         let made = made()?;

@@ -1,4 +1,4 @@
-//! Tests of forms, references and repetition, against a database of their own.
+//! Form, references and repeated imports of accounts files, each test with its own database.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ fn import(accounts: &Accounts, file: &Value) -> Result<ImportReport, AccountsErr
     accounts.import(&file.to_string(), now())
 }
 
-/// A file with an entry in every list.
+/// Returns a file with an entry in every list.
 fn whole() -> Value {
     json!({
         "organizations": [
@@ -68,7 +68,8 @@ fn counts(created: usize, updated: usize, unchanged: usize) -> EntryCounts {
     EntryCounts { created, updated, unchanged }
 }
 
-/// The file with the value at `pointer` replaced; an element behind the end of a list is added.
+/// Returns the file with the value at `pointer` replaced; an index after the end of a list appends an
+/// element.
 fn with(pointer: &str, value: Value) -> Value {
     let mut file = whole();
     let (parent, name) = pointer.rsplit_once('/').unwrap();
@@ -327,7 +328,7 @@ fn a_channel_is_added_once_shut_and_opened_and_keeps_its_formats_in_one_spelling
     assert!(accounts.list_channels(Some("nobody".to_owned())).is_err());
 }
 
-/// JSON of the names and values that accounts files have, in any order.
+/// Generates JSON of the names and values that accounts files have, in any order.
 fn any_json() -> impl Strategy<Value = Value> {
     let names = [
         "organizations",
@@ -394,10 +395,10 @@ proptest! {
 }
 
 proptest! {
-    // Each case makes a database.
+    // Each case creates a database.
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// A whole file with something else in one place: most of them reach the database.
+    /// A whole file with one value replaced: most of them reach the database.
     #[test]
     fn any_change_of_a_file_is_taken_whole_or_not_at_all(
         at in 0usize..200,

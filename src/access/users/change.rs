@@ -1,18 +1,17 @@
-//! Users to be made and changes of users, as administrators ask for them (contract
-//! users-10, users-12).
+//! New users and changes of users, as administrators request them (contract users-10, users-12).
 
 use crate::storage::database::NewMember;
 use model::account::{AccessLevels, OrganizationId, PhoneNumbers, ROLE_MEDIEBANK, ROLE_OFP, User};
 
-/// Fewest digits of a telephone number; short numbers of a switchboard have three.
+/// Fewest digits of a telephone number; internal numbers of a switchboard have three.
 const PHONE_DIGITS_MIN: usize = 3;
 /// Most digits: 15 with the country code (E.164 §6.2.1) and an extension.
 const PHONE_DIGITS_MAX: usize = 20;
-/// Most characters, signs and spaces among them.
+/// Most characters, including punctuation and spaces.
 const PHONE_CHARS_MAX: usize = 40;
 
-/// Whether `text` is a telephone number: 3 to 20 digits with a `+` in front, spaces and
-/// `-().` or `/` between them.
+/// Returns whether `text` is a telephone number: 3 to 20 digits, optionally with a leading `+`, and with
+/// spaces or any of `-().` and `/` between them.
 #[must_use]
 pub fn is_phone_number(text: &str) -> bool {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
@@ -23,20 +22,15 @@ pub fn is_phone_number(text: &str) -> bool {
         && rest.chars().all(allowed)
 }
 
-/// A user to be made, checked.
+/// A new user, validated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckedMember {
     /// E-mail address; in lower case it is the user name.
     pub email_address: String,
-    /// First name.
     pub first_name: String,
-    /// Last name.
     pub last_name: String,
-    /// Department.
     pub department: Option<String>,
-    /// Telephone numbers.
     pub phone: PhoneNumbers,
-    /// Access levels.
     pub access: AccessLevels,
 }
 
@@ -58,25 +52,19 @@ impl CheckedMember {
     }
 }
 
-/// What is to change of a user, checked. The outer `None` leaves a property alone, the inner one
-/// empties it.
+/// A change of a user, validated. The outer `None` leaves a property unchanged, the inner one clears it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserChange {
-    /// E-mail address; the user name stays.
+    /// E-mail address; the user name stays unchanged.
     pub email_address: Option<String>,
-    /// First name.
     pub first_name: Option<String>,
-    /// Last name.
     pub last_name: Option<String>,
-    /// Department.
     pub department: Option<Option<String>>,
-    /// Telephone number on the desk.
+    /// Telephone number at the workplace.
     pub phone_direct: Option<Option<String>>,
-    /// Telephone number in the pocket.
     pub phone_mobile: Option<Option<String>>,
-    /// Access level `admin`.
     pub admin: Option<bool>,
-    /// Access level `mediebank`; the role follows.
+    /// Access level `mediebank`; the role is changed accordingly.
     pub mediebank: Option<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! Users, agreements and organizations as the API shows them (contract users-1, users-2, users-3).
+//! JSON views of users, agreements and organizations for the API (contract users-1, users-2, users-3).
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use model::account::{
     OrganizationAddresses, OrganizationId, Permission, PhoneNumbers, Product, Scope, User, UserId,
 };
 
-/// A device of the caller (contract users-7) and when it was registered last.
+/// A device of the caller (contract users-7), with the time of its last registration.
 #[derive(Debug, Serialize)]
 pub struct OwnDevice<'a> {
     token: &'a str,
@@ -32,7 +32,7 @@ impl<'a> From<&'a (Device, Timestamp)> for OwnDevice<'a> {
     }
 }
 
-/// A key of the caller. It has no `Debug`: just after it was made it holds the key itself.
+/// A key of the caller. Has no `Debug`, because right after its creation it contains the secret.
 #[derive(Serialize)]
 pub struct OwnKey<'a> {
     id: i64,
@@ -76,8 +76,8 @@ pub struct UserBase<'a> {
 }
 
 impl<'a> UserBase<'a> {
-    /// The user as far as the credentials of `caller` show users: properties that the contract does
-    /// not require are left out where a scope for them is enforced and missing.
+    /// Creates the view of a user that the credentials of `caller` permit: properties that the contract does
+    /// not require are left out if a scope for them is enforced and missing.
     #[must_use]
     pub fn seen_by(user: &'a User, caller: &Principal) -> Self {
         let shows = |permission, text: &'a Option<String>| {
@@ -97,7 +97,7 @@ impl<'a> UserBase<'a> {
     }
 }
 
-/// A user with its agreements and access (contract users-1).
+/// A user with its agreements and access levels (contract users-1).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FullUser<'a> {
@@ -109,7 +109,7 @@ pub struct FullUser<'a> {
 }
 
 impl<'a> FullUser<'a> {
-    /// The user as far as the credentials of `caller` show users, see [`UserBase::seen_by`].
+    /// Creates the view of a user that the credentials of `caller` permit, see [`UserBase::seen_by`].
     #[must_use]
     pub fn seen_by(account: &'a Account, caller: &Principal) -> Self {
         const NONE: &PhoneNumbers = &PhoneNumbers { direct: None, mobile: None };
@@ -120,10 +120,10 @@ impl<'a> FullUser<'a> {
     }
 }
 
-/// An agreement as the deprecated endpoint shows it (contract users-2).
+/// An agreement in the form of the deprecated endpoint (contract users-2).
 ///
-/// Its `type` has no name for `Prepaid`, so such an agreement has none here; the property is
-/// optional. `SnippetCall` is in the contract, but no agreement of ours is one.
+/// The optional property `type` is left out for `Prepaid`, which this endpoint cannot express. `SnippetCall`
+/// is in the contract, but no agreement has that type.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OldAgreement<'a> {
@@ -135,7 +135,7 @@ pub struct OldAgreement<'a> {
     products: Vec<OldAgreementProduct<'a>>,
 }
 
-/// A product of [`OldAgreement`].
+/// A product of an [`OldAgreement`].
 #[derive(Debug, Serialize)]
 pub struct OldAgreementProduct<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -201,7 +201,7 @@ impl<'a> From<&'a Organization> for FullOrganization<'a> {
     }
 }
 
-/// A session of the caller.
+/// A browser session of the caller.
 #[derive(Debug, Serialize)]
 pub struct OwnSession<'a> {
     id: &'a str,
@@ -251,7 +251,7 @@ impl<'a> From<&'a ListedApplication> for OwnApplication<'a> {
     }
 }
 
-/// A link by which a user sets a password; what opens it is told only when it is made.
+/// A link by which a user sets a password; its URL is shown only when it is created.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LinkView<'a> {
@@ -281,7 +281,7 @@ impl<'a> From<&'a SentLink> for LinkView<'a> {
     }
 }
 
-/// How a user of the organization gets in.
+/// The login state of a user of the organization.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UserAccessView<'a> {

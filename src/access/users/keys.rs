@@ -1,10 +1,10 @@
-//! API keys that users make for their programs (contract access-8).
+//! API keys that users create for their programs (contract access-8).
 //!
-//! A user lists, makes and revokes its own. A key is told once and
-//! kept as a hash. Making one takes a login, so that a key that leaked does not live on in others,
-//! or a token with every scope of a key, so that an application gets no more than it was allowed;
-//! keys of service accounts are made by the operator. With a key they can be listed and revoked.
-//! A token revokes keys with the scope `profile`, which is for changes of what is the user's own.
+//! A user lists, creates and revokes its own keys. A key is shown once and stored as a hash. Creating a key
+//! requires a login, so that a leaked key cannot create others; or a token with every scope of a key, so that
+//! an application gets no more rights than it was granted. The operator creates the keys of service accounts.
+//! A caller with a key can list and revoke keys. A token needs the scope `profile` to revoke keys, as for
+//! other changes of the user's own data.
 
 use jiff::Timestamp;
 
@@ -16,27 +16,27 @@ use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::database::{ListedKey, NewApiKey, NewMessage, WriteTx};
 use model::account::{MessageContent, Permission};
 
-/// A key that was made. It has no `Debug`, so that the secret enters no log.
+/// A new key. Has no `Debug`, so that the secret reaches no log.
 pub struct CreatedKey {
-    /// Number, name, time.
+    /// The number, name and time of creation of the key.
     pub key: ListedKey,
-    /// The key itself; it is nowhere else.
+    /// The key itself, which is stored nowhere.
     pub secret: RandomSecret,
 }
 
 impl Users {
-    /// The caller's keys that were not revoked, in the order of their numbers.
+    /// Lists the caller's keys that are not revoked, by number.
     pub async fn keys(&self, caller: &Principal) -> Result<Vec<ListedKey>> {
         caller.require(Permission::ReadKeys)?;
         let name = caller.user().user_name.clone();
         Ok(self.db().read(move |tx| tx.list_live_keys(&name)).await?)
     }
 
-    /// Makes a key that is called `name`.
+    /// Creates a key with the name `name`.
     ///
     /// Fails with [`ErrorKind::Forbidden`] for a service account, for a caller with a key and for a token
-    /// that lacks a scope of a key, and with [`ErrorKind::Conflict`] when the caller has
-    /// [`KEYS_PER_USER_MAX`] keys.
+    /// that lacks a scope of a key, and with [`ErrorKind::Conflict`] if the caller has [`KEYS_PER_USER_MAX`]
+    /// keys.
     pub async fn create_key(
         &self,
         caller: &Principal,
@@ -72,10 +72,10 @@ impl Users {
         Ok(CreatedKey { key: made.ok_or_else(too_many)?, secret })
     }
 
-    /// Revokes the caller's key of that number for good; it counts for nothing at once.
+    /// Revokes the caller's key of that number for good, with immediate effect.
     ///
-    /// Fails with [`ErrorKind::NotFound`] for a key of somebody else as for one that is revoked or was
-    /// never made, and with [`ErrorKind::Forbidden`] for a token without the scope `profile`.
+    /// Fails with [`ErrorKind::NotFound`] for a key that belongs to another user, is revoked or never
+    /// existed, and with [`ErrorKind::Forbidden`] for a token without the scope `profile`.
     pub async fn revoke_key(&self, caller: &Principal, id: i64, now: Timestamp) -> Result<()> {
         caller.require(Permission::RevokeKeys)?;
         let user = caller.user().id;

@@ -1,4 +1,4 @@
-//! What a user is logged in with, and how it ends: sessions, applications, keys.
+//! The logins of a user, and how to end them: sessions, applications, keys.
 
 use jiff::Timestamp;
 
@@ -11,29 +11,29 @@ use crate::storage::database::{
 };
 use model::account::{Permission, UserId};
 
-/// What an administrator sees of how a user gets in.
+/// The login state of a user for administrators: password, link, sessions, applications and keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserAccess {
-    /// Whether the user may use the service.
+    /// Whether the user is active.
     pub active: bool,
-    /// Whether it is a program, which logs in with a key.
+    /// Whether the user is a service account, which logs in with a key.
     pub program: bool,
-    /// Whether it has a password.
+    /// Whether the user has a password.
     pub has_password: bool,
-    /// The newest link by which it can set one.
+    /// The newest link by which the user can set a password.
     pub link: Option<PasswordLink>,
-    /// How much it is logged in with.
+    /// The numbers of the user's sessions, applications and keys.
     pub logins: LoginCount,
 }
 
-/// Fails for a caller with a key: one that leaks must not tell where its owner logs in.
+/// Fails for a caller with a key: a leaked key must not reveal where its owner logs in.
 fn require_login(caller: &Principal) -> Result<()> {
     caller.require_login()?;
     caller.require(Permission::Logins)
 }
 
 impl Users {
-    /// The caller's sessions in browsers, the one used last first.
+    /// Lists the caller's browser sessions, the most recently used one first.
     pub async fn sessions(
         &self,
         caller: &Principal,
@@ -46,7 +46,7 @@ impl Users {
 
     /// Ends the caller's session that is listed as `name`.
     ///
-    /// Fails with [`ErrorKind::NotFound`] when it has no such session.
+    /// Fails with [`ErrorKind::NotFound`] if there is no such session.
     pub async fn end_session(&self, caller: &Principal, name: &str, now: Timestamp) -> Result<()> {
         require_login(caller)?;
         let (id, wanted) = (caller.user().id, name.to_owned());
@@ -64,16 +64,16 @@ impl Users {
         }
     }
 
-    /// The applications that may act for the caller, by their names.
+    /// Lists the applications that may act for the caller, by name.
     pub async fn applications(&self, caller: &Principal) -> Result<Vec<ListedApplication>> {
         require_login(caller)?;
         let id = caller.user().id;
         Ok(self.db().read(move |tx| tx.list_applications(id)).await?)
     }
 
-    /// Takes back what the caller let an application do; its tokens end.
+    /// Withdraws the caller's consent to an application and ends its tokens.
     ///
-    /// Fails with [`ErrorKind::NotFound`] when the application may do nothing.
+    /// Fails with [`ErrorKind::NotFound`] if the application has no consent.
     pub async fn end_application(
         &self,
         caller: &Principal,
@@ -99,7 +99,7 @@ impl Users {
 }
 
 impl Administration<'_> {
-    /// How the user `id` of the organization gets in.
+    /// Returns how the user `id` of the organization can log in.
     ///
     /// Fails with [`ErrorKind::NotFound`] for a user of another organization.
     pub async fn access(&self, id: UserId, now: Timestamp) -> Result<UserAccess> {
@@ -116,7 +116,7 @@ impl Administration<'_> {
         Ok(self.users.db().read(read).await?)
     }
 
-    /// The people of the organization who have no password yet.
+    /// Lists the people of the organization who have no password yet.
     pub async fn pending(&self, now: Timestamp) -> Result<Vec<PendingUser>> {
         let organization = self.organization;
         let read = move |tx: &ReadTx<'_>| tx.list_pending_users(organization, now);
@@ -124,10 +124,10 @@ impl Administration<'_> {
     }
 
     /// Deactivates the user `id` of the organization, which ends its sessions, tokens and links, or
-    /// reactivates it. Its keys count for nothing while it is deactivated.
+    /// reactivates it. Its keys are refused while it is deactivated.
     ///
     /// Fails with [`ErrorKind::NotFound`] for a user of another organization, and with
-    /// [`ErrorKind::Conflict`] where the administrator would lock itself out.
+    /// [`ErrorKind::Conflict`] if the administrator would lock itself out.
     pub async fn set_active(&self, id: UserId, active: bool, now: Timestamp) -> Result<()> {
         let account = self.load(id).await?;
         if id == self.by && !active {
@@ -166,7 +166,7 @@ impl Administration<'_> {
         Ok(self.users.auth.write(write).await?)
     }
 
-    /// Revokes every key of the user `id` of the organization.
+    /// Revokes all keys of the user `id` of the organization.
     ///
     /// Fails with [`ErrorKind::NotFound`] for a user of another organization.
     pub async fn revoke_keys(&self, id: UserId, now: Timestamp) -> Result<()> {

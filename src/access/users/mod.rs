@@ -1,8 +1,8 @@
 //! Users, their organization, profiles and devices: views and changes.
 //!
-//! Who calls comes as a [`Principal`]; what concerns other users goes through
-//! [`Administration`], which only an administrator gets and which knows one organization. A change
-//! of a user counts at once: the caches of this and other processes forget it.
+//! The caller is a [`Principal`]. Access to other users requires [`Administration`], which only an
+//! administrator gets and which is limited to one organization. A change of a user takes effect at once: the
+//! caches of this and other processes are invalidated.
 
 mod change;
 pub mod json;
@@ -43,28 +43,27 @@ use model::account::{
     UserId,
 };
 
-/// What the users section does by settings.
+/// Settings of the users module.
 #[derive(Clone, Debug)]
 pub struct UsersSettings {
-    /// Base of links to pages.
+    /// Base URL of links to pages.
     pub site_url: String,
-    /// Whether a mail server is set, so that links are mailed.
+    /// Whether a mail server is configured, so that links are mailed.
     pub sends_mails: bool,
 }
 
-/// The users section; cheap to clone.
+/// Views and changes of users. Cheap to clone.
 #[derive(Clone)]
 pub struct Users {
     auth: Auth,
     signer: IdSigner,
     settings: UsersSettings,
-    /// Requests for mails about forgotten passwords that are worked on.
+    /// Limits the requests for password mails that are in flight.
     resets: Arc<Semaphore>,
 }
 
 impl Users {
-    /// The section over the accounts that `auth` knows; `signer` signs links by which passwords are
-    /// set.
+    /// Creates the module over the accounts of `auth`; `signer` signs links for setting passwords.
     #[must_use]
     pub fn new(auth: Auth, signer: IdSigner, settings: UsersSettings) -> Self {
         let resets = Arc::new(Semaphore::new(RESETS_IN_FLIGHT_MAX));
@@ -75,21 +74,21 @@ impl Users {
         self.auth.db()
     }
 
-    /// The caller's agreements that are in force at `now`, for `GET /user/v1/agreement`.
+    /// Returns the caller's agreements that are in force at `now`, for `GET /user/v1/agreement`.
     pub fn agreements(caller: &Principal, now: Timestamp) -> impl Iterator<Item = &Agreement> {
         caller.agreements().iter().filter(move |agreement| agreement.is_in_force(now))
     }
 
-    /// The caller's organization. Fails with [`ErrorKind::NotFound`] for a caller without one.
+    /// Returns the caller's organization. Fails with [`ErrorKind::NotFound`] for a caller without one.
     pub fn organization(caller: &Principal) -> Result<&Organization> {
         caller.require(Permission::Organization)?;
         let none = || Error::new(ErrorKind::NotFound, "The user has no organization");
         caller.account().organization.as_deref().ok_or_else(none)
     }
 
-    /// The user administration of the caller's organization.
+    /// Returns the user administration of the caller's organization.
     ///
-    /// Fails with [`Kind::Forbidden`] for anybody but an administrator with a token of scope
+    /// Fails with [`ErrorKind::Forbidden`] unless the caller is an administrator with a token of scope
     /// `admin` (contract users-9).
     pub fn administration(&self, caller: &Principal) -> Result<Administration<'_>> {
         caller.require_admin()?;
@@ -98,7 +97,7 @@ impl Users {
         Ok(Administration { users: self, organization, facts: facts.clone(), by: user.id })
     }
 
-    /// The caller's profile; empty for a user who never wrote one.
+    /// Returns the caller's profile; empty for a user who never wrote one.
     pub async fn profile(&self, caller: &Principal) -> Result<Map<String, Value>> {
         caller.require(Permission::Profile)?;
         let id = caller.user().id;
@@ -122,10 +121,10 @@ impl Users {
         Ok(self.db().write(move |tx| tx.write_profile(id, &text)).await?)
     }
 
-    /// Writes those properties of `given` that `names` lists into the caller's profile; the others
-    /// stay as they are. Two calls at once both take effect.
+    /// Merges those properties of `given` that `names` lists into the caller's profile; the others stay
+    /// unchanged. Two concurrent calls both take effect.
     ///
-    /// Fails with [`ErrorKind::TooLarge`] when the profile would have more than [`PROFILE_BYTES_MAX`].
+    /// Fails with [`ErrorKind::TooLarge`] if the profile would exceed [`PROFILE_BYTES_MAX`].
     pub async fn patch_profile(
         &self,
         caller: &Principal,
@@ -148,7 +147,7 @@ impl Users {
         if self.db().write(write).await? { Ok(()) } else { Err(profile_too_large()) }
     }
 
-    /// The caller's devices with the time at which each was registered, the last at the end.
+    /// Lists the caller's devices with their times of registration, the latest at the end.
     pub async fn devices(&self, caller: &Principal) -> Result<Vec<(Device, Timestamp)>> {
         caller.require(Permission::Devices)?;
         let id = caller.user().id;
@@ -157,10 +156,9 @@ impl Users {
 
     /// Registers a device for the caller.
     ///
-    /// A token that another user registered moves to the caller, because
-    /// a phone that changes hands keeps its token. The other user gets a mail, in case the token
-    /// was stolen. Beyond [`DEVICES_PER_USER_MAX`] the device registered longest ago is forgotten;
-    /// such a token is most likely dead.
+    /// A token that another user registered moves to the caller, because a phone that changes hands keeps its
+    /// token. The other user gets a mail, in case the token was stolen. Beyond [`DEVICES_PER_USER_MAX`] the
+    /// device registered longest ago is removed; its token is most likely dead.
     pub async fn register(
         &self,
         caller: &Principal,
@@ -185,10 +183,10 @@ impl Users {
         Ok(self.db().write(write).await?)
     }
 
-    /// Forgets the caller's device of that token.
+    /// Removes the caller's device of that token.
     ///
-    /// A token that the caller does not have is no failure, so that logging out twice works and
-    /// tells nothing about others (contract users-7).
+    /// An unknown token is not an error, so that logging out twice works and reveals nothing about others
+    /// (contract users-7).
     pub async fn unregister(&self, caller: &Principal, token: String) -> Result<()> {
         caller.require(Permission::Devices)?;
         let id = caller.user().id;
@@ -201,27 +199,27 @@ fn profile_too_large() -> Error {
     Error::new(ErrorKind::TooLarge, message)
 }
 
-/// The user administration of one organization; only an administrator gets hold of it.
+/// User administration of one organization; only an administrator gets it.
 pub struct Administration<'a> {
     users: &'a Users,
     organization: OrganizationId,
     facts: Option<Arc<Organization>>,
-    /// The administrator.
+    /// The administrator who acts.
     by: UserId,
 }
 
-/// Why a user was not made or changed.
+/// Why a user was not created or changed.
 #[derive(Clone, Copy)]
 enum UserRefusal {
     NameTaken,
     TooMany,
-    /// Too many requests came; the next may come then.
+    /// Too many requests; the next one is allowed at that time.
     TooFast(Timestamp),
     Missing,
     Domain,
 }
 
-/// How often administrators may ask to make users.
+/// Rate limits for administrators who create users or send password links.
 const USER_REQUESTS: UserRequestLimits = UserRequestLimits {
     administrator: USER_REQUESTS_MAX,
     organization: ORGANIZATION_USER_REQUESTS_MAX,
@@ -229,7 +227,7 @@ const USER_REQUESTS: UserRequestLimits = UserRequestLimits {
 };
 
 impl Administration<'_> {
-    /// The users of the organization in the order of their numbers, inactive ones too.
+    /// Lists the users of the organization by number, including inactive ones.
     pub async fn list(&self) -> Result<Vec<User>> {
         let organization = self.organization;
         let read = move |tx: &crate::storage::database::ReadTx<'_>| {
@@ -238,25 +236,24 @@ impl Administration<'_> {
         Ok(self.users.db().read(read).await?)
     }
 
-    /// The user `id` of the organization with its agreements.
+    /// Loads the user `id` of the organization with its agreements.
     ///
-    /// Fails with [`ErrorKind::NotFound`] for everybody else, be there such a user or not.
+    /// Fails with [`ErrorKind::NotFound`] for any other user, whether it exists or not.
     pub async fn load(&self, id: UserId) -> Result<Account> {
         let found = self.users.db().read(move |tx| tx.find_account(id)).await?;
         let ours = |account: &Account| account.user.organization == Some(self.organization);
         found.filter(ours).ok_or_else(not_found)
     }
 
-    /// Makes a user of the organization.
+    /// Creates a user of the organization.
     ///
-    /// Its user name is the e-mail address in lower case; it is active,
-    /// has the agreements of its organization and no password. Where mails go out it is mailed an
-    /// invitation to set one.
+    /// Its user name is the e-mail address in lower case. It is active, has the agreements of its
+    /// organization and no password. If mails are configured, it is mailed an invitation to set one.
     ///
-    /// Fails with `userName_in_use` when the name is taken, in whatever case, with
-    /// `mailDomain_not_allowed` for an address outside the mail domains of the organization, with
-    /// [`ErrorKind::Conflict`] when the organization has [`ORGANIZATION_USERS_MAX`] users, and with
-    /// [`ErrorKind::Overloaded`] after [`USER_REQUESTS_MAX`] requests in an hour.
+    /// Fails with `userName_in_use` if the name is taken, ignoring case; with `mailDomain_not_allowed` for an
+    /// address outside the mail domains of the organization; with [`ErrorKind::Conflict`] if the organization
+    /// has [`ORGANIZATION_USERS_MAX`] users; and with [`ErrorKind::Overloaded`] after [`USER_REQUESTS_MAX`]
+    /// requests in an hour.
     pub async fn create(&self, new: CheckedMember, now: Timestamp) -> Result<Account> {
         if !self.allows_address(&new.email_address) {
             return Err(self.refusal(UserRefusal::Domain, now));
@@ -267,7 +264,7 @@ impl Administration<'_> {
         let is_mailed = self.users.can_mail(Some(member.email_address.as_str()));
         let write = move |tx: &crate::storage::database::WriteTx<'_>| {
             let read = tx.as_read();
-            // Counted first: whether a name is taken is an answer, too.
+            // Count first, because the response that a name is taken also reveals something.
             let wait = tx.count_user_request(by, member.organization, USER_REQUESTS, now)?;
             if let Some(at) = wait {
                 return Ok(Err(UserRefusal::TooFast(at)));
@@ -327,10 +324,10 @@ impl Administration<'_> {
         }
     }
 
-    /// Changes the user `id` of the organization as `change` says.
+    /// Changes the user `id` of the organization according to `change`.
     ///
-    /// Another e-mail address does not change the user name, and an administrator may take the
-    /// access level `admin` from any user, itself included (contract users-12).
+    /// Another e-mail address does not change the user name, and an administrator may remove the access level
+    /// `admin` from any user, itself included (contract users-12).
     ///
     /// Fails with [`ErrorKind::NotFound`] for a user of another organization, and with
     /// `mailDomain_not_allowed` for a new address outside the mail domains of the organization.
@@ -345,7 +342,7 @@ impl Administration<'_> {
             let Some(mut account) = found.filter(ours) else {
                 return Ok(Err(UserRefusal::Missing));
             };
-            // An address from before the domains were set stays.
+            // An address from before the domains were configured may stay.
             if outside.is_some() && account.user.email_address != outside {
                 return Ok(Err(UserRefusal::Domain));
             }
@@ -362,7 +359,8 @@ impl Administration<'_> {
     }
 }
 
-/// The event of a change of a user: which properties changed, and the rights in full.
+/// Creates the event of a change of a user: the names of changed properties, and access levels with their
+/// values.
 fn changed(event: AuditEvent, before: &User, after: &User) -> AuditEvent {
     let mut parts = Vec::new();
     let names = [

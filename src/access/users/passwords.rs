@@ -1,8 +1,8 @@
-//! How users get a password: links that are mailed or passed on, and a change of the own one.
+//! Passwords of users: links by which they are set, and changes by users who are logged in.
 //!
-//! A link is used once: whoever sets a password with it removes every link of the user in the same
-//! transaction. A new password ends sessions and tokens; keys stay unless the user ends them too,
-//! because programs hold them.
+//! A link can be used once: setting a password removes all links of the user in the same transaction. A new
+//! password ends sessions and tokens. Keys stay valid unless the user revokes them too, because programs use
+//! them.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -22,88 +22,83 @@ use model::account::{Account, MessageContent, PasswordLinkKind, User, UserId};
 use model::limits::USER_NAME_BYTES_MAX;
 use model::{ContentHash, network};
 
-/// Name of the secret in the database that links are signed with.
+/// Name of the stored secret with which links are signed.
 pub const PASSWORD_LINK_KEY: &str = "password-link-key";
 
-/// A link that an administrator asked for, and how it gets to its user.
+/// A link that an administrator requested, and how it reaches its user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SentLink {
-    /// The link.
+    /// The stored link, without its token.
     pub link: PasswordLink,
-    /// How it gets to the user.
     pub delivery: LinkDelivery,
 }
 
-/// How a link gets to its user.
+/// The delivery of a link to its user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkDelivery {
-    /// By mail to this address.
+    /// The link is mailed to this address.
     Mailed(String),
-    /// The administrator passes this address on; it is told once.
+    /// The administrator passes this URL on; it is shown once.
     PassedOn(String),
 }
 
-/// A link that somebody opened, with whose password it sets.
+/// A valid link that was opened, with its user.
 #[derive(Clone, Debug)]
 pub struct OpenedLink {
-    /// The link.
+    /// The stored link, without its token.
     pub link: PasswordLink,
-    /// The user.
+    /// The user whose password the link sets.
     pub account: Account,
-    /// Keys of the user that were not revoked.
+    /// Number of the user's keys that are not revoked.
     pub keys: u32,
 }
 
-/// What setting a password came to.
+/// The outcome of setting a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PasswordOutcome {
-    /// The user has the new password.
+    /// The new password is set.
     Done,
-    /// The link was used, taken back or has expired.
+    /// The link was used, withdrawn or has expired.
     Gone,
     /// The old password is wrong.
     Wrong,
-    /// Too many tries failed; the next one may come in so many seconds.
+    /// Too many attempts failed; the next one is allowed after so many seconds.
     Throttled(u64),
-    /// The new password may not be set.
+    /// The new password is refused.
     Flawed(PasswordFlaw),
 }
 
-/// A new password for a user who is logged in.
+/// A request of a user who is logged in to change the password.
 #[derive(Clone, Copy)]
 pub struct PasswordChange<'a> {
-    /// The password that the user has.
     pub old: &'a str,
-    /// The one that it is to have.
     pub new: &'a str,
-    /// Whether its keys end, too.
+    /// Whether the user's keys are revoked, too.
     pub revokes_keys: bool,
-    /// The client's address.
+    /// The address of the client.
     pub address: IpAddr,
     /// The device cookie of the browser, if it has one.
     pub device_cookie: Option<&'a str>,
 }
 
-/// A new password by a link.
+/// A request to set a password by a link.
 #[derive(Clone, Copy)]
 pub struct LinkPasswordReset<'a> {
-    /// The token of the link.
     pub token: &'a str,
-    /// The password.
     pub password: &'a str,
-    /// Whether the user's keys end, too.
+    /// Whether the user's keys are revoked, too.
     pub revokes_keys: bool,
-    /// The client's address.
+    /// The address of the client.
     pub address: IpAddr,
 }
 
-/// A password that was checked and hashed.
+/// The hash of a checked password.
 struct NewHash {
     hash: String,
     revokes_keys: bool,
 }
 
-/// Who forgot a password, as he wrote it, and what the requests are counted by.
+/// A request for password mails: the name as entered, and the counters of the request.
 struct ResetRequest {
     text: String,
     name_subject: String,
@@ -128,7 +123,7 @@ pub(super) fn invite(
         true => (PasswordLinkKind::Reset, ADMIN_RESET_S),
         false => (PasswordLinkKind::Invitation, INVITATION_S),
     };
-    // The one before may have gone to a wrong address.
+    // The previous link may have been sent to a wrong address.
     tx.delete_password_links(user)?;
     let link = new_link(user, kind, valid_s, now);
     tx.write_password_link(&link, PASSWORD_LINKS_MAX)?;
@@ -139,7 +134,7 @@ pub(super) fn invite(
     Ok(link)
 }
 
-/// The event of a link that an administrator made.
+/// Creates the audit event for a link of an administrator.
 pub(super) fn link_event(event: AuditEvent, link: &PasswordLink, is_mailed: bool) -> AuditEvent {
     let way = if is_mailed { "mailed" } else { "passed on" };
     event
@@ -148,40 +143,41 @@ pub(super) fn link_event(event: AuditEvent, link: &PasswordLink, is_mailed: bool
 }
 
 impl Users {
-    /// Whether mails go out, so that links are mailed.
+    /// Returns whether a mail server is configured, so that links are mailed.
     #[must_use]
     pub fn sends_mails(&self) -> bool {
         self.settings.sends_mails
     }
 
-    /// Whether an invitation of this user can be mailed.
+    /// Returns whether an invitation can be mailed to `address`.
     pub(super) fn can_mail(&self, address: Option<&str>) -> bool {
         self.settings.sends_mails && address.is_some_and(|address| !address.is_empty())
     }
 
-    /// The token of a link.
+    /// Returns the token of a link.
     #[must_use]
     pub fn password_link_token(&self, link: Uuid) -> String {
         self.signer.token(link)
     }
 
-    /// The address of a link.
+    /// Returns the URL of a link.
     #[must_use]
     pub fn password_link_url(&self, link: Uuid) -> String {
         let site = self.settings.site_url.trim_end_matches('/');
         format!("{site}/o/password/{}", self.password_link_token(link))
     }
 
-    /// Asks for a mail to whoever has the user name or e-mail address `text`.
+    /// Requests a mail to the users with the user name or e-mail address `text`.
     ///
-    /// It takes the same time and tells the same, whether there is such a user or not: the request is
-    /// counted, everything else is done afterwards. Fails with [`ErrorKind::Overloaded`] when too many are
-    /// asked for from one network.
+    /// Takes the same time and gives the same response whether there is such a user or not: the request is
+    /// counted, everything else happens afterwards. Fails with [`ErrorKind::Overloaded`] after too many
+    /// requests from one network.
     pub async fn request_reset(&self, text: &str, address: IpAddr, now: Timestamp) -> Result<()> {
         let text = text.trim().to_owned();
         if text.is_empty() || text.len() > USER_NAME_BYTES_MAX {
             return Ok(());
         }
+        // Bounds the tasks that queue mails after the response.
         let under_way = Arc::clone(&self.resets).try_acquire_owned().map_err(|_| {
             Error::overloaded("password_resets", "Many people ask for a password, try again")
         })?;
@@ -218,10 +214,10 @@ impl Users {
         }
         if of_name < RESETS_PER_NAME_MAX && self.settings.sends_mails {
             let users = self.clone();
-            // The answer does not wait: how long this takes would tell whether there is such a user.
+            // The response does not wait, because its time would reveal whether there is such a user.
             tokio::spawn(async move {
                 if let Err(cause) = users.queue_resets(request, now).await {
-                    tracing::error!("the mail about a forgotten password is lost: {cause}");
+                    tracing::error!("password reset: the mail cannot be queued: {cause}");
                 }
                 drop(under_way);
             });
@@ -242,7 +238,7 @@ impl Users {
                     format!("reset-address/{}", ContentHash::of(address.as_bytes()).short());
                 let is_new = !mails.iter().any(|(known, ..)| *known == address);
                 if is_new {
-                    // By its user name and by its address somebody is asked for the same.
+                    // A user may be requested both by user name and by address: count per address as well.
                     if read.mails_in_hour(&subject, request.hour)? >= RESETS_PER_NAME_MAX {
                         continue;
                     }
@@ -266,8 +262,8 @@ impl Users {
         Ok(self.db().write(write).await?)
     }
 
-    /// The link with that token, with whose password it sets; `None` when it is used up, taken back,
-    /// expired or none of this service, and when its user may not log in.
+    /// Opens the link with that token; `None` if it was used, withdrawn, has expired or is not of this
+    /// service, and if its user is not active.
     pub async fn open_link(&self, token: &str, now: Timestamp) -> Result<Option<OpenedLink>> {
         let Some(id) = self.signer.read(token) else { return Ok(None) };
         let read = move |tx: &ReadTx<'_>| {
@@ -282,7 +278,7 @@ impl Users {
 
     /// Sets the password of the link's user.
     ///
-    /// Of two that use the same link at once one gets [`PasswordOutcome::Gone`].
+    /// Of two concurrent requests with the same link, one gets [`PasswordOutcome::Gone`].
     pub async fn set_by_link(
         &self,
         given: LinkPasswordReset<'_>,
@@ -300,13 +296,14 @@ impl Users {
         let (id, kind) = (opened.link.id, opened.link.kind);
         let events = PasswordEvents::new(&user, kind.as_str());
         let write = move |tx: &WriteTx<'_>| {
+            // Hashing took time: the link may have been used, or its user deactivated, in the meantime.
             let read = tx.as_read();
             let found = read.find_password_link(id, now)?;
             let account = found.and_then(|link| read.find_account(link.user).transpose());
             let account = account.transpose()?.filter(|account| account.user.active);
             let Some(account) = account else { return Ok(PasswordOutcome::Gone) };
             store_new_hash(tx, &account.user, &hash, &events, now)?;
-            // Whoever accepts an invitation knows.
+            // A user who accepts an invitation needs no notification.
             if kind == PasswordLinkKind::Reset {
                 queue_change_mail(tx, account.user.id, now)?;
             }
@@ -315,7 +312,7 @@ impl Users {
         Ok(self.auth.write(write).await?)
     }
 
-    /// Gives a user who is logged in another password, after the one that it has was entered.
+    /// Changes the password of a user who is logged in, after verifying the old one.
     pub async fn change_password(
         &self,
         account: &Account,
@@ -352,7 +349,7 @@ impl Users {
     }
 }
 
-/// The events of a password that is set.
+/// The audit events of a new password.
 struct PasswordEvents {
     changed: AuditEvent,
     revoked: AuditEvent,
@@ -385,19 +382,18 @@ fn store_new_hash(
     Ok(())
 }
 
-/// Queues the mail that says so, in case it was somebody else.
+/// Queues a notification of the change, in case another person made it.
 fn queue_change_mail(tx: &WriteTx<'_>, user: UserId, now: Timestamp) -> Result<(), DbError> {
     let message = NewMessage::about_account(user, MessageContent::PasswordChanged);
     tx.insert_message(&message, OUTBOX_PER_USER_MAX, now).map(drop)
 }
 
 impl Administration<'_> {
-    /// Makes a link by which the user `id` of the organization sets a password, and mails it; without
-    /// a mail server, or for a user without an address, the administrator passes it on. Links of
-    /// before end.
+    /// Creates a link by which the user `id` of the organization sets a password, and mails it; without a
+    /// mail server, or for a user without an address, the administrator passes it on. Earlier links end.
     ///
-    /// Fails with [`ErrorKind::NotFound`] for a user of another organization, with [`ErrorKind::Conflict`] for
-    /// one that may not log in, and with [`ErrorKind::Overloaded`] after
+    /// Fails with [`ErrorKind::NotFound`] for a user of another organization, with [`ErrorKind::Conflict`]
+    /// for one that may not log in, and with [`ErrorKind::Overloaded`] after
     /// [`crate::runtime::limits::USER_REQUESTS_MAX`] requests in an hour.
     pub async fn send_password_link(&self, id: UserId, now: Timestamp) -> Result<SentLink> {
         let account = self.load(id).await?;
@@ -424,9 +420,9 @@ impl Administration<'_> {
         Ok(SentLink { link, delivery: way })
     }
 
-    /// Takes back every link of the user `id`.
+    /// Withdraws all links of the user `id`.
     ///
-    /// Fails with [`ErrorKind::NotFound`] for a user of another organization, and when there is no link.
+    /// Fails with [`ErrorKind::NotFound`] for a user of another organization, and if there is no link.
     pub async fn withdraw_password_link(&self, id: UserId) -> Result<()> {
         self.load(id).await?;
         let event =

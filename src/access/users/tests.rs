@@ -1,4 +1,4 @@
-//! The section over a database of its own: rights, changes and what they leave behind.
+//! The users module over a real database: rights, changes and their effects.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::access::auth::{HashLimits, PresentedCredentials};
 use model::ContentHash;
 use model::account::{AccessLevels, DeviceKind, PhoneNumbers};
 
-/// Organization 1 has an administrator, an editor, an inactive user and a program; 2 has one user;
+/// Organization 1 has an administrator, an editor, an inactive user and a service account; 2 has one user;
 /// user 30 has no organization. Every user has a token with every scope, named after its number.
 const SEED: &str = r#"
 INSERT INTO organizations VALUES
@@ -362,7 +362,7 @@ async fn the_devices_registered_longest_ago_make_room() {
         let at = Timestamp::from_second(1_800_000_000 + index).unwrap();
         fixture.users.register(&editor, device(&format!("t{index}")), at).await.unwrap();
     }
-    // A clock that was set back does not cost the newest device its place.
+    // A clock that was set back must not evict the newest device.
     fixture.users.register(&editor, device("last"), Timestamp::UNIX_EPOCH).await.unwrap();
     let devices = fixture.devices(2).await;
     assert_eq!(u32::try_from(devices.len()), Ok(DEVICES_PER_USER_MAX));

@@ -1,4 +1,4 @@
-//! A folder for one run.
+//! A temporary folder for one run.
 
 use std::{
     fs, io,
@@ -10,15 +10,15 @@ use uuid::Uuid;
 
 use crate::runtime::error::{Error, ErrorKind, Result};
 
-/// A folder that is removed with all that is in it.
+/// A folder that is removed with its contents.
 #[derive(Debug)]
 pub(super) struct ScratchFolder {
     path: PathBuf,
 }
 
 impl ScratchFolder {
-    /// Makes a folder of a new name within `within`, which is there. Nobody else may look into it:
-    /// the photographs need not be published.
+    /// Creates a folder with a unique name within `within`, which exists. Only the owner has access, because
+    /// the photographs may be unpublished.
     pub(super) fn make(within: &Path) -> Result<Self> {
         let path = within.join(format!("wirephoto-bench-{}", Uuid::now_v7()));
         match fs::DirBuilder::new().mode(0o700).create(&path) {
@@ -31,7 +31,7 @@ impl ScratchFolder {
         &self.path
     }
 
-    /// Removes it; the error names it, because copies of photographs stay in it.
+    /// Removes the folder; the error names it, because copies of photographs remain in it.
     pub(super) fn remove(self) -> Result<()> {
         fs::remove_dir_all(&self.path)
             .map_err(|cause| failed(&self.path, "cannot be removed", cause))
@@ -39,7 +39,7 @@ impl ScratchFolder {
 }
 
 impl Drop for ScratchFolder {
-    /// For a run that panics; otherwise it is gone already.
+    /// Only has an effect when a run panics; otherwise the folder is gone already.
     fn drop(&mut self) {
         drop(fs::remove_dir_all(&self.path));
     }

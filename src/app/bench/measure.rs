@@ -1,4 +1,4 @@
-//! Makes renditions of one kind for a while, and measures them.
+//! Renders one kind of rendition for some time, and measures it.
 
 use std::{
     collections::BTreeMap,
@@ -25,19 +25,16 @@ use crate::runtime::limits::{BENCH_RENDITIONS_MAX, STREAM_CHUNK_BYTES};
 use imaging::RenderPath;
 use model::media_url::MediaPath;
 
-/// Times that were not exceeded by a share of renditions, milliseconds.
+/// Percentiles of latencies, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LatencyPercentiles {
-    /// By half of them.
     pub p50: f64,
-    /// By 95 of 100.
     pub p95: f64,
-    /// By 99 of 100.
     pub p99: f64,
 }
 
 impl LatencyPercentiles {
-    /// Those of `ms`, by nearest rank: each is one of the times. 0 where there are none.
+    /// The percentiles of `ms` by nearest rank, so that each is one of the values; 0 if there are none.
     #[must_use]
     pub fn of(mut ms: Vec<f64>) -> Self {
         ms.sort_by(f64::total_cmp);
@@ -49,28 +46,26 @@ impl LatencyPercentiles {
     }
 }
 
-/// An operation as it was measured.
+/// The result of one operation.
 #[derive(Clone, Debug)]
 pub struct OperationResult {
-    /// Which.
     pub operation: BenchOperation,
-    /// Its name for people.
+    /// Display name of the operation.
     pub title: String,
-    /// Render workers, and callers that ask for one rendition after the other.
+    /// Number of render workers, and of callers that request renditions one after the other.
     pub workers: usize,
-    /// Renditions that were made.
     pub renditions: usize,
-    /// From the first request to the last byte, seconds.
+    /// Seconds from the first request to the last byte.
     pub seconds: f64,
-    /// From request to last byte of one rendition, milliseconds.
+    /// Milliseconds from the request to the last byte of one rendition.
     pub ms: LatencyPercentiles,
-    /// Renditions by the way that they were made.
+    /// Number of renditions by render path.
     pub render_paths: BTreeMap<&'static str, usize>,
-    /// Bytes of all renditions together.
+    /// Total length of all renditions in bytes.
     pub bytes: u64,
-    /// The most resident memory of the process, bytes; `None` where the system does not tell.
+    /// Peak resident memory of the process in bytes; `None` where the system does not report it.
     pub peak_bytes: Option<u64>,
-    /// Whether that is the peak of this operation, and not of the run so far.
+    /// Whether that is the peak of this operation instead of the run so far.
     pub peak_is_own: bool,
 }
 
@@ -92,7 +87,7 @@ impl WorkerTotals {
     }
 }
 
-/// What the callers of one measurement share.
+/// The state that the callers of one measurement share.
 struct MeasurementRun {
     stopwatch: Stopwatch,
     next: AtomicUsize,
@@ -100,7 +95,7 @@ struct MeasurementRun {
 }
 
 impl MeasurementRun {
-    /// The number of the next rendition; `None` when it is enough.
+    /// The number of the next rendition; `None` when the measurement is complete.
     fn next(&self, effort: BenchEffort) -> Option<usize> {
         let index = self.next.fetch_add(1, Ordering::Relaxed);
         let more = index < effort.renditions_min || self.stopwatch.elapsed() < effort.time;
@@ -109,7 +104,7 @@ impl MeasurementRun {
     }
 }
 
-/// Photographs with what makes renditions of them.
+/// Photographs, with everything that is needed to render them.
 pub(super) struct RenditionBench<'a> {
     archive: &'a OpenArchive,
     config: &'a Config,
@@ -121,7 +116,7 @@ pub(super) struct RenditionBench<'a> {
 }
 
 impl<'a> RenditionBench<'a> {
-    /// Fails when the watermark cannot be made from the settings.
+    /// Prepares the measurement. Fails when the watermark cannot be created from the settings.
     pub(super) fn new(
         archive: &'a OpenArchive,
         config: &'a Config,
@@ -134,12 +129,12 @@ impl<'a> RenditionBench<'a> {
         Ok(Self { archive, config, photographs, effort, runtime, settings, operator })
     }
 
-    /// The media section once for each of as many callers as there are `workers`, who share them.
+    /// Creates one media section for each of as many callers as there are `workers`, all on the same pool.
     ///
-    /// In one section two callers who ask for the same rendition at the same time get one render,
-    /// and more renditions a second than are made.
+    /// In a shared section, equal requests of two callers would be coalesced into one render, and the rate
+    /// would be too high.
     pub(super) fn clients(&self, workers: usize) -> Result<Vec<Media>> {
-        // A caller has one rendition under way, and its worker may not be back yet.
+        // A caller has one rendition in flight, and its worker may not be idle again yet.
         let compute = ComputePool::start(workers, workers, self.config.media.memory_bytes)?;
         let client = |_| {
             let OpenArchive { db, originals, .. } = self.archive;
@@ -150,7 +145,7 @@ impl<'a> RenditionBench<'a> {
         (0..workers).map(client).collect()
     }
 
-    /// Makes renditions, one caller for each of `media`, until it is enough.
+    /// Renders with one caller for each of `media` until the measurement is complete.
     pub(super) fn measure(
         &self,
         operation: BenchOperation,
@@ -195,7 +190,7 @@ impl<'a> RenditionBench<'a> {
         })
     }
 
-    /// One caller: makes one rendition after the other.
+    /// Runs one caller, which requests one rendition after the other.
     fn call(
         &self,
         operation: BenchOperation,
@@ -219,7 +214,7 @@ impl<'a> RenditionBench<'a> {
         Ok(sum)
     }
 
-    /// Makes the `index`th rendition and reads all of it; gives its way and its bytes.
+    /// Renders the `index`th rendition and reads all of it; returns its render path and its length in bytes.
     fn render_one(
         &self,
         operation: BenchOperation,
@@ -249,7 +244,7 @@ impl<'a> RenditionBench<'a> {
     }
 }
 
-/// Reads what of a body lies in the store, as a server does that sends it; gives its bytes.
+/// Reads the parts of a body in the store, as a server does to send them; returns the length in bytes.
 fn deliver(media: &Media, body: &RenditionBody) -> Result<u64> {
     media.check_extents(body)?;
     let mut sent = 0;

@@ -1,9 +1,8 @@
-//! Measures what this machine makes of photographs: renditions per second, by operation.
+//! The benchmark: measures renditions per second on this machine, by operation.
 //!
-//! The photographs are taken in by the real ingest, into a data directory that is made for the run
-//! and removed at its end. Renditions are made by the real media section, with nothing cached and
-//! without HTTP: each is planned, rendered, and read to its last byte. The table for people and the
-//! JSON are [`BenchReport`]'s.
+//! The photographs are ingested by the real ingest, into a temporary data directory that is removed at the
+//! end. Renditions are rendered by the real media section, without cache and without HTTP: each one is
+//! planned, rendered, and read to its last byte. [`BenchReport`] formats the results as a table and as JSON.
 
 mod folder;
 mod measure;
@@ -35,31 +34,30 @@ use measure::RenditionBench;
 use model::item::{AssetGroup, PictureFile};
 use model::{ItemKey, RenditionUsage};
 
-/// What is measured, on what, and where.
+/// The inputs of a benchmark.
 pub struct BenchSetup<'a> {
-    /// The settings. The run has a data directory of its own and no cache, whatever they say.
+    /// The settings; data directory and cache are overridden.
     pub config: &'a Config,
     /// Photographs, item folders and trees of them.
     pub files: &'a [PathBuf],
-    /// The folder in which the data directory of the run is made and removed again.
+    /// The folder for the temporary data directory.
     pub within: &'a Path,
-    /// How long it is measured.
     pub effort: BenchEffort,
 }
 
-/// How long each operation is measured.
+/// The length of the measurement of each operation.
 #[derive(Clone, Copy, Debug)]
 pub struct BenchEffort {
-    /// Time after which no rendition is begun.
+    /// Time after which no further rendition is started.
     pub time: Duration,
-    /// Renditions that are made even if that takes longer.
+    /// Minimum number of renditions, even if they take longer.
     pub renditions_min: usize,
-    /// Renditions made before, which do not count.
+    /// Renditions before the measurement, which are not counted.
     pub warmup: usize,
 }
 
 impl BenchEffort {
-    /// Each operation once, to see that it works.
+    /// Each operation once, as a smoke test.
     pub const ONCE: Self = Self { time: Duration::ZERO, renditions_min: 1, warmup: 0 };
 
     /// `seconds` for each operation.
@@ -76,14 +74,13 @@ impl Default for BenchEffort {
     }
 }
 
-/// Why nothing was measured.
+/// The reason for which a benchmark has no result.
 #[derive(Debug)]
 pub enum BenchError {
-    /// Files that cannot be taken in, each with its reason.
+    /// Files that cannot be ingested, each with its reason.
     Files(Vec<IngestFailure>),
-    /// SIGINT or SIGTERM came.
+    /// The process received SIGINT or SIGTERM.
     Interrupted,
-    /// Anything else.
     Failed(Error),
 }
 
@@ -93,29 +90,29 @@ impl From<Error> for BenchError {
     }
 }
 
-/// A photograph that was taken in.
+/// A photograph that was ingested for the run.
 struct BenchPhotograph {
     key: ItemKey,
     asset: PictureFile,
 }
 
-/// What came of taking the photographs in.
+/// The photographs that were ingested.
 struct IngestedPhotographs {
     photographs: Vec<BenchPhotograph>,
-    /// How long each took, milliseconds.
+    /// The time that each one took, in milliseconds.
     ms: Vec<f64>,
 }
 
-/// Takes the photographs in and measures every operation, on one render worker and on all of them.
+/// Ingests the photographs and measures every operation, on one render worker and on all of them.
 ///
-/// `progress` hears what is being done. Photographs are copied and may take as much again in
-/// derived files. Fails with [`BenchError::Files`] before anything is measured when one of the
-/// files cannot be taken in.
+/// `progress` is called with each step. Photographs are copied, and their derived files may take as much
+/// space again. Fails with [`BenchError::Files`] before any measurement when one of the files cannot be
+/// ingested.
 pub fn run(setup: &BenchSetup<'_>, progress: &dyn Fn(&str)) -> Result<BenchReport, BenchError> {
-    // It drives timers and signals; renders have threads of their own.
+    // It only drives timers and signals; renders have their own threads.
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(Error::internal)?;
-    // Caught before the folder is there: from now on a signal does not leave it behind.
+    // Signals are caught before the folder exists, so that a signal does not leave it behind.
     let stop = StopFlag::catch(&runtime)?;
     let folder = ScratchFolder::make(setup.within)?;
     let report = measure_in(&folder, setup, &runtime, &stop, progress);
@@ -159,7 +156,7 @@ fn measure_in(
     })
 }
 
-/// Takes the files in, one after the other.
+/// Ingests the files one after the other.
 fn ingest_photographs(
     archive: &OpenArchive,
     config: &Config,
@@ -221,12 +218,12 @@ fn derived_files(
     blobs::DerivedKind::ALL.into_iter().map(of_kind).collect()
 }
 
-/// Whether the run is to end early.
+/// Whether the run should end early.
 #[derive(Clone)]
 struct StopFlag(Arc<AtomicBool>);
 
 impl StopFlag {
-    /// Learns of SIGINT and SIGTERM from now on.
+    /// Sets the flag on SIGINT and SIGTERM from now on.
     fn catch(runtime: &Runtime) -> Result<Self, Error> {
         let _inside = runtime.enter();
         let catch = |kind| signal(kind).map_err(Error::internal);

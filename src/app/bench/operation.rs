@@ -1,34 +1,32 @@
-//! The operations that are measured, as media URLs.
+//! The measured operations, as media URLs.
 
 use crate::runtime::config::Config;
 use model::{ItemKey, Rect, Size};
 
-/// The crops' size, if the picture has it.
+/// The size of the crops in pixels, if the picture is large enough.
 const CROP: Size = Size { width: 800, height: 600 };
-/// A whole number of MCUs of every usual sampling but 4:1:1, pixels.
+/// A multiple of the MCU size of every usual chroma subsampling except 4:1:1, in pixels.
 const GRID_PX: u32 = 16;
 
-/// What is made of a photograph.
+/// An operation that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BenchOperation {
-    /// A crop of the Hires anywhere.
+    /// A crop of the Hires at an arbitrary position.
     Crop,
-    /// A crop of the Hires that can keep its coefficients.
+    /// A lossless crop of the Hires, on the MCU grid.
     CropOnGrid,
-    /// A crop anywhere, with the mark.
+    /// A crop at an arbitrary position with the watermark.
     CropWatermark,
-    /// The Hires with the mark.
+    /// The Hires with the watermark.
     Watermark,
-    /// The Preview.
     Preview,
-    /// The Preview with the mark.
+    /// The Preview with the watermark.
     PreviewWatermark,
-    /// The Thumbnail.
     Thumbnail,
 }
 
 impl BenchOperation {
-    /// All of them, in the order of the report.
+    /// All operations, in the order of the report.
     pub const ALL: [Self; 7] = [
         Self::Crop,
         Self::CropOnGrid,
@@ -39,7 +37,7 @@ impl BenchOperation {
         Self::Thumbnail,
     ];
 
-    /// The word in JSON.
+    /// The name in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -53,7 +51,7 @@ impl BenchOperation {
         }
     }
 
-    /// The words for people.
+    /// The name in the table.
     pub(super) fn title(self, config: &Config) -> String {
         match self {
             Self::Crop => format!("crop {}x{}", CROP.width, CROP.height),
@@ -66,8 +64,8 @@ impl BenchOperation {
         }
     }
 
-    /// The media path of the `index`th rendition, of a picture of the upright size `size`. The
-    /// same index always gives the same path.
+    /// The media path of the `index`th rendition, of a picture of the upright size `size`. Deterministic: the
+    /// same index always yields the same path.
     pub(super) fn path(self, key: &ItemKey, size: Size, index: u64) -> String {
         let mut path = key.to_string();
         if let Some(Rect { x, y, width, height }) = self.crop(size, index) {
@@ -83,7 +81,7 @@ impl BenchOperation {
         path
     }
 
-    /// Where the `index`th crop lies, inside `size`.
+    /// The position of the `index`th crop, inside `size`.
     fn crop(self, size: Size, index: u64) -> Option<Rect> {
         let grid = match self {
             Self::Crop | Self::CropWatermark => 1,
@@ -104,8 +102,8 @@ impl BenchOperation {
     }
 }
 
-/// A number that looks random, the same one for the same `index`: SplitMix64 (Steele, Lea and
-/// Flood, 2014) with a fixed seed.
+/// A pseudo-random number that depends only on `index`: SplitMix64 (Steele, Lea and Flood, 2014) with a fixed
+/// seed.
 fn scatter(index: u64) -> u64 {
     let mut number = index.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

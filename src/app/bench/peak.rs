@@ -1,15 +1,15 @@
-//! The most memory that the process had, as Linux tells it in `/proc` (`proc(5)`).
+//! The peak memory of the process, from `/proc` of Linux (`proc(5)`).
 
 use std::fs;
 
-/// Lets the peak start anew from what the process has now; false where the system does not.
+/// Resets the peak to the current memory; returns false where the system does not support that.
 ///
-/// Linux 4.0: a 5 written to `clear_refs` resets the high-water mark.
+/// Since Linux 4.0, writing a 5 to `clear_refs` resets the high-water mark.
 pub(super) fn reset() -> bool {
     fs::write("/proc/self/clear_refs", "5").is_ok()
 }
 
-/// The most resident memory since the last [`restart`], bytes; `None` where it is not told.
+/// The peak resident memory since the last [`reset`] in bytes; `None` where the system does not report it.
 pub(super) fn bytes() -> Option<u64> {
     parse(&fs::read_to_string("/proc/self/status").ok()?)
 }

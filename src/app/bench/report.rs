@@ -1,4 +1,4 @@
-//! What was measured, as a table for people and as JSON.
+//! The results of a benchmark, as a table and as JSON.
 
 use serde_json::{Map, Value, json};
 
@@ -9,33 +9,32 @@ use super::{LatencyPercentiles, OperationResult};
 pub struct DerivedFiles {
     /// `index`, `working` or `level`.
     pub kind: &'static str,
-    /// Originals that have one.
+    /// Number of originals that have one.
     pub files: usize,
-    /// Bytes of all together.
+    /// Total length of these files in bytes.
     pub bytes: u64,
 }
 
-/// What was measured.
+/// The results of a benchmark.
 #[derive(Clone, Debug)]
 pub struct BenchReport {
-    /// Photographs that were taken in.
     pub photographs: usize,
-    /// Pixels of all originals together.
+    /// Total number of pixels of the originals.
     pub pixels: u64,
-    /// Bytes of all originals together.
+    /// Total length of the originals in bytes.
     pub bytes: u64,
-    /// Taking one photograph in, milliseconds.
+    /// Milliseconds to ingest one photograph.
     pub ingest_ms: LatencyPercentiles,
-    /// What is derived from the originals.
+    /// The derived files of the originals.
     pub derived: Vec<DerivedFiles>,
-    /// The operations, in the order in which they were measured.
+    /// The operations, in the order of their measurement.
     pub operations: Vec<OperationResult>,
 }
 
 const MEGA: f64 = 1e6;
 
 impl BenchReport {
-    /// The table for people, with a line's end behind each line.
+    /// Formats the table; each line ends with a line break.
     #[must_use]
     pub fn table(&self) -> String {
         let Self { photographs, pixels, bytes, ingest_ms, .. } = self;
@@ -73,7 +72,7 @@ impl BenchReport {
         text
     }
 
-    /// The same as one JSON object.
+    /// Formats the results as one JSON object.
     #[must_use]
     pub fn json(&self) -> Value {
         let derived = |derived: &DerivedFiles| {
@@ -147,7 +146,7 @@ impl OperationResult {
     }
 }
 
-/// Adds to a text, which does not fail.
+/// Appends to a text, which cannot fail.
 fn put(text: &mut String, more: std::fmt::Arguments<'_>) {
     text.push_str(&more.to_string());
 }
@@ -157,7 +156,7 @@ fn real(number: u64) -> f64 {
     number as f64
 }
 
-/// A number with about three digits.
+/// Formats a number with about three digits.
 fn digits(number: f64) -> String {
     let places = match number {
         ..10.0 => 2,

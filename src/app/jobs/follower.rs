@@ -1,4 +1,4 @@
-//! Keeps the caches of this process in step with what any process writes to the database.
+//! Keeps the caches of this process consistent with the writes of any process to the database.
 
 use std::time::Duration;
 
@@ -16,22 +16,20 @@ use crate::runtime::telemetry;
 use crate::storage::database::{AccountChange, DbError, FollowedChanges, LogFollower};
 use model::ItemKey;
 
-/// Follows the item log and the account log: what changed leaves the caches.
-///
-/// The search index follows by itself, so that nothing here waits for it.
+/// Follows the item log and the account log, and invalidates cached entries that changed.
 struct CacheFollower {
     log: LogFollower,
     media: Media,
     auth: Auth,
-    /// Items whose standard renditions are made before somebody asks.
+    /// Queue of items whose standard renditions are pre-rendered.
     to_warm: Option<mpsc::Sender<ItemKey>>,
-    /// The row of the item log up to which nobody is given old versions from here.
+    /// The row of the item log up to which this process serves no outdated versions.
     followed: watch::Sender<i64>,
     node: ClusterNode,
 }
 
-/// Starts the follower. The row of the item log up to which it followed is published on `followed` and to
-/// the other nodes.
+/// Starts the follower. Publishes the row of the item log that it has reached to `followed` and to the other
+/// nodes.
 pub(in crate::app) fn start_follower(
     media: &Media,
     auth: &Auth,
@@ -41,7 +39,7 @@ pub(in crate::app) fn start_follower(
 ) -> Result<JobThread> {
     let (node, began) = (guard.node(), Stopwatch::start());
     let log = auth.db().log_follower()?;
-    // What is read from now on is no older.
+    // The caches are empty, so anything read from now on is at least this recent.
     node.set_followed(log.seq());
     node.record_end_of_log(began);
     let (media, auth, node) = (media.clone(), auth.clone(), node.clone());
@@ -58,7 +56,8 @@ impl BlockingJob for CacheFollower {
     fn run(&mut self, _stop: &StopSignal) -> Result<RunOutcome, DbError> {
         let followed = self.follow();
         if followed.is_err() {
-            // What cannot be followed may have ended: look everything up until it can.
+            // Sessions and keys may have been revoked without notice, so nothing is served from the cache
+            // until following works.
             self.auth.invalidate(&[AccountChange::Everything]);
         }
         self.media.report();
@@ -79,7 +78,7 @@ impl CacheFollower {
         Ok(())
     }
 
-    /// Removes from the caches what changed.
+    /// Invalidates the cached entries that changed.
     fn invalidate(&self, change: &FollowedChanges) {
         if !change.items.is_empty() {
             let count = u64::try_from(change.items.len()).unwrap_or(u64::MAX);
@@ -89,17 +88,17 @@ impl CacheFollower {
         if change.lost {
             tracing::error!(
                 "the database lost rows that were read: did another server take over without them? \
-                 What is known of items is read anew"
+                 Cached items are invalidated"
             );
             self.media.invalidate_all();
         }
         self.auth.invalidate(&change.accounts);
     }
 
-    /// Has the renditions of items made. Where the queue is full the first request makes them.
+    /// Queues items for pre-rendering. If the queue is full, the first request renders them.
     fn warm(&self, items: &[ItemKey]) {
         let Some(to_warm) = &self.to_warm else { return };
-        // A full queue ends it: what comes later has no room either.
+        // Stop at a full queue, because it has no room for the following items either.
         let _full = items.iter().try_for_each(|item| to_warm.try_send(item.clone()));
     }
 

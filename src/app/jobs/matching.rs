@@ -1,4 +1,4 @@
-//! Matches items with notifications, and wakes the readers of streams.
+//! Matches items against notifications, and wakes the readers of streams.
 
 use std::time::Duration;
 
@@ -14,20 +14,20 @@ use crate::runtime::limits::{
 };
 use crate::storage::database::CommitWatcher;
 
-/// Matches what any process writes with the notifications, and does what notifications do by the clock.
+/// Matches the writes of any process against the notifications, and runs their scheduled work.
 struct MatchingJob {
     pulse: CommitWatcher,
     notifications: Notifications,
     guard: ClusterGuard,
-    /// Whether the last step left something.
+    /// Whether the last step left work.
     more: bool,
     last_step: Option<Stopwatch>,
     last_sweep: Option<Stopwatch>,
-    /// Since what the matcher keeps in memory was read while another node matched.
+    /// Time since the matcher's data in memory was refreshed while another node was matching.
     last_refresh: Option<Stopwatch>,
 }
 
-/// Starts the matcher.
+/// Starts the matching job on its own thread.
 pub(in crate::app) fn start_matcher(
     notifications: &Notifications,
     guard: &ClusterGuard,
@@ -60,7 +60,7 @@ impl BlockingJob for MatchingJob {
             return Ok(RunOutcome::Idle);
         }
         self.last_step = Some(Stopwatch::start());
-        // What fails is tried again when it is due, not at once.
+        // After a failure, retry when the next step is due instead of at once.
         self.more = false;
         let more = self.notifications.step(clock::now())?;
         if has_elapsed(self.last_sweep, NOTIFICATIONS_SWEEP) {
@@ -71,7 +71,7 @@ impl BlockingJob for MatchingJob {
         Ok(if more { RunOutcome::More } else { RunOutcome::Done })
     }
 
-    /// Keeps in memory what the matcher knows, so that it can begin at once.
+    /// Keeps the matcher's data in memory current, so that it can take over at once.
     fn stand_by(&mut self) {
         self.more = true;
         if !has_elapsed(self.last_refresh, NOTIFICATIONS_SWEEP) {
@@ -80,12 +80,12 @@ impl BlockingJob for MatchingJob {
         self.last_refresh = Some(Stopwatch::start());
         self.notifications.report_nothing();
         if let Err(cause) = self.notifications.refresh() {
-            tracing::warn!("notifications cannot be read while another node matches: {cause}");
+            tracing::warn!("standby matcher: notifications cannot be read: {cause}");
         }
     }
 }
 
-/// Whether `time` has passed since something was done.
+/// Whether at least `time` has elapsed; true if there is no stopwatch yet.
 fn has_elapsed(since: Option<Stopwatch>, time: Duration) -> bool {
     since.is_none_or(|since| since.elapsed() >= time)
 }
@@ -94,11 +94,11 @@ fn has_elapsed(since: Option<Stopwatch>, time: Duration) -> bool {
 struct ReaderWaker {
     pulse: CommitWatcher,
     notifications: Notifications,
-    /// Whether something was written since they were woken.
+    /// Whether there was a write since the readers were last woken.
     due: bool,
 }
 
-/// Starts what wakes readers.
+/// Starts the waker of stream readers.
 pub(in crate::app) fn start_reader_waker(
     notifications: &Notifications,
     guard: &ClusterGuard,

@@ -26,7 +26,7 @@ pub(super) use follower::start_follower;
 use matching::{start_matcher, start_reader_waker};
 pub(super) use watched_folder::WatchedFolder;
 
-/// Where jobs run.
+/// The context that jobs run in.
 #[derive(Clone, Copy)]
 pub(super) struct JobContext<'a> {
     pub(super) runtime: &'a Runtime,
@@ -34,7 +34,7 @@ pub(super) struct JobContext<'a> {
 }
 
 impl JobContext<'_> {
-    /// Runs a job until `stop` turns true.
+    /// Runs a job until `stop` becomes true.
     pub(super) fn run_until(
         self,
         stop: watch::Receiver<bool>,
@@ -45,7 +45,7 @@ impl JobContext<'_> {
         drop(self.runtime.spawn(run));
     }
 
-    /// Runs a job for as long as the runtime lasts: while requests under way finish too.
+    /// Runs a job for as long as the runtime exists, including the drain of in-flight requests.
     pub(super) fn run_until_shutdown(self, mut job: impl BackgroundJob + 'static) {
         let guard = self.guard.clone();
         let run = async move { jobs::run(&mut job, &guard, std::future::pending()).await };
@@ -102,8 +102,8 @@ impl JobContext<'_> {
     }
 }
 
-/// Starts the threads of this process besides the follower, as far as its role wants them: the matcher, what wakes
-/// readers of streams, and what looks at a watched folder.
+/// Starts the threads of this process besides the follower, as far as its role includes them: the matcher,
+/// the waker of stream readers, and the watched folder.
 pub(super) fn start_threads(
     notifications: &Notifications,
     watched: Option<WatchedFolder>,
@@ -123,7 +123,7 @@ pub(super) fn start_threads(
     Ok(threads)
 }
 
-/// Adds up samples of histograms, which are kept one by one until a scrape or this does it.
+/// Aggregates samples of histograms, which are otherwise stored one by one until the next scrape.
 fn metrics_upkeep(shared: &SharedState) -> impl BackgroundJob + use<> {
     let spec = JobSpec::every("metrics-upkeep", METRICS_UPKEEP);
     jobs::periodic(spec, &shared.process.metrics, |metrics| async move {
@@ -132,7 +132,7 @@ fn metrics_upkeep(shared: &SharedState) -> impl BackgroundJob + use<> {
     })
 }
 
-/// Notes in the database what the clock is.
+/// Writes the current time to the database for the clock guard.
 fn clock_note(db: &Db, guard: &ClusterGuard) -> impl BackgroundJob + use<> {
     let spec = JobSpec::every("clock-note", CLOCK_CHECK_INTERVAL);
     let target = (db.clone(), guard.clone());
@@ -142,7 +142,7 @@ fn clock_note(db: &Db, guard: &ClusterGuard) -> impl BackgroundJob + use<> {
     })
 }
 
-/// Removes rows of the item log that everybody who follows it has read.
+/// Removes rows of the item log that all followers have read.
 fn sweep_item_log(db: &Db) -> impl BackgroundJob + use<> {
     sweep("sweep-item-log", ITEM_LOG_SWEEP, db, |db, now| async move {
         db.write(move |tx| tx.sweep_item_log(now - ITEM_LOG_RETENTION)).await

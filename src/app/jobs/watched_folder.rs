@@ -1,4 +1,4 @@
-//! Takes in what lies in the watched folder of the settings.
+//! The job that ingests files from the watched folder of the settings.
 
 use std::{io, time::Duration};
 
@@ -10,16 +10,16 @@ use crate::runtime::clock;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind, Result};
 
-/// A watched folder, before it is looked at.
+/// The watched folder with its polling interval.
 pub(in crate::app) struct WatchedFolder {
     watch: FolderWatch,
     interval: Duration,
 }
 
 impl WatchedFolder {
-    /// The folder of the settings, if there is one and this process does such work.
+    /// Opens the folder of the settings, if there is one and this process runs background work.
     ///
-    /// Fails when it cannot be used.
+    /// Fails when the folder cannot be used.
     pub(in crate::app) fn open(
         config: &Config,
         archive: &OpenArchive,

@@ -1,4 +1,4 @@
-//! Collections as the API shows them (contract collections-1).
+//! The JSON of collections in the API (contract collections-1).
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use crate::access::auth::Principal;
 use crate::storage::database::{Collection, CollectionHead, LostItem};
 use model::item::MediaLinks;
 
-/// A collection as it is shown where its items are not asked for.
+/// A collection without its items.
 #[derive(Debug, Serialize)]
 pub struct CollectionSummary<'a> {
     id: String,
@@ -34,7 +34,7 @@ impl<'a> From<&'a CollectionHead> for CollectionSummary<'a> {
     }
 }
 
-/// A collection as it is shown, with our addresses.
+/// A collection with its items as URLs of this service.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CollectionView<'a> {
@@ -56,11 +56,10 @@ struct RemovedItemView<'a> {
 }
 
 impl<'a> CollectionView<'a> {
-    /// How `collection` is shown to `reader` with addresses by `links`.
+    /// The view of `collection` for `reader`, with URLs from `links`.
     ///
-    /// `removedContent` is for the owner alone (contract collections-11). What was withdrawn is
-    /// not to be read any more, and its headline would go to readers who could not see the item
-    /// either.
+    /// Only the owner gets `removedContent` (contract collections-11). A withdrawn item is no longer
+    /// readable, and its headline would reveal it to readers who could not see the item before either.
     #[must_use]
     pub fn new(collection: &'a Collection, reader: &Principal, links: &impl MediaLinks) -> Self {
         let Collection { head, content, removed } = collection;

@@ -1,10 +1,10 @@
-//! The collections section: named lists of items that users keep.
+//! The collections section: named lists of items that belong to users.
 //!
-//! A change is one transaction, and the next call sees it, so changes take effect in their order
-//! (contract collections-2). Which items a caller may see is for the
-//! content section to say; what is asked of here is whose a collection is and what it holds.
+//! A change is one transaction, and the next call sees it, so changes take effect in their order (contract
+//! collections-2). The content section decides which items a caller may see; this section knows the owner of
+//! a collection and its contents.
 //!
-//! Where there is no such collection, or it is another user's, functions give `None`; the contract
+//! Where there is no such collection, or it belongs to another user, functions return `None`; the contract
 //! has one answer for both (contract collections-8).
 
 pub mod json;
@@ -36,55 +36,53 @@ pub struct Collections {
     db: Db,
 }
 
-/// What an owner makes.
+/// A request to create a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollectionDraft {
-    /// What it is called.
     pub name: String,
-    /// Whether others may read it.
+    /// Whether other users may read it.
     pub public: bool,
 }
 
-/// What an owner changes; `None` leaves it as it is.
+/// A request to change a collection; `None` leaves a property unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CollectionChange {
-    /// What it is called.
     pub name: Option<String>,
-    /// Whether others may read it.
+    /// Whether other users may read it.
     pub public: Option<bool>,
-    /// Items in the order in which they are to stand first.
+    /// The items that come first, in their new order.
     ///
-    /// With this a page puts items in order (contract collections-6). Items that
-    /// are not named keep their order behind those that are, and what is not in the collection is
-    /// passed over: the order never adds or loses an item, whatever changed meanwhile.
+    /// This is how a page reorders items (contract collections-6). Items that are not named keep their order
+    /// after those that are, and items outside the collection are skipped: reordering never adds or removes
+    /// an item, whatever concurrent changes there are.
     pub content: Option<Vec<ItemKey>>,
 }
 
 impl Collections {
-    /// The section over the database.
+    /// Creates the section over the database.
     #[must_use]
     pub fn new(db: Db) -> Self {
         Self { db }
     }
 
-    /// The caller's collections, the oldest first.
+    /// Lists the caller's collections with their items, oldest first.
     pub async fn list(&self, caller: &Principal, now: Timestamp) -> Result<Vec<Collection>> {
         caller.require(Permission::Collections)?;
         let owner = caller.user().id;
-        // Many rows: readers of single ones do not wait for them.
+        // It reads many rows, so it runs on a search thread and does not delay reads of single rows.
         Ok(self.db.search(move |tx| tx.list_collections(owner, now)).await?)
     }
 
-    /// The same without their items, which are not read.
+    /// Lists the caller's collections without reading their items.
     pub async fn list_heads(&self, caller: &Principal) -> Result<Vec<CollectionHead>> {
         caller.require(Permission::Collections)?;
         let owner = caller.user().id;
         Ok(self.db.read(move |tx| tx.list_collection_heads(owner)).await?)
     }
 
-    /// Makes a collection without items.
+    /// Creates an empty collection.
     ///
-    /// Fails with [`ErrorKind::Conflict`] when the caller has [`COLLECTIONS_PER_USER_MAX`].
+    /// Fails with [`ErrorKind::Conflict`] when the caller has [`COLLECTIONS_PER_USER_MAX`] collections.
     pub async fn create(
         &self,
         caller: &Principal,
@@ -114,8 +112,7 @@ impl Collections {
         self.db.write(write).await?.ok_or_else(too_many)
     }
 
-    /// The collection `id` as `reader` sees it: its owner, and everybody when it is public. Notes
-    /// that it was read.
+    /// Loads the collection `id` for `reader`: its owner, or any user if it is public. Records the access.
     pub async fn load(
         &self,
         reader: &Principal,
@@ -127,20 +124,20 @@ impl Collections {
         let since = now.duration_since(head.accessed);
         if since >= signed(COLLECTION_ACCESSED) {
             let number = head.number;
-            // Whoever reads gets what there is, also while nothing can be written.
+            // A read succeeds even while the database accepts no writes.
             match self.db.write(move |tx| tx.mark_collection_accessed(number, now)).await {
-                // As it is stored, in milliseconds.
+                // The stored time has a resolution of milliseconds.
                 Ok(()) => {
                     head.accessed =
                         Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
                 }
-                Err(cause) => tracing::error!("an access cannot be written down: {cause}"),
+                Err(cause) => tracing::error!("collection access cannot be stored: {cause}"),
             }
         }
         Ok(Some(found))
     }
 
-    /// The same without noting it.
+    /// Loads the collection like [`Collections::load`], without recording the access.
     pub async fn peek(
         &self,
         reader: &Principal,
@@ -157,7 +154,8 @@ impl Collections {
         Ok(self.db.search(read).await?)
     }
 
-    /// Changes the caller's collection `id` as `change` says. What changes nothing is no change.
+    /// Applies `change` to the caller's collection `id`. Without an effective change, the modification time
+    /// stays.
     pub async fn update(
         &self,
         caller: &Principal,
@@ -190,18 +188,18 @@ impl Collections {
         Ok(self.change(caller, id, write).await?.flatten())
     }
 
-    /// Removes the caller's collection `id`.
+    /// Deletes the caller's collection `id`.
     pub async fn delete(&self, caller: &Principal, id: Uuid) -> Result<Option<()>> {
         self.change(caller, id, |tx, head| tx.delete_collection(head.number)).await
     }
 
-    /// Puts `keys`, which the caller may see, at the end of its collection `id`.
+    /// Appends `keys`, which the caller may see, to its collection `id`.
     ///
-    /// Items that are not there are left out and the others are added. One that is in the
-    /// collection stays where it is (contract collections-5).
+    /// Items that do not exist are skipped. An item that is in the collection already keeps its position
+    /// (contract collections-5).
     ///
-    /// Fails with [`ErrorKind::Conflict`] when the collection would have more than
-    /// [`COLLECTION_ITEMS_MAX`] items; then none comes in.
+    /// Fails with [`ErrorKind::Conflict`] when the collection would exceed [`COLLECTION_ITEMS_MAX`] items;
+    /// then none is added.
     pub async fn add(
         &self,
         caller: &Principal,
@@ -218,7 +216,7 @@ impl Collections {
                 if !known.insert(key) {
                     continue;
                 }
-                // What was seen may be gone by now.
+                // An item that the caller saw may have been withdrawn or may have expired in the meantime.
                 wanted.extend(read.find_collectable(key, now)?.map(|expires| (key, expires)));
             }
             let count = read.count_collection_items(head.number)?;
@@ -236,7 +234,7 @@ impl Collections {
         self.change(caller, id, add).await?.transpose()
     }
 
-    /// Takes `keys` out of the caller's collection `id`; those that are not in it are passed over.
+    /// Removes `keys` from the caller's collection `id`; keys that are not in it are skipped.
     pub async fn remove(
         &self,
         caller: &Principal,
@@ -257,7 +255,7 @@ impl Collections {
         self.change(caller, id, remove).await
     }
 
-    /// What `change` makes of the collection `id` in one transaction, if it is the caller's.
+    /// Runs `change` on the collection `id` in one transaction, if the collection belongs to the caller.
     async fn change<T, F>(&self, caller: &Principal, id: Uuid, change: F) -> Result<Option<T>>
     where
         T: Send + 'static,
@@ -272,10 +270,10 @@ impl Collections {
         Ok(self.db.write(write).await?)
     }
 
-    /// Takes items that have expired at `now` out of all collections, a bounded number; gives how
+    /// Removes items that have expired at `now` from all collections, a bounded number per call; returns how
     /// many.
     pub async fn sweep(&self, now: Timestamp) -> Result<usize> {
-        // Almost always there is nothing, and then nobody who writes has to wait.
+        // Almost always there are none; the read avoids the cluster write lock.
         if !self.db.read(move |tx| tx.has_expired_items(now)).await? {
             return Ok(0);
         }

@@ -1,11 +1,11 @@
-//! The order of a collection's items. Pure.
+//! The order of a collection's items, as a pure function.
 
 use std::collections::HashSet;
 
 use model::ItemKey;
 
-/// `content` with those of its items first that `named` names, in that order; the others keep
-/// theirs behind them. What `named` has besides, and has again, does not count.
+/// Moves the items of `content` that `named` lists to the front, in that order; the others keep their order
+/// after them. Items of `named` that are not in `content`, and repetitions, are ignored.
 pub(super) fn reorder(content: &[ItemKey], named: &[ItemKey]) -> Vec<ItemKey> {
     let there: HashSet<&ItemKey> = content.iter().collect();
     let mut placed = HashSet::new();
@@ -53,7 +53,7 @@ mod tests {
                 list
             };
             prop_assert_eq!(sorted(&ordered), sorted(&content));
-            // The same order once more changes nothing.
+            // The operation is idempotent.
             prop_assert_eq!(reorder(&ordered, &named), ordered.clone());
             let place = |list: &[ItemKey], key: &ItemKey| list.iter().position(|one| one == key);
             for (index, one) in ordered.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The section over a database of its own: whose a collection is, what it holds, when it changed.
+//! Tests of the section over a scratch database: ownership, contents and times of modification.
 
 use std::{sync::Arc, time::Duration};
 
@@ -81,7 +81,7 @@ impl Scene {
         self.db.write(move |tx| tx.write_item(&item)).await.unwrap();
     }
 
-    /// A collection of the owner with the items `a`, `b` and `c`, made at 0 and filled at 1.
+    /// A collection of the owner with the items `a`, `b` and `c`, created at 0 and filled at 1.
     async fn filled(&self) -> Uuid {
         for id in ["a", "b", "c"] {
             self.write(id, &format!(r#"{{"headline":"Item {id}"}}"#), at(0)).await;
@@ -155,7 +155,7 @@ async fn items_come_to_the_end_once_and_what_is_not_there_stays_out() {
     let found = scene.look(id, at(3)).await;
     assert_eq!(found.content, keys(&["a", "b", "c", "d"]));
     assert_eq!(found.head.modified, Some(at(3)));
-    // What changes nothing is no change.
+    // An update without effect leaves the modification time unchanged.
     scene.collections.add(&owner, id, keys(&["a", "nobody"]), at(4)).await.unwrap().unwrap();
     scene.collections.remove(&owner, id, keys(&["nobody"]), at(4)).await.unwrap().unwrap();
     assert_eq!(scene.look(id, at(4)).await, found);
@@ -181,7 +181,7 @@ async fn a_collection_that_would_have_too_many_items_gets_none_of_them() {
     assert_eq!(refused.kind(), ErrorKind::Conflict);
     assert!(refused.message().contains(&COLLECTION_ITEMS_MAX.to_string()), "{refused}");
     assert_eq!(scene.look(id, at(3)).await.content, most);
-    // The last place can be taken, and a full collection takes what it has already.
+    // The last free position can be used, and a full collection accepts items that it has already.
     let full = all[..COLLECTION_ITEMS_MAX].to_vec();
     scene.collections.add(&owner, id, full.clone(), at(4)).await.unwrap().unwrap();
     scene.collections.add(&owner, id, full.clone(), at(5)).await.unwrap().unwrap();
@@ -204,7 +204,7 @@ async fn only_the_owner_changes_a_collection_and_only_a_public_one_is_read_by_ot
     assert!(sections.remove(&other, id, keys(&["a"]), at(3)).await.unwrap().is_none());
     assert!(sections.delete(&other, id).await.unwrap().is_none());
     assert_eq!(scene.look(id, at(3)).await, before);
-    // A rename leaves it public.
+    // Renaming leaves it public.
     let two = sections.update(&owner, id, renamed("two"), at(4)).await.unwrap().unwrap();
     assert!(two.head.public && two.head.modified == Some(at(4)));
     let same = sections.update(&owner, id, renamed("two"), at(5)).await.unwrap().unwrap();
@@ -261,7 +261,7 @@ async fn what_is_withdrawn_is_remembered_by_its_last_words_and_does_not_come_bac
     let id = scene.filled().await;
     let words = r#"{"headline":"Last","description_text":"About it"}"#;
     scene.write("b", words, at(2)).await;
-    // What cancels it says nothing else of it.
+    // The cancellation contains no other property.
     scene.write("b", r#"{"pubstatus":"canceled"}"#, at(3)).await;
     scene.write("c", r#"{"pubstatus":"withheld","headline":"Other"}"#, at(4)).await;
     let lost = |id: &str, headline: &str, description: Option<&str>, second| LostItem {
@@ -277,7 +277,7 @@ async fn what_is_withdrawn_is_remembered_by_its_last_words_and_does_not_come_bac
     scene.write("b", words, at(6)).await;
     let back = scene.look(id, at(7)).await;
     assert_eq!((back.content, back.removed.as_slice()), (keys(&["a"]), expected.as_slice()));
-    // Added again it is no longer among what was lost.
+    // After it was added again, it is no longer listed as removed.
     scene.collections.add(&owner, id, keys(&["b"]), at(8)).await.unwrap().unwrap();
     let added = scene.look(id, at(9)).await;
     assert_eq!((added.content, added.removed.as_slice()), (keys(&["a", "b"]), &expected[1..]));
@@ -300,7 +300,7 @@ async fn an_item_that_expires_is_hidden_at_once_and_moved_by_the_sweep() {
     let removed = moved.removed.into_iter().map(|lost| (lost.key, lost.headline, lost.at));
     assert_eq!(removed.collect::<Vec<_>>(), expected);
     assert_eq!(scene.collections.sweep(at(102)).await.unwrap(), 0);
-    // A later version may expire later, or never.
+    // A later version can expire later, or never.
     let expires = |second| format!(r#"{{"expires":"{}"}}"#, at(second));
     scene.write("c", &expires(200), at(103)).await;
     scene.write("c", "{}", at(104)).await;

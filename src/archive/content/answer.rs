@@ -1,4 +1,4 @@
-//! The text of answers, written from what a search found.
+//! Writes the text of answers from the results of a search.
 
 use std::collections::{HashMap, HashSet, hash_map::Entry};
 
@@ -19,42 +19,41 @@ use model::item::{
 };
 use query::Facet;
 
-/// Bytes of a document, to begin with; the text grows as it has to.
+/// Initial capacity per document in bytes; the text grows as necessary.
 const DOCUMENT_BYTES: usize = 4096;
-/// What a text begins with room for.
+/// Maximum initial capacity of a text in bytes.
 const TEXT_BYTES_MAX: usize = 1024 * 1024;
 
-/// The answer of a poll that nothing came for.
+/// The answer to a poll that found nothing.
 pub(super) fn empty_answer() -> Bytes {
     Bytes::from_static(b"{\"hits\":[]}")
 }
 
-/// Items that were asked for by name.
+/// The answer to a request for items by name.
 #[derive(Clone, Debug)]
 pub struct ItemListing {
     /// The text of `{"hits": […]}`.
     pub text: Bytes,
-    /// How many hits there are.
+    /// The number of hits in the text.
     pub hits: usize,
-    /// What was read of each item that was looked at, in their order. Items behind the last of them
-    /// had no room.
+    /// The result for each item that was read, in their order. Later items did not fit into the answer.
     pub read: Vec<ItemLookup>,
 }
 
-/// What a look at one item by its name came to.
+/// The result of reading one item by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemLookup {
-    /// It is among the hits, in the version of that number.
+    /// It is among the hits, with this version number.
     Found(i64),
-    /// It is gone, or hidden from the reader.
+    /// It was withdrawn, or is hidden from the reader.
     Hidden,
-    /// A newer version came in that notifications were not looked for yet. Whoever gave it now
-    /// would give it again in a moment.
+    /// Its newest version has not been matched against notifications yet. Delivering it now would deliver it
+    /// twice, because the match follows shortly.
     Early,
 }
 
-/// Whether somebody who waits for an item still gets it. One that was replaced meanwhile is told
-/// of, as it would have been a moment before.
+/// Whether an item with this status is still delivered to a reader that waits for it. A replaced item is,
+/// because it would have been delivered a moment earlier.
 fn is_listed(status: PubStatus) -> bool {
     match status {
         PubStatus::Usable | PubStatus::Replaced => true,
@@ -62,14 +61,14 @@ fn is_listed(status: PubStatus) -> bool {
     }
 }
 
-/// Writes answers in one form.
+/// Writes answers with documents in one form.
 pub(super) struct AnswerWriter<L> {
     pub(super) form: DocumentForm<L>,
     pub(super) sizes: RenditionSizes,
 }
 
 impl<L: MediaLinks> AnswerWriter<L> {
-    /// `{"hits": […], "total": n, "facets": {…}}` with the facets that were asked for.
+    /// Writes `{"hits": […], "total": n, "facets": {…}}` with the requested facets.
     pub(super) fn search_answer(
         &self,
         found: SearchResults,
@@ -85,14 +84,14 @@ impl<L: MediaLinks> AnswerWriter<L> {
         Ok(text.into())
     }
 
-    /// `[…]`.
+    /// Writes the hits as a list `[…]`.
     pub(super) fn hit_list(&self, found: SearchResults, tx: &ReadTx<'_>) -> Result<Bytes> {
         let mut text = Vec::new();
         self.write_hits(found.hits, tx, &mut text)?;
         Ok(text.into())
     }
 
-    /// `{"hits": […]}`, if there is a hit.
+    /// Writes `{"hits": […]}`; `None` without a hit.
     pub(super) fn first_hit(
         &self,
         found: SearchResults,
@@ -107,8 +106,8 @@ impl<L: MediaLinks> AnswerWriter<L> {
         Ok(Some(text.into()))
     }
 
-    /// `{"hits": […]}` of those of `keys` that may be seen at `now`, in their order, as many as one
-    /// answer has room for and at least one.
+    /// Writes `{"hits": […]}` with those of `keys` that are visible at `now`, in their order, as many as fit
+    /// into one answer and at least one.
     pub(super) fn listed_items(
         &self,
         keys: &[ItemKey],
@@ -144,6 +143,7 @@ impl<L: MediaLinks> AnswerWriter<L> {
             }
             let document = self.document(SearchHit { key: key.clone(), item }, &mut linked)?;
             serde_json::to_writer(&mut text, &document).map_err(Error::internal)?;
+            // The first item is included whatever its length, so that a reader always makes progress.
             if text.len() > ANSWER_BYTES_MAX && listed.hits > 0 {
                 text.truncate(before);
                 break;
@@ -156,8 +156,8 @@ impl<L: MediaLinks> AnswerWriter<L> {
         Ok(listed)
     }
 
-    /// `[…]` of those of `keys` that `sight` shows, in their order, as many as one answer has room
-    /// for.
+    /// Writes a list `[…]` with those of `keys` that `sight` shows, in their order, as many as fit into one
+    /// answer.
     pub(super) fn visible_list(
         &self,
         keys: &[ItemKey],
@@ -215,7 +215,7 @@ impl<L: MediaLinks> AnswerWriter<L> {
     }
 }
 
-/// What there is of items that documents name, each looked up once for an answer.
+/// The presence of items that documents refer to, each looked up once per answer.
 struct LinkedItems<'a> {
     tx: &'a ReadTx<'a>,
     known: HashMap<ItemKey, ItemPresence>,
@@ -238,7 +238,7 @@ impl LinkedItems<'_> {
     }
 }
 
-/// Exactly the facets that were asked for, in their order.
+/// Exactly the requested facets, in their order.
 fn facets_of(asked: &[Facet], mut found: Vec<(Facet, Vec<(String, u64)>)>) -> Value {
     let entry = |(key, count): (String, u64)| serde_json::json!({ "key": key, "count": count });
     let values = |facet: &Facet| {

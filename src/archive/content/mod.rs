@@ -1,8 +1,7 @@
-//! The content section: what callers may search for, the answers, waiting for new items.
+//! The content section: which items callers may search for, the answers, and long polls for new items.
 //!
-//! Parameters come in as typed values; what they mean is decided here, in pure functions. The text
-//! of an answer is written where the hits are read, on a thread of the database: ten thousand
-//! documents never hold up an async thread.
+//! Parameters arrive as typed values, and pure functions here decide their meaning. The text of an answer is
+//! written on the database thread that reads the hits, so ten thousand documents never block an async thread.
 
 mod answer;
 mod period;
@@ -35,23 +34,22 @@ use model::ItemKey;
 use model::item::{DocumentLayout, MediaLinks, RenditionSizes};
 use polls::PollQueue;
 
-/// How documents are served in an answer.
+/// The form of documents in an answer.
 #[derive(Clone, Debug)]
 pub struct DocumentForm<L> {
-    /// How much of them.
+    /// How much of each document is included.
     pub layout: DocumentLayout,
-    /// How addresses are written.
+    /// The writer of links.
     pub links: L,
 }
 
-/// A poll: what it asks for, and for whom it waits.
+/// A long poll: its search and its client.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchPoll<'a, L> {
-    /// Whose slot it takes while it waits.
+    /// The client whose slot the poll occupies while it waits.
     pub holder: Option<SlotHolder>,
-    /// What it asks for.
     pub request: &'a SearchCriteria,
-    /// How its item is served.
+    /// The form of the item in the answer.
     pub form: &'a DocumentForm<L>,
 }
 
@@ -64,21 +62,21 @@ pub struct Content {
 }
 
 impl Content {
-    /// The section over `search`; `polls` limits the long polls that wait at a time.
+    /// Creates the section over `search`; `polls` limits the long polls that wait at a time.
     #[must_use]
     pub fn new(search: SearchEngine, sizes: RenditionSizes, polls: SlotLimits) -> Self {
         Self { search, sizes, polls: Arc::new(PollQueue::new(polls)) }
     }
 
-    /// The engine, for what is no answer of the content API.
+    /// The search engine, for uses outside the content API.
     #[must_use]
     pub fn engine(&self) -> &SearchEngine {
         &self.search
     }
 
-    /// The text of `{"hits": […], "total": n, "facets": {…}}`.
+    /// Searches, and returns the text of `{"hits": […], "total": n, "facets": {…}}`.
     ///
-    /// Fails when too many searches wait.
+    /// Fails when too many searches are queued.
     pub async fn search<L>(
         &self,
         request: SearchCriteria,
@@ -95,9 +93,9 @@ impl Content {
         self.search.search(request, Freshness::Preferred, now, make).await
     }
 
-    /// The hits alone, as the text of a list.
+    /// Searches, and returns only the hits, as the text of a list.
     ///
-    /// Fails when too many searches wait.
+    /// Fails when too many searches are queued.
     pub async fn list<L>(
         &self,
         request: SearchCriteria,
@@ -112,16 +110,16 @@ impl Content {
         self.search.search(request, Freshness::Preferred, now, make).await
     }
 
-    /// The answer to a poll that nothing came for.
+    /// The answer to a poll that found nothing.
     #[must_use]
     pub fn empty_answer() -> Bytes {
         answer::empty_answer()
     }
 
-    /// The items `keys`, in their order, as far as `coverage` has them, they may be seen at `now` and
-    /// have room.
+    /// Lists the items `keys` in their order: those that `coverage` includes, that are visible at `now` and
+    /// that fit into one answer.
     ///
-    /// Fails when too many searches wait.
+    /// Fails when too many searches are queued.
     pub async fn listed_items<L>(
         &self,
         keys: Vec<ItemKey>,
@@ -136,9 +134,9 @@ impl Content {
         self.search.read(move |tx| writer.listed_items(&keys, &coverage, now, tx)).await
     }
 
-    /// Those of `keys` that `sight` shows, in their order.
+    /// Filters `keys` by `sight`, in their order.
     ///
-    /// Fails when too many searches wait.
+    /// Fails when too many searches are queued.
     pub async fn visible_items(
         &self,
         keys: Vec<ItemKey>,
@@ -147,10 +145,10 @@ impl Content {
         self.search.read(move |tx| visibility::visible_items(keys, &sight, tx)).await
     }
 
-    /// The text of a list with those of `keys` that `sight` shows, in their order, as far as one
-    /// answer has room for them.
+    /// Returns the text of a list with those of `keys` that `sight` shows, in their order, as many as fit
+    /// into one answer.
     ///
-    /// Fails when too many searches wait.
+    /// Fails when too many searches are queued.
     pub async fn visible_list<L>(
         &self,
         keys: Vec<ItemKey>,
@@ -164,11 +162,11 @@ impl Content {
         self.search.read(move |tx| writer.visible_list(&keys, &sight, tx)).await
     }
 
-    /// The text of `{"hits": […]}` with the first match as soon as there is one; with none once
-    /// `wait` is over or `stop` comes.
+    /// Waits for the first match, and returns the text of `{"hits": […]}` with it; the list is empty when
+    /// `wait` has elapsed or `stop` completes first.
     ///
-    /// Fails when too many polls of the holder, or of all clients, wait already, and when too many
-    /// searches do.
+    /// Fails when the holder, or all clients together, have too many polls waiting, and when too many
+    /// searches are queued.
     pub async fn poll<L>(
         &self,
         poll: SearchPoll<'_, L>,
@@ -180,7 +178,7 @@ impl Content {
         L: MediaLinks + Clone + Send + 'static,
     {
         let SearchPoll { holder, request, form } = poll;
-        // A later look evaluates only what the one before cannot have seen.
+        // Each further search evaluates only versions that the one before cannot have seen.
         let seen: Arc<Mutex<Option<SeenVersions>>> = Arc::default();
         let look = || {
             let writer = AnswerWriter { form: form.clone(), sizes: self.sizes };

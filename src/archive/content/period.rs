@@ -1,24 +1,19 @@
-//! The time that `tr`, `trs` and `tre` leave of `_tstamp` (contract search-4).
+//! The range of `_tstamp` that the parameters `tr`, `trs` and `tre` select (contract search-4).
 
 use jiff::{Span, Timestamp, civil::Date, tz::TimeZone};
 
-/// A time up to now (`tr`).
+/// A time span up to now (`tr`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecentSpan {
-    /// The last hour.
     Hour,
-    /// The last day.
     Day,
-    /// The last week.
     Week,
-    /// The last month.
     Month,
-    /// The last year.
     Year,
 }
 
 impl RecentSpan {
-    /// Every value with its word in parameters.
+    /// Every value with its word in the parameter.
     pub const ALL: [(&'static str, Self); 5] = [
         ("h", Self::Hour),
         ("d", Self::Day),
@@ -27,16 +22,15 @@ impl RecentSpan {
         ("y", Self::Year),
     ];
 
-    /// The time of that word.
+    /// Finds the time span of a word; `None` for an unknown word.
     #[must_use]
     pub fn find(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(known, _)| *known == word).map(|(_, recent)| recent)
     }
 
-    /// When it began.
+    /// The moment at which the time span began.
     ///
-    /// Days, weeks, months and years are those of the calendar in `zone`, back to the same time of
-    /// the day.
+    /// Days, weeks, months and years are calendar units in `zone`, back to the same time of day.
     fn since(self, now: Timestamp, zone: &TimeZone) -> Timestamp {
         let span = match self {
             Self::Hour => Span::new().hours(1),
@@ -50,21 +44,21 @@ impl RecentSpan {
     }
 }
 
-/// What is asked of `_tstamp`: everything that is given holds.
+/// A filter on `_tstamp`; all given conditions must hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimestampFilter {
-    /// A time up to now. What lies ahead is found too, as events are (contract search-4).
+    /// A time span up to now. Times in the future match too, as events have them (contract search-4).
     pub recent: Option<RecentSpan>,
-    /// The day with which it begins.
+    /// The first day, inclusive.
     pub start: Option<Date>,
-    /// The day before which it ends.
+    /// The last day, exclusive.
     pub end: Option<Date>,
 }
 
 impl TimestampFilter {
     /// The first moment, inclusive, and the end, exclusive; days begin at midnight in `zone`.
     ///
-    /// The end never lies before the first moment; where they are the same, nothing lies between.
+    /// The end is never before the first moment; if they are equal, the range is empty.
     #[must_use]
     pub fn bounds(
         &self,
@@ -84,7 +78,7 @@ fn midnight(day: Date, zone: &TimeZone) -> Timestamp {
     day.to_zoned(zone.clone()).map_or(out_of_range, |midnight| midnight.timestamp())
 }
 
-/// Reads `YYYY-MM-dd`, and nothing else that is a date elsewhere.
+/// Parses exactly `YYYY-MM-dd`, and none of the other date formats that the library accepts.
 #[must_use]
 pub fn parse_day(text: &str) -> Option<Date> {
     let shape = text.bytes().map(|byte| if byte.is_ascii_digit() { b'0' } else { byte });

@@ -1,4 +1,4 @@
-//! Long polls: waiting until something matches (contract search-19).
+//! Long polls: wait until a search has a match (contract search-19).
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::runtime::limits::POLLS_SEARCHING_MAX;
 use crate::runtime::slots::{SlotHolder, SlotLimits, WaitingSlots};
 use crate::runtime::telemetry;
 
-/// The polls that wait.
+/// The long polls that are waiting.
 ///
-/// When items come in, all of them want to look. [`POLLS_SEARCHING_MAX`] do at a time; what comes in
-/// while a poll stands in that queue is covered by its one look.
+/// New items wake all of them at once, and [`POLLS_SEARCHING_MAX`] of them search at a time. A poll that is
+/// queued for its search covers all items that arrive until then with that one search.
 #[derive(Debug)]
 pub(super) struct PollQueue {
     slots: WaitingSlots,
@@ -23,18 +23,18 @@ pub(super) struct PollQueue {
 }
 
 impl PollQueue {
-    /// No polls yet; `limits` says how many may wait at a time.
+    /// Creates an empty queue; `limits` bounds how many polls may wait at a time.
     pub(super) fn new(limits: SlotLimits) -> Self {
         let slots = WaitingSlots::new("polls", "client_polls", limits);
         Self { slots, searches: Semaphore::new(POLLS_SEARCHING_MAX) }
     }
 
-    /// What `look` gives as soon as it gives something; it looks at once and whenever `changes`
-    /// counts up. Nothing once `wait` is over or `stop` comes, after one look at least.
+    /// Runs `look` at once and again whenever `changes` increases, until it returns a value. Returns `None`
+    /// when `wait` has elapsed or `stop` completes, after at least one run.
     ///
-    /// `changes` was subscribed before, so that nothing between two looks is missed. Fails with
-    /// [`crate::runtime::error::Kind::Overloaded`] when `holder` or all clients have too many that wait, and
-    /// as `look` does.
+    /// `changes` was subscribed to before, so no change between two runs is missed. Fails with
+    /// [`crate::runtime::error::ErrorKind::Overloaded`] when `holder` or all clients have too many polls
+    /// waiting, and as `look` does.
     pub(super) async fn wait<T, F: Future<Output = Result<Option<T>>>>(
         &self,
         holder: Option<SlotHolder>,
@@ -58,7 +58,7 @@ impl PollQueue {
             }
             let changed = async {
                 if changes.changed().await.is_err() {
-                    // Nobody is left who could say that items came in.
+                    // The sender is gone, so no change will ever be announced.
                     std::future::pending::<()>().await;
                 }
                 self.wait_for_slot().await
@@ -76,7 +76,7 @@ impl PollQueue {
     }
 }
 
-/// Counts a poll for as long as it waits.
+/// Counts a waiting poll in the metrics until it is dropped.
 struct PollGauge;
 
 impl PollGauge {

@@ -1,4 +1,4 @@
-//! Which items are meant, and which of them a caller may see.
+//! Selects items by query, products and agreements, and computes which items a caller may see.
 
 use jiff::Timestamp;
 
@@ -9,23 +9,22 @@ use model::account::{Agreement, AgreementId};
 use model::item::Document;
 use query::Query;
 
-/// Which items are meant: `q`, `p` and `agr`, which searches, streams and notifications share.
+/// The selection of items by `q`, `p` and `agr`, shared by searches, streams and notifications.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItemSelection {
-    /// The query.
     pub query: Query,
-    /// Product codes of which an item has one; empty: whatever it has.
+    /// Product codes of which an item must have at least one; empty for no restriction.
     pub products: Vec<String>,
-    /// Product codes of which an item has none.
+    /// Product codes that an item must not have.
     pub products_excluded: Vec<String>,
-    /// Agreements of which one covers an item; empty: any of the caller's.
+    /// Agreements of which at least one must cover an item; empty for all of the caller's.
     pub agreements: Vec<AgreementId>,
 }
 
 impl ItemSelection {
-    /// The selection with the product codes of `p`, of which those behind a `-` are excluded.
+    /// The selection with the product codes of `p`; a code with the prefix `-` is excluded.
     ///
-    /// Nothing where a `-` has no code behind it.
+    /// `None` if a `-` has no code after it.
     #[must_use]
     pub fn new(query: Query, codes: &[&str], agreements: Vec<AgreementId>) -> Option<Self> {
         let excluded = codes.iter().filter_map(|code| code.strip_prefix('-'));
@@ -46,9 +45,9 @@ fn distinct<'a>(codes: impl Iterator<Item = &'a str>) -> Vec<String> {
     codes
 }
 
-/// The first of `wanted` that is no agreement of the caller.
+/// The first of `wanted` that is not an agreement of the caller.
 ///
-/// A search that ignored such a number would look like one that found nothing (contract search-2).
+/// It is an error, because a search that ignored it would look like one without matches (contract search-2).
 #[must_use]
 pub fn unknown_agreement(
     caller: Option<&Principal>,
@@ -58,11 +57,11 @@ pub fn unknown_agreement(
     wanted.iter().copied().find(|id| !own.iter().any(|agreement| agreement.id == *id))
 }
 
-/// What the caller may see at `now`: what one of `wanted` covers, of all its agreements where none
-/// is named.
+/// The items that the caller may see at `now`: those covered by one of the agreements `wanted`, or by any of
+/// its agreements if `wanted` is empty.
 ///
-/// Who works for the provider, and names no agreement, sees everything; so does anybody without
-/// credentials, where something is open to everybody.
+/// The provider's staff see everything if they name no agreement. So do callers without credentials, where an
+/// endpoint is public.
 #[must_use]
 pub fn coverage(caller: Option<&Principal>, wanted: &[AgreementId], now: Timestamp) -> Coverage {
     let Some(caller) = caller else { return Coverage::Everything };
@@ -82,7 +81,7 @@ pub(super) fn covered(own: &[Agreement], wanted: &[AgreementId], now: Timestamp)
     Coverage::Products(distinct(products.map(|product| product.code.as_str())))
 }
 
-/// Whether a document is among what may be seen.
+/// Whether `coverage` includes a document.
 #[must_use]
 pub fn covers(coverage: &Coverage, document: &Document) -> bool {
     match coverage {
@@ -93,8 +92,8 @@ pub fn covers(coverage: &Coverage, document: &Document) -> bool {
     }
 }
 
-/// Fails unless the caller may see commissioned items: with admin privileges (contract search-5),
-/// or working for the provider.
+/// Fails unless the caller may see commissioned items: with admin privileges (contract search-5), or as the
+/// provider's staff.
 pub fn may_see_commissioned(caller: Option<&Principal>) -> Result<()> {
     let unknown = || Error::new(ErrorKind::Unauthenticated, "Unauthorized");
     let caller = caller.ok_or_else(unknown)?;

@@ -1,4 +1,4 @@
-//! What callers may see, and how polls wait.
+//! Tests of coverage and of long polls.
 
 use std::{
     sync::{
@@ -82,7 +82,7 @@ fn codes_behind_a_minus_are_excluded() {
     assert_eq!(of(&["A", "-"]), None);
 }
 
-/// Polls over a count of changes, with what their looks find.
+/// Long polls over a counter of changes, with the number of their searches.
 struct Scene {
     polls: Arc<PollQueue>,
     changes: watch::Sender<u64>,
@@ -104,7 +104,7 @@ impl Scene {
         }
     }
 
-    /// A poll that finds something once `finds_at` changes are there.
+    /// Starts a poll that finds a match once the counter reaches `finds_at`.
     fn poll(
         &self,
         finds_at: u64,
@@ -150,7 +150,7 @@ async fn a_poll_ends_with_nothing_when_its_time_is_over_or_the_service_stops() {
     let poll = scene.poll(1, LONG, async move { stopped.notified().await });
     stop.notify_one();
     assert_eq!(poll.await.unwrap().unwrap(), None);
-    // It looks once even then: what is there is not withheld.
+    // Even then it searches once, so that existing matches are returned.
     let found = scene.poll(0, LONG, std::future::ready(())).await.unwrap();
     assert_eq!(found.unwrap(), Some(0));
 }
@@ -173,7 +173,7 @@ async fn what_changes_while_a_poll_stands_in_the_queue_costs_one_look() {
     let poll = scene.poll(1000, LONG, std::future::pending());
     scene.looked.notified().await;
     let before = scene.looks.load(Ordering::SeqCst);
-    // No other task runs between these.
+    // No other task runs in between.
     for _ in 0..1000 {
         scene.changes.send_modify(|count| *count += 1);
     }

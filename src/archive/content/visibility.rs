@@ -1,4 +1,4 @@
-//! Items that somebody names, a collection's for instance: which of them a caller may see.
+//! Visibility of items that are requested by name, such as those of a collection.
 
 use jiff::Timestamp;
 
@@ -10,7 +10,7 @@ use crate::storage::search::Coverage;
 use model::ItemKey;
 use model::item::{Document, PubStatus};
 
-/// What a caller sees at one moment.
+/// The rights of a caller at one moment.
 #[derive(Clone, Debug)]
 pub struct CallerVisibility {
     coverage: Coverage,
@@ -20,10 +20,10 @@ pub struct CallerVisibility {
 }
 
 impl CallerVisibility {
-    /// What `caller` sees at `now`: what search finds for it.
+    /// The rights of `caller` at `now`, equal to those in a search.
     ///
-    /// Items of a collection that were replaced are shown, because they were chosen by name, and
-    /// say what has taken their place (contract collections-10). An item that has expired is not.
+    /// Replaced items of a collection are shown, because they were chosen by name, and they name their
+    /// replacement (contract collections-10). An expired item is not shown.
     #[must_use]
     pub fn of(caller: &Principal, now: Timestamp) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl CallerVisibility {
         }
     }
 
-    /// Whether it shows `item`; one whose document cannot be read is not shown.
+    /// Whether the caller may see `item`; an item whose document cannot be parsed is not shown.
     pub(super) fn shows(&self, item: &StoredItem) -> bool {
         let hidden = item.embargoed.is_some_and(|until| until > self.now) && !self.embargoed;
         let Ok(document) = Document::from_stored(&item.document) else { return false };
@@ -48,7 +48,7 @@ impl CallerVisibility {
     }
 }
 
-/// Those of `keys` that `sight` shows.
+/// Filters `keys` by `sight`.
 pub(super) fn visible_items(
     keys: Vec<ItemKey>,
     sight: &CallerVisibility,

@@ -1,4 +1,4 @@
-//! An item with its files, as a folder or an upload brings it.
+//! An item with its files, from a folder or an upload.
 
 use std::path::PathBuf;
 
@@ -12,24 +12,23 @@ use model::{ItemKey, RenditionName};
 /// A document with the files of its item.
 #[derive(Clone, Debug)]
 pub struct ItemBundle {
-    /// The item.
     pub key: ItemKey,
     /// The text of the document; its `uri` may be missing.
     pub document: Vec<u8>,
-    /// The files, each name once.
+    /// The files; names are unique.
     pub files: Vec<BundleFile>,
 }
 
 /// A file of an item.
 #[derive(Clone, Debug)]
 pub struct BundleFile {
-    /// What it is, `NormalHires.jpg`.
+    /// The name that says what it is, such as `NormalHires.jpg`.
     pub name: String,
-    /// Where it lies.
+    /// Path of the file on disk.
     pub path: PathBuf,
 }
 
-/// An error with the file that it belongs to.
+/// Attributes an error to one file.
 pub(super) fn refused(file: &str, error: IngestError) -> IngestError {
     IngestError::Refused(vec![refusal(file, error)])
 }
@@ -39,11 +38,11 @@ fn refusal(file: &str, error: IngestError) -> FileRefusal {
 }
 
 impl Ingest {
-    /// Takes an item in with its files; `now` is when it comes in.
+    /// Ingests an item with its files; `now` is its time of arrival.
     ///
-    /// An item of pictures may come as a document alone, whose own renditions are then told.
-    /// Fails with [`IngestError::Refused`], which lists what is wrong with names and document, or
-    /// else with the files.
+    /// An item with pictures may arrive as a document alone, which then describes its own renditions. Fails
+    /// with [`IngestError::Refused`], which lists either the problems of names and document, or those of the
+    /// files.
     pub fn ingest_bundle(
         &self,
         bundle: &ItemBundle,
@@ -81,7 +80,7 @@ impl Ingest {
         let own = |(name, _): &(FileName, PathBuf)| name.association.is_none();
         let is_hires = |(name, _): &(FileName, PathBuf)| name.name == RenditionName::NORMAL_HIRES;
         let has_own = files.iter().any(own);
-        // Files of associated objects alone leave the picture that is there.
+        // Files of associated objects only leave the item's existing picture in place.
         let has_hires = match has_own {
             true => files.iter().any(|file| own(file) && is_hires(file)),
             false => files.is_empty() || self.has_original(key)?,
@@ -121,12 +120,12 @@ impl Ingest {
     }
 }
 
-/// Reads the document of the item `key`.
+/// Parses the document of the item `key`.
 fn read_document(key: &ItemKey, bytes: &[u8]) -> Result<Document, DocumentError> {
     Document::from_fields(key, read_fields(bytes)?)
 }
 
-/// The properties of a document. A byte order mark in front is no part of it.
+/// Parses the properties of a document. A leading byte order mark is ignored.
 pub(super) fn read_fields(bytes: &[u8]) -> Result<Map<String, Value>, DocumentError> {
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let wrong = |why: &str| DocumentError::NotJson(why.to_owned());

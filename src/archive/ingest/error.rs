@@ -1,4 +1,4 @@
-//! Why something is not taken in.
+//! The reasons for which an item is not ingested.
 
 use std::{
     any::Any,
@@ -15,7 +15,7 @@ use crate::storage::blobs::StoreError;
 use crate::storage::database::DbError;
 use model::item::DocumentError;
 
-/// Why something was not taken in. The text does not name the file; [`IngestFailure`] does.
+/// The reason for which something was not ingested. The text does not name the file; [`IngestFailure`] does.
 #[derive(Debug, thiserror::Error)]
 pub enum IngestError {
     /// A file or folder cannot be read.
@@ -24,40 +24,38 @@ pub enum IngestError {
     /// A file has no bytes.
     #[error("is empty")]
     Empty,
-    /// A file beyond a limit.
+    /// A file exceeds a limit.
     #[error("has {found} {unit}, more than the limit of {limit} ({setting})")]
     TooLarge {
-        /// What it has.
         found: u64,
-        /// What it may have.
         limit: u64,
-        /// Of what.
+        /// The unit of both numbers.
         unit: &'static str,
-        /// The setting that allows more.
+        /// The setting that defines the limit.
         setting: &'static str,
     },
     /// Reading it takes too long.
     #[error("takes more than {0:?} of work (ingest.file_time_s)")]
     TooSlow(Duration),
-    /// Whoever reads it panicked: a mistake of ours or of a library, met by this file.
+    /// The reader panicked, because of a bug here or in a library that this file triggers.
     #[error("made the reader panic: {0}")]
     Panicked(String),
-    /// Not a picture that can be rendered.
+    /// It is not a picture that can be rendered.
     #[error("{0}")]
     Picture(String),
-    /// Not a kind of file that is taken in.
+    /// It is not a kind of file that is ingested.
     #[error(
         "is not a photograph (.jpg, .jpeg), a graphic (.pdf, .eps), a video (.mp4), a .jsonl file or a \
          folder with such files or item.json"
     )]
     Kind,
-    /// A folder's place or a file's name says nothing that we know.
+    /// The path of a folder or the name of a file is not recognized.
     #[error("{0}")]
     Name(String),
-    /// It is not a document of the schema.
+    /// It is not a valid document of the schema.
     #[error("{0}")]
     Document(#[from] DocumentError),
-    /// A document that comes alone does not say which item it is.
+    /// A document without a folder does not identify its item.
     #[error("has no uri of the form http://…/media/<mediaType>/<id>: {0}")]
     Uri(String),
     /// The picture is missing.
@@ -66,7 +64,7 @@ pub enum IngestError {
     /// Another file of the same run has the same id.
     #[error("has the id of {0}, which is another file of this kind; rename one of them")]
     SameId(String),
-    /// Several things are wrong, or something with one file of several.
+    /// There are several problems, or one in a single file of several.
     #[error("{}", list(.0))]
     Refused(Vec<FileRefusal>),
     /// The store failed.
@@ -80,19 +78,19 @@ pub enum IngestError {
     Db(#[from] DbError),
 }
 
-/// Runs `work`, which reads something from outside. A library that panics on it must end neither the
-/// process nor the work on others: that becomes a refusal.
+/// Runs `work`, which reads untrusted input. A panic in a library must not end the process or the work on
+/// other files, so it becomes a refusal.
 pub(super) fn catch_panics<T>(
     work: impl FnOnce() -> Result<T, IngestError>,
 ) -> Result<T, IngestError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic_message(panic.as_ref());
-        tracing::error!("a file made its reader panic: {text}");
+        tracing::error!("panic while an input file was read: {text}");
         Err(IngestError::Panicked(text))
     })
 }
 
-/// What a panic said, cut to what a message can bear.
+/// The message of a panic, truncated to a length that an error message can carry.
 fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
@@ -104,12 +102,12 @@ fn list(refusals: &[FileRefusal]) -> String {
 }
 
 impl IngestError {
-    /// Whether the machine failed and not what came: a later try may go well.
+    /// Whether the machine failed and not the input, so that a retry may succeed.
     #[must_use]
     pub fn is_internal(&self) -> bool {
         match self {
             Self::Store(_) | Self::Program(_) | Self::Db(_) => true,
-            // What somebody put there, or else the disk.
+            // These kinds are caused by the input; the others are failures of the disk.
             Self::Unreadable(cause) => !matches!(
                 cause.kind(),
                 ErrorKind::NotFound
@@ -136,7 +134,7 @@ impl IngestError {
         }
     }
 
-    /// What is wrong with each of several files, or with the item as a whole.
+    /// Splits the error into refusals of single files or of the item as a whole.
     #[must_use]
     pub fn into_refusals(self) -> Vec<FileRefusal> {
         if let Self::Refused(refusals) = self {
@@ -145,8 +143,8 @@ impl IngestError {
         vec![FileRefusal { file: String::new(), error: self }]
     }
 
-    /// Every single thing that is wrong: where, and what. Where is a file, or the JSON pointer of a
-    /// property, or nothing.
+    /// Lists every problem with its place and its text. The place is a file, the JSON pointer of a property,
+    /// or empty.
     #[must_use]
     pub fn problems(&self) -> Vec<(String, String)> {
         match self {
@@ -184,12 +182,11 @@ impl IngestError {
     }
 }
 
-/// What is wrong with one of the files that an item came with.
+/// The refusal of one of an item's files.
 #[derive(Debug)]
 pub struct FileRefusal {
-    /// The file's name; empty for the item as a whole.
+    /// Name of the file; empty for the item as a whole.
     pub file: String,
-    /// What is wrong with it.
     pub error: IngestError,
 }
 
@@ -202,19 +199,18 @@ impl fmt::Display for FileRefusal {
     }
 }
 
-/// Something that was not taken in, with its name.
+/// A path that was not ingested, with the reason.
 #[derive(Debug)]
 pub struct IngestFailure {
     /// The file or folder as it was named or found.
     pub path: PathBuf,
     /// The line in a file of documents; the first is 1.
     pub line: Option<u64>,
-    /// Why.
     pub error: IngestError,
 }
 
 impl IngestFailure {
-    /// A file or folder that was not taken in.
+    /// The failure to ingest a whole file or folder.
     #[must_use]
     pub fn of(path: &Path, error: IngestError) -> Self {
         Self { path: path.to_owned(), line: None, error }

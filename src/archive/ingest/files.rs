@@ -1,4 +1,4 @@
-//! Finds what there is to take in, and reads files under limits.
+//! Finds files and folders to ingest, and reads files under limits.
 
 use std::{
     ffi::OsStr,
@@ -16,23 +16,22 @@ use model::{ItemId, ItemKey, MediaType};
 
 /// The name of an item folder's document.
 pub(super) const DOCUMENT: &str = "item.json";
-/// What [`find`] found.
+/// The result of [`find`].
 #[derive(Debug, Default)]
 pub struct FoundFiles {
-    /// What there is to take in, in the order of the paths.
+    /// Files and item folders, in the order of the paths.
     pub incoming: Vec<IncomingPath>,
-    /// Files of documents, one a line.
+    /// Files with one document per line.
     pub lines: Vec<PathBuf>,
-    /// Files of other kinds within folders, which are passed over.
+    /// The number of files of other kinds in folders, which are skipped.
     pub skipped: usize,
-    /// What cannot be read or is nothing that is taken in.
+    /// Paths that cannot be read or are not of a kind that is ingested.
     pub failures: Vec<IngestFailure>,
 }
 
-/// Finds media files, item folders and files of documents in `paths`, folders within folders
-/// included.
+/// Finds media files, item folders and files of documents in `paths`, recursively.
 ///
-/// A file that is named must be one of them; within folders files of unknown kinds are passed over.
+/// A path to a file must be of such a kind; within folders, files of unknown kinds are skipped.
 #[must_use]
 pub fn find(paths: &[PathBuf]) -> FoundFiles {
     let mut found = FoundFiles::default();
@@ -56,7 +55,7 @@ impl FoundFiles {
         self.failures.push(IngestFailure::of(path, error));
     }
 
-    /// Whether the file is of a known kind, which is then noted.
+    /// Adds the file if it is of a known kind; returns whether it is.
     fn take_file(&mut self, path: &Path) -> bool {
         match extension(path).as_str() {
             "jsonl" => self.lines.push(path.to_owned()),
@@ -91,7 +90,7 @@ impl FoundFiles {
         entries.sort_by_key(fs::DirEntry::file_name);
         for entry in entries {
             let path = entry.path();
-            // Links to folders are not followed: they can lead in circles.
+            // Links to folders are not followed, because they can form loops.
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => self.walk(&path, depth + 1),
                 Ok(_) if self.take_file(&path) => {}
@@ -102,7 +101,7 @@ impl FoundFiles {
     }
 }
 
-/// What a file that comes alone becomes, by its extension in lower case.
+/// The media type of a single file, by its extension in lower case; `None` if it is not ingested.
 pub(super) fn media_type(extension: &str) -> Option<MediaType> {
     if ImageFormat::of_extension(extension).is_some_and(ImageFormat::is_readable) {
         return Some(MediaType::Image);
@@ -114,13 +113,13 @@ pub(super) fn media_type(extension: &str) -> Option<MediaType> {
     }
 }
 
-/// A file's extension in lower case.
+/// The extension of a file in lower case.
 pub(super) fn extension(path: &Path) -> String {
     let extension = path.extension().and_then(|extension| extension.to_str());
     extension.unwrap_or_default().to_ascii_lowercase()
 }
 
-/// The item that the folder `<mediaType>/<id>` at `path` is.
+/// The item of a folder `<mediaType>/<id>` at `path`.
 pub(super) fn folder_key(path: &Path) -> Result<ItemKey, IngestError> {
     let mut names = path.iter().rev().map(|name| name.to_string_lossy().into_owned());
     let (id, media_type) = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
@@ -132,14 +131,14 @@ pub(super) fn folder_key(path: &Path) -> Result<ItemKey, IngestError> {
     Ok(ItemKey { media_type, id })
 }
 
-/// Reads the folder `<mediaType>/<id>` at `path`, which is open as `folder`: its document and its
-/// files, which are as they were found for as long as what is given with them lasts.
+/// Reads the folder `<mediaType>/<id>` at `path`, which is open as `folder`: its document and its files. The
+/// files stay the same for as long as the returned pinned paths exist.
 pub(super) fn read_folder(
     path: &Path,
     folder: &PinnedPath,
 ) -> Result<(ItemBundle, Vec<PinnedPath>), IngestError> {
     let full = fs::canonicalize(folder.path()).map_err(IngestError::Unreadable)?;
-    // What is open may have been renamed; its item is that of the name it was found by.
+    // The open folder may have been renamed; its item is that of the name it was found by.
     let key = folder_key(&full).or_else(|_| folder_key(path))?;
     let (mut files, mut pinned) = (Vec::new(), Vec::new());
     let entries = fs::read_dir(folder.path()).and_then(Iterator::collect::<io::Result<Vec<_>>>);
@@ -163,7 +162,7 @@ pub(super) fn read_folder(
     Ok((ItemBundle { key, document, files }, pinned))
 }
 
-/// Reads a file of at most `bytes_max` bytes; `setting` is what allows more.
+/// Reads a file of at most `bytes_max` bytes; `setting` names the limit in the error.
 pub(super) fn read(
     path: &Path,
     bytes_max: u64,

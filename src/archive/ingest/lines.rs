@@ -1,9 +1,9 @@
-//! Files of documents, one a line: how archives of millions come in.
+//! Ingests files of documents, one document per line, for archives of millions of items.
 //!
-//! One thread reads lines into chunks, several check them, the caller's writes batches, each in one
-//! transaction. Tickets bound the chunks under way, so that memory does not depend on the file; the
-//! chunks are put back into their order before they are written, so that of two lines with one
-//! identity the later one wins.
+//! One thread reads lines into chunks, several threads check them, and the caller's thread writes batches,
+//! each in one transaction. Tickets bound the chunks in flight, so that memory does not depend on the length
+//! of the file. The chunks are sorted into their original order before they are written, so that of two lines
+//! with the same identity the later one wins.
 
 use std::{
     collections::BTreeMap,
@@ -31,32 +31,32 @@ use crate::storage::database::{DbError, ItemWriteOutcome};
 use model::ItemKey;
 use model::item::Document;
 
-/// What happens while a file of documents comes in.
+/// Progress of a file of documents.
 #[derive(Debug)]
 pub enum LinesEvent<'a> {
-    /// A line, or what is left of the file, was not taken in.
+    /// A line, or the rest of the file, was not ingested.
     Failed(&'a IngestFailure),
-    /// So many bytes of the file are dealt with.
+    /// The number of bytes of the file that are processed.
     Bytes(u64),
 }
 
-/// What became of a file of documents.
+/// The result of a file of documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinesTally {
-    /// Items that are new.
+    /// Number of new items.
     pub created: u64,
-    /// Items that were there.
+    /// Number of items that existed already.
     pub replaced: u64,
-    /// Lines that were not taken in.
+    /// Number of lines that were not ingested.
     pub failed: u64,
-    /// Whether it was ended before the end of the file.
+    /// Whether `report` stopped it before the end of the file.
     pub interrupted: bool,
 }
 
-/// Takes in the file of documents at `path`; `workers` threads check them.
+/// Ingests the file of documents at `path`; `workers` threads check the documents.
 ///
-/// A bad line is reported and the others go on; what is reported may end it. What was written is on disk when its bytes are
-/// reported; a process that is killed has written whole batches.
+/// A bad line is reported, and the others continue; `report` can stop the run. When a number of bytes is
+/// reported, their items are durable on disk; a killed process has written whole batches.
 pub fn ingest_lines(
     ingest: &Ingest,
     path: &Path,
@@ -86,7 +86,7 @@ pub fn ingest_lines(
         let (checked, to_write) = sync_channel::<CheckedChunk>(INGEST_CHUNKS_MAX);
         let (tickets, free) = channel();
         for _ in 0..INGEST_CHUNKS_MAX {
-            // The receiver is right here.
+            // The receiver is in this function, so sending cannot fail.
             tickets.send(()).ok();
         }
         scope.spawn(move || LineReader::new(file).run(&free, &chunks));
@@ -95,26 +95,26 @@ pub fn ingest_lines(
             let (to_check, checked) = (Arc::clone(&to_check), checked.clone());
             scope.spawn(move || check_all(ingest, now, &to_check, &checked));
         }
-        // Only the threads hold these now: when they are gone, so are the channels.
+        // Only the threads hold these now, so the channels close when the threads end.
         drop((to_check, checked));
         writer.run(&to_write, &tickets);
     });
     writer.tally
 }
 
-/// Lines that are checked by one thread.
+/// Lines that are checked together by one thread.
 struct LineChunk {
     number: u64,
     lines: Vec<NumberedLine>,
-    /// Bytes of the file up to the end of these.
+    /// Offset in the file after these lines, in bytes.
     end: u64,
-    /// Why the file ends here, if it does so badly.
+    /// The read error after these lines, if there was one.
     broken: Option<io::Error>,
 }
 
 struct NumberedLine {
     number: u64,
-    /// The bytes, or how many there are when they are too many.
+    /// The bytes, or the length of a line that is too long.
     text: Result<Vec<u8>, u64>,
 }
 
@@ -137,7 +137,7 @@ impl LineReader {
         Self { input: BufReader::with_capacity(INGEST_CHUNK_BYTES, file), line: 0, bytes: 0 }
     }
 
-    /// Reads until the end of the file, or until nobody takes chunks any more.
+    /// Reads until the end of the file, or until the receivers are gone.
     fn run(mut self, free: &Receiver<()>, chunks: &SyncSender<LineChunk>) {
         for number in 0.. {
             if free.recv().is_err() {
@@ -155,7 +155,7 @@ impl LineReader {
         }
     }
 
-    /// Refuses UTF-16 as a whole; each of its lines would be a problem of its own.
+    /// Refuses UTF-16 as a whole; otherwise each line would be reported separately.
     fn check_encoding(&mut self, number: u64) -> io::Result<()> {
         let wide = |start: &[u8]| start.starts_with(b"\xFF\xFE") || start.starts_with(b"\xFE\xFF");
         if number == 0 && wide(self.input.fill_buf()?) {
@@ -164,7 +164,7 @@ impl LineReader {
         Ok(())
     }
 
-    /// The next lines; none at the end of the file.
+    /// Reads the next lines; none at the end of the file.
     fn read_chunk(&mut self) -> (Vec<NumberedLine>, Option<io::Error>) {
         let (mut lines, mut bytes) = (Vec::new(), 0);
         while lines.len() < INGEST_CHUNK_LINES && bytes < INGEST_CHUNK_BYTES {
@@ -181,7 +181,8 @@ impl LineReader {
         (lines, None)
     }
 
-    /// The next line without its end; what is too long is passed over and counted.
+    /// Reads the next line without its line break; a line that is too long is skipped and its length
+    /// returned.
     fn read_line(&mut self) -> io::Result<Option<Result<Vec<u8>, u64>>> {
         let (mut text, mut length) = (Vec::new(), 0_u64);
         loop {
@@ -211,7 +212,7 @@ impl LineReader {
     }
 }
 
-/// Checks chunks until there are no more, or until nobody wants them.
+/// Checks chunks until there are no more, or until the receiver is gone.
 fn check_all(
     ingest: &Ingest,
     now: &(dyn Fn() -> Timestamp + Sync),
@@ -232,7 +233,7 @@ fn check_all(
     }
 }
 
-/// Checks one line; an empty one is nothing.
+/// Checks one line; `None` for a blank line.
 fn check(
     ingest: &Ingest,
     line: &NumberedLine,
@@ -283,13 +284,14 @@ struct BatchWriter<'a> {
 }
 
 impl BatchWriter<'_> {
-    /// Writes what was checked, in the order of the file. Returns at its end, or when the database
-    /// does not take any more; the other threads end with the channels.
+    /// Writes the checked chunks in the order of the file. Returns at its end, or when the database fails;
+    /// the other threads then end because their channels close.
     fn run(&mut self, to_write: &Receiver<CheckedChunk>, tickets: &Sender<()>) {
         let mut early = BTreeMap::new();
         let (mut next, mut end) = (0, 0);
         for checked in to_write {
             early.insert(checked.number, checked);
+            // Chunks are checked out of order, and each waits here for those before it.
             while let Some(checked) = early.remove(&next) {
                 next += 1;
                 end = checked.end;
@@ -302,7 +304,7 @@ impl BatchWriter<'_> {
                 if let Some(cause) = checked.broken {
                     self.fail(None, IngestError::Unreadable(cause));
                 }
-                // The reader may have ended.
+                // The reader may have ended already.
                 tickets.send(()).ok();
             }
         }
@@ -332,7 +334,7 @@ impl BatchWriter<'_> {
         self.tally.interrupted |= (self.report)(event).is_break();
     }
 
-    /// Writes the batch; gives whether it makes sense to go on.
+    /// Writes the batch; returns whether to continue.
     fn flush(&mut self, end: u64) -> bool {
         let batch = Arc::new(std::mem::take(&mut self.batch).lines);
         let goes_on = match self.write(&batch) {
@@ -340,11 +342,14 @@ impl BatchWriter<'_> {
                 outcomes.iter().for_each(|outcome| self.count(outcome));
                 true
             }
-            // One damaged row must not keep the others out: each for itself then.
+            // One damaged row must not prevent the others from being written, so each gets its own
+            // transaction.
             Err(DbError::Damaged { .. }) => self.write_singly(&batch),
             Err(cause) => {
                 let lines = batch.len();
                 let first = batch.first().map(|(line, _)| *line);
+                // The cause is the same for the whole batch, so it is reported once and the other lines only
+                // counted.
                 self.tally.failed += lines.saturating_sub(1) as u64;
                 self.fail(first, cause.into());
                 false

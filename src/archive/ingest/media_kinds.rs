@@ -1,4 +1,4 @@
-//! Files that are no photographs: PDF, EPS and MP4, and what is made of them.
+//! Ingests PDF, EPS and MP4 files, and creates their previews.
 
 use std::{
     fs::File,
@@ -18,17 +18,17 @@ const GREY_HIRES: RenditionName = RenditionName::GREY_HIRES;
 const PREVIEW: RenditionName = RenditionName::NORMAL_PREVIEW;
 const THUMBNAIL: RenditionName = RenditionName::NORMAL_THUMBNAIL;
 
-/// What a PDF begins with, within its first bytes.
+/// The signature of a PDF, expected within its first bytes.
 const PDF_MAGIC: &[u8] = b"%PDF-";
-/// What an EPS begins with, and one with a preview for DOS.
+/// The signatures of an EPS, without and with a preview for DOS.
 const EPS_MAGIC: &[u8] = b"%!PS-Adobe";
 const DOS_EPS_MAGIC: &[u8] = &[0xC5, 0xD0, 0xD3, 0xC6];
 
-/// A file of an item that came in, with what is odd about it.
+/// An ingested file of an item, with its warnings.
 pub(super) type TakenFile = (Asset, Vec<String>);
 
 impl Ingest {
-    /// Takes one file of an item in: checked, measured, stored.
+    /// Ingests one file of an item: checks, measures and stores it.
     pub(super) fn ingest_file(
         &self,
         name: &FileName,
@@ -48,7 +48,7 @@ impl Ingest {
         Ok((Asset { association, made: false, file }, warnings))
     }
 
-    /// A PDF that cannot be read stays an original that is served as it is.
+    /// Ingests a PDF. One that cannot be parsed is stored as well, and served unchanged.
     fn ingest_pdf(
         &self,
         name: RenditionName,
@@ -71,7 +71,7 @@ impl Ingest {
             }
             Err(cause) => {
                 let unread = format!("its pages cannot be read: {}", told(cause)?);
-                // A file that only other readers open, one that is encrypted say, may hold anything.
+                // A file that only other readers can open, such as an encrypted one, may contain anything.
                 if refuses {
                     return Err(refused_pdf(&unread));
                 }
@@ -83,7 +83,7 @@ impl Ingest {
         Ok((AssetFile::Graphic(GraphicFile { name, blob, length, format, points }), warnings))
     }
 
-    /// An EPS is never run, only measured by its comments.
+    /// Ingests an EPS, which is never executed; its size is read from its comments.
     fn ingest_eps(
         &self,
         name: RenditionName,
@@ -136,9 +136,9 @@ impl Ingest {
         Ok((AssetFile::Video(video), warnings))
     }
 
-    /// Makes what is missing of an item's own files; gives what cannot be made.
+    /// Creates the missing ones of an item's own files; returns warnings for those that cannot be created.
     ///
-    /// `files` are the files that came in, where they lie.
+    /// `files` are the item's incoming files with their paths.
     pub(super) fn create_missing(
         &self,
         media_type: MediaType,
@@ -188,6 +188,7 @@ impl Ingest {
             return Ok(warnings);
         };
         if no_grey {
+            // The output is held in memory, and its length is not known in advance.
             let _share = self.memory.acquire(PROGRAM_OUTPUT_BYTES_MAX);
             match self.programs.pdf(PdfTask::Grey, pdf, 1) {
                 Ok(grey) => {
@@ -247,12 +248,12 @@ impl Ingest {
             Ok(()) => self.ingest_video(PREVIEW, &target).map(|(file, _)| Ok(file)),
             Err(cause) => Ok(Err(cause)),
         };
-        // It may not have been begun.
+        // The file does not exist if the program failed early.
         drop(std::fs::remove_file(&target));
         taken
     }
 
-    /// Stores a picture that was made; gives what is odd about it.
+    /// Stores a generated picture; returns its warnings.
     fn store_created(
         &self,
         assets: &mut Vec<Asset>,
@@ -268,7 +269,7 @@ impl Ingest {
         Ok(warnings)
     }
 
-    /// The first bytes of a file that is neither empty nor too large.
+    /// Reads the first bytes of a file, which must be neither empty nor too large.
     fn head(&self, path: &Path, bytes: u64) -> Result<Vec<u8>, IngestError> {
         self.length(path)?;
         let mut head = Vec::new();
@@ -292,7 +293,7 @@ impl Ingest {
     }
 }
 
-/// What a reader would run of a PDF, where there is something.
+/// Describes the active content of a PDF, if there is any.
 fn active_content(facts: &PdfSummary) -> Option<String> {
     let what = match (facts.scripts, facts.launches) {
         (false, false) => return None,
@@ -306,7 +307,7 @@ fn active_content(facts: &PdfSummary) -> Option<String> {
     Some(format!("has {what}"))
 }
 
-/// The refusal of a PDF for what it holds, or for what cannot be checked.
+/// The refusal of a PDF, for active content or because it cannot be checked.
 fn refused_pdf(why: &str) -> IngestError {
     IngestError::Picture(format!("{why} (media.pdf_active_content)"))
 }
@@ -315,12 +316,13 @@ fn made(file: AssetFile) -> Asset {
     Asset { association: None, made: true, file }
 }
 
-/// The warning that a file cannot be made.
+/// The warning that a file cannot be created.
 fn missing(what: &str, cause: ProgramError) -> Result<String, IngestError> {
     Ok(format!("{what} cannot be made: {}", told(cause)?))
 }
 
-/// What a program said of the file; its own failure to run is ours, and a later try may go well.
+/// The message of a program about the file. A failure to run the program is an internal error instead,
+/// because a retry may succeed.
 fn told(cause: ProgramError) -> Result<String, IngestError> {
     if cause.is_ours() { Err(IngestError::Program(cause)) } else { Ok(cause.to_string()) }
 }
@@ -339,7 +341,7 @@ fn duration_ms(asset: &Asset) -> Option<u64> {
     }
 }
 
-/// What a video file is refused for, or that the disk did not give it.
+/// Turns the refusal of a video file, or a read error, into an ingest error.
 fn unreadable_video(cause: VideoError) -> IngestError {
     match cause {
         VideoError::Read(cause) => IngestError::Unreadable(cause),
@@ -361,7 +363,7 @@ fn unreadable_video(cause: VideoError) -> IngestError {
     }
 }
 
-/// Width and height of what an EPS draws, in points, as its comments tell.
+/// Width and height of an EPS drawing in points, from its comments.
 fn bounding_box(head: &[u8]) -> Option<(f32, f32)> {
     let text = String::from_utf8_lossy(head);
     let of = |name: &str| {

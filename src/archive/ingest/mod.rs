@@ -1,9 +1,9 @@
-//! Ingest: photographs, item folders, files of documents and uploads become items.
+//! Ingest: turns photographs, item folders, files of documents and uploads into items.
 //!
-//! One path for every door: read and check the files, check that the picture decodes, store the
-//! originals by content, then write document, files and log row in one transaction, together with
-//! what the item changes in others. An item is taken in whole or not at all; a bad one is reported
-//! and the others go on. A process that is killed leaves at most blobs that nobody names.
+//! All sources share one path: read and check the files, check that the picture decodes, store the originals
+//! by content, then write document, files and log row in one transaction, together with the changes that the
+//! item causes in other items. Each item is ingested completely or not at all; a bad item is reported, and
+//! the others continue. A killed process leaves at most blobs that nothing refers to.
 
 mod bundle;
 mod error;
@@ -53,17 +53,17 @@ use jpeg::header::HeaderLimits;
 use model::item::{Asset, AssetFile, Document, PictureFile};
 use model::{ItemId, ItemKey, MediaType, RenditionExtension, RenditionName};
 
-/// Something to take in.
+/// A file or folder to ingest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IncomingPath {
-    /// A photograph, a graphic or a video that comes alone; a photograph brings its own caption.
+    /// A single photograph, graphic or video; a photograph carries its own caption.
     File(PathBuf),
-    /// A folder `<mediaType>/<id>/` with `item.json`.
+    /// A folder `<mediaType>/<id>/` with an `item.json`.
     ItemFolder(PathBuf),
 }
 
 impl IncomingPath {
-    /// The file or folder.
+    /// The path of the file or folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {
@@ -73,8 +73,8 @@ impl IncomingPath {
 }
 
 impl IncomingPath {
-    /// The item that the name of the file or folder stands for; a photograph with another name gets
-    /// its id from its content.
+    /// The item that the name of the file or folder denotes. A photograph whose name is not a valid id gets
+    /// an id from its content.
     #[must_use]
     pub fn named_key(&self) -> Option<ItemKey> {
         match self {
@@ -87,37 +87,36 @@ impl IncomingPath {
     }
 }
 
-/// An item that was taken in.
+/// The result of ingesting an item.
 #[derive(Clone, Debug)]
 pub struct IngestedItem {
-    /// Its identity.
     pub key: ItemKey,
-    /// Whether it is new.
+    /// Whether the item is new or replaced an earlier version.
     pub written: ItemWriteOutcome,
-    /// Items that it turned into replaced ones.
+    /// Other items whose status became replaced.
     pub replaced_items: Vec<ItemKey>,
-    /// What is odd about it.
+    /// Warnings about the item's files and metadata.
     pub warnings: Vec<String>,
 }
 
-/// Limits on what comes in.
+/// Limits on ingested files.
 #[derive(Clone, Copy, Debug)]
 pub struct IngestLimits {
-    /// Pixels of a picture.
+    /// Maximum number of pixels of a picture.
     pub pixels_max: u64,
-    /// Bytes of a file.
+    /// Maximum length of a file in bytes.
     pub file_bytes_max: u64,
     /// Limits of the marker parser.
     pub header: HeaderLimits,
-    /// Work on one photograph after which it is refused.
+    /// Working time on one photograph after which it is refused.
     pub file_time: Duration,
-    /// Memory that one photograph may take, bytes.
+    /// Memory in bytes that one photograph may take.
     pub memory_bytes: u64,
-    /// Long side of the picture that is made of a graphic's first page.
+    /// Long side in pixels of the picture of a graphic's first page.
     pub page_px: u32,
-    /// Long side of the Preview that is made of a video.
+    /// Long side in pixels of the Preview of a video.
     pub video_px: u32,
-    /// Whether a PDF with active content is refused, instead of taken in with a warning.
+    /// Whether a PDF with active content is refused instead of ingested with a warning.
     pub refuses_active_pdf: bool,
 }
 
@@ -127,22 +126,23 @@ impl IngestLimits {
     }
 }
 
-/// Takes files in. Shared by the threads of one run, or by all doors of a server.
+/// Ingests files. Shared by the threads of one run, or by all sources of a server.
 pub struct Ingest {
     db: Db,
     originals: OriginalStore,
     programs: ProgramRunner,
     limits: IngestLimits,
-    /// What files that are being taken in hold, at all doors.
+    /// The memory held by files that are being ingested, over all sources.
     memory: Arc<MemoryBudget>,
     marker: Arc<Watermark>,
     zone: TimeZone,
-    /// The files of this run that came alone, by what they become, so that two files of one name do not replace each
-    /// other unnoticed. A server has no runs.
+    /// The single files of this run by item and extension, so that two files with the same name do not
+    /// replace each other unnoticed. `None` in a server, which has no runs.
     names: Option<Mutex<HashMap<(ItemKey, RenditionExtension), PathBuf>>>,
     /// The watched folder, below which no symbolic link is followed.
     confined_root: Option<PathBuf>,
-    /// Whether each item is an event of the audit log. A command is one event with its numbers.
+    /// Whether each item is recorded in the audit log. A command records a single event with its totals
+    /// instead.
     is_audited: bool,
 }
 
@@ -153,7 +153,7 @@ struct LoadedPhotograph<'a> {
 }
 
 impl Ingest {
-    /// Takes in into `db` and `originals`; `zone` is whose midnight orders photographs.
+    /// Ingests into `db` and `originals`; photographs are ordered by days that begin at midnight in `zone`.
     #[must_use]
     pub fn new(
         db: Db,
@@ -180,38 +180,37 @@ impl Ingest {
         }
     }
 
-    /// Bytes of a file at most.
+    /// Maximum length of a file in bytes.
     #[must_use]
     pub fn file_bytes_max(&self) -> u64 {
         self.limits.file_bytes_max
     }
 
-    /// The same for a server, where a file of the same name is a later version.
+    /// Configures it for a server, where a file with the same name is a later version.
     #[must_use]
     pub fn for_server(self) -> Self {
         Self { names: None, is_audited: true, ..self }
     }
 
-    /// The same for what lies below the folder `dir`, which others write into: no symbolic link on the
-    /// way to a file is followed.
+    /// Confines it to the folder `dir`, which others can write into: no symbolic link below it is followed.
     #[must_use]
     pub fn confined_to(self, dir: &Path) -> Self {
         Self { confined_root: Some(dir.to_owned()), ..self }
     }
 
-    /// Opens a file that comes in, so that what is read of it is the same file each time.
+    /// Opens a file to ingest, so that all reads see the same file even if it is replaced in the meantime.
     fn pin(&self, path: &Path) -> Result<PinnedPath, IngestError> {
         let Some(root) = &self.confined_root else { return Ok(PinnedPath::unpinned(path)) };
         pinned_path::file(root, path).map_err(refused_link)
     }
 
-    /// The same for an item folder.
+    /// Opens an item folder in the same way.
     fn pin_folder(&self, path: &Path) -> Result<PinnedPath, IngestError> {
         let Some(root) = &self.confined_root else { return Ok(PinnedPath::unpinned(path)) };
         pinned_path::folder(root, path).map_err(refused_link)
     }
 
-    /// Takes one thing in; `now` is when it comes in.
+    /// Ingests one file or folder; `now` is its time of arrival.
     pub fn ingest(
         &self,
         incoming: &IncomingPath,
@@ -224,8 +223,8 @@ impl Ingest {
         outcome.map_err(|error| IngestFailure::of(incoming.path(), error))
     }
 
-    /// Takes in a file that comes alone: a `.jpg` is the Hires of an image, a `.pdf` or `.eps` that of
-    /// a graphic, an `.mp4` the Preview of a video, which is the one that customers get.
+    /// Ingests a single file: a `.jpg` is the Hires of an image, a `.pdf` or `.eps` that of a graphic, an
+    /// `.mp4` the Preview of a video, which is the file that customers get.
     fn ingest_single(&self, path: &Path, now: Timestamp) -> Result<IngestedItem, IngestError> {
         let (name, extension) = match files::extension(path).as_str() {
             "pdf" => (RenditionName::NORMAL_HIRES, RenditionExtension::Pdf),
@@ -269,7 +268,7 @@ impl Ingest {
             .map(|taken| IngestedItem { warnings, ..taken })
     }
 
-    /// Reads a photograph when there is memory for it.
+    /// Reads a photograph, after waiting until the memory budget allows that.
     fn read_photograph(&self, path: &Path) -> Result<LoadedPhotograph<'_>, IngestError> {
         let length = std::fs::metadata(path).map_err(IngestError::Unreadable)?.len();
         let share = self.memory.acquire(length.min(self.limits.file_bytes_max));
@@ -278,7 +277,7 @@ impl Ingest {
         Ok(LoadedPhotograph { picture, share })
     }
 
-    /// Whether a photograph of `length` bytes can be taken in with all memory that there is.
+    /// Checks that a photograph of `length` bytes fits into the whole memory budget.
     fn fits(&self, picture: &CheckedPhotograph, length: u64) -> Result<(), IngestError> {
         let found = picture.memory_bytes(&self.originals).saturating_add(length);
         let limit = self.limits.memory_bytes;
@@ -289,9 +288,9 @@ impl Ingest {
         Ok(())
     }
 
-    /// Stores a photograph with what is derived from it; gives what is odd about it too.
+    /// Stores a photograph with its derived files; also returns the warnings.
     ///
-    /// Nothing names the original yet when it turns out that it cannot be decoded.
+    /// If it turns out to be undecodable, nothing refers to the stored original yet.
     fn store(
         &self,
         loaded: LoadedPhotograph<'_>,
@@ -324,7 +323,7 @@ impl Ingest {
         let folder = self.pin_folder(path)?;
         // Kept open until the item is written.
         let (bundle, _files) = files::read_folder(path, &folder)?;
-        // A folder without files brings a new document for the files that the item has.
+        // A folder without files updates the document of an item that has files.
         let needs_picture = model::item::has_picture(bundle.key.media_type);
         if needs_picture && bundle.files.is_empty() && !self.has_original(&bundle.key)? {
             return Err(IngestError::NoPicture);
@@ -374,9 +373,9 @@ impl Ingest {
         })
     }
 
-    /// Takes the item `key` out: its status becomes `canceled`. Gives whether it is there.
+    /// Withdraws the item `key`: its status becomes `canceled`. Returns whether the item exists.
     ///
-    /// Sending it again brings it back.
+    /// Sending the item again restores it.
     pub fn withdraw(&self, key: &ItemKey, now: Timestamp) -> Result<bool, IngestError> {
         let event = audit::event(AuditAction::ItemWithdrawn).with_object(ObjectKind::Item, key);
         let (key, zone) = (key.clone(), self.zone.clone());
@@ -390,15 +389,16 @@ impl Ingest {
         })?)
     }
 
-    /// Records an event of the audit log that belongs to no single item.
+    /// Records an audit event that does not belong to a single item.
     fn record(&self, event: AuditEvent) {
         if let Err(cause) = self.db.write_blocking(move |tx| tx.write_audit(&event)) {
-            tracing::error!("an event of the audit log cannot be written: {cause}");
+            tracing::error!("audit log: event cannot be written: {cause}");
         }
     }
 }
 
-/// A file that cannot be opened: a link or what is no file is the sender's fault, the rest ours.
+/// Classifies a file that cannot be opened: a link or a special file is the sender's fault, anything else a
+/// fault of this machine.
 fn refused_link(cause: io::Error) -> IngestError {
     match cause.kind() == io::ErrorKind::InvalidInput {
         true => IngestError::Name(cause.to_string()),
@@ -406,8 +406,7 @@ fn refused_link(cause: io::Error) -> IngestError {
     }
 }
 
-/// Takes in everything that `incoming` lists on `workers` threads; `report` hears of each as it
-/// ends.
+/// Ingests all of `incoming` on `workers` threads; calls `report` for each one when it ends.
 pub fn ingest_all(
     ingest: &Ingest,
     incoming: Vec<IncomingPath>,

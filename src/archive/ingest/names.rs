@@ -1,4 +1,4 @@
-//! The names of an item's files, `NormalHires.jpg` or `a000_NormalHires.jpg`.
+//! The names of an item's files, such as `NormalHires.jpg` or `a000_NormalHires.jpg`.
 
 use std::fmt;
 
@@ -8,21 +8,20 @@ use model::{
     AssociationKey, MediaType, RenditionExtension, RenditionName, RenditionUsage, RenditionVariant,
 };
 
-/// What a file of an item is.
+/// The parsed name of a file of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileName {
-    /// The associated object that it shows; `None` for the item itself.
+    /// The associated object that the file shows; `None` for the item itself.
     pub association: Option<AssociationKey>,
-    /// Variant and usage.
+    /// Variant and usage of the rendition.
     pub name: RenditionName,
-    /// Kind of file.
     pub extension: RenditionExtension,
 }
 
 impl FileName {
     /// Parses the name of a file of an item of `media_type` (contract ingest-5, ingest-6).
     ///
-    /// Fails with what is taken.
+    /// Fails with a list of the names that are accepted.
     pub fn parse(media_type: MediaType, text: &str) -> Result<Self, IngestError> {
         let known =
             split(text).filter(|known| known.to_string() == text && known.is_accepted(media_type));
@@ -51,8 +50,8 @@ impl FileName {
         })
     }
 
-    /// Whether such a file of an item may come in. What can be made of another is not taken, but
-    /// for smaller pictures and a grey graphic that somebody made better.
+    /// Whether such a file is accepted for an item. A file that can be generated from another one is not,
+    /// except for smaller pictures and a grey graphic, which an editor may have prepared better.
     fn is_accepted(&self, media_type: MediaType) -> bool {
         let Self { association, name, extension } = self;
         let normal = name.variant == RenditionVariant::Normal;
@@ -91,7 +90,7 @@ impl fmt::Display for FileName {
     }
 }
 
-/// Takes a name apart.
+/// Splits a file name into its parts.
 fn split(text: &str) -> Option<FileName> {
     let (stem, extension) = RenditionExtension::all()
         .into_iter()

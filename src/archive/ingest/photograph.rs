@@ -1,4 +1,4 @@
-//! A photograph on its way in: read, checked, measured, stored.
+//! Ingest of a photograph: reads, checks, measures and stores it.
 
 use std::path::Path;
 
@@ -18,10 +18,10 @@ use metadata::Caption;
 use model::item::{Document, DocumentError, PictureFile};
 use model::{ContentHash, ItemId, ItemKey, RenditionName};
 
-/// Long side to which a photograph is decoded to see whether it can be, pixels.
+/// Long side in pixels at which a photograph is decoded to check that it can be.
 const CHECK_PX: u32 = 64;
 
-/// A photograph that was read and found good.
+/// A photograph that was read and whose headers are valid.
 pub(super) struct CheckedPhotograph {
     bytes: Vec<u8>,
     header: JpegHeader,
@@ -35,7 +35,7 @@ pub(super) fn read(path: &Path, limits: &IngestLimits) -> Result<CheckedPhotogra
     parse(files::read(path, limits.file_bytes_max, "media.file_bytes_max")?, limits)
 }
 
-/// Checks the headers of a photograph that was read.
+/// Checks the headers of a photograph in memory.
 pub(super) fn parse(
     bytes: Vec<u8>,
     limits: &IngestLimits,
@@ -64,14 +64,14 @@ pub(super) fn parse(
     })
 }
 
-/// An id made from a file's content.
+/// An id derived from the content of a file.
 pub(super) fn derived_id(content: ContentHash) -> ItemId {
     let hash = content.to_string();
     ItemId::parse(&format!("p{}", &hash[..20])).expect("a letter and hex digits are an id")
 }
 
 impl CheckedPhotograph {
-    /// Decodes the picture at a fraction of its size; gives what the decoder finds odd.
+    /// Decodes the picture at a reduced size; returns the decoder's warning.
     fn check_decodes(
         &self,
         limits: &IngestLimits,
@@ -105,12 +105,12 @@ impl CheckedPhotograph {
         }
     }
 
-    /// Whether the picture, which can only be decoded as a whole because of `reason`, is within the
-    /// memory for one. A crop of it would take all of its pixels.
+    /// Checks that the picture, which can only be decoded as a whole because of `reason`, fits into the
+    /// memory limit for one photograph. Even a crop of it takes all of its pixels.
     fn fits_as_a_whole(&self, limits: &IngestLimits, reason: &str) -> Result<(), IngestError> {
         let components = u64::try_from(self.header.components.len()).unwrap_or(u64::MAX);
         let samples = self.header.size.pixels().saturating_mul(components);
-        // Pixels, these turned, and what is written; coefficients of two bytes.
+        // The pixels, the pixels rotated, and the output; and coefficients of two bytes each.
         let each = if self.header.needs_coefficient_buffer() { 5 } else { 3 };
         let found = samples.saturating_mul(each);
         let limit = limits.memory_bytes;
@@ -123,20 +123,20 @@ impl CheckedPhotograph {
         )))
     }
 
-    /// The memory that [`CheckedPhotograph::store`] takes besides the bytes that were read.
+    /// The memory in bytes that [`CheckedPhotograph::store`] takes, in addition to the bytes that were read.
     pub(super) fn memory_bytes(&self, originals: &OriginalStore) -> u64 {
         originals.memory_bytes(&self.header, self.bytes.len() as u64)
     }
 
-    /// An id made from the picture's bytes, for a file whose name is none.
+    /// An id derived from the picture's bytes, for a file whose name is not a valid id.
     pub(super) fn derived_id(&self) -> ItemId {
         derived_id(ContentHash::of(&self.bytes))
     }
 
-    /// The document that the embedded caption makes.
+    /// Builds the document from the embedded caption.
     ///
-    /// A property that breaks the schema is left out with a warning: a photograph is not refused
-    /// for a slip in its caption.
+    /// A property that violates the schema is left out with a warning: a photograph is not refused for a
+    /// mistake in its caption.
     pub(super) fn document(
         &self,
         key: &ItemKey,
@@ -159,8 +159,8 @@ impl CheckedPhotograph {
         }
     }
 
-    /// Stores the bytes with what is derived from them, sees that the picture can be decoded, and
-    /// gives the facts about it and what is odd.
+    /// Stores the bytes with their derived files, checks that the picture can be decoded, and returns its
+    /// facts and warnings.
     pub(super) fn store(
         &self,
         originals: &OriginalStore,
@@ -179,7 +179,8 @@ impl CheckedPhotograph {
         let damage = if stored.decoded {
             stored.warning
         } else {
-            // The index has shown the codes to be sound; a decoder may still not like the kind.
+            // Building the index verified the entropy-coded data, but the decoder may still not support this
+            // kind of JPEG.
             self.check_decodes(limits, marker, &go_on)?
         };
         let mut odd = self.warnings.clone();

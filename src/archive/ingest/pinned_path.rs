@@ -1,8 +1,8 @@
-//! Files below a folder that others write into, opened so that no symbolic link is followed.
+//! Opens files below a folder that others write into, without following symbolic links.
 //!
-//! Every part of the way is opened relative to the folder before it, and what is read is the file that
-//! was opened: whoever swaps a folder or a file for a link at any moment leads us nowhere. Readers that
-//! take a path, other processes among them, get one of the opened file in `/proc`.
+//! Every component of the path is opened relative to the folder before it, and all reads use the file that
+//! was opened. Replacing a folder or a file with a link at any moment therefore has no effect. Readers that
+//! take a path, including other processes, get the path of the opened file in `/proc`.
 
 use std::{
     ffi::OsStr,
@@ -16,12 +16,11 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 
 use crate::runtime::modes;
 
-/// What to do about a folder on the way that is missing.
+/// The handling of a missing folder on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MissingFolder {
-    /// It is an error.
     Fails,
-    /// It is created, open to others as the umask of the start allows.
+    /// Create it, with permissions for others as the umask at the start allows.
     Created,
 }
 
@@ -33,7 +32,7 @@ pub(super) struct PinnedPath {
 }
 
 impl PinnedPath {
-    /// A file that is taken as its path says.
+    /// A path that is used as it is, without an open file.
     pub(super) fn unpinned(path: &Path) -> Self {
         Self { path: path.to_owned(), opened: None }
     }
@@ -43,7 +42,7 @@ impl PinnedPath {
         Self { path: format!("/proc/{process}/fd/{number}").into(), opened: Some(opened) }
     }
 
-    /// The path that leads to it, also for child processes.
+    /// The path of the opened file, valid for child processes too.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -57,9 +56,9 @@ impl PinnedPath {
     }
 }
 
-/// Opens the regular file at `path`, which lies below `root`.
+/// Opens the regular file at `path` below `root`.
 ///
-/// Fails with a message that names the link where there is one on the way.
+/// Fails with a message that names the symbolic link if there is one on the path.
 pub(super) fn file(root: &Path, path: &Path) -> io::Result<PinnedPath> {
     let within = path.strip_prefix(root).map_err(io::Error::other)?;
     let name = within.file_name().ok_or(io::ErrorKind::InvalidInput)?;
@@ -68,13 +67,13 @@ pub(super) fn file(root: &Path, path: &Path) -> io::Result<PinnedPath> {
     open_file_at(&folder, name).map(PinnedPath::of)
 }
 
-/// Opens the folder at `path`, which lies below `root`.
+/// Opens the folder at `path` below `root`.
 pub(super) fn folder(root: &Path, path: &Path) -> io::Result<PinnedPath> {
     let within = path.strip_prefix(root).map_err(io::Error::other)?;
     open_folder(root, within, MissingFolder::Fails).map(PinnedPath::of)
 }
 
-/// Opens the folder `within` below `root`. The root itself may be a link: it is the operator's.
+/// Opens the folder `within` below `root`. The root itself may be a link, because the operator controls it.
 pub(super) fn open_folder(
     root: &Path,
     within: &Path,
@@ -104,7 +103,7 @@ pub(super) fn open_folder(
 }
 
 fn open_file_at(folder: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
-    // A pipe that nobody writes to must not be waited for.
+    // Opening a pipe without a writer must not block.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(folder, name, flags, Mode::empty());
     let opened = File::from(opened.map_err(|cause| refused(name, cause))?);
@@ -123,13 +122,13 @@ fn refused(name: &OsStr, cause: rustix::io::Errno) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, message)
 }
 
-/// Whether there is anything of that name in a folder, a link among others.
+/// Whether a folder has an entry with this name, even a link.
 pub(super) fn exists(folder: &OwnedFd, name: &OsStr) -> bool {
     rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
 }
 
-/// Writes a new file into a folder, in place of what goes by that name, open to others as the umask of
-/// the start allows.
+/// Writes a new file into a folder, in place of any entry with this name, with permissions for others as the
+/// umask at the start allows.
 pub(super) fn write(folder: &OwnedFd, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
     match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
         Ok(()) | Err(rustix::io::Errno::NOENT) => {}
@@ -143,7 +142,7 @@ pub(super) fn write(folder: &OwnedFd, name: &OsStr, bytes: &[u8]) -> io::Result<
     file.write_all(bytes)
 }
 
-/// Moves what goes by the name `from` in one folder to the name `to` in another one.
+/// Moves the entry `from` of one folder to the name `to` in another one.
 pub(super) fn rename(
     source: &OwnedFd,
     from: &OsStr,
@@ -167,7 +166,7 @@ mod tests {
         let path = root.path().join("desk/a.jpg");
         fs::write(&path, "picture").unwrap();
         let pinned = file(root.path(), &path).unwrap();
-        // The folder is swapped for a link to another one with a file of that name.
+        // The folder is replaced with a link to another one that has a file with the same name.
         fs::rename(root.path().join("desk"), root.path().join("away")).unwrap();
         fs::write(outside.path().join("a.jpg"), "secret").unwrap();
         symlink(outside.path(), root.path().join("desk")).unwrap();
@@ -175,7 +174,7 @@ mod tests {
         let refused = file(root.path(), &path).unwrap_err();
         assert!(refused.to_string().contains("symbolic links"), "{refused}");
         assert!(folder(root.path(), &root.path().join("desk")).is_err());
-        // A file that is a link, and what is no file.
+        // A symbolic link, and an entry that is not a file.
         symlink(outside.path().join("secret.jpg"), root.path().join("b.jpg")).unwrap();
         assert!(file(root.path(), &root.path().join("b.jpg")).is_err());
         assert!(file(root.path(), &root.path().join("away")).is_err());

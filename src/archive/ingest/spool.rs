@@ -1,4 +1,4 @@
-//! Files that are being uploaded: they lie in the data directory until their item is taken in.
+//! The spool: uploaded files are stored in the data directory until their item is ingested.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -19,9 +19,9 @@ pub struct UploadSpool {
 }
 
 impl UploadSpool {
-    /// Opens the folder `dir`, which is made when it is missing, and removes what an earlier
-    /// process left there; another one may be at work beside this one. A file may have
-    /// `file_bytes_max` bytes; who writes it sees to that.
+    /// Opens the folder `dir`, which is created when it is missing, and removes files that an earlier process
+    /// abandoned; another process may be using the folder at the same time. A file may have `file_bytes_max`
+    /// bytes, which the writer has to enforce.
     pub fn open(dir: &Path, file_bytes_max: u64) -> io::Result<Self> {
         fs::create_dir_all(dir)?;
         for entry in fs::read_dir(dir)? {
@@ -36,13 +36,13 @@ impl UploadSpool {
         Ok(Self { dir: dir.to_owned(), file_bytes_max })
     }
 
-    /// Bytes of one file at most.
+    /// Maximum length of one file in bytes.
     #[must_use]
     pub fn file_bytes_max(&self) -> u64 {
         self.file_bytes_max
     }
 
-    /// Makes an empty file for a part of an upload.
+    /// Creates an empty file for a part of an upload.
     pub async fn create(&self) -> Result<SpooledFile> {
         let spool = self.clone();
         let made = tokio::task::spawn_blocking(move || spool.make());
@@ -56,7 +56,7 @@ impl UploadSpool {
     }
 }
 
-/// A file that is being uploaded; it is removed when this is dropped.
+/// A file that is being uploaded; dropping it removes the file.
 #[derive(Debug)]
 pub struct SpooledFile {
     path: PathBuf,
@@ -65,7 +65,7 @@ pub struct SpooledFile {
 }
 
 impl SpooledFile {
-    /// Adds bytes.
+    /// Appends bytes to the file.
     pub async fn append(mut self, bytes: bytes::Bytes) -> Result<Self> {
         let written = tokio::task::spawn_blocking(move || self.write(&bytes).map(|()| self));
         written.await.map_err(Error::internal)?.map_err(full)
@@ -77,13 +77,13 @@ impl SpooledFile {
         Ok(())
     }
 
-    /// Bytes so far.
+    /// The number of bytes written so far.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Where it lies.
+    /// The path of the file on disk.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -96,7 +96,7 @@ fn full(cause: io::Error) -> Error {
 
 impl Drop for SpooledFile {
     fn drop(&mut self) {
-        // What cannot be removed now is when the next server starts.
+        // A file that cannot be removed now is removed when a server starts.
         drop(fs::remove_file(&self.path));
     }
 }

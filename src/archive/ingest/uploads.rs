@@ -1,4 +1,4 @@
-//! Uploads: bounded work on the runtime's threads for blocking calls.
+//! Uploads: bounded work on the runtime's blocking threads.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::runtime::limits::UPLOADS_WAITING_MAX;
 use crate::storage::audit;
 use model::ItemKey;
 
-/// What comes in over the network; cheap to clone.
+/// Ingests uploads over the network; cheap to clone.
 #[derive(Clone)]
 pub struct Uploads {
     inner: Arc<UploadsInner>,
@@ -20,20 +20,20 @@ pub struct Uploads {
 struct UploadsInner {
     ingest: Ingest,
     spool: UploadSpool,
-    /// Uploads that are under way or wait.
+    /// Permits for uploads in progress or waiting.
     permits: Arc<Semaphore>,
-    /// Uploads that are taken in.
+    /// Permits for uploads that are being ingested.
     workers: Arc<Semaphore>,
 }
 
-/// The right to upload; it ends when this is dropped.
+/// The permit for one upload; dropping it makes room for another one.
 #[derive(Debug)]
 pub struct UploadPermit {
     _permit: OwnedSemaphorePermit,
 }
 
 impl Uploads {
-    /// Takes in `workers` uploads at a time.
+    /// Ingests `workers` uploads at a time.
     #[must_use]
     pub fn new(ingest: Ingest, spool: UploadSpool, workers: usize) -> Self {
         let seats = Arc::new(Semaphore::new(workers + UPLOADS_WAITING_MAX));
@@ -41,15 +41,15 @@ impl Uploads {
         Self { inner: Arc::new(UploadsInner { ingest, spool, permits: seats, workers }) }
     }
 
-    /// Where files lie while they are uploaded.
+    /// The spool for files that are being uploaded.
     #[must_use]
     pub fn spool(&self) -> &UploadSpool {
         &self.inner.spool
     }
 
-    /// Makes room for an upload.
+    /// Admits an upload.
     ///
-    /// Fails with [`ErrorKind::Overloaded`] when too many are under way.
+    /// Fails with [`ErrorKind::Overloaded`] when too many are in progress.
     pub fn admit(&self) -> Result<UploadPermit> {
         match Arc::clone(&self.inner.permits).try_acquire_owned() {
             Ok(permit) => Ok(UploadPermit { _permit: permit }),
@@ -57,9 +57,9 @@ impl Uploads {
         }
     }
 
-    /// Takes an item in when it is its turn.
+    /// Ingests an item as soon as a worker is free.
     ///
-    /// The outer failure is ours, the inner one says what is wrong with the item.
+    /// The outer error is a failure of the service, the inner one the refusal of the item.
     pub async fn ingest(
         &self,
         bundle: ItemBundle,
@@ -68,7 +68,7 @@ impl Uploads {
         self.work(move |ingest| ingest.ingest_bundle(&bundle, now)).await
     }
 
-    /// Takes the item `key` out; gives whether it is there.
+    /// Withdraws the item `key`; returns whether it exists.
     pub async fn withdraw(&self, key: ItemKey, now: Timestamp) -> Result<bool> {
         self.work(move |ingest| ingest.withdraw(&key, now)).await?.map_err(Error::internal)
     }
@@ -81,7 +81,7 @@ impl Uploads {
         let turn = turn.map_err(Error::internal)?;
         let inner = Arc::clone(&self.inner);
         let carried = audit::capture_context();
-        // The work goes on when the client leaves, and so does its turn.
+        // The work continues when the client disconnects, so it holds its permit itself.
         let done = tokio::task::spawn_blocking(move || {
             let outcome = carried.run(|| catch_panics(|| work(&inner.ingest)));
             drop(turn);

@@ -1,5 +1,5 @@
-//! The one way into the database: a document that was checked becomes an item, with what it changes
-//! in others, in the caller's transaction.
+//! The single write path into the database: turns a checked document into an item and applies the changes
+//! that it causes in other items, in the caller's transaction.
 
 use jiff::{Timestamp, tz::TimeZone};
 
@@ -7,30 +7,29 @@ use crate::storage::database::{DbError, ItemWriteOutcome, NewItem, StoredItem, W
 use model::item::{Asset, Document, PubStatus};
 use model::{AssociationKey, ItemKey, MediaType, RenditionExtension};
 
-/// The end of an embargo whose time is beyond what can be held, such as the end of the year 9999.
+/// The end of an embargo whose time is out of range, such as the end of the year 9999.
 const FOREVER: Timestamp = Timestamp::constant(253_370_764_800, 0);
 
-/// A document that was checked and completed, ready to be written. Everything that needs no
-/// database is done.
+/// A checked and completed document, ready to be written. All work that needs no database is done.
 pub(super) struct PreparedItem {
-    /// What is written if the item is new and replaces nothing.
+    /// The row to write if the item is new and replaces no other item.
     item: NewItem,
     document: Document,
-    /// The document as it came, where it does not say its version.
+    /// The document as it arrived, if it does not contain its version.
     unversioned: Option<Document>,
-    /// Whether its file came alone, beside which others may be there.
+    /// Whether its file arrived alone, so that the item's other files stay.
     is_single_file: bool,
 }
 
-/// What writing did.
+/// The result of writing an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ItemWrite {
     pub(super) written: ItemWriteOutcome,
-    /// Items that were turned into replaced ones.
+    /// Other items whose status became replaced.
     pub(super) replaced_items: Vec<ItemKey>,
 }
 
-/// When and where items are written.
+/// The time and the time zone of a write.
 #[derive(Clone, Copy)]
 pub(super) struct LocalMoment<'a> {
     pub(super) now: Timestamp,
@@ -38,7 +37,7 @@ pub(super) struct LocalMoment<'a> {
 }
 
 impl LocalMoment<'_> {
-    /// The row of the item `key`.
+    /// Builds the row of the item `key`.
     fn row(self, key: &ItemKey, document: &Document) -> NewItem {
         NewItem {
             key: key.clone(),
@@ -54,8 +53,8 @@ impl LocalMoment<'_> {
 }
 
 impl PreparedItem {
-    /// Completes `document`, which is that of the item `key`; `assets` are its files, `None` keeps
-    /// those that the item has.
+    /// Completes `document`, which belongs to the item `key`; `assets` are its files, and `None` keeps the
+    /// files that the item has.
     pub(super) fn new(
         key: &ItemKey,
         mut document: Document,
@@ -69,22 +68,23 @@ impl PreparedItem {
         Self { item, document, unversioned, is_single_file: false }
     }
 
-    /// The same for a file that came alone.
+    /// Marks the item's file as one that arrived alone.
     pub(super) fn alone(self) -> Self {
         Self { is_single_file: true, ..self }
     }
 
-    /// Bytes of the document's text.
+    /// The length of the document's text in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.item.document.len()
     }
 
-    /// Writes the item, its history, and what it replaces.
+    /// Writes the item, its history, and the items that it replaces.
     pub(super) fn write(&self, tx: &WriteTx<'_>, zone: &TimeZone) -> Result<ItemWrite, DbError> {
         let key = &self.item.key;
         let moment = LocalMoment { now: self.item.stored, zone };
         let old = find(tx, key)?;
         let replaced_keys = self.document.replaced_keys(key);
+        // The common case of a bulk load: no other item is read or changed.
         if old.is_none() && replaced_keys.is_empty() {
             return Ok(ItemWrite {
                 written: tx.write_item(&self.item)?,
@@ -94,6 +94,7 @@ impl PreparedItem {
         let mut document = self.document.clone();
         if let (Some((_, old)), Some(unversioned)) = (&old, &self.unversioned) {
             document.clone_from(unversioned);
+            // A document that is sent again without a version keeps the stored one and is not newer.
             document.inherit_version(old);
             document.complete(key, moment.now, zone);
         }
@@ -118,7 +119,7 @@ impl PreparedItem {
             None => self.item.assets.clone(),
         };
         let mut row = NewItem { assets, fresh, ..moment.row(key, &document) };
-        // A picture that is no newer keeps its place in the order of arrival.
+        // A picture whose version is not newer keeps its position in the order of arrival.
         let by_arrival = match key.media_type {
             MediaType::Image | MediaType::Stockfoto | MediaType::Video => true,
             MediaType::Graphic
@@ -134,7 +135,7 @@ impl PreparedItem {
         let written = tx.write_item(&row)?;
         let turned = match document.pub_status().is_served() {
             true => replace_items(tx, key, replaced, moment)?,
-            // What is held back has taken nobody's place yet.
+            // An item that is not served has not replaced any other item yet.
             false => Vec::new(),
         };
         Ok(ItemWrite { written, replaced_items: turned })
@@ -142,12 +143,11 @@ impl PreparedItem {
 }
 
 impl PreparedItem {
-    /// The files that the item has from now on.
+    /// The item's files after the write.
     ///
-    /// Own files that come in take the place of all that were there, and so do files of associated
-    /// objects; where none of a kind come in, those that were there stay. A file that came alone
-    /// leaves those that it does not replace. Files of an association stay only as long as it names
-    /// the same object.
+    /// New own files replace all existing own files, and new files of associated objects replace all existing
+    /// ones of that kind; a kind without new files keeps the existing ones. A file that arrived alone
+    /// replaces only its counterpart. Files of an association stay only while it refers to the same object.
     fn files_after(&self, stored: &(StoredItem, Document), document: &Document) -> Vec<Asset> {
         let (item, old) = stored;
         let uri = |document: &Document, key: &AssociationKey| {
@@ -172,7 +172,7 @@ impl PreparedItem {
                         && one.name() == asset.name()
                         && one.extension() == asset.extension()
                 });
-                // What was made of the PDF that was there goes with it.
+                // A new PDF also invalidates the files that were generated from the old one.
                 !(replaced || came && asset.made)
             };
             files.extend(there.by_ref().filter(left));
@@ -181,7 +181,7 @@ impl PreparedItem {
     }
 }
 
-/// The item `key` with its document.
+/// Finds the item `key` and parses its document.
 fn find(tx: &WriteTx<'_>, key: &ItemKey) -> Result<Option<(StoredItem, Document)>, DbError> {
     let Some(item) = tx.as_read().find_item(key)? else { return Ok(None) };
     let damaged = |why: String| DbError::Damaged { what: format!("item {key}"), why };
@@ -190,18 +190,18 @@ fn find(tx: &WriteTx<'_>, key: &ItemKey) -> Result<Option<(StoredItem, Document)
     Ok(Some((item, document)))
 }
 
-/// Whether `document` counts as newly indexed beside `old`, the one that was there: a newer version,
-/// or one that is seen again.
+/// Whether `document` counts as newly indexed compared with the stored one, `old`: it is a newer version, or
+/// becomes visible again.
 fn is_fresh(old: &Document, document: &Document) -> bool {
     let back = !old.pub_status().is_served() && document.pub_status().is_served();
     back || document.is_newer_than(old)
 }
 
-/// Keeps an item replaced that is sent again.
+/// Keeps the status of a replaced item that is sent again.
 ///
-/// An archive that is sent twice must not bring old revisions back (contract items-17). So an item
-/// stays replaced as long as the one that took its place is there, is served and still says
-/// so, unless the document itself replaces that one or is taken out.
+/// Ingesting an archive twice must not restore old revisions (contract items-17). So an item stays replaced
+/// as long as its replacement exists, is served and still refers to it, unless the document itself replaces
+/// that item or is withdrawn.
 fn keep_replaced_status(
     tx: &WriteTx<'_>,
     key: &ItemKey,
@@ -224,10 +224,10 @@ fn keep_replaced_status(
     Ok(())
 }
 
-/// Turns items into ones that `by` has replaced; gives those that were not so before.
+/// Marks items as replaced by `by`; returns those that were not marked so before.
 ///
-/// What was withdrawn or held back stays gone; where two items replace the same one, the later one
-/// is named (contract items-17).
+/// Withdrawn and withheld items keep their status. Where two items replace the same one, the later one is
+/// named (contract items-17).
 fn replace_items(
     tx: &WriteTx<'_>,
     by: &ItemKey,
@@ -244,7 +244,7 @@ fn replace_items(
         }
         document.set_replaced_by(by);
         if status == PubStatus::Commissioned {
-            // What only administrators see does not become public by a revision.
+            // An item that only administrators see must not become public through a revision.
             document.set_pub_status(status);
         }
         document.set_stored(moment.now, moment.zone);
@@ -255,7 +255,7 @@ fn replace_items(
     Ok(turned)
 }
 
-/// Takes the item `key` out; gives whether it is there.
+/// Withdraws the item `key`; returns whether it exists.
 pub(super) fn withdraw(
     tx: &WriteTx<'_>,
     key: &ItemKey,

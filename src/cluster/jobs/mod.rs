@@ -1,12 +1,12 @@
 //! Background jobs and the two runners that repeat them: tasks ([`run`]) and threads ([`JobThread`]).
 //!
-//! A job says what it needs ([`JobSpec`]) and does one run. The runner repeats it: at its interval, at once where
-//! there is more to do, or earlier when the job is woken. It waits while another node holds the lease, skips
-//! runs while the clock is not trusted, logs once when runs begin to fail and once when they work again, and
-//! ends when the service stops.
+//! A job declares what it needs ([`JobSpec`]) and does one run. The runner repeats it: after its interval, at
+//! once if there is more to do, or earlier if the job is woken. The runner waits while another node holds the
+//! lease, skips runs while the clock is not trusted, logs once when runs begin to fail and once when they
+//! succeed again, and ends when the service stops.
 //!
-//! The search index follows the item log by itself: it lies below this layer. Queues that requests fill, as
-//! those of the audit log and of streams, are no jobs: they must not lose what they took.
+//! The search index follows the item log by itself, because it belongs to a lower layer. Queues that requests
+//! fill, such as those of the audit log and of streams, are not jobs: they must not lose what they accepted.
 
 #[cfg(test)]
 mod tests;
@@ -28,41 +28,41 @@ pub use thread::{BlockingJob, JobThread, StopSignal};
 /// When and where a job runs.
 #[derive(Clone, Copy, Debug)]
 pub struct JobSpec {
-    /// Its name in the log.
+    /// The name of the job in the log.
     pub name: &'static str,
-    /// Time from the end of a run to the next one, also after a failure.
+    /// Time from the end of a run to the next one, whether it succeeded or failed.
     pub interval: Duration,
-    /// The lease of a job that one node does at a time; other jobs run on every node.
+    /// The lease of a job that one node does at a time; `None` for a job that every node runs.
     pub lease: Option<ClusterLease>,
-    /// Whether the job removes what is over by the time of day.
+    /// Whether the job removes data that has expired by the time of day.
     pub needs_trusted_clock: bool,
 }
 
 impl JobSpec {
-    /// A job that every node runs, whatever its clock says.
+    /// Describes a job that every node runs, whether its clock is trusted or not.
     #[must_use]
     pub const fn every(name: &'static str, interval: Duration) -> Self {
         Self { name, interval, lease: None, needs_trusted_clock: false }
     }
 
-    /// Runs only on the node that holds `lease`.
+    /// Restricts the job to the node that holds `lease`.
     #[must_use]
     pub const fn on_holder_of(self, lease: ClusterLease) -> Self {
         Self { lease: Some(lease), ..self }
     }
 
-    /// Runs only while the clock is trusted.
+    /// Restricts the job to times when the clock is trusted.
     #[must_use]
     pub const fn while_clock_is_trusted(self) -> Self {
         Self { needs_trusted_clock: true, ..self }
     }
 
-    /// Whether another node does the job.
+    /// Returns whether another node does the job.
     fn is_standby(&self, guard: &ClusterGuard) -> bool {
         self.lease.is_some_and(|lease| !guard.node().holds(lease))
     }
 
-    /// Whether the run that is due is skipped.
+    /// Returns whether the due run is skipped.
     fn skips(&self, guard: &ClusterGuard) -> bool {
         self.needs_trusted_clock && !guard.trusts_clock()
     }
@@ -71,11 +71,11 @@ impl JobSpec {
 /// The outcome of a run, which says when the next one is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunOutcome {
-    /// Nothing was due. Whether the job works is not known, so a failure is not over.
+    /// Nothing was due. The job may still be unable to work, so an earlier failure stays open.
     Idle,
-    /// Everything was done.
+    /// All due work was done.
     Done,
-    /// A part was done: the next run follows at once.
+    /// Part of the work was done: the next run follows at once.
     More,
     /// The next run is due after this time instead of the interval.
     DueAfter(Duration),
@@ -86,22 +86,22 @@ pub trait BackgroundJob: Send {
     /// Why a run failed.
     type Error: Display + Send;
 
-    /// When and where it runs; asked before each run and after it.
+    /// Returns when and where the job runs; called before and after each run.
     fn spec(&self) -> JobSpec;
 
-    /// Does one run. The stop of the service does not cancel it.
+    /// Does one run, which is not cancelled when the service stops.
     fn run(&mut self) -> impl Future<Output = Result<RunOutcome, Self::Error>> + Send;
 
-    /// Ends when a run is due before the interval is over. It is dropped and called again.
+    /// Waits until a run is due before the interval is over. The future may be dropped and created again.
     fn woken(&mut self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
 
-    /// Called while another node does the job.
+    /// Called once when the job starts to wait for a lease that another node holds.
     fn stand_by(&mut self) {}
 }
 
-/// Runs a job until `stop` ends.
+/// Runs a job until `stop` resolves.
 pub async fn run<J: BackgroundJob>(
     job: &mut J,
     guard: &ClusterGuard,
@@ -110,6 +110,7 @@ pub async fn run<J: BackgroundJob>(
     let mut stop = pin!(stop);
     let mut log = FailureLog::new(job.spec().name);
     loop {
+        // `select!` polls `stop` once, so that a job that always has more to do can be stopped.
         let stops = tokio::select! {
             biased;
             () = &mut stop => true,
@@ -139,12 +140,13 @@ pub async fn run<J: BackgroundJob>(
     }
 }
 
-/// Logs the outcome of a run; the time until the next one, where it does not follow at once.
+/// Logs the outcome of a run; returns the time until the next one, or `None` if it follows at once.
 fn wait_after<E: Display>(
     outcome: &Result<RunOutcome, E>,
     log: &mut FailureLog,
     interval: Duration,
 ) -> Option<Duration> {
+    // An idle run proves nothing: the failure log keeps its state.
     if !matches!(outcome, Ok(RunOutcome::Idle)) {
         log.record(outcome);
     }
@@ -155,19 +157,19 @@ fn wait_after<E: Display>(
     }
 }
 
-/// Ends when `stop` turns true, or when nobody is left who could say so.
+/// Waits until `stop` is true, or until its sender is dropped.
 pub async fn stopped(mut stop: watch::Receiver<bool>) {
     drop(stop.wait_for(|stop| *stop).await);
 }
 
-/// A job that calls a function on something that is cheap to clone.
+/// A job that calls a function with a clone of a target.
 struct PeriodicJob<T, F> {
     spec: JobSpec,
     target: T,
     run: F,
 }
 
-/// A job that calls `run` on `target`.
+/// Creates a job that calls `run` with a clone of `target`.
 pub fn periodic<T, F, R, E>(
     spec: JobSpec,
     target: &T,
@@ -200,9 +202,9 @@ where
     }
 }
 
-/// A job that removes what is over by the time of day, on one node at a time. `remove` removes some and gives
-/// their number; it is called until that is 0, one transaction after the other, so that other writers get their
-/// turn in between.
+/// Creates a job that removes expired data, on one node at a time. `remove` removes some rows and returns
+/// their number. It is called until that is 0, each time in a new transaction, so that other writers get the
+/// write lock in between.
 pub fn sweep<T, F, R, E>(
     name: &'static str,
     interval: Duration,

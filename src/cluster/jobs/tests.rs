@@ -1,5 +1,5 @@
-//! Both runners over a real database. Nothing here waits for time: intervals are an hour, and each run says what
-//! comes next.
+//! Both runners over a real database. No test waits for time: intervals are an hour, and each run determines
+//! what comes next.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -16,7 +16,7 @@ use crate::storage::database::Db;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A guard of a node that works, whose clock the last process doubted or not.
+/// Creates the guard of a working node whose clock the last process doubted or not.
 fn guard(is_clock_doubted: bool) -> (ClusterGuard, TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let db = Db::scratch(dir.path()).unwrap();
@@ -43,13 +43,13 @@ fn run_until(job: &mut impl BackgroundJob, guard: &ClusterGuard, stop: watch::Re
     runtime.block_on(run(job, guard, stopped(stop)));
 }
 
-/// Gives the outcomes that it was made with, and is woken after each run. The last wake-up stops it.
+/// Returns the given outcomes one by one, and is woken after each run. The last wake-up stops the runner.
 struct Scripted {
     spec: JobSpec,
     outcomes: VecDeque<Result<RunOutcome, &'static str>>,
     runs: usize,
     stood_by: usize,
-    /// Wake-ups until the stop.
+    /// Wake-ups that are left before the stop.
     wakes: usize,
     stop: watch::Sender<bool>,
 }
@@ -117,7 +117,7 @@ fn more_to_do_is_done_at_once_and_a_run_that_is_due_before_the_interval_comes_th
     assert_eq!(job.0.runs, 4);
 }
 
-/// A job that nothing wakes, stopped by its first run that does everything.
+/// A job without wake-ups, stopped by its first run that is done.
 struct StoppedWhenDone(Scripted);
 
 impl BackgroundJob for StoppedWhenDone {
@@ -192,7 +192,7 @@ fn a_failure_lasts_until_a_run_succeeds_and_an_idle_run_ends_none() {
     check(Ok(RunOutcome::DueAfter(Duration::ZERO)), Some(Duration::ZERO), false);
 }
 
-/// Says on a channel that it ran, and waits for what the run comes to.
+/// Reports each run on a channel, and waits for the outcome of the run.
 struct Thread {
     spec: JobSpec,
     runs: Sender<()>,
@@ -223,7 +223,7 @@ fn a_thread_runs_its_job_again_while_there_is_more_to_do_and_ends_when_it_is_tol
         ran.recv().unwrap();
         outcome.send(next).unwrap();
     }
-    // It waits for an hour, or for this.
+    // The thread waits for an hour, or for this.
     thread.end();
     assert!(ran.recv().is_err(), "no further run");
 }

@@ -1,4 +1,4 @@
-//! Jobs that block, each on a thread of its own.
+//! Blocking jobs, each on a dedicated thread.
 
 use std::{
     fmt::Display,
@@ -11,7 +11,7 @@ use crate::cluster::guard::ClusterGuard;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::FOLLOW_POLL_MS;
 
-/// Time between two looks at whether the lease of a job is free.
+/// Interval at which a standby job checks whether it holds the lease.
 const STANDBY_POLL: Duration = Duration::from_millis(FOLLOW_POLL_MS);
 
 /// Work that a thread repeats.
@@ -19,34 +19,35 @@ pub trait BlockingJob: Send + 'static {
     /// Why a run failed.
     type Error: Display;
 
-    /// When and where it runs; asked before each run and after it. The thread has its name.
+    /// Returns when and where the job runs; called before and after each run. The thread has the name of the
+    /// job.
     fn spec(&self) -> JobSpec;
 
-    /// Does one run. One that takes long looks at `stop`.
+    /// Does one run. A long run checks `stop` regularly.
     fn run(&mut self, stop: &StopSignal) -> Result<RunOutcome, Self::Error>;
 
-    /// Called now and then while another node does the job.
+    /// Called repeatedly while another node does the job.
     fn stand_by(&mut self) {}
 }
 
-/// Says to a thread when the service stops.
+/// Signals to a thread that the service stops.
 #[derive(Debug)]
 pub struct StopSignal(mpsc::Receiver<()>);
 
 impl StopSignal {
-    /// Whether the service stops.
+    /// Returns whether the service stops.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.0.try_recv() != Err(TryRecvError::Empty)
     }
 
-    /// Waits for `time`; whether the service stops.
+    /// Waits for `time` or until the service stops; returns whether it stops.
     fn wait(&self, time: Duration) -> bool {
         self.0.recv_timeout(time) != Err(RecvTimeoutError::Timeout)
     }
 }
 
-/// A thread that runs a job until it is told to stop.
+/// A thread that runs a job until [`JobThread::end`] stops it.
 pub struct JobThread {
     stop: mpsc::Sender<()>,
     thread: std::thread::JoinHandle<()>,
@@ -66,7 +67,7 @@ impl JobThread {
         Ok(Self { stop, thread })
     }
 
-    /// Stops the thread and waits for the end of its run.
+    /// Stops the thread and waits for the end of the current run.
     pub fn end(self) {
         drop(self.stop);
         drop(self.thread.join());

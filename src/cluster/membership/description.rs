@@ -1,4 +1,4 @@
-//! What nodes tell each other: which version and settings each has, and what it cannot do now.
+//! What nodes publish about themselves in their rows: version, settings and current faults.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::storage::database::NodeRow;
 
-/// Something that a node cannot do while others may.
+/// A function that a node cannot perform while other nodes may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodeFault {
-    /// The database cannot be read, or not through every kind of connection.
+    /// The database cannot be read, or at least one kind of connection fails.
     Database,
-    /// The search index is not whole.
+    /// The search index is incomplete.
     Search,
     /// Originals cannot be reached.
     Store,
@@ -20,10 +20,9 @@ pub enum NodeFault {
 }
 
 impl NodeFault {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Database, Self::Search, Self::Store, Self::Disk];
 
-    /// Its name.
+    /// Returns the name of the fault in rows and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -35,53 +34,52 @@ impl NodeFault {
     }
 }
 
-/// What the row of a node says in place of faults before it was looked at for the first time.
+/// Stands in the row of a node in place of faults until its first probe is complete.
 pub(super) const STARTING: &str = "starting";
-/// The same once it stops.
+/// Stands in the row of a node in place of faults while it stops.
 pub(super) const DRAINING: &str = "draining";
 
-/// Faults as they are written into the row of a node.
+/// Prints faults in the form in which the row of a node stores them: names, separated by spaces.
 pub(super) fn print(faults: &[NodeFault]) -> String {
     faults.iter().map(|fault| fault.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// The faults that a node reports; `None` where it takes no requests: it starts or stops, or reports what
-/// this version does not know.
+/// Parses the faults in the row of a node. `None` if the node takes no requests: it starts, stops, or reports
+/// a fault that this version does not know.
 #[must_use]
 pub fn faults_of(row: &NodeRow) -> Option<Vec<NodeFault>> {
     let named = |name: &str| NodeFault::ALL.into_iter().find(|fault| fault.as_str() == name);
     row.faults.split(' ').filter(|name| !name.is_empty()).map(named).collect()
 }
 
-/// What a node says of itself at the beginning of its life.
+/// The description that a node publishes at the start of its incarnation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NodeDescription {
-    /// Version of the program.
     pub version: String,
-    /// The settings that all nodes should have alike, by name, none of them secret.
+    /// Settings that should be equal on all nodes, by name; none is secret.
     pub settings: BTreeMap<String, String>,
 }
 
 impl NodeDescription {
-    /// A process of this version with these settings.
+    /// Describes a process of this version with these settings.
     #[must_use]
     pub fn new(settings: BTreeMap<String, String>) -> Self {
         Self { version: env!("CARGO_PKG_VERSION").to_owned(), settings }
     }
 
-    /// What the row of a node says; nothing of a version that wrote it in another way.
+    /// Reads the description in the row of a node; empty if another version wrote it in an unknown format.
     #[must_use]
     pub fn of(row: &NodeRow) -> Self {
         serde_json::from_str(&row.about).unwrap_or_default()
     }
 
     pub(super) fn print(&self) -> String {
-        // Texts by texts: there is nothing that JSON does not have.
+        // A struct of strings cannot fail to serialize.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// The names of the settings that both know and that differ.
+    /// Returns the names of the settings that both nodes know and that differ.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let differs = |(name, value): (&String, &String)| {

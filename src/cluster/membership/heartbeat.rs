@@ -1,4 +1,4 @@
-//! Shows that a node lives, sees which others do, and takes leases that are free.
+//! Sends the heartbeat of a node, ends the incarnations of expired ones, and acquires free leases.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -16,32 +16,33 @@ use crate::runtime::failure_log::FailureLog;
 use crate::runtime::telemetry;
 use crate::storage::database::{DbError, NodeRow};
 
-/// What a node saw of the others.
+/// Observations of the other nodes by one node.
 pub(super) struct PeerObservations {
     heartbeats: HashMap<Uuid, PeerHeartbeat>,
-    /// Since the last sign of life of its own, and what it told of.
+    /// Time since the last own heartbeat, and its content.
     last_sent: Option<(Stopwatch, (i64, String))>,
-    /// Own signs of life that were written.
+    /// Number of own heartbeats that were written.
     sent_count: u32,
-    /// Since when nobody holds a lease that some node should hold.
+    /// Time since a lease that should have a holder has had none.
     vacant: HashMap<ClusterLease, Stopwatch>,
-    /// The settings in which others differ, each with the name of such a node.
+    /// The settings in which other nodes differ, each with the name of such a node.
     differences: BTreeMap<String, String>,
     log: FailureLog,
 }
 
-/// A beat as it was seen first.
+/// The heartbeat of another node, and when its value was first seen.
 struct PeerHeartbeat {
     heartbeat: i64,
     since: Stopwatch,
-    /// Own signs of life until then.
+    /// Number of own heartbeats at that time.
     own_count: u32,
-    /// Whether the difference of the clocks was told of.
+    /// Whether the clock skew to this node has been logged.
     is_reported: bool,
 }
 
 impl PeerObservations {
-    /// Nothing yet. Where the node does not live it was told of that the database cannot be written.
+    /// Creates empty observations. If the incarnation has not begun (`lives` is false), the failure to write
+    /// the database has been logged already.
     pub(super) fn new(lives: bool) -> Self {
         Self {
             heartbeats: HashMap::new(),
@@ -53,17 +54,18 @@ impl PeerObservations {
         }
     }
 
-    /// One look; what fails is tried again with the next one.
+    /// Polls once: sends a heartbeat if it is due, then checks the other nodes. A failure is retried with the
+    /// next poll.
     pub(super) fn poll(&mut self, node: &ClusterNode) {
         let outcome = self.send_heartbeat(node).and_then(|()| self.expire_nodes(node));
         self.log.record(&outcome);
         if outcome.is_err() {
-            // Where this node could not look or write, nobody's silence counts.
+            // A node that cannot read or write must not judge others by missing heartbeats.
             self.heartbeats.clear();
         }
     }
 
-    /// Shows that the node lives when it is time, or when it followed the item log on.
+    /// Sends a heartbeat if it is due, or if the node has followed the item log further.
     fn send_heartbeat(&mut self, node: &ClusterNode) -> Result<(), DbError> {
         if !node.state().is_alive {
             return node.begin(clock::now());
@@ -74,8 +76,8 @@ impl PeerObservations {
             if faults != faults_now {
                 return false;
             }
-            // Who comes is seen with the next look, long before it may judge. That this node follows at all
-            // who comes must find.
+            // A new node is seen with the next poll, long before it can declare this one expired. Only a node
+            // that follows nothing yet must report its first position at once, so that a new node finds it.
             match node.followed_by_others() {
                 None => {
                     since.elapsed() < HEARTBEAT_INTERVAL_ALONE
@@ -107,7 +109,7 @@ impl PeerObservations {
         node.restart_incarnation(clock::now())
     }
 
-    /// Ends lives that stand still, and takes leases that are free.
+    /// Ends incarnations whose heartbeat has expired, and acquires free leases.
     fn expire_nodes(&mut self, node: &ClusterNode) -> Result<(), DbError> {
         let read =
             |tx: &crate::storage::database::ReadTx<'_>| Ok((tx.list_nodes()?, tx.list_leases()?));
@@ -116,10 +118,10 @@ impl PeerObservations {
         let mut state = node.state();
         let (life, lives) = (state.incarnation, state.is_alive);
         if lives && !nodes.iter().any(|row| row.incarnation == life) {
-            // Somebody ended it: the next beat finds that out.
+            // Another node ended this incarnation: force a heartbeat, which finds that out.
             self.last_sent = None;
         } else if lives && nodes.len() == 1 {
-            // Nobody is there who could take it for dead.
+            // There is no other node that could declare this one dead.
             state.confirmed = Some(watch);
         }
         drop(state);
@@ -132,6 +134,7 @@ impl PeerObservations {
         }
         for (dead, beat) in still {
             let now = clock::now();
+            // The transaction compares the heartbeat again: a node that woke up in the meantime stays alive.
             let ended =
                 node.inner.db.write_urgent(move |tx| tx.end_expired_incarnation(dead, beat, now));
             if ended? {
@@ -161,7 +164,7 @@ impl PeerObservations {
         Ok(())
     }
 
-    /// Whether the beat stands still for so long that nobody is there.
+    /// Returns whether the heartbeat of a node has expired.
     fn is_expired(&mut self, row: &NodeRow) -> bool {
         let beats = self.sent_count;
         let fresh = || PeerHeartbeat {
@@ -172,6 +175,7 @@ impl PeerObservations {
         };
         let seen = self.heartbeats.entry(row.incarnation).or_insert_with(fresh);
         if seen.heartbeat == row.heartbeat {
+            // Own heartbeats prove that the database accepted writes in the meantime.
             return seen.since.elapsed() >= HEARTBEAT_TIMEOUT
                 && beats.saturating_sub(seen.own_count) >= HEARTBEATS_MIN;
         }
@@ -186,7 +190,7 @@ impl PeerObservations {
         false
     }
 
-    /// Tells of settings in which another node differs, when that begins.
+    /// Logs settings in which another node differs, once when the difference appears.
     fn compare_settings(&mut self, node: &ClusterNode, nodes: &[NodeRow], life: Uuid) {
         let mut found = BTreeMap::new();
         for row in nodes.iter().filter(|row| row.incarnation != life) {
@@ -238,7 +242,7 @@ impl PeerObservations {
                 self.vacant.entry(lease).or_insert_with(Stopwatch::start);
             }
         }
-        // What is told to CDNs is nobody's work where there is none.
+        // Without a CDN no node holds the lease for purging, so its vacancy means nothing.
         for lease in [ClusterLease::Matching, ClusterLease::Sweeping] {
             let vacant =
                 self.vacant.get(&lease).map_or(0.0, |since| since.elapsed().as_secs_f64());

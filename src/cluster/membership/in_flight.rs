@@ -1,4 +1,4 @@
-//! What this process sends in the name of its life: tasks, and what each of them has taken up.
+//! Tasks that send messages on behalf of this incarnation, each with what it has claimed.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet};
 
-/// What is being sent.
+/// Running tasks and what each of them has claimed.
 #[derive(Debug)]
 pub struct InFlightTasks<T> {
     tasks: JoinSet<()>,
@@ -20,18 +20,18 @@ impl<T> Default for InFlightTasks<T> {
 }
 
 impl<T> InFlightTasks<T> {
-    /// Begins to send what was taken up.
+    /// Starts a task that sends `what` was claimed.
     pub fn start(&mut self, what: T, work: impl Future<Output = ()> + Send + 'static) {
         let task = self.tasks.spawn(work);
         self.in_flight.insert(task.id(), what);
     }
 
-    /// What is still being sent, or whose end is still to be written.
+    /// Returns what is still being sent, or whose outcome is still to be written.
     pub fn held(&self) -> impl Iterator<Item = &T> {
         self.in_flight.values()
     }
 
-    /// How much that is.
+    /// Returns the number of running tasks.
     pub fn count(&mut self) -> usize {
         while let Some(ended) = self.tasks.try_join_next_with_id() {
             self.forget(&ended);
@@ -39,15 +39,14 @@ impl<T> InFlightTasks<T> {
         self.tasks.len()
     }
 
-    /// Ends when something is done; nothing when nothing is being sent.
+    /// Waits until a task has ended; `None` if there is none.
     pub async fn next_ended(&mut self) -> Option<()> {
         let ended = self.tasks.join_next_with_id().await?;
         self.forget(&ended);
         Some(())
     }
 
-    /// Waits for the end of everything that is being sent. After `time` it sets `abandon`, which
-    /// releases what is left.
+    /// Waits for all tasks. After `time` it sets `abandon`, on which tasks release what they have not sent.
     pub async fn drain(&mut self, time: Duration, abandon: &watch::Sender<bool>) {
         let ended = async { while self.next_ended().await.is_some() {} };
         if tokio::time::timeout(time, ended).await.is_err() {

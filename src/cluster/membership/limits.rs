@@ -1,4 +1,4 @@
-//! What bounds the nodes of a database, with the reasons.
+//! Limits of cluster membership, with their reasons.
 
 use std::time::Duration;
 
@@ -6,36 +6,36 @@ use crate::runtime::limits::{
     NODE_HEARTBEAT_EXPIRY, NODE_HEARTBEAT_INTERVAL, NODE_HEARTBEATS_MIN,
 };
 
-/// Time between two signs of life. Each is a small transaction.
+/// Interval between heartbeats. Each is a small transaction.
 pub const HEARTBEAT_INTERVAL: Duration = NODE_HEARTBEAT_INTERVAL;
-/// The same where no other node lives: nobody waits for one, and an idle machine sleeps.
+/// Interval between heartbeats of a single node: no other node waits for one, and an idle machine sleeps.
 pub const HEARTBEAT_INTERVAL_ALONE: Duration = Duration::from_secs(600);
-/// Time between two looks at the other nodes and at the leases: a read of a few rows. What a node gave
-/// back is taken within it.
+/// Interval at which a node polls the other nodes and the leases: a read of a few rows. A released lease is
+/// acquired by another node within this time.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// Time for which another node's beat stands still until it is taken for dead, by the clock of the node
-/// that looks. It is longer than a write may wait for its turn (`DB_BUSY_MS`) with the time between two.
+/// Age at which the heartbeat of another node has expired, measured by the clock of the observing node. It is
+/// longer than a write may wait for the write lock (`DB_BUSY_MS`) plus one interval.
 pub const HEARTBEAT_TIMEOUT: Duration = NODE_HEARTBEAT_EXPIRY;
-/// Own signs of life within that time: where nobody can write nobody is dead.
+/// Own heartbeats within that time: while no node can write to the database, none is declared dead.
 pub const HEARTBEATS_MIN: u32 = NODE_HEARTBEATS_MIN;
-/// Time without a node that does some work after which that is told of.
+/// Time without a holder of a lease after which it is reported.
 pub const LEASE_VACANT_MAX: Duration = Duration::from_secs(60);
-/// Difference between the clocks of two nodes that is told of: mails and codes have times of minutes.
+/// Clock skew between two nodes, in seconds, that is logged: mails and codes expire within minutes.
 pub const SKEW_S: f64 = 5.0;
-/// Nodes over one data directory.
+/// Most nodes over one data directory.
 pub const SLOTS_MAX: u32 = 64;
-/// Time between two tries to be alone with what nodes do one after the other.
+/// Interval at which a node retries to get a lease for work that nodes do one after the other.
 pub const EXCLUSIVE_RETRY_INTERVAL: Duration = Duration::from_millis(100);
-/// Streams that are woken one by one after a look; beyond that all are, which costs one transaction for
-/// a thousand of them.
+/// Streams that are woken one by one after a poll. Above that number all are woken, which costs one
+/// transaction per thousand streams.
 pub const STREAM_WAKES_MAX: usize = 10_000;
-/// Time between two tries to write how sending a message or a delivery ended.
+/// Interval at which writing the outcome of a message or delivery is retried.
 pub const OUTCOME_RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// Time between two tries to put items back that were under way.
+/// Interval at which the release of items in flight is retried.
 pub const RELEASE_RETRY_INTERVAL: Duration = Duration::from_millis(100);
-/// Time between two looks at how far other nodes have followed the item log.
+/// Interval at which a node polls how far the other nodes have followed the item log.
 pub const FOLLOWED_POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// Time for which rows of the notifications' log are kept for matchers that stand by.
+/// Time for which rows of the notification log are retained for standby matchers.
 pub const NOTIFICATION_LOG_RETENTION: Duration = Duration::from_secs(60);
-/// Time between two transactions that note what visitors did, of all visitors together.
+/// Interval between transactions that record the calls of visitors, all of them together.
 pub const CALL_NOTES_INTERVAL: Duration = Duration::from_millis(500);

@@ -1,15 +1,17 @@
-//! Nodes: processes that serve one database and one store, and what only one of them does at a time.
+//! Cluster membership: nodes, their heartbeats and their leases. A node is a process that serves one database
+//! and one store.
 //!
-//! A process begins a *life* of its node in the database and shows by a beat that it lasts. What a node
-//! has under way (messages that it sends, items on their way to readers) names its life, and so does a
-//! *lease*: work that one node does at a time. A life that ends frees all of it in one transaction: at
-//! once when the process stops or its node starts again, and after [`limits::HEARTBEAT_TIMEOUT`] when its beat stands still.
+//! A process registers an *incarnation* of its node in the database and raises its heartbeat to show that it
+//! is alive. Everything that a node has in flight (messages that it sends, items that it delivers to readers)
+//! refers to its incarnation, and so does a *lease*: the right to do a job that one node does at a time. The
+//! end of an incarnation releases all of it in one transaction: at once when the process stops or its node
+//! restarts, and after [`limits::HEARTBEAT_TIMEOUT`] when its heartbeat has expired.
 //!
-//! No clock of another machine counts. Whether a beat stands still is measured by the clock of the node
-//! that looks, which only goes forward, and only while that node itself can write. A process that was held
-//! up for longer than that, and lives, finds its life ended and begins another one. Who does what must
-//! happen once looks for its lease or life in the transaction that does it; [`ClusterNode::holds`] alone is a
-//! hint for whether to begin.
+//! Clocks of other machines do not matter. Each node measures the age of a heartbeat with its own monotonic
+//! clock, and only while it can write to the database itself. A process that was paused for longer than the
+//! timeout finds that its incarnation has ended, and begins a new one. Work that must happen exactly once
+//! checks its lease or incarnation in the transaction that does the work; [`ClusterNode::holds`] alone is a
+//! hint whether to begin.
 
 mod description;
 mod heartbeat;
@@ -46,25 +48,24 @@ use limits::{EXCLUSIVE_RETRY_INTERVAL, HEARTBEAT_TIMEOUT};
 pub use observe::{ObservedNode, observe};
 use slot::NodeSlot;
 
-/// Work that one node does at a time.
+/// A job that one node does at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClusterLease {
-    /// Matches items with notifications, ends embargoes, prepares scheduled mails.
+    /// Matches items with notifications, ends embargoes and prepares scheduled mails.
     Matching,
-    /// Tells CDNs of changes.
+    /// Sends cache purges to the configured CDNs.
     Purging,
-    /// Removes what expired.
+    /// Removes data that has expired.
     Sweeping,
-    /// Takes in what lies in a watched folder.
+    /// Imports files from a watched folder.
     Watching,
-    /// Makes what a start needs: the demo archive.
+    /// Creates what the first start needs: the demo archive.
     Starting,
-    /// Reads originals in the background and compares them with their checksums.
+    /// Reads originals in the background and verifies their checksums.
     Scrubbing,
 }
 
 impl ClusterLease {
-    /// All of them.
     pub const ALL: [Self; 6] = [
         Self::Matching,
         Self::Purging,
@@ -74,7 +75,8 @@ impl ClusterLease {
         Self::Scrubbing,
     ];
 
-    /// Its name; that of a watched folder has the folder's behind it.
+    /// Returns the name of the lease in the database. The name of a watched folder is appended to
+    /// [`Self::Watching`].
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -88,12 +90,12 @@ impl ClusterLease {
     }
 }
 
-/// The leases that a node takes. Whoever takes some looks here in its transaction, so that none comes back
-/// that was declined.
+/// The leases that a node wants. A transaction that acquires leases reads this list while it holds the write
+/// lock, so that a declined lease is not acquired again.
 struct RequestedLeases {
-    /// Whether the node works; until then it takes none.
+    /// Whether the node works; it acquires no leases before.
     is_working: bool,
-    /// The leases, by their names.
+    /// Each lease with its name in the database.
     leases: Vec<(ClusterLease, String)>,
 }
 
@@ -103,7 +105,7 @@ impl RequestedLeases {
     }
 }
 
-/// This process among those that serve the database; cheap to clone.
+/// Represents this process in the cluster. Cheap to clone.
 #[derive(Clone)]
 pub struct ClusterNode {
     inner: Arc<NodeInner>,
@@ -113,44 +115,46 @@ struct NodeInner {
     db: Db,
     role: NodeRole,
     about: NodeDescription,
-    /// What it cannot do now, as its row says it.
+    /// The current faults, in the form in which the row of this node shows them.
     faults: Mutex<String>,
-    /// Whether it stops.
+    /// Whether the node stops and takes no new requests.
     drains: AtomicBool,
     state: Mutex<NodeState>,
     requested: Arc<Mutex<RequestedLeases>>,
-    /// The leases that it holds as far as it knows.
+    /// The leases that the node holds, as far as it knows.
     held: channel::Sender<Vec<ClusterLease>>,
-    /// Up to which row of the item log it gives nobody old versions: any, as long as it gives nothing.
+    /// The row of the item log up to which this node no longer serves old versions; `i64::MAX` while it
+    /// serves nothing.
     followed: AtomicI64,
-    /// Since it last began to look whether it has followed the item log to its end, and had.
+    /// Time since the start of the last check that found the item log followed to its end.
     last_end_of_log: Mutex<Stopwatch>,
 }
 
 struct NodeState {
-    /// None where the process only reads.
+    /// `None` where the process only reads.
     slot: Option<NodeSlot>,
-    /// The places without a process that were found, until a first life has begun: the lives of those nodes
-    /// and earlier ones of this one are over.
+    /// Unused slots of the data directory, until the first incarnation has begun: it ends the incarnations of
+    /// those nodes and earlier ones of this node.
     idle: Option<Vec<NodeSlot>>,
-    /// The life that lasts, or the one that is to begin.
+    /// The current incarnation, or the one that is about to begin.
     incarnation: Uuid,
-    /// Whether the life was begun and is not known to be over.
+    /// Whether the incarnation has begun and is not known to have ended.
     is_alive: bool,
-    /// Since the last sign of life that was written was begun.
+    /// Time since the last successful heartbeat, measured from the start of its write.
     confirmed: Option<Stopwatch>,
-    /// The least row of the item log up to which each of the other nodes followed it.
+    /// The smallest row of the item log up to which all other nodes have followed it.
     followed_by_others: Option<i64>,
-    /// Since when no node matches.
+    /// Time since no node has held the lease for matching.
     unmatched_since: Option<Stopwatch>,
 }
 
 impl ClusterNode {
-    /// Begins a life of this process's node over the data directory `dir`. An earlier life of the same node is
-    /// over, and so are those of other nodes over that directory that have no process. It takes no leases and
-    /// nobody waits for it before it works ([`ClusterNode::work`]). Blocks.
+    /// Begins an incarnation of this process's node over the data directory `dir`. Ends earlier incarnations
+    /// of the same node and those of other nodes over that directory that have no process. Until it works
+    /// ([`ClusterNode::work`]) the node acquires no leases, and other nodes do not wait for it. Blocks.
     ///
-    /// Where the database cannot be written that is done later. A node that only reads has no life.
+    /// If the database cannot be written, the heartbeat thread begins the incarnation later. A read-only node
+    /// has no incarnation.
     pub fn start(
         db: &Db,
         dir: &Path,
@@ -198,7 +202,10 @@ impl ClusterNode {
         if !role.is_read_only() {
             match node.begin(now).map_err(Error::from) {
                 Err(cause) if cause.kind() == ErrorKind::Unavailable => {
-                    tracing::error!("the database cannot be written, this node waits: {cause}");
+                    tracing::error!(
+                        "membership: the database cannot be written, this node joins later: \
+                         {cause}"
+                    );
                 }
                 begun => begun?,
             }
@@ -206,10 +213,10 @@ impl ClusterNode {
         Ok(node)
     }
 
-    /// Says that the node works from now on: it takes the leases that its role wants and nobody holds, and
-    /// others wait until it has followed the item log ([`ClusterNode::set_followed`]). Blocks.
+    /// Starts to work: acquires the free leases that its role wants; from now on other nodes wait until this
+    /// node has followed the item log ([`ClusterNode::set_followed`]). Blocks.
     ///
-    /// Where the database cannot be written that is done later.
+    /// If the database cannot be written, the heartbeat thread does this later.
     pub fn work(&self, now: Timestamp) {
         self.requested_leases().is_working = true;
         let state = self.state();
@@ -221,7 +228,7 @@ impl ClusterNode {
         let ((followed, faults), wanted) =
             (self.heartbeat_position(), Arc::clone(&self.inner.requested));
         let taken = self.inner.db.write_urgent(move |tx| {
-            // Before anybody is given anything: who joins must find it.
+            // The heartbeat comes before any request is served, so that other nodes wait for this one.
             tx.write_heartbeat(life, followed, &faults, now)?;
             Ok((acquire_free(tx, &wanted, life)?, tx.as_read().list_nodes()?.len() > 1))
         });
@@ -231,12 +238,13 @@ impl ClusterNode {
                 others
             }
             Err(cause) => {
-                tracing::error!("leases cannot be taken yet: {cause}");
+                tracing::error!("membership: leases cannot be acquired yet: {cause}");
                 true
             }
         };
         if is_one_of_many {
-            // Others that looked just before tell a CDN of changes without waiting for this one.
+            // Nodes that polled just before this write may purge a CDN without waiting for this node: outlast
+            // their poll.
             let (_open, never) = mpsc::channel::<()>();
             match never.recv_timeout(2 * limits::POLL_INTERVAL) {
                 Ok(()) | Err(_) => {}
@@ -252,8 +260,8 @@ impl ClusterNode {
         lock(&self.inner.requested)
     }
 
-    /// What a sign of life tells: the row of the item log up to which it gives nobody old versions, and
-    /// what it cannot do now.
+    /// Returns the content of a heartbeat: the row of the item log up to which this node no longer serves old
+    /// versions, and its faults.
     fn heartbeat_position(&self) -> (i64, String) {
         let faults = match self.inner.drains.load(Ordering::SeqCst) {
             true => description::DRAINING.to_owned(),
@@ -262,13 +270,13 @@ impl ClusterNode {
         (self.followed(), faults)
     }
 
-    /// Says what this node cannot do from now on; the others learn it with the next sign of life, which
-    /// does not wait for its time when that changed.
+    /// Reports the current faults of this node. Other nodes see them with the next heartbeat, which is sent
+    /// early when they have changed.
     pub fn report(&self, faults: &[NodeFault]) {
         *lock(&self.inner.faults) = description::print(faults);
     }
 
-    /// Says that this node stops and takes no new requests: no other one steps aside for it.
+    /// Reports that this node stops and takes no new requests: other nodes no longer step aside for it.
     pub fn drain(&self) {
         self.inner.drains.store(true, Ordering::SeqCst);
     }
@@ -277,7 +285,7 @@ impl ClusterNode {
         self.inner.followed.load(Ordering::SeqCst)
     }
 
-    /// Takes note of the leases that it was found to hold, but for those that it does not want any more.
+    /// Sets the leases that the database shows as held by this node, except those that it no longer wants.
     fn set_held(&self, found: Vec<ClusterLease>) {
         let wanted = self.requested_leases();
         let is_wanted = |lease: &ClusterLease| wanted.leases.iter().any(|(one, _)| one == lease);
@@ -289,44 +297,44 @@ impl ClusterNode {
         });
     }
 
-    /// What the process does.
+    /// Returns the role of this process.
     #[must_use]
     pub fn role(&self) -> NodeRole {
         self.inner.role
     }
 
-    /// What its life is called now.
+    /// Returns the identifier of the current incarnation.
     #[must_use]
     pub fn incarnation(&self) -> Uuid {
         self.state().incarnation
     }
 
-    /// What the node is called over its restarts; nothing where it only reads.
+    /// Returns the name of the node, which it keeps over restarts; `None` for a read-only node.
     #[must_use]
     pub fn name(&self) -> Option<String> {
         self.state().slot.as_ref().map(|slot| slot.name.clone())
     }
 
-    /// Whether it holds a lease, as far as it knows.
+    /// Returns whether this node holds a lease, as far as it knows.
     #[must_use]
     pub fn holds(&self, lease: ClusterLease) -> bool {
         self.inner.held.borrow().contains(&lease)
     }
 
-    /// Ends when it holds a lease.
+    /// Waits until this node holds a lease.
     pub async fn wait_for_lease(&self, lease: ClusterLease) {
-        // The sender is ours, so it cannot be gone.
+        // The sender lives as long as `self`, so `wait_for` cannot fail.
         drop(self.inner.held.subscribe().wait_for(|held| held.contains(&lease)).await);
     }
 
-    /// Whether its life certainly lasts: nobody else can have taken it for dead yet.
+    /// Returns whether the incarnation certainly lasts: no other node can have declared it dead yet.
     #[must_use]
     pub fn is_confirmed(&self) -> bool {
         let state = self.state();
         state.is_alive && state.confirmed.is_some_and(|since| since.elapsed() < HEARTBEAT_TIMEOUT)
     }
 
-    /// Says that a lease turned out to be lost.
+    /// Notes that a lease turned out to be lost.
     pub fn lose_lease(&self, lease: ClusterLease) {
         self.inner.held.send_if_modified(|held| {
             let before = held.len();
@@ -335,8 +343,8 @@ impl ClusterNode {
         });
     }
 
-    /// Wants a lease that not every node of its role takes; `which` tells pieces of work apart of which there
-    /// is more than one.
+    /// Requests a lease that not every node of its role acquires. `which` distinguishes jobs of the same
+    /// kind, such as watched folders.
     pub fn request_lease(&self, lease: ClusterLease, which: Option<&str>) {
         let name = match which {
             Some(which) => format!("{} {which}", lease.as_str()),
@@ -345,7 +353,7 @@ impl ClusterNode {
         self.requested_leases().leases.push((lease, name));
     }
 
-    /// Wants no lease of that kind any more, and gives one back that it holds. Blocks.
+    /// Stops requesting leases of that kind, and releases those that this node holds. Blocks.
     pub fn decline_lease(&self, lease: ClusterLease) {
         let mut wanted = self.requested_leases();
         let given = wanted.leases.extract_if(.., |(one, _)| *one == lease).collect::<Vec<_>>();
@@ -355,49 +363,50 @@ impl ClusterNode {
         if !works || given.is_empty() {
             return;
         }
-        // Whether it holds one or not: it may be taken just now, and not from here on.
+        // The release is written even if no lease is known to be held: the heartbeat thread may acquire it at
+        // this moment, but not afterwards.
         let life = self.incarnation();
         let dropped = self.inner.db.write_blocking(move |tx| {
             given.iter().try_for_each(|(_, name)| tx.release_lease(name, life))
         });
         if let Err(cause) = dropped {
             tracing::error!(
-                "other nodes wait for {} until this one ends: {cause}",
+                "membership: lease {} cannot be released before this node stops: {cause}",
                 lease.as_str()
             );
         }
     }
 
-    /// Says up to which row of the item log this node gives nobody old versions any more.
+    /// Sets the row of the item log up to which this node no longer serves old versions.
     pub fn set_followed(&self, seq: i64) {
         self.inner.followed.store(seq, Ordering::SeqCst);
     }
 
-    /// Says that it has followed the item log to what was its end when `since` began.
+    /// Records that the item log was followed to where it ended when `since` started.
     pub fn record_end_of_log(&self, since: Stopwatch) {
         *lock(&self.inner.last_end_of_log) = since;
     }
 
-    /// How long it has not known of all that was written: what it has in memory may be as old as that.
+    /// Returns for how long this node may have missed changes: its memory may be as old as that.
     #[must_use]
     pub fn log_lag(&self) -> Duration {
         lock(&self.inner.last_end_of_log).elapsed()
     }
 
-    /// The least row of the item log up to which all other nodes give nobody old versions any more;
-    /// `None` where there are none.
+    /// Returns the smallest row of the item log up to which all other nodes no longer serve old versions;
+    /// `None` if there are no other nodes.
     #[must_use]
     pub fn followed_by_others(&self) -> Option<i64> {
         self.state().followed_by_others
     }
 
-    /// How long no node has matched items with notifications; nothing where one does.
+    /// Returns for how long no node has matched items with notifications; `None` if one does.
     #[must_use]
     pub fn matching_lag(&self) -> Option<Duration> {
         self.state().unmatched_since.as_ref().map(Stopwatch::elapsed)
     }
 
-    /// Does `work` while no other node of the database does such work. Blocks.
+    /// Runs `work` while no other node of the database does such work. Waits for the lease. Blocks.
     pub fn run_exclusively<T>(
         &self,
         lease: ClusterLease,
@@ -420,14 +429,14 @@ impl ClusterNode {
         outcome
     }
 
-    /// Begins a life and takes what is free.
+    /// Begins an incarnation and acquires free leases.
     ///
-    /// It is the same life until one has begun: where an answer was lost it may have begun already.
+    /// A retry uses the same incarnation: if only the answer was lost, it has begun already.
     fn begin(&self, now: Timestamp) -> Result<(), DbError> {
         let state = self.state();
         let Some(slot) = &state.slot else { return Ok(()) };
         let (life, name, role) = (state.incarnation, slot.name.clone(), self.inner.role.as_str());
-        // Nobody else has these places, as long as they are held here.
+        // No other process can use these slots while their files are locked here.
         let places = state.idle.iter().flat_map(|idle| idle.iter().chain([slot]));
         let over: Vec<String> = places.map(|place| place.name.clone()).collect();
         let watch = Stopwatch::start();
@@ -453,8 +462,8 @@ impl ClusterNode {
             }
             (IncarnationStart::NameTaken, _) => {
                 tracing::error!(
-                    "another process goes by the name of this node: was the data directory \
-                     copied? This one takes another name"
+                    "membership: another process uses the name of this node, perhaps because the \
+                     data directory was copied; this node takes another name"
                 );
                 if let Some(slot) = &mut state.slot {
                     slot.rename();
@@ -464,7 +473,7 @@ impl ClusterNode {
         Ok(())
     }
 
-    /// Takes note that its life is over, and begins another one.
+    /// Notes that the incarnation has ended, and begins another one.
     fn restart_incarnation(&self, now: Timestamp) -> Result<(), DbError> {
         let mut state = self.state();
         (state.incarnation, state.is_alive) = (Uuid::new_v4(), false);
@@ -473,9 +482,10 @@ impl ClusterNode {
         self.begin(now)
     }
 
-    /// Shows from now on that the life lasts, and looks at the others. The life ends with what is given.
+    /// Starts the heartbeat thread, which also polls the other nodes. The incarnation ends when the returned
+    /// [`MembershipKeeper`] is dropped.
     ///
-    /// Fails when no thread can be started.
+    /// Fails when the thread cannot be started.
     pub fn start_heartbeat(&self) -> Result<MembershipKeeper> {
         let mut keeper = MembershipKeeper { node: self.clone(), stop: None };
         let (stop, stopped) = mpsc::channel();
@@ -505,7 +515,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes those of the leases that nobody holds; the ones that it holds then.
+/// Acquires the free leases among those wanted; returns those that the node holds afterwards.
 fn acquire_free(
     tx: &WriteTx<'_>,
     wanted: &Mutex<RequestedLeases>,
@@ -521,14 +531,14 @@ fn acquire_free(
     Ok(held)
 }
 
-/// Keeps a node alive. Its life ends with this: what it held is free at once. Dropping it blocks.
+/// Keeps a node alive. Dropping it ends the incarnation and releases all that it held at once. Blocks.
 pub struct MembershipKeeper {
     node: ClusterNode,
     stop: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
 
 impl MembershipKeeper {
-    /// The node.
+    /// Returns the node whose heartbeat is sent.
     #[must_use]
     pub fn node(&self) -> &ClusterNode {
         &self.node
@@ -543,7 +553,7 @@ impl Drop for MembershipKeeper {
         }
         let node = &self.node;
         let mut state = node.state();
-        // One whose beginning was not answered may have begun.
+        // An incarnation whose start was not confirmed may have begun.
         let life = state.slot.is_some().then_some(state.incarnation);
         let lives = std::mem::replace(&mut state.is_alive, false);
         drop(state);
@@ -553,7 +563,10 @@ impl Drop for MembershipKeeper {
         if let Err(cause) = ended
             && lives
         {
-            tracing::error!("other nodes have to wait for what this one held: {cause}");
+            tracing::error!(
+                "membership: the incarnation cannot be ended, its leases stay held until its \
+                 heartbeat expires: {cause}"
+            );
         }
     }
 }

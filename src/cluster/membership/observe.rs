@@ -1,4 +1,4 @@
-//! The nodes as somebody sees them who is none.
+//! The nodes of a cluster, as seen by a process that is not a member.
 
 use std::{sync::mpsc, time::Duration};
 
@@ -7,20 +7,21 @@ use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::Result;
 use crate::storage::database::{Db, NodeRow, ReadTx};
 
-/// A node that was watched for a while.
+/// A node that was observed for a while.
 #[derive(Clone, Debug)]
 pub struct ObservedNode {
-    /// What it says of itself.
+    /// The row of the node in the database.
     pub row: NodeRow,
-    /// Whether its beat rose meanwhile; nothing of one that is alone, which seldom shows that it lives.
+    /// Whether its heartbeat rose in the meantime; `None` for a single node, whose heartbeats are rare.
     pub is_beating: Option<bool>,
     /// The names of the leases that it holds.
     pub leases: Vec<String>,
 }
 
-/// The nodes of a database, by name, watched until each beat rose, and for `patience` at most. Blocks.
+/// Lists the nodes of a database by name, observed until each heartbeat has risen, for `patience` at most.
+/// Blocks.
 ///
-/// One whose life ends meanwhile is none of them, and one whose life begins lives.
+/// Leaves out a node whose incarnation ends in the meantime; a node whose incarnation begins counts as alive.
 pub fn observe(db: &Db, patience: Duration) -> Result<Vec<ObservedNode>> {
     let first = db.read_blocking(|tx| tx.list_nodes())?;
     let look = |tx: &ReadTx<'_>| Ok((tx.list_nodes()?, tx.list_leases()?));

@@ -1,8 +1,8 @@
-//! What a node is called: a file in the data directory, which its process holds locked.
+//! The name of a node: a file in the data directory, which the process holds locked.
 //!
-//! The name is drawn once and stays in the file, so that a node that was killed and starts again is the
-//! same node. Processes over one directory have a file each. A copy of the directory has copies of the names:
-//! see [`NodeSlot::rename`].
+//! The name is random and stays in the file, so that a node that was killed and restarts is the same node.
+//! Processes over one directory have a file each. A copy of the directory contains copies of the names: see
+//! [`NodeSlot::rename`].
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::limits::SLOTS_MAX;
 use crate::runtime::modes;
 
-/// A place among the nodes of a data directory.
+/// A slot for one node in a data directory.
 #[derive(Debug)]
 pub(super) struct NodeSlot {
     /// Locked until this is dropped.
@@ -24,8 +24,8 @@ pub(super) struct NodeSlot {
 }
 
 impl NodeSlot {
-    /// Takes the first place in `dir` that no process has. Gives with it the other ones that no process
-    /// has, and that none can take while they are held: the lives of those nodes are over.
+    /// Locks the first slot in `dir` that has no process. Also returns the other slots without a process,
+    /// which no process can use while they are held: the incarnations of those nodes are over.
     pub(super) fn acquire(dir: &Path) -> io::Result<(Self, Vec<Self>)> {
         modes::create_private_folder(dir)?;
         let (mut own, mut idle) = (None, Vec::new());
@@ -53,7 +53,7 @@ impl NodeSlot {
 
     fn read(mut file: File) -> io::Result<Self> {
         let mut text = String::new();
-        // What is no name is replaced.
+        // Unreadable or invalid content is replaced by a new name.
         drop(Read::by_ref(&mut file).take(64).read_to_string(&mut text));
         if let Ok(name) = text.trim().parse::<Uuid>() {
             return Ok(Self { file, name: name.to_string() });
@@ -63,7 +63,7 @@ impl NodeSlot {
         Ok(slot)
     }
 
-    /// Draws another name: somebody else goes by this one, over a copy of the directory.
+    /// Chooses another name, because another process uses this one over a copy of the directory.
     pub(super) fn rename(&mut self) {
         self.name = Uuid::new_v4().to_string();
         let written = self.file.set_len(0).and_then(|()| {
@@ -72,8 +72,8 @@ impl NodeSlot {
             self.file.sync_all()
         });
         if let Err(cause) = written {
-            // It lives under that name all the same; after a restart it is another node.
-            tracing::warn!("the name of this node cannot be kept: {cause}");
+            // The node uses the new name now, but becomes yet another node after a restart.
+            tracing::warn!("membership: the name of this node cannot be stored: {cause}");
         }
     }
 }
@@ -90,7 +90,7 @@ mod tests {
         };
         let one = || NodeSlot::acquire(dir.path()).expect("a place").0;
         let take = || [one(), one()];
-        // Each pair is gone before the next one comes.
+        // The slots of a pair are released before the next pair is acquired.
         let first = names(&take());
         let second = names(&take());
         assert_eq!(first, second);

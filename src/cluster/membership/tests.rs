@@ -1,4 +1,4 @@
-//! Lives and leases over a real database.
+//! Incarnations and leases over a real database.
 
 use uuid::Uuid;
 
@@ -40,7 +40,7 @@ fn one_node_holds_a_lease_and_the_next_one_gets_it_when_that_life_is_over() {
     others.poll(&second);
     assert!(second.holds(ClusterLease::Matching));
     assert!(leases(&db).iter().all(|(_, life)| *life == second.incarnation()));
-    // The first one lives all the same: it finds out, and begins anew without a lease.
+    // The first node is alive all the same: it finds out, and begins a new incarnation without a lease.
     let was = first.incarnation();
     PeerObservations::new(true).poll(&first);
     assert!(
@@ -115,7 +115,7 @@ fn who_goes_by_the_name_of_another_node_takes_another_one() {
     let second = node(&db, copy.path());
     assert_eq!(second.name().as_ref(), Some(&name), "it cannot know");
     let mut others = PeerObservations::new(true);
-    // Its life is over, its name is taken, and it lives under another one.
+    // Its incarnation is over and its name is in use, so it continues under another one.
     for _ in 0..2 {
         others.poll(&first);
     }
@@ -144,7 +144,7 @@ fn a_node_that_does_not_work_yet_holds_nothing_and_nobody_waits_for_it() {
     others.poll(&worker);
     assert_eq!(worker.followed_by_others(), Some(i64::MAX));
     assert!(worker.holds(ClusterLease::Purging) && !comes.holds(ClusterLease::Purging));
-    // What others are to find is there before it answers anybody.
+    // The position that other nodes must find is written before it serves a request.
     comes.set_followed(2);
     comes.work(clock::now());
     others.poll(&worker);
@@ -169,7 +169,7 @@ fn a_life_whose_beginning_was_not_answered_begins_once() {
     let db = Db::scratch(dir.path()).expect("opened");
     let node = node(&db, dir.path());
     let (name, life) = (node.name(), node.incarnation());
-    // It was written, and the answer got lost.
+    // The start was written, but the answer was lost.
     node.state().is_alive = false;
     node.begin(clock::now()).expect("written");
     assert!(node.is_confirmed() && node.holds(ClusterLease::Matching));
@@ -184,7 +184,7 @@ fn a_lease_that_was_declined_does_not_come_back() {
     let node = node(&db, dir.path());
     let was_wanted = ClusterLease::ALL.to_vec();
     node.decline_lease(ClusterLease::Purging);
-    // A look that was under way meanwhile.
+    // A poll that was in flight in the meantime.
     node.set_held(was_wanted);
     PeerObservations::new(true).poll(&node);
     assert!(node.holds(ClusterLease::Matching) && !node.holds(ClusterLease::Purging));

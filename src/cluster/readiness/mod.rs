@@ -1,11 +1,12 @@
-//! Whether this node can do what others can, for `/health/ready`, metrics and the log.
+//! Readiness of this node compared with the others, for `/health/ready`, metrics and the log.
 //!
-//! A look each second finds out what the node cannot do now: read the database through every kind of
-//! connection, search, reach the originals, write its disk. It tells the other nodes (in its row of the
-//! table `nodes`) and reads what they tell. A node that has a fault which another one does not have is not
-//! ready, so that a balancer sends requests there; where all have it, it stays: what it can do is
-//! more than nothing. Of a database that cannot be read nobody can ask who else reads it: not ready, and
-//! the balancer's second check (`/health/serving`) has the last word.
+//! A probe each second finds out what the node cannot do now: read the database through every kind of
+//! connection, search, reach the originals, write to its disk. The node publishes its faults in its row of
+//! the table `nodes` and reads those of the other nodes. It is not ready if another node has fewer faults,
+//! all of them among its own, so that a load balancer sends requests there. If all nodes have the same fault,
+//! all stay ready: partial service is better than none. If the database cannot be read, the faults of the
+//! other nodes are unknown: the node is not ready, and the load balancer's second check (`/health/serving`)
+//! decides.
 
 mod probes;
 mod verdict;
@@ -29,24 +30,19 @@ use probes::ReadinessProbes;
 pub use probes::write_probe;
 pub use verdict::ReadinessVerdict;
 
-/// What a node is looked at by.
+/// The components that a probe checks.
 #[derive(Clone)]
 pub struct ProbedParts {
-    /// The database.
     pub db: Db,
-    /// The originals.
     pub store: BlobStore,
-    /// Search of this node.
     pub search: SearchEngine,
-    /// The node.
     pub node: ClusterNode,
-    /// The data directory.
     pub dir: PathBuf,
-    /// Bytes of the largest file that may come in: there should be room for one.
+    /// Size of the largest file that may be ingested, in bytes: the disk should have room for one.
     pub file_bytes_max: u64,
 }
 
-/// Whether this node is ready; cheap to clone.
+/// Holds the readiness of this node. Cheap to clone.
 #[derive(Clone)]
 pub struct Readiness {
     inner: Arc<ReadinessInner>,
@@ -63,7 +59,7 @@ struct TimedVerdict {
 }
 
 impl Readiness {
-    /// Of a node that was not looked at yet: not ready.
+    /// Starts as not ready, until the first probe has ended.
     #[must_use]
     pub fn new(parts: ProbedParts) -> Self {
         let standing =
@@ -71,21 +67,21 @@ impl Readiness {
         Self { inner: Arc::new(ReadinessInner { parts, standing: Mutex::new(standing) }) }
     }
 
-    /// What the last look found.
+    /// Returns the result of the last probe.
     #[must_use]
     pub fn verdict(&self) -> ReadinessVerdict {
         let standing = self.inner.standing.lock().unwrap_or_else(PoisonError::into_inner);
         standing.verdict.clone()
     }
 
-    /// The job that looks at the node; `looked` is told after the first look.
+    /// Creates the job that probes the node; `looked` is notified after the first probe.
     #[must_use]
     pub fn job(&self, looked: oneshot::Sender<()>) -> impl BackgroundJob + use<> {
         let looks = ReadinessProbes::new(self.inner.parts.clone());
         ReadinessJob { readiness: self.clone(), probes: looks, first_probe: Some(looked) }
     }
 
-    /// Takes note of what a look found, and tells of it where it is something else than before.
+    /// Stores and publishes the result of a probe, and logs it if it differs from the one before.
     fn set_verdict(&self, verdict: &ReadinessVerdict) {
         let faults: Vec<NodeFault> = verdict.faults.iter().map(|(fault, _)| *fault).collect();
         self.inner.parts.node.report(&faults);
@@ -108,14 +104,14 @@ impl Readiness {
             (true, false) => {
                 tracing::warn!("{why}; no other node can do more, so this one stays ready");
             }
-            // Nothing was wrong before the first look.
+            // Nothing was wrong before the first probe.
             (true, true) if before.faults.is_empty() => {}
             (true, true) => tracing::info!(seconds, "ready, nothing is wrong any more"),
         }
     }
 }
 
-/// Looks at the node each second.
+/// Probes the node each second.
 struct ReadinessJob {
     readiness: Readiness,
     probes: ReadinessProbes,
@@ -133,7 +129,7 @@ impl BackgroundJob for ReadinessJob {
         let verdict = self.probes.probe().await;
         self.readiness.set_verdict(&verdict);
         if let Some(looked) = self.first_probe.take() {
-            // Whoever starts may not wait for it.
+            // The start may have stopped waiting for the first probe.
             looked.send(()).ok();
         }
         Ok(RunOutcome::Done)

@@ -1,4 +1,4 @@
-//! One look at a node after the other.
+//! Probes a node: database, search, originals and disk.
 
 use std::{collections::HashMap, fs, future::Future, io, path::Path, time::Duration};
 
@@ -12,24 +12,26 @@ use crate::runtime::modes;
 use crate::storage::database::{DbError, NodeRow, ReadTx};
 use crate::storage::search::IndexStatus;
 
-/// Time between two looks.
+/// Interval between probes of the node.
 pub(super) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
-/// Time that a read of the database may take. A balancer that asked for itself would wait as long.
+/// Timeout of a database read. A load balancer that probed the database itself would wait as long.
 const READ_MAX: Duration = Duration::from_secs(2);
-/// Time that a look at originals or disk may take: a little more than the store gives itself.
+/// Timeout of a probe of originals or disk: slightly longer than the timeout of the store itself.
 const EXTERNAL_PROBE_TIMEOUT: Duration = Duration::from_secs(3);
-/// The part of that for which a look waits: as a rule the answer is there at once.
+/// The part of that timeout for which a probe waits; normally the answer arrives at once.
 const EXTERNAL_PROBE_WAIT: Duration = Duration::from_millis(300);
-/// Time between two looks at originals and disk while nothing is wrong: a small request or file each.
+/// Interval between probes of originals and disk while they succeed: a small request or file each.
 const EXTERNAL_PROBE_INTERVAL: Duration = Duration::from_secs(2);
-/// Looks in a row that fail before a fault of originals or disk counts: one may be chance.
+/// Consecutive failed probes before a fault of originals or disk counts: a single failure may be chance.
 const FAILURES_MIN: u32 = 2;
-/// Time for which the beat of another node may stand still until it is not counted on: more than two beats.
+/// Age at which the heartbeat of another node no longer counts as alive: more than two intervals.
 const PEER_HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Bytes of a file that tells whether there is room; a database takes as much to be opened.
+/// Size of the file that tests for free space, in bytes; opening a database takes as much.
 const PROBE_BYTES: usize = 64 * 1024;
 
-/// Writes a small file into `dir` and removes it.
+/// Writes a small file to `dir` and removes it.
+///
+/// Fails when the directory cannot be written or is full.
 pub fn write_probe(dir: &Path) -> io::Result<()> {
     let path = dir.join(format!(".probe-{}", std::process::id()));
     let written = fs::write(&path, [0; PROBE_BYTES]);
@@ -37,33 +39,33 @@ pub fn write_probe(dir: &Path) -> io::Result<()> {
     written
 }
 
-/// What was seen of a node so far.
+/// The findings of the probes of a node so far.
 pub(super) struct ReadinessProbes {
     parts: ProbedParts,
     store: ExternalProbe,
     disk: ExternalProbe,
-    /// The beats of the nodes, and since when each stands still.
+    /// The heartbeats of the nodes, and the time since each last rose.
     heartbeats: HashMap<Uuid, (i64, Stopwatch)>,
-    /// Answers of connections that search and write, which may wait behind what is under way there.
+    /// Pending answers of connections that search and write, which may wait behind work in flight.
     probes_in_flight: Vec<oneshot::Receiver<Result<(), DbError>>>,
-    /// Why one of them cannot be used, as far as that is known.
+    /// Why one of these connections cannot be used, as far as known.
     connection_error: Option<String>,
-    /// Whether the database could not be used at the last look.
+    /// Whether the database could not be used at the last probe.
     was_away: bool,
 }
 
-/// Something outside the process that is looked at on a thread that may block.
+/// A dependency outside the process that is probed on a blocking thread.
 #[derive(Default)]
 struct ExternalProbe {
     in_flight: Option<JoinHandle<Result<(), String>>>,
-    /// Since the last look began.
+    /// Time since the start of the last probe.
     last: Option<Stopwatch>,
     failures: u32,
     last_error: String,
 }
 
 impl ExternalProbe {
-    /// Begins to look where it is time.
+    /// Starts a probe if it is due.
     fn start_probe(&mut self, look: impl FnOnce() -> Result<(), String> + Send + 'static) {
         let is_due = self.failures > 0
             || self.last.as_ref().is_none_or(|last| last.elapsed() >= EXTERNAL_PROBE_INTERVAL);
@@ -73,7 +75,7 @@ impl ExternalProbe {
         }
     }
 
-    /// What is wrong, as far as it is known by now.
+    /// Returns what is wrong, as far as known by now.
     async fn end(&mut self) -> Option<String> {
         if let Some(task) = &mut self.in_flight {
             let outcome = match timeout(EXTERNAL_PROBE_WAIT, task).await {
@@ -81,6 +83,7 @@ impl ExternalProbe {
                     self.in_flight = None;
                     Some(done.unwrap_or_else(|cause| Err(cause.to_string())))
                 }
+                // The probe still runs within its timeout: there is no result yet.
                 Err(_)
                     if self
                         .last
@@ -105,7 +108,8 @@ impl ExternalProbe {
     }
 }
 
-/// The end of `read`, or why there is none; one that was shed says nothing.
+/// Returns the result of `read`, or why there is none; `None` if the read was shed, which says nothing about
+/// the database.
 async fn within<T>(read: impl Future<Output = Result<T, DbError>>) -> Result<Option<T>, String> {
     match timeout(READ_MAX, read).await {
         Ok(Ok(found)) => Ok(Some(found)),
@@ -134,7 +138,7 @@ impl ReadinessProbes {
         self.start_probes();
         let (database, nodes) = self.database().await;
         if self.was_away && database.is_none() {
-            // Those that broke are opened now, and not by whoever needs them first.
+            // Open broken connections now, so that the next request does not have to.
             let db = self.parts.db.clone();
             drop(tokio::task::spawn_blocking(move || db.open_connections()));
         }
@@ -152,8 +156,8 @@ impl ReadinessProbes {
     fn start_probes(&mut self) {
         let store = self.parts.store.clone();
         self.store.start_probe(move || store.check_reachable().map_err(|cause| cause.to_string()));
-        // Nodes over one directory have one disk: where the database is in it there is nobody to step
-        // aside for. A node that only reads takes no files in.
+        // With a local database all nodes share one directory and thus one disk, so stepping aside would not
+        // help. A read-only node does not ingest files.
         if !self.parts.db.is_remote() || self.parts.db.is_read_only() {
             return;
         }
@@ -166,13 +170,13 @@ impl ReadinessProbes {
                     "{}: {free} bytes are free, fewer than media.file_bytes_max",
                     dir.display()
                 )),
-                // What cannot be told is not wrong.
+                // Unknown free space is not a fault.
                 Ok(_) | Err(_) => Ok(()),
             }
         });
     }
 
-    /// Why the database cannot be used, and the nodes that it tells of.
+    /// Returns why the database cannot be used, and the rows of the nodes if it can be read.
     async fn database(&mut self) -> (Option<String>, Option<Vec<NodeRow>>) {
         let read = |tx: &ReadTx<'_>| Ok((tx.list_nodes()?, tx.claimed_store()?));
         let found = within(self.parts.db.read(read)).await;
@@ -191,7 +195,7 @@ impl ReadinessProbes {
         }
     }
 
-    /// Reads SQLite's file through a new connection: those that are open have its pages in memory.
+    /// Reads the SQLite file through a new connection: open connections have its pages in memory.
     async fn probe_new_connection(&self) -> Result<(), String> {
         let db = self.parts.db.clone();
         let read = move || db.snapshot_reader()?.read(|tx| tx.list_nodes()).map(drop);
@@ -199,7 +203,8 @@ impl ReadinessProbes {
         within(read).await.map(drop)
     }
 
-    /// Those of the nodes whose beats rise. Others learn of a killed one later, when they end its life.
+    /// Returns the nodes whose heartbeats rise. Other nodes find a killed one later, when they end its
+    /// incarnation.
     fn live_nodes(&mut self, nodes: Vec<NodeRow>) -> Vec<NodeRow> {
         self.heartbeats.retain(|life, _| nodes.iter().any(|row| row.incarnation == *life));
         let rises = |row: &NodeRow| {
@@ -213,8 +218,8 @@ impl ReadinessProbes {
         nodes.into_iter().filter(rises).collect()
     }
 
-    /// Why a connection that searches or writes cannot be used. It may be busy for long, so its answer
-    /// counts when it comes.
+    /// Returns why a connection that searches or writes cannot be used. The connection may be busy for long,
+    /// so its answer counts when it arrives.
     fn others(&mut self) -> Option<String> {
         let (mut answers, mut failed) = (0, None);
         self.probes_in_flight.retain_mut(|one| match one.try_recv() {

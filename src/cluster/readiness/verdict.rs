@@ -1,4 +1,4 @@
-//! What a look at a node means.
+//! Decides from the faults of all nodes whether this one is ready.
 
 use uuid::Uuid;
 
@@ -8,9 +8,9 @@ use crate::storage::database::NodeRow;
 /// Whether a node is ready, and what it cannot do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadinessVerdict {
-    /// Whether it should get requests.
+    /// Whether the node should get requests.
     pub is_ready: bool,
-    /// What it cannot do, and why.
+    /// The faults, each with its cause.
     pub faults: Vec<(NodeFault, String)>,
 }
 
@@ -19,28 +19,30 @@ impl ReadinessVerdict {
         Self { is_ready: false, faults: Vec::new() }
     }
 
-    /// Of the node with this life among `nodes`, as far as the database tells of them.
+    /// Judges the node with the incarnation `life` by its own faults and by the rows of all `nodes`; `None`
+    /// if those cannot be read.
     pub(super) fn of(
         faults: Vec<(NodeFault, String)>,
         life: Uuid,
         nodes: Option<&[NodeRow]>,
     ) -> Self {
         let is_ours = |fault: &NodeFault| faults.iter().any(|(ours, _)| ours == fault);
-        // With some of the same faults and no other: of nodes that all have faults one at least stays.
+        // Another node can do more only if its faults are a proper subset of ours: of nodes that all have
+        // faults, at least one stays ready.
         let can_more = |row: &NodeRow| {
             let is_other = row.incarnation != life && matches!(row.role.as_str(), "all" | "web");
             let theirs = faults_of(row).filter(|_| is_other);
             theirs.is_some_and(|theirs| theirs.len() < faults.len() && theirs.iter().all(is_ours))
         };
         let is_ready = match nodes {
-            // Nobody knows whether others can.
+            // It is unknown whether other nodes can do more.
             None => faults.is_empty(),
             Some(nodes) => !is_ours(&NodeFault::Database) && !nodes.iter().any(can_more),
         };
         Self { is_ready, faults }
     }
 
-    /// Whether there is nothing new to tell: the same state with the same faults.
+    /// Returns whether nothing changed: the same state with the same kinds of faults.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let kinds = |verdict: &Self| -> Vec<NodeFault> {
             verdict.faults.iter().map(|(fault, _)| *fault).collect()
@@ -48,7 +50,7 @@ impl ReadinessVerdict {
         self.is_ready == other.is_ready && kinds(self) == kinds(other)
     }
 
-    /// What it cannot do, as one line for everybody who asks; empty where there is nothing.
+    /// Returns the faults as one line that is safe for any client; empty if there are none.
     #[must_use]
     pub fn reason(&self) -> String {
         if self.faults.is_empty() && !self.is_ready {
@@ -57,7 +59,7 @@ impl ReadinessVerdict {
         self.faults.iter().map(|(fault, _)| fault_text(*fault)).collect::<Vec<_>>().join("; ")
     }
 
-    /// The same with the causes, which name hosts and folders: for the log.
+    /// Returns the faults with their causes, which name hosts and folders: for the log only.
     pub(super) fn causes(&self) -> String {
         let told = self.faults.iter().map(|(fault, why)| format!("{}: {why}", fault_text(*fault)));
         told.collect::<Vec<_>>().join("; ")
@@ -91,7 +93,7 @@ mod tests {
         }
     }
 
-    /// Whether node 1 with these faults is ready beside the others.
+    /// Checks whether node 1 with these faults is ready beside the others.
     fn check(faults: &[NodeFault], others: Option<&[NodeRow]>, expected: bool) {
         let told = faults.iter().map(|fault| (*fault, "it fails".to_owned())).collect();
         let nodes = others.map(|others| [&[node(1, "all", "")], others].concat());
@@ -112,16 +114,16 @@ mod tests {
             true,
         );
         check(&[NodeFault::Store, NodeFault::Disk], Some(&[node(2, "web", "store")]), false);
-        // Two with different faults do not both leave.
+        // Two nodes with different faults do not both leave.
         check(&[NodeFault::Store], Some(&[node(2, "web", "search")]), true);
         check(&[NodeFault::Search], Some(&[node(2, "web", "store")]), true);
         check(&[NodeFault::Store, NodeFault::Search], Some(&[node(2, "web", "store")]), false);
-        // One that starts or stops takes no requests.
+        // A node that starts or stops takes no requests.
         check(&[NodeFault::Store], Some(&[node(2, "web", "starting")]), true);
         check(&[NodeFault::Store], Some(&[node(2, "web", "draining")]), true);
-        // A worker answers no requests.
+        // A worker takes no requests.
         check(&[NodeFault::Disk], Some(&[node(2, "worker", "")]), true);
-        // The others cannot be asked.
+        // The other nodes are unknown.
         check(&[NodeFault::Store], None, false);
         check(&[NodeFault::Database], Some(&[node(2, "web", "database")]), false);
     }

@@ -1,12 +1,12 @@
-//! Tells CDNs of changes, by the keys that media answers carry.
+//! Sends cache purges to the configured CDNs, by the cache keys that media responses carry.
 //!
-//! The item log is read as far as every node of the database has followed it: a CDN that is told earlier
-//! would fetch the old version once more, from whichever of them. One node tells at a time, the one that holds
-//! [`crate::cluster::membership::ClusterLease::Purging`]; a transaction of one that lost it changes nothing. What is to be
-//! told lies in the database until the CDN took it, so that neither a restart nor a kill
-//! loses any of it; what was told twice does no harm. Each address is told by itself: one that is away
-//! holds no other one up. Keys that an address could not be told
-//! of for as long as the item log is kept are given up: caches have forgotten by themselves.
+//! The item log is read only as far as every node of the cluster has followed it: a CDN that is purged
+//! earlier would fetch the old version again from a node that lags. One node purges at a time, the one that
+//! holds [`crate::cluster::membership::ClusterLease::Purging`]; a transaction of a node that lost the lease
+//! changes nothing. Keys are queued in the database until the CDN accepts them, so that neither a restart nor
+//! a kill loses any; purges are idempotent, so a repetition is harmless. Each endpoint has its own queue: one
+//! that is down does not delay the others. Keys that could not be purged within the retention of the item log
+//! are given up: by then caches have expired them.
 
 #[cfg(test)]
 mod tests;
@@ -35,50 +35,50 @@ use crate::storage::database::{Db, DbError, PendingPurge, PurgeBacklog, ReadTx, 
 use crate::transport::{CachePurger, PurgeError, PurgeResult};
 use model::{Backoff, ItemKey, RetryPolicy};
 
-/// How long a CDN is left alone that failed.
+/// Backoff after a failed purge.
 const PURGE_RETRIES: RetryPolicy =
     RetryPolicy::without_deadline(PURGE_RETRY_FIRST, PURGE_RETRY_MAX);
 
-/// Whoever tells CDNs of changes.
+/// The purge endpoints that the settings name.
 pub struct CdnPurgers {
     endpoints: Vec<CdnEndpoint>,
 }
 
-/// Whoever tells one address.
+/// One purge endpoint with its queue in the database.
 struct CdnEndpoint {
     db: Db,
     purger: CachePurger,
-    /// What its rows and its place in the item log are called.
+    /// Key of its queue and of its position in the item log.
     name: String,
-    /// Its place in the setting, from 1.
+    /// Position in the setting, from 1; names the endpoint in metrics and logs.
     number: usize,
     keys_max: usize,
     retry_interval: Duration,
     guard: ClusterGuard,
 }
 
-/// What a turn came to.
+/// The result of one run of the purge job.
 struct PurgeRun {
-    /// Whether there may be more to do at once.
+    /// Whether more work may be due immediately.
     more: bool,
     outcome: PurgeOutcome,
-    /// Time after which there is something to do at the latest.
+    /// Longest time until the next run.
     idle: Duration,
 }
 
 enum PurgeOutcome {
-    /// Nothing was due, or the CDN is left alone.
+    /// Nothing was due, or the endpoint is backing off.
     Nothing,
-    /// The CDN took something.
+    /// The CDN accepted at least one key.
     Purged,
-    /// The CDN took nothing, or not all.
+    /// The call failed, or the CDN accepted none of the keys.
     Failed(PurgeError),
 }
 
-/// A CDN that failed is left alone for a while.
+/// The backoff of an endpoint after failed purges.
 struct PurgeBackoff {
     backoff: Backoff,
-    /// How long, and since when.
+    /// The current wait and when it began; `None` while the endpoint works.
     until: Option<(Duration, Stopwatch)>,
 }
 
@@ -87,7 +87,7 @@ impl PurgeBackoff {
         Self { backoff: Backoff::new(PURGE_RETRIES), until: None }
     }
 
-    /// How long it is still left alone.
+    /// Time until the next attempt; zero when the endpoint may be called.
     fn remaining(&self) -> Duration {
         self.until.map_or(Duration::ZERO, |(wait, since)| wait.saturating_sub(since.elapsed()))
     }
@@ -100,19 +100,18 @@ impl PurgeBackoff {
 }
 
 impl CdnPurgers {
-    /// What the settings describe; nothing where they name nobody to tell. Blocks.
+    /// Opens the endpoints that the settings describe; `None` when they name none. Blocks.
     ///
-    /// Where the item log was not read for an address before, that begins at its end. Fails when a
-    /// setting makes no sense.
+    /// A new endpoint starts at the end of the item log. Fails when a setting is invalid.
     pub fn open(settings: &config::Cdn, db: &Db, guard: &ClusterGuard) -> Result<Option<Self>> {
         let purgers = CachePurger::of(settings)?;
         let names: Vec<String> = purgers.iter().map(CachePurger::name).collect();
-        // Without addresses too: the item log is not kept for a reader that does not come.
+        // Also without endpoints: a removed endpoint must not keep rows of the item log alive.
         if !names.is_empty() || !db.read_blocking(|tx| tx.purging_lanes())?.is_empty() {
             let (names, life) = (names.clone(), guard.node().incarnation());
             db.write_blocking(move |tx| {
                 let mut others = tx.as_read().list_nodes()?.into_iter();
-                // Another node may have an address to tell.
+                // Another node may still be configured with an endpoint.
                 if names.is_empty() && others.any(|other| other.incarnation != life) {
                     return Ok(());
                 }
@@ -133,15 +132,15 @@ impl CdnPurgers {
         };
         let lanes: Vec<_> = purgers.into_iter().zip(names).zip(1..).map(lane).collect();
         for lane in &lanes {
-            // Alerts wait for them, and do not see a series that begins with its first event.
+            // Initialize the series at zero: an alert does not see one that begins with its first event.
             lane.counted("refused", 0);
             lane.counted("given_up", 0);
         }
         Ok(Some(Self { endpoints: lanes }))
     }
 
-    /// Tells until `stop` turns true; calls that are under way then have `drain` to end. `followed`
-    /// is the row of the item log up to which this process serves no old version any more.
+    /// Purges until `stop` turns true; calls in flight then have `drain` to finish. `followed` is the row of
+    /// the item log up to which this process no longer serves old versions.
     pub async fn run(
         self,
         followed: watch::Receiver<i64>,
@@ -153,7 +152,7 @@ impl CdnPurgers {
     }
 }
 
-/// Tells one address, as a job.
+/// The background job that purges one endpoint.
 struct PurgeJob<'a> {
     endpoint: &'a CdnEndpoint,
     followed: watch::Receiver<i64>,
@@ -170,6 +169,7 @@ impl BackgroundJob for PurgeJob<'_> {
     async fn run(&mut self) -> Result<RunOutcome> {
         let own = *self.followed.borrow_and_update();
         let others = self.endpoint.guard.node().followed_by_others();
+        // Purging before a lagging node has followed would let the CDN fetch the old version from it.
         let seq = others.map_or(own, |others| others.min(own));
         let PurgeRun { more, outcome: told, idle } =
             self.endpoint.purge_batch(seq, !self.backoff.remaining().is_zero()).await?;
@@ -179,12 +179,12 @@ impl BackgroundJob for PurgeJob<'_> {
         }
         let left = self.backoff.remaining();
         let wait = if left.is_zero() { idle } else { left.min(PURGE_POLL_INTERVAL) };
-        // Nobody tells when another node has followed on.
+        // Progress of other nodes sends no wake-up, so it is polled.
         let wait = if seq < own { wait.min(FOLLOWED_POLL_INTERVAL) } else { wait };
         Ok(RunOutcome::DueAfter(wait))
     }
 
-    /// While the CDN is left alone what comes in is noted all the same.
+    /// Changes are queued during backoff too.
     async fn woken(&mut self) {
         if self.followed.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -204,7 +204,7 @@ impl PurgeJob<'_> {
             PurgeOutcome::Failed(cause) => {
                 let (address, wait) = (self.endpoint.number, self.backoff.begin());
                 let (tries, s) = (self.backoff.backoff.failures(), wait.as_secs_f64());
-                tracing::warn!(address, tries, retry_s = s, "a CDN did not take a purge: {cause}");
+                tracing::warn!(address, tries, retry_s = s, "CDN purge failed, retrying: {cause}");
             }
         }
     }
@@ -228,8 +228,8 @@ impl CdnEndpoint {
         }
     }
 
-    /// Notes what changed up to the row `seq`, a transaction's worth, and tells what is due, one
-    /// call's worth, unless the CDN is left alone.
+    /// Queues changes up to the row `seq`, at most one transaction's worth, and sends one call's worth of due
+    /// purges unless the endpoint is backing off (`is_resting`).
     async fn purge_batch(&self, seq: i64, is_resting: bool) -> Result<PurgeRun> {
         let now = clock::now();
         let (waiting, unread) = self.queue_changes(seq, now).await?;
@@ -252,8 +252,8 @@ impl CdnEndpoint {
         Ok(PurgeRun { more, outcome: told, idle: PURGE_POLL_INTERVAL })
     }
 
-    /// Writes what became of rows; why the CDN is to be left alone, if it is. One that takes none of
-    /// the keys may have settings that are wrong.
+    /// Records the outcome of the rows of a call; returns the error that starts a backoff, if any. An
+    /// endpoint that refuses all keys backs off too, since its settings may be wrong.
     async fn record_outcome(
         &self,
         due: Vec<PendingPurge>,
@@ -277,8 +277,8 @@ impl CdnEndpoint {
         Ok(failed.or(refusal))
     }
 
-    /// Notes what changed up to the row `seq`, as far as there is room; how much waits then, and
-    /// whether there is more to read at once.
+    /// Queues changes up to the row `seq`, as far as there is room; returns the backlog and whether there is
+    /// more to read immediately.
     async fn queue_changes(&self, seq: i64, now: Timestamp) -> Result<(PurgeBacklog, bool)> {
         let name = self.name.clone();
         let look = move |tx: &ReadTx<'_>| {
@@ -287,13 +287,15 @@ impl CdnEndpoint {
         };
         let (read, waiting, oldest) = self.db.read(look).await?;
         let before = now - ITEM_LOG_RETENTION;
+        // Expiry needs a trusted clock: one that jumped ahead would drop purges that are still due.
         if oldest.first().is_some_and(|purge| purge.since < before) && self.guard.trusts_clock() {
             let name = self.name.clone();
             let lost = self.write(move |tx| tx.drop_expired_purges(&name, before)).await?;
             let (address, lost) = (self.number, lost.unwrap_or_default());
-            tracing::error!(address, keys = lost, "a CDN could not be told for days; given up");
+            tracing::error!(address, keys = lost, "CDN purges given up: retention exceeded");
             self.counted("given_up", lost);
         }
+        // A full queue stops reading the log, which retains the changes, instead of growing without bound.
         let is_full = waiting.due >= u64::try_from(PURGES_QUEUED_MAX).unwrap_or(u64::MAX);
         if is_full || read.is_none_or(|read| read >= seq) {
             return Ok((waiting, false));
@@ -306,7 +308,7 @@ impl CdnEndpoint {
         Ok(noted.await?.unwrap_or((waiting, false)))
     }
 
-    /// Writes as long as this node is the one that tells; else nothing.
+    /// Writes only while this node holds the purging lease; returns `None` when it lost it.
     async fn write<T, F>(&self, write: F) -> Result<Option<T>>
     where
         T: Send + 'static,
@@ -347,7 +349,7 @@ impl CdnEndpoint {
             .increment(u64::try_from(keys).unwrap_or(u64::MAX));
     }
 
-    /// Another node tells of what waits.
+    /// Zeroes the gauges of a node without the lease; the holder reports the backlog.
     fn report_nothing(&self) {
         let address = self.number.to_string();
         metrics::gauge!(telemetry::PURGE_LAG_SECONDS, "address" => address.clone()).set(0.0);
@@ -364,13 +366,14 @@ impl CdnEndpoint {
     }
 }
 
-/// What fits into one call: the rows that it does, and their keys, each once.
+/// Selects what fits into one call: the rows that it completes, and their keys without duplicates.
 fn batch(mut due: Vec<PendingPurge>) -> (Vec<PendingPurge>, Vec<String>) {
     let (mut keys, mut bytes, mut rows) = (Vec::new(), 0, 0);
     let mut seen = HashSet::new();
     for PendingPurge { key, .. } in &due {
         if seen.insert(key.clone()) {
             bytes += key.len() + 1;
+            // At least one key per call, however long, or the queue would never advance.
             if bytes > PURGE_KEYS_BYTES_MAX && !keys.is_empty() {
                 break;
             }
@@ -382,18 +385,18 @@ fn batch(mut due: Vec<PendingPurge>) -> (Vec<PendingPurge>, Vec<String>) {
     (due, keys)
 }
 
-/// What an operator wants a CDN to forget.
+/// A purge that an operator requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PurgeRequest {
-    /// All that it has of us.
+    /// Every object of this service.
     Everything,
-    /// What shows these items.
+    /// Objects that show these items.
     Items(Vec<ItemKey>),
 }
 
-/// Notes what a CDN is to forget, for the server of this database to tell it; how many keys. Blocks.
+/// Queues a purge, which the server of this database sends; returns the number of keys. Blocks.
 ///
-/// Fails when the settings name nobody to tell.
+/// Fails when the settings name no endpoint.
 pub fn purge(
     settings: &config::Cdn,
     db: &Db,

@@ -1,4 +1,4 @@
-//! What the queue of keys holds, and how far the item log is read for it.
+//! Tests of the purge queue and of its position in the item log.
 
 use std::net::TcpListener;
 
@@ -32,7 +32,7 @@ fn a_cdn_that_fails_is_left_alone_for_longer_each_time_but_never_for_good() {
     assert_eq!(waits, [500, 1000, 2000, 32_000, 60_000, 60_000, 60_000]);
 }
 
-/// Lanes of two addresses that nobody listens at, over a database.
+/// Two endpoints on closed ports, over a scratch database.
 struct Scene {
     lanes: Vec<CdnEndpoint>,
     db: Db,
@@ -77,7 +77,7 @@ impl Scene {
         Self { lanes, db, dir }
     }
 
-    /// Adds rows to the item log, each an id and what happened to it.
+    /// Adds rows to the item log, each an id and a kind of change.
     fn log(&self, rows: &[(String, &'static str)]) {
         let at = now().as_millisecond();
         let one = |(id, change): &(String, &str)| format!("('image', '{id}', '{change}', {at})");
@@ -137,7 +137,7 @@ async fn the_log_is_read_on_at_once_while_there_is_more_of_it_and_while_a_cdn_fa
     let (waiting, keys) = (scene.waiting(0, clock::now()), scene.due(0, clock::now()));
     assert_eq!((waiting.due, waiting.unread), (1, None));
     assert_eq!(keys[0].key, "image.a");
-    // The other address has a place in the log of its own.
+    // The other endpoint has its own position in the log.
     assert!(scene.waiting(1, now()).unread.is_some());
     let turn = lane.purge_batch(i64::MAX, false).await.unwrap();
     assert!(matches!(turn.outcome, PurgeOutcome::Failed(_)) && !turn.more, "nobody listens");
@@ -160,7 +160,7 @@ async fn what_is_due_later_takes_no_room_and_what_waits_is_noted_once() {
     assert!(!scene.lanes[0].purge_batch(i64::MAX, true).await.unwrap().more);
     let keys = |at| scene.due(0, at).into_iter().map(|purge| purge.key).collect::<Vec<_>>();
     assert_eq!(keys(now()), ["image.a", "image.b"]);
-    // What was told is told once more, and then it is done with.
+    // A completed purge is repeated once and then removed.
     let numbers: Vec<i64> = scene.due(0, now()).iter().map(|purge| purge.number).collect();
     scene.write(move |tx| tx.complete_purges(&numbers, Some(hours(1))).unwrap());
     assert_eq!((keys(now()).len(), keys(hours(1)).len()), (0, 2));

@@ -1,11 +1,11 @@
-//! When a delivery that failed is tried again, and when it is given up.
+//! Decides when a failed delivery is retried and when it is given up.
 
 use super::AttemptFailure;
 use crate::storage::database::DeliveryOutcome;
 use model::account::{Delivery, shorten_reason};
 use model::{AttemptEnd, RetryPolicy};
 
-/// What becomes of `delivery` after an attempt.
+/// Returns the outcome of an attempt: delivered, failed for good, or due for a retry.
 pub(super) fn outcome_after(
     delivery: &Delivery,
     tried: Result<(), AttemptFailure>,
@@ -19,6 +19,7 @@ pub(super) fn outcome_after(
     }
     let name = delivery.id.to_string();
     let next = policy.next_attempt(&name, delivery.attempts, delivery.queued, end);
+    // No next attempt: the deadline has passed by a clock that can be trusted.
     let Some(at) = next else {
         let tries = delivery.attempts;
         return DeliveryOutcome::Failed {

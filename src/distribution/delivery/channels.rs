@@ -1,11 +1,11 @@
-//! Channels as their owners keep them (contract deliveries-19).
+//! Channels as their owners manage them (contract deliveries-19).
 //!
-//! A user lists, writes and removes its own, and sends a test file
-//! through them. What it writes goes through the checks of the accounts file, with three more. The
-//! method `directory` writes into the service's machine, so only the operator makes such channels.
-//! Channels that users make lead to public addresses only, unless `delivery.private_addresses`
-//! says otherwise (`transport`). Secrets are never shown again. A token writes and removes channels
-//! with the scope `profile`, which is for changes of what is the user's own.
+//! A user lists, writes and removes its own channels, and sends a test file through them. Input passes the
+//! same validation as the accounts file, with three more rules. The method `directory` writes to the
+//! service's machine, so only the operator creates such channels. Channels that users create reach public
+//! addresses only, unless `delivery.private_addresses` says otherwise (`transport`). Stored secrets are never
+//! returned. A token writes and removes channels only with the scope `profile`, which covers changes to the
+//! user's own data.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -26,24 +26,23 @@ use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::database::{NewChannel, PutOutcome, WriteTx};
 use model::account::{Channel, ChannelId, ChannelMethod, Permission};
 
-/// A channel as its owner states it.
+/// The channel that a request asks to write.
 ///
-/// It has no `Debug`, so that a secret enters no log.
+/// Deliberately without `Debug`, so that no secret reaches a log.
 pub struct ChannelDraft {
-    /// How files are handed over.
+    /// The transport of the channel.
     pub method: ChannelMethod,
-    /// What is sent of an item.
+    /// Formats to send for an item.
     pub formats: Vec<String>,
-    /// What the method needs to know.
+    /// Settings of the method, such as host and credentials.
     pub settings: Map<String, Value>,
-    /// Whether it may be used; `None` leaves it, and a new one may.
+    /// Whether the channel may be used; `None` keeps the stored value, and a new channel is active.
     pub active: Option<bool>,
 }
 
 /// A channel with its settings for its owner, without secrets.
 #[derive(Debug)]
 pub struct ChannelView {
-    /// The channel.
     pub channel: Channel,
     /// Its settings, `***` for every secret.
     pub settings: Value,
@@ -56,7 +55,7 @@ enum ChannelRefusal {
 }
 
 impl Deliveries {
-    /// The channels of `caller`, active or not, in the order of their names.
+    /// Lists the channels of `caller`, active or not, by name.
     pub async fn list_channels(&self, caller: &Principal) -> Result<Vec<ChannelView>> {
         caller.require(Permission::ReadChannels)?;
         let owner = caller.user().user_name.clone();
@@ -64,13 +63,13 @@ impl Deliveries {
         run_blocking(move || Ok(found.into_iter().map(shown).collect())).await
     }
 
-    /// Makes the channel `name` of `caller`, or puts `stated` in the place of what it is.
+    /// Creates the channel `name` of `caller`, or replaces it with `stated`.
     ///
-    /// Fails as a validation does; with [`ErrorKind::Forbidden`] for the method `directory`, of which
-    /// only `active` can be changed, and for a token without the scope `profile`; with
-    /// [`ErrorKind::Conflict`] when the caller has made [`CHANNELS_PER_USER_MAX`] channels, somebody
-    /// else changes this one or another key of the caller is being checked; and with
-    /// [`ErrorKind::Overloaded`] when too many private keys are.
+    /// Fails with [`ErrorKind::InvalidArgument`] for an invalid draft; with [`ErrorKind::Forbidden`] for the
+    /// method `directory`, of which only `active` can be changed, and for a token without the scope
+    /// `profile`; with [`ErrorKind::Conflict`] when the caller has created [`CHANNELS_PER_USER_MAX`]
+    /// channels, the channel changed concurrently or another key of the caller is being checked; and with
+    /// [`ErrorKind::Overloaded`] when too many private keys are being checked.
     pub async fn put_channel(
         &self,
         caller: &Principal,
@@ -94,7 +93,7 @@ impl Deliveries {
             | ChannelMethod::Webhook => None,
         };
         let decided = run_blocking(move || {
-            // The work goes on when nobody waits for it any more.
+            // The blocking work continues after the request is cancelled, so it holds the slot itself.
             let _opening = opening;
             decide(own, known.as_ref(), stated)
         });
@@ -105,13 +104,14 @@ impl Deliveries {
         });
         let write = move |tx: &WriteTx<'_>| {
             let read = tx.as_read();
+            // The draft was merged with `before`; a concurrent change would be overwritten.
             if read.find_channel(&id)? != before {
                 return Ok(Err(ChannelRefusal::Changed));
             }
             if before.is_none() && read.count_own_channels(user)? >= CHANNELS_PER_USER_MAX {
                 return Ok(Err(ChannelRefusal::TooMany));
             }
-            // The same again changes nothing, and must not push older events out of the table.
+            // An idempotent repetition writes no event: it must not push older ones out of the table.
             if tx.put_channel(&new, now)? != PutOutcome::Unchanged {
                 tx.write_audit(
                     &event.with_object(ObjectKind::Channel, &id).with_detail(new.method.as_str()),
@@ -130,7 +130,7 @@ impl Deliveries {
         Err(Error::new(ErrorKind::Conflict, message))
     }
 
-    /// Removes the channel `name` of `caller` with its settings; what still waits for it fails.
+    /// Removes the channel `name` of `caller` with its settings; deliveries queued for it fail.
     ///
     /// Fails with [`ErrorKind::NotFound`] when there is none, and with [`ErrorKind::Forbidden`] for a token
     /// without the scope `profile`.
@@ -153,7 +153,7 @@ impl Deliveries {
         Err(Error::new(ErrorKind::NotFound, format!("no channel {id}")))
     }
 
-    /// The channel `name` of `caller`, active or not.
+    /// Loads the channel `name` of `caller`, active or not.
     ///
     /// Fails with [`ErrorKind::NotFound`] when there is none.
     pub(super) async fn own_channel(&self, caller: &Principal, name: &str) -> Result<Channel> {
@@ -164,7 +164,7 @@ impl Deliveries {
     }
 }
 
-/// Runs `work` where it may take a while: reading certificates does, and unlocking a private key.
+/// Runs `work` on a blocking thread: reading certificates and unlocking a private key take a while.
 async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
@@ -181,9 +181,10 @@ fn shown(channel: Channel) -> ChannelView {
     ChannelView { channel, settings }
 }
 
-/// What is to be written.
+/// Validates a draft and decides what to write.
 fn decide(id: ChannelId, before: Option<&Channel>, stated: ChannelDraft) -> Result<NewChannel> {
     let ChannelDraft { method, formats, settings, active } = stated;
+    // Settings of another method mean nothing to this one, so a new method starts from nothing.
     let before = before.filter(|before| before.method == method);
     if method == ChannelMethod::Directory && before.is_none() {
         return Err(operators_own());
@@ -214,8 +215,8 @@ fn decide(id: ChannelId, before: Option<&Channel>, stated: ChannelDraft) -> Resu
     if method == ChannelMethod::Directory && !is_same {
         return Err(operators_own());
     }
-    // A channel of the operator may lead into private networks. It is the operator's only as long as
-    // its user changes neither where it leads nor what it sends.
+    // A channel of the operator may reach private networks. It remains the operator's only as long as its
+    // user changes neither its destination nor its formats.
     let by_user = !is_same || before.is_some_and(|before| before.by_user);
     Ok(NewChannel { id, method, formats, settings, active, by_user })
 }
@@ -226,7 +227,7 @@ fn operators_own() -> Error {
     Error::forbidden("operator_channel", message)
 }
 
-/// A problem as a failed validation. Its text never repeats a setting's value.
+/// Turns a problem into a validation error, whose text never repeats a setting's value.
 fn invalid(problem: ChannelProblem) -> Error {
     let message = problem.to_string();
     let (path, rule) = match problem {

@@ -1,4 +1,4 @@
-//! The files of an item that a channel sends, through the plans and caches of media URLs.
+//! Collects the files of an item that a channel sends, through the plans and caches of media URLs.
 
 use super::AttemptFailure;
 use crate::media::CollectedFile;
@@ -9,18 +9,17 @@ use crate::runtime::clock;
 use model::account::Delivery;
 use model::media_url::MediaFormat;
 
-/// What goes out of an item.
+/// The files to send, with what mails and webhooks say about them.
 pub(super) struct CollectedFiles {
-    /// The files, at least one.
+    /// Never empty.
     pub(super) files: Vec<CollectedFile>,
-    /// The item's headline.
     pub(super) headline: String,
 }
 
-/// The files of `formats` that the item of `delivery` has.
+/// Collects the files of `formats` that the item of `delivery` has, and records their purchase.
 ///
-/// A channel lists formats for every media type, so what this item does not have is left out; it
-/// fails when nothing is left. What a text is illustrated with is bought with it.
+/// A channel lists formats for every media type, so formats that this item lacks are skipped; fails when none
+/// is left. The pictures of a text are purchased with it.
 pub(super) async fn collect(
     media: &Media,
     delivery: &Delivery,
@@ -32,7 +31,7 @@ pub(super) async fn collect(
     let headline = entry.document.text("headline").unwrap_or_default().to_owned();
     let wanted = FileSelection::Formats(formats, delivery.crop);
     let collected = media.collect(key, wanted, caller, now).await?;
-    // What is sent once more was bought with the first time.
+    // A repeated delivery was paid for the first time.
     if delivery.delivered.is_none() {
         media.purchase(&collected.sale, caller, now).await?;
     }

@@ -6,7 +6,7 @@ use crate::distribution::delivery::{ChannelView, ProbeResult};
 use model::account::{Channel, Delivery};
 use model::item::MediaLinks;
 
-/// A delivery as its owner sees it.
+/// Renders a delivery as its owner sees it.
 #[must_use]
 pub fn delivery(delivery: &Delivery, links: &impl MediaLinks) -> Value {
     let mut fields = Map::new();
@@ -23,7 +23,7 @@ pub fn delivery(delivery: &Delivery, links: &impl MediaLinks) -> Value {
         }
     };
     optional("agreement", delivery.agreement.map(|id| json!(id)));
-    // While somebody sends it, it is the end of that one's claim, which is nobody's business.
+    // While the delivery is in flight, the field holds the expiry of the worker's claim, which is internal.
     let is_queued = delivery.state == model::account::DeliveryState::Queued;
     optional("nextAttempt", delivery.next.filter(|_| is_queued).map(|at| json!(at)));
     optional("delivered", delivery.delivered.map(|at| json!(at)));
@@ -31,13 +31,13 @@ pub fn delivery(delivery: &Delivery, links: &impl MediaLinks) -> Value {
     Value::Object(fields)
 }
 
-/// The uri of what is delivered, with the crop that it was asked for by.
+/// Returns the URI of the delivered item, with the crop that was requested.
 pub(super) fn uri(delivery: &Delivery, links: &impl MediaLinks) -> String {
     let crop = delivery.crop.map(|crop| crop.to_string()).unwrap_or_default();
     format!("{}{crop}", links.item(&delivery.item))
 }
 
-/// A channel as its owner sees it, without secrets.
+/// Renders a channel as its owner sees it, without secrets.
 #[must_use]
 pub fn channel(shown: &ChannelView) -> Value {
     let Channel { name, method, formats, active, by_user, .. } = &shown.channel;
@@ -52,7 +52,7 @@ pub fn channel(shown: &ChannelView) -> Value {
     })
 }
 
-/// How the test of a channel ended.
+/// Renders the result of a channel test.
 #[must_use]
 pub fn tested(tested: &ProbeResult) -> Value {
     json!({ "ok": tested.ok, "message": tested.message })

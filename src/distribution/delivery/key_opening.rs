@@ -1,7 +1,7 @@
-//! Private keys that users state for their channels, while somebody looks whether they open.
+//! Limits how many private keys of channels are unlocked at a time.
 //!
-//! Unlocking a key takes a processor a while, by design, and the key says how long. So a user has
-//! one opened at a time, and all of them a few.
+//! Unlocking a key costs CPU time by design, and the key itself states how much. So each user may have one
+//! key unlocked at a time, and all users together [`CHANNEL_KEYS_OPENED_MAX`].
 
 use std::{
     collections::HashSet,
@@ -12,13 +12,13 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::CHANNEL_KEYS_OPENED_MAX;
 use model::account::UserId;
 
-/// The users whose keys are being opened.
+/// The users whose keys are being unlocked.
 #[derive(Default)]
 pub(super) struct KeyOpenings {
     users: Arc<Mutex<HashSet<UserId>>>,
 }
 
-/// A key that is being opened; it ends when this is dropped.
+/// A slot for unlocking one key, released when dropped.
 #[derive(Debug)]
 pub(super) struct KeyOpening {
     users: Arc<Mutex<HashSet<UserId>>>,
@@ -32,7 +32,10 @@ impl Drop for KeyOpening {
 }
 
 impl KeyOpenings {
-    /// Lets a key of `user` be opened.
+    /// Acquires the slot for a key of `user`.
+    ///
+    /// Fails with [`ErrorKind::Conflict`] when the user has one in use, and with [`ErrorKind::Overloaded`]
+    /// when all slots are in use.
     pub(super) fn acquire(&self, user: UserId) -> Result<KeyOpening> {
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         if users.contains(&user) {

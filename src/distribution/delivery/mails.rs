@@ -1,4 +1,4 @@
-//! Mails of channels: whether they may be sent, and who has to learn first who has them sent.
+//! Mails of channels: checks that they may be sent, and which recipients must be introduced to the sender.
 
 use jiff::Timestamp;
 
@@ -9,22 +9,21 @@ use crate::runtime::clock;
 use crate::transport::{Introduction, MailAddress};
 use model::account::{Channel, ChannelMethod, UserId};
 
-/// A mail of a channel that may be sent. Channels that send none, and those of the operator, have one
-/// to nobody.
+/// A mail of a channel that may be sent. Empty for channels that send no mail and for those of the operator.
 #[derive(Default)]
 pub(super) struct ClearedMail {
-    /// What its recipients are told in front.
+    /// Introductions of the sender, for recipients who have not had one.
     pub(super) introductions: Vec<Introduction>,
     to: Vec<MailAddress>,
-    /// When it was counted.
+    /// When the mail was counted against the limits.
     at: Timestamp,
 }
 
 impl Deliveries {
-    /// Counts the mail that a channel is about to send.
+    /// Counts the mail that a channel is about to send against the limits.
     ///
-    /// Channels of the operator are not limited. Fails for now when the mail has to wait, and for
-    /// good when a recipient refused it.
+    /// Channels of the operator are not limited. Fails temporarily when the mail has to wait, and permanently
+    /// when a recipient refused it.
     pub(super) async fn clear_mail(
         &self,
         channel: &Channel,
@@ -43,8 +42,8 @@ impl Deliveries {
         }
     }
 
-    /// Notes that recipients whose mail went out have read who has it sent to them. Where none went out
-    /// (`failed`), the mail was not counted.
+    /// Records that recipients whose mail was sent have been introduced to its sender. Where none was sent
+    /// (`failed`), the count is refunded.
     pub(super) async fn record_introductions(
         &self,
         user: UserId,
@@ -57,14 +56,14 @@ impl Deliveries {
         if !introductions.is_empty() {
             let told = recipients.record_introductions(user, &introductions, clock::now());
             if let Err(cause) = told.await {
-                // The next mail says once more who has it sent.
-                tracing::warn!("that a recipient was introduced cannot be written: {cause}");
+                // The next mail introduces the sender once more.
+                tracing::warn!("introduction of a mail recipient cannot be recorded: {cause}");
             }
         } else if failed
             && !to.is_empty()
             && let Err(cause) = recipients.refund(user, &to, at).await
         {
-            tracing::warn!("a mail that was not sent stays counted: {cause}");
+            tracing::warn!("mail count cannot be refunded: {cause}");
         }
     }
 }

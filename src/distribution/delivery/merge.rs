@@ -1,14 +1,13 @@
-//! What becomes of a channel's settings when its owner states them anew: secrets that it was never
-//! shown stay.
+//! Merges the settings of a channel that its owner rewrites: secrets that were never shown are preserved.
 
 use serde_json::{Map, Value};
 
 use crate::runtime::error::{Error, Result};
 
-/// What stands for a secret where settings are shown.
+/// The mask that replaces a secret where settings are shown.
 const HIDDEN: &str = "***";
 
-/// Settings that say where a channel leads, and by what the other side is recognized.
+/// Settings that name the destination of a channel and authenticate the remote side.
 const PLACE: [&str; 11] = [
     "host",
     "port",
@@ -23,10 +22,10 @@ const PLACE: [&str; 11] = [
     "ca",
 ];
 
-/// Settings that are not shown whole and yet open nothing.
+/// Settings that are masked or shortened although they give no access.
 const NO_SECRETS: [&str; 2] = ["ca", "url"];
 
-/// Settings as they are stored, and as they are shown: without secrets.
+/// The settings of a channel as stored, and as shown without secrets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownSettings<'a> {
     pub(super) stored: &'a Map<String, Value>,
@@ -39,14 +38,14 @@ impl KnownSettings<'_> {
     }
 }
 
-/// The settings that `given` asks for, where `known` are those of the same method so far.
+/// Merges `given` into `known`, the present settings of the same method.
 ///
-/// A setting that is given as it was shown stays as it is stored, and so does one that is not shown
-/// and left out. `null` removes a setting, and leaving one out that is shown does so too. Of the
-/// password and the private key of SFTP, a new one takes the place of the other.
+/// A setting that equals its shown value keeps its stored value, and so does a hidden one that is left out.
+/// `null` removes a setting, as does leaving out one that is shown. Of the password and the private key of
+/// SFTP, a new one replaces the other.
 ///
-/// Fails when a secret would stay while the channel leads elsewhere: whoever gets hold of a
-/// user's login must not have its passwords sent to a server of its own.
+/// Fails when a secret would be kept while the destination changes: an attacker with a stolen login must not
+/// be able to have stored passwords sent to another server.
 pub(super) fn merge(
     known: KnownSettings<'_>,
     given: Map<String, Value>,
@@ -66,6 +65,7 @@ pub(super) fn merge(
     for (name, value) in known.stored {
         let as_shown = given.get(name).is_some_and(|given| known.shown.get(name) == Some(given));
         let left_out = !given.contains_key(name) && !is_replaced(name);
+        // A client cannot send back a secret that it never saw, so leaving it out preserves it.
         if as_shown || (left_out && known.is_hidden(name)) {
             kept.push((name.clone(), value.clone()));
         }
@@ -74,7 +74,7 @@ pub(super) fn merge(
     let secret = secret.filter(|name| known.is_hidden(name) && !NO_SECRETS.contains(name));
     let secret = secret.map(str::to_owned).next();
     let mut merged = given;
-    // What is shown is not always stored: a port that was left out is listed with its number.
+    // Shown settings are not always stored: a port that was left out is listed as the default number.
     merged.retain(|name, value| !value.is_null() && known.shown.get(name) != Some(value));
     merged.extend(kept);
     refuse_masks(&merged)?;
@@ -90,7 +90,7 @@ pub(super) fn merge(
     }
 }
 
-/// Fails when a setting is what stands for a secret in lists.
+/// Fails when a setting is the mask that replaces secrets in lists.
 pub(super) fn refuse_masks(settings: &Map<String, Value>) -> Result<()> {
     let is_mark = |(name, value): &(&String, &Value)| {
         let text = value.as_str().unwrap_or_default();

@@ -1,13 +1,13 @@
-//! Deliveries: items on their way to where a channel sends them (contract
-//! deliveries-1).
+//! Deliveries: sends items to the destinations of channels (contract deliveries-1).
 //!
-//! [`Deliveries::trigger`] records the purchase and puts the delivery into the queue, which is in
-//! the database. [`Deliveries::run`] sends what is due, tries again what failed for now, and gives
-//! up what fails for good. One version of an item goes through a channel once: asking again tells
-//! of the delivery that is there. What a killed process was sending is sent again.
+//! [`Deliveries::trigger`] records the purchase and queues the delivery in the database. [`Deliveries::run`]
+//! sends deliveries that are due, retries temporary failures with exponential backoff, and gives up permanent
+//! ones. A trigger is idempotent: one version of an item is sent through a channel once, and a repeated
+//! request returns the existing delivery. A delivery that was in flight when the process was killed is sent
+//! again.
 //!
-//! What is sent is what channel and item are at that moment, and the user must still be active
-//! then (contract deliveries-8).
+//! Channel, item and rights are read at the time of sending, and the user must still be active then (contract
+//! deliveries-8).
 
 mod backoff;
 mod channels;
@@ -52,24 +52,24 @@ use model::limits::DELIVERY_WAIT_MAX;
 use model::media_url::MediaFormat;
 use probe::ChannelProbes;
 
-/// How the queue works.
+/// Limits and timings of the delivery queue.
 #[derive(Clone, Copy, Debug)]
 pub struct DeliverySettings {
-    /// Deliveries sent at a time: one a channel, and where there are several, not all of one
-    /// organization.
+    /// Deliveries sent at a time: at most one per channel, and with several workers, one is always left for
+    /// other organizations.
     pub workers: usize,
-    /// Deliveries of one organization that may wait.
+    /// Maximum number of queued deliveries per organization.
     pub queue_max: usize,
-    /// Time that one try may take besides what its bytes take at the slowest rate.
+    /// Timeout of one attempt, to which the transfer time of its bytes at the slowest accepted rate is added.
     pub timeout: Duration,
-    /// Time after which a claim counts for nothing unless it is renewed.
+    /// Time after which a claim expires unless it is renewed.
     pub lease: Duration,
-    /// When a delivery that failed is tried again.
+    /// Backoff and deadline for retries of failed deliveries.
     pub retry: RetryPolicy,
 }
 
 impl DeliverySettings {
-    /// The settings of the section `delivery`.
+    /// Reads the settings of the section `delivery`.
     #[must_use]
     pub fn of(config: &Config) -> Self {
         let seconds = |count: u32| Duration::from_secs(u64::from(count));
@@ -88,23 +88,23 @@ impl DeliverySettings {
     }
 }
 
-/// What the queue works with.
+/// The components that the delivery queue depends on.
 pub struct DeliveryServices {
-    /// Where files come from.
+    /// Renders and reads the files.
     pub media: Media,
-    /// Who may have them.
+    /// Checks agreements and records purchases.
     pub orders: Orders,
-    /// Whose delivery it is.
+    /// Looks up the user of a delivery.
     pub auth: Auth,
-    /// Where files go.
+    /// Sends files through channels.
     pub sender: ChannelSender,
-    /// Says whether a mail may be sent.
+    /// Decides whether a mail may be sent.
     pub recipients: Recipients,
-    /// The node that claims deliveries, and the clock that may say that one was tried for long enough.
+    /// The node that claims deliveries, and the clock guard that decides whether a retry deadline counts.
     pub guard: ClusterGuard,
 }
 
-/// Deliveries; cheap to clone.
+/// The delivery queue; cheap to clone.
 #[derive(Clone)]
 pub struct Deliveries {
     inner: Arc<DeliveriesInner>,
@@ -118,22 +118,22 @@ struct DeliveriesInner {
     recipients: Recipients,
     guard: ClusterGuard,
     settings: HotSwap<DeliverySettings>,
-    /// Tests of channels under way.
+    /// Channel tests in progress.
     probes: ChannelProbes,
-    /// Private keys that are being checked.
+    /// Private keys that are being unlocked.
     openings: KeyOpenings,
-    /// Wakes the worker when something came in.
+    /// Wakes the worker when a delivery is queued.
     wake: Notify,
-    /// Set when what is being sent is to be left alone.
+    /// Set at shutdown, when deliveries in flight are released.
     abandon: watch::Sender<bool>,
 }
 
-/// Why a try to send failed.
+/// Why an attempt to send failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct AttemptFailure {
     /// A sentence for the owner of the channel and the operator, without secrets.
     text: String,
-    /// Whether a later try may help.
+    /// Whether a retry may succeed.
     temporary: bool,
 }
 
@@ -163,7 +163,7 @@ impl From<Error> for AttemptFailure {
             | ErrorKind::Unavailable
             | ErrorKind::Internal => {
                 if let Some(cause) = error.cause() {
-                    tracing::warn!("a delivery has to wait: {text}: {cause}");
+                    tracing::warn!("delivery attempt failed, will retry: {text}: {cause}");
                 }
                 Self::temporary(text)
             }
@@ -171,7 +171,7 @@ impl From<Error> for AttemptFailure {
     }
 }
 
-/// Whose deliveries a caller sees: its own, and with the access level `admin` those of the whole
+/// The deliveries that a caller sees: its own, and with the access level `admin` those of the whole
 /// organization, as with orders (contract deliveries-13).
 struct DeliveryVisibility {
     user: UserId,
@@ -191,7 +191,7 @@ impl DeliveryVisibility {
 }
 
 impl Deliveries {
-    /// The queue in the database of `services`; nothing is sent before [`Deliveries::run`].
+    /// Creates the queue over the database of `services`; nothing is sent before [`Deliveries::run`].
     #[must_use]
     pub fn new(services: DeliveryServices, settings: DeliverySettings) -> Self {
         let DeliveryServices { media, orders, auth, sender, recipients, guard } = services;
@@ -215,7 +215,7 @@ impl Deliveries {
         }
     }
 
-    /// Works by other settings from now on; what is being sent goes on by those it began with.
+    /// Replaces the settings; deliveries in flight keep the settings that they started with.
     pub fn set_settings(&self, settings: DeliverySettings) {
         self.inner.settings.set(settings);
         self.inner.wake.notify_one();
@@ -229,11 +229,11 @@ impl Deliveries {
         self.inner.orders.db()
     }
 
-    /// What the channel `id` of `caller` selects of an item.
+    /// Returns the formats that the channel `id` of `caller` selects from an item.
     ///
-    /// Any channel of the caller that is active will do, whatever its method (contract
-    /// deliveries-16). Fails with [`Kind::Unauthenticated`], and with
-    /// [`Kind::NotFound`] for another's channel as for one that does not exist or is disabled.
+    /// Accepts any active channel of the caller, of any method (contract deliveries-16). Fails with
+    /// [`ErrorKind::Unauthenticated`], and with [`ErrorKind::NotFound`] for another user's channel as for one
+    /// that does not exist or is disabled.
     pub async fn formats_of_channel(
         &self,
         caller: MediaCaller<'_>,
@@ -243,8 +243,8 @@ impl Deliveries {
         formats(&channel)
     }
 
-    /// The active channel `id` of `principal`. Others are not told of, administrators neither: what
-    /// a channel sends, it sends in its owner's name.
+    /// Loads the active channel `id` of `principal`. Other users' channels are not found, not even by
+    /// administrators: a channel sends in its owner's name.
     async fn channel(&self, principal: &Principal, id: &ChannelId) -> Result<Channel> {
         let is_own = principal.user().user_name == id.owner();
         let wanted = id.clone();
@@ -256,8 +256,8 @@ impl Deliveries {
         found.filter(|channel| channel.active).ok_or_else(none)
     }
 
-    /// `size` of the deliveries that `principal` sees behind the `start` newest, the newest first;
-    /// at most [`DELIVERIES_LISTED_MAX`].
+    /// Lists one page of the deliveries that `principal` sees, newest first: skips `start` and returns
+    /// `size`, at most [`DELIVERIES_LISTED_MAX`].
     pub async fn list(
         &self,
         principal: &Principal,
@@ -271,24 +271,25 @@ impl Deliveries {
         Ok(self.db().read(move |tx| tx.list_deliveries(of, state, start, size)).await?)
     }
 
-    /// The delivery `id`.
+    /// Loads the delivery `id`.
     ///
-    /// Fails with [`ErrorKind::NotFound`] when `principal` sees no such delivery.
+    /// Fails with [`ErrorKind::NotFound`] when it does not exist or `principal` may not see it.
     pub async fn find(&self, principal: &Principal, id: Uuid) -> Result<Delivery> {
         let owner = DeliveryVisibility::of(principal);
         let found = self.db().read(move |tx: &ReadTx<'_>| tx.find_delivery(id)).await?;
+        // A delivery of another user answers like a missing one, so that ids cannot be probed.
         let none = || Error::new(ErrorKind::NotFound, format!("no delivery {id}"));
         found.filter(|delivery| owner.is_visible(delivery)).ok_or_else(none)
     }
 
-    /// Removes some of the deliveries that came to an end long ago; how many.
+    /// Removes a batch of deliveries that ended before the retention period; returns how many.
     pub async fn sweep(&self, now: Timestamp) -> Result<usize> {
         let before = now - DELIVERIES_RETENTION;
         Ok(self.db().write(move |tx| tx.sweep_deliveries(before, SWEEP_ROWS)).await?)
     }
 }
 
-/// The formats of a channel, which were checked when it was written.
+/// Parses the formats of a channel, which were validated when it was written.
 fn formats(channel: &Channel) -> Result<Vec<MediaFormat>> {
     let parse = |text: &String| MediaFormat::parse(text).map_err(Error::internal);
     channel.formats.iter().map(parse).collect()

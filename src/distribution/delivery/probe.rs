@@ -1,7 +1,7 @@
-//! A test of a channel: a small file goes through it now, and its owner is told what happened.
+//! Channel tests: sends a small file through a channel at once and reports the result to its owner.
 //!
-//! Nothing is bought and nothing is queued. The test goes to other people's machines in the
-//! service's name, so a user has one at a time and a few a minute.
+//! Nothing is purchased or queued. Tests contact third-party machines in the service's name, so they are
+//! rate-limited per user: one at a time and [`CHANNEL_TESTS_A_MINUTE`] a minute.
 
 use std::{
     collections::HashMap,
@@ -19,33 +19,33 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{CHANNEL_TEST, CHANNEL_TESTS_A_MINUTE, CHANNEL_TESTS_MAX};
 use model::account::{Channel, ChannelMethod, Permission, UserId};
 
-/// The time in which tests of a user are counted.
+/// Sliding window in which tests of a user are counted.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// How a test ended.
+/// The result of a channel test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeResult {
-    /// Whether the other side took the file.
+    /// Whether the remote system accepted the file.
     pub ok: bool,
-    /// What happened, in a sentence without secrets.
+    /// A sentence for the owner, without secrets.
     pub message: String,
 }
 
-/// The tests that are under way.
+/// The running tests, and the recent ones of each user.
 pub(super) struct ChannelProbes {
     free: Arc<Semaphore>,
     by_user: Arc<Mutex<HashMap<UserId, UserProbes>>>,
 }
 
-/// Tests of one user.
+/// Running and recent tests of one user.
 #[derive(Default)]
 struct UserProbes {
     is_running: bool,
-    /// When those of the last minute began.
+    /// Start times of the tests of the last minute.
     begun: Vec<Timestamp>,
 }
 
-/// A test under way; it ends when this is dropped.
+/// The slot of a running test, released when dropped.
 struct RunningProbe {
     users: Arc<Mutex<HashMap<UserId, UserProbes>>>,
     user: UserId,
@@ -67,12 +67,12 @@ impl ChannelProbes {
         Self { free, by_user: Arc::default() }
     }
 
-    /// Lets `user` begin a test.
+    /// Acquires the slot for a test of `user`.
     fn begin(&self, user: UserId, now: Timestamp) -> Result<RunningProbe> {
         let overloaded = |message| Error::overloaded("channel_tests", message);
         let mut users = self.by_user.lock().unwrap_or_else(PoisonError::into_inner);
         users.retain(|_, recent| {
-            // One of the future began before the clock was set right.
+            // A start time in the future was recorded before the clock was corrected.
             recent.begun.retain(|begun| (*begun..*begun + MINUTE).contains(&now));
             recent.is_running || !recent.begun.is_empty()
         });
@@ -94,11 +94,11 @@ impl ChannelProbes {
 }
 
 impl Deliveries {
-    /// Hands a small file through the channel `name` of `caller`, active or not.
+    /// Sends a small file through the channel `name` of `caller`, active or not.
     ///
-    /// Takes [`CHANNEL_TEST`] at most. Fails with [`ErrorKind::NotFound`] when there is no such channel,
-    /// with [`ErrorKind::Conflict`] while another test of the caller is under way, and with
-    /// [`ErrorKind::Overloaded`] when there are too many.
+    /// Takes [`CHANNEL_TEST`] at most. Fails with [`ErrorKind::NotFound`] when there is no such channel, with
+    /// [`ErrorKind::Conflict`] while another test of the caller is running, and with
+    /// [`ErrorKind::Overloaded`] when the rate limit is exceeded.
     pub async fn test_channel(
         &self,
         caller: &Principal,
@@ -127,7 +127,7 @@ impl Deliveries {
         })
     }
 
-    /// Sends the file of a test within [`CHANNEL_TEST`]; a mail of it counts like any other.
+    /// Sends the test file within [`CHANNEL_TEST`]; a mail that carries it counts like any other.
     async fn probe(
         &self,
         caller: &Principal,
@@ -140,7 +140,7 @@ impl Deliveries {
         };
         let sending = self.inner.sender.probe(channel, mail.introductions.clone());
         let sent = timeout_at(end, sending).await;
-        // Also where it was not done in time: the next mail must not end the links of this one.
+        // Even after a timeout: the next mail must not invalidate the links of this one.
         self.record_introductions(caller.user().id, mail, matches!(sent, Ok(Err(_)))).await;
         sent
     }
@@ -164,7 +164,7 @@ mod tests {
         let running = probes.begin(UserId(1), at(0)).unwrap();
         assert_eq!(kind(probes.begin(UserId(1), at(1))), Some(ErrorKind::Conflict));
         assert_eq!(kind(probes.begin(UserId(2), at(1))), None);
-        // One that takes longer than a minute still counts.
+        // A test that takes longer than a minute still counts.
         assert_eq!(kind(probes.begin(UserId(1), at(100))), Some(ErrorKind::Conflict));
         drop(running);
         assert_eq!(kind(probes.begin(UserId(1), at(101))), None);
@@ -188,7 +188,7 @@ mod tests {
         }
         assert_eq!(kind(probes.begin(UserId(1), at(59))), Some(ErrorKind::Overloaded));
         assert_eq!(kind(probes.begin(UserId(1), at(60))), None);
-        // A clock that ran ahead and was set right.
+        // A clock that ran fast and was corrected.
         assert_eq!(kind(probes.begin(UserId(1), at(0))), None);
         assert_eq!(kind(probes.begin(UserId(2), at(200))), None);
         assert_eq!(probes.by_user.lock().unwrap().len(), 1);

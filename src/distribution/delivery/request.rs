@@ -1,4 +1,4 @@
-//! A request for a delivery: rights, purchase, place in the queue.
+//! Requests for deliveries: checks rights, records the purchase and queues the delivery.
 
 use std::sync::Arc;
 
@@ -18,27 +18,24 @@ use model::account::{Channel, ChannelId, ChannelMethod, Delivery, DeliveryState}
 use model::media_url::MediaFormat;
 use model::{ContentHash, CropSpec, ItemKey};
 
-/// Who wants what sent through which channel.
+/// A request to send an item through a channel.
 #[derive(Clone, Copy, Debug)]
 pub struct DeliveryRequest<'a> {
-    /// Who asks, with the agreement that is to pay.
+    /// The caller, with the agreement that pays.
     pub caller: MediaCaller<'a>,
-    /// The item.
     pub item: &'a ItemKey,
-    /// The editors' crop on its uri, in pixels of the hires image.
+    /// The editors' crop from the item's URI, in pixels of the hires image.
     pub crop: Option<CropSpec>,
-    /// The channel.
     pub channel: &'a ChannelId,
 }
 
-/// A request whose caller sees the item and has the channel.
+/// A request whose caller may see the item and owns the channel.
 struct CheckedRequest<'a> {
     principal: &'a Principal,
     entry: Arc<CatalogEntry>,
     version: String,
-    /// What the channel sends of items.
     formats: Vec<MediaFormat>,
-    /// The delivery that is there already.
+    /// The existing delivery of the same version.
     known: Option<Delivery>,
 }
 
@@ -47,14 +44,14 @@ impl CheckedRequest<'_> {
         ItemFacts { key: &self.entry.key, document: &self.entry.document }
     }
 
-    /// The delivery that is there, unless it failed and so may be asked for again.
+    /// Returns the existing delivery, unless it failed and may be requested again.
     fn in_flight(&self) -> Option<&Delivery> {
         self.known.as_ref().filter(|known| known.state != DeliveryState::Failed)
     }
 }
 
-/// What is sent: another version of the item, or other formats, are another delivery. It is known
-/// before anything is rendered.
+/// Returns the version key of a delivery: a change of the item, the formats or the crop makes another
+/// delivery. It is known before anything is rendered.
 fn version(entry: &CatalogEntry, channel: &Channel, crop: Option<CropSpec>) -> String {
     let stored = entry.stored.as_millisecond().to_string();
     let mut parts = vec![stored.as_str(), entry.document.text("version").unwrap_or_default()];
@@ -69,28 +66,29 @@ fn overloaded() -> Error {
 }
 
 impl Deliveries {
-    /// Queues the delivery that `request` asks for, and records its purchase first; with whether it was
-    /// queued. One that is there already is left as it is, and nothing is bought, but the agreements must
-    /// still allow it; one that failed is queued again.
+    /// Records the purchase for `request`, then queues its delivery; returns the delivery and whether it was
+    /// queued. Idempotent: an existing delivery is returned unchanged without a purchase, although the
+    /// agreements must still allow it; a failed one is queued again.
     ///
     /// Fails with [`ErrorKind::Unauthenticated`]; with [`ErrorKind::NotFound`] for an item that the caller
-    /// does not see or that has none of the channel's formats, and for a channel that it does not
-    /// have; with [`ErrorKind::InvalidArgument`] for one of the method `download` and for more files
-    /// than one delivery takes; as a purchase does; and with [`ErrorKind::Overloaded`], before
-    /// anything is bought, when too many deliveries of the organization wait.
+    /// may not see or that has none of the channel's formats, and for a channel that it does not own; with
+    /// [`ErrorKind::InvalidArgument`] for a channel of the method `download` and for more files than one
+    /// delivery takes; as a purchase does; and with [`ErrorKind::Overloaded`], before anything is purchased,
+    /// when too many deliveries of the organization are queued.
     pub async fn trigger(
         &self,
         request: DeliveryRequest<'_>,
         now: Timestamp,
     ) -> Result<(Delivery, bool)> {
         let checked = self.check(request, now).await?;
+        // A repeated request is idempotent, but the agreements may have ended since the first one.
         if let Some(known) = checked.in_flight() {
             self.check_agreements(request, &checked, now).await?;
             return Ok((known.clone(), false));
         }
         let DeliveryRequest { caller: MediaCaller { agr, .. }, item, crop, channel } = request;
         let max = self.settings().queue_max;
-        // Somebody without an organization has no agreement either, and is told so.
+        // A user without an organization has no agreement either, which the purchase below reports.
         if let Some(organization) = checked.principal.user().organization
             && self.db().read(move |tx| tx.is_queue_full(organization, max)).await?
         {
@@ -119,8 +117,8 @@ impl Deliveries {
         }
     }
 
-    /// Decides what [`Deliveries::trigger`] would answer and writes nothing: the delivery, if it
-    /// is there already, with whether it would be queued.
+    /// Decides what [`Deliveries::trigger`] would answer and writes nothing: returns the delivery, if it
+    /// exists, and whether one would be queued.
     pub async fn dry_run(
         &self,
         request: DeliveryRequest<'_>,
@@ -135,7 +133,7 @@ impl Deliveries {
         Ok((checked.known, is_new))
     }
 
-    /// Fails as the purchase of what is delivered would.
+    /// Fails as the purchase for the delivery would.
     async fn check_agreements(
         &self,
         DeliveryRequest { caller, .. }: DeliveryRequest<'_>,
@@ -147,11 +145,11 @@ impl Deliveries {
         Ok(())
     }
 
-    /// Sends the delivery `id`, which has come to an end, once more; nothing is bought. Gives the delivery
-    /// with whether it was queued: one that is under way goes on.
+    /// Queues the ended delivery `id` once more, without a purchase. Returns the delivery and whether it was
+    /// queued: one that is queued or in flight is left unchanged.
     ///
-    /// Fails with [`ErrorKind::NotFound`] when `principal` sees no such delivery, and with
-    /// [`ErrorKind::Overloaded`] when too many deliveries of the organization wait.
+    /// Fails with [`ErrorKind::NotFound`] when it does not exist or `principal` may not see it, and with
+    /// [`ErrorKind::Overloaded`] when too many deliveries of the organization are queued.
     pub async fn repeat(
         &self,
         principal: &Principal,
@@ -164,6 +162,7 @@ impl Deliveries {
             ended @ (DeliveryState::Delivered | DeliveryState::Failed) => ended,
         };
         let (max, organization) = (self.settings().queue_max, known.organization);
+        // Checked in the transaction that queues, or concurrent requests could exceed the limit.
         let queued = move |tx: &WriteTx<'_>| match tx.as_read().is_queue_full(organization, max)? {
             true => Ok(None),
             false => tx.requeue_delivery(id, ended, now).map(Some),
@@ -175,7 +174,7 @@ impl Deliveries {
         Ok((self.find(principal, id).await?, queued))
     }
 
-    /// Looks whether there is something to send, before it is paid for.
+    /// Checks that the item has files to send, before the purchase.
     async fn check_files(
         &self,
         DeliveryRequest { caller, item, crop, channel }: DeliveryRequest<'_>,
@@ -193,6 +192,7 @@ impl Deliveries {
                 );
                 Err(Error::invalid("query", "channel", "maxItems", message))
             }
+            // The caller sees the item, so this means that it has none of the files.
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 Err(Error::new(ErrorKind::NotFound, none()))
             }

@@ -1,4 +1,4 @@
-//! Hands collected files to the unit that knows other systems; what it needs from the settings.
+//! Sends collected files through the transports, which are built from the settings here.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -23,30 +23,30 @@ use crate::transport::{
 };
 use model::account::{Channel, Delivery};
 
-/// The files of a delivery, and what recipients of a mail are told in front.
+/// The files of a delivery, and the introductions for recipients of a mail.
 pub(super) struct MailedFiles {
     pub(super) collected: CollectedFiles,
     pub(super) introductions: Vec<Introduction>,
 }
 
-/// The way out.
+/// Sends files to the destinations of channels.
 #[derive(Clone, Debug)]
 pub struct ChannelSender {
     outbound: ChannelTransports,
-    /// The same with waits for somebody who looks on.
+    /// The same with shorter timeouts, for a user who waits for a channel test.
     probing: ChannelTransports,
-    /// Whether channels that users make may lead anywhere.
+    /// Whether channels that users create may reach private addresses.
     private_addresses: bool,
 }
 
-/// The file that the test of a channel sends.
+/// Name of the file that a channel test sends.
 const TEST_FILE: &str = "wirephoto-test.txt";
 
 impl ChannelSender {
-    /// The way out that the settings describe.
+    /// Creates the sender that the settings describe.
     ///
-    /// Makes the folder of deliveries where the settings leave it to us. Fails when that is not
-    /// possible and when the sender of mails is no address.
+    /// Creates the folder of deliveries unless the settings name one. Fails when that is not possible and
+    /// when `mail.from` is not an address.
     pub fn of(config: &Config) -> Result<Self> {
         let (root, mail) = (directory_root(config)?, mail_settings(config)?);
         let way_out = |waits| {
@@ -61,13 +61,13 @@ impl ChannelSender {
         })
     }
 
-    /// The way out for other mails.
+    /// Returns the mailer, which other mails share.
     #[must_use]
     pub fn mailer(&self) -> &Mailer {
         self.outbound.mailer()
     }
 
-    /// Sends `collected` where `channel` says.
+    /// Sends the files of `mailed` to the destination of `channel`.
     pub(super) async fn send(
         &self,
         channel: &Channel,
@@ -96,7 +96,7 @@ impl ChannelSender {
 }
 
 impl ChannelSender {
-    /// Sends a file that says what it is where `channel` says; the name of the file.
+    /// Sends a self-describing test file to the destination of `channel`; returns the name of the file.
     pub(super) async fn probe(
         &self,
         channel: &Channel,
@@ -128,7 +128,7 @@ impl ChannelSender {
         sent.map(|()| TEST_FILE)
     }
 
-    /// Who gets the mails of the channel; nobody where it sends none.
+    /// Lists the recipients of the channel's mails; empty for a channel that sends no mail.
     pub(super) async fn recipients(
         &self,
         channel: &Channel,
@@ -136,7 +136,7 @@ impl ChannelSender {
         Ok(destination(channel).await?.recipients().to_vec())
     }
 
-    /// Where the channel sends to, and no farther than whoever made it may reach.
+    /// Returns the destination of the channel, restricted to public addresses if a user created it.
     async fn destination(&self, channel: &Channel) -> Result<Destination, AttemptFailure> {
         let destination = destination(channel).await?;
         if channel.by_user && !self.private_addresses {
@@ -146,7 +146,7 @@ impl ChannelSender {
     }
 }
 
-/// Where the channel sends to. Unlocking a private key takes a while, so it is done apart.
+/// Parses the destination of the channel, on a blocking thread because unlocking a private key takes a while.
 async fn destination(channel: &Channel) -> Result<Destination, AttemptFailure> {
     let nowhere = || AttemptFailure::permanent("the channel's method sends nothing");
     let method = channel.method;
@@ -169,8 +169,8 @@ fn file(media: &Media, collected: CollectedFile) -> Result<OutgoingFile, Attempt
         .map_err(|error| AttemptFailure::permanent(error.to_string()))
 }
 
-/// The folder below which channels write. One that the operator names has to be there already: it
-/// may be a disk that is not mounted yet, and then deliveries wait for it.
+/// Returns the folder below which channels write. A folder that the operator names must already exist: it may
+/// be a disk that is not mounted yet, and then deliveries wait for it.
 fn directory_root(config: &Config) -> Result<PathBuf> {
     let root = config.deliveries_dir();
     if config.delivery.directory_root.as_os_str().is_empty() {
@@ -214,7 +214,7 @@ fn mail_settings(config: &Config) -> Result<MailSettings> {
     Ok(MailSettings { transport, from, domain, attachments_bytes_max })
 }
 
-/// The certificates of the mail server's own authority.
+/// Reads the certificates of the mail server's own certificate authority.
 fn authority(file: &Path) -> Result<CustomAuthority> {
     if file.as_os_str().is_empty() {
         return Ok(CustomAuthority::default());

@@ -1,4 +1,4 @@
-//! Sends what is due.
+//! The delivery worker: claims due deliveries, sends them and records their outcome.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -25,16 +25,16 @@ use crate::storage::database::{ClaimTerms, DbError, DeliveryOutcome, ReadTx};
 use model::AttemptEnd;
 use model::account::{Channel, ChannelMethod, Delivery};
 
-/// What the metrics call the method of a channel that was not read.
+/// Metric label for the method of a channel that could not be read.
 const UNKNOWN: &str = "unknown";
 
-/// A claim with its delivery, and since when it is held.
+/// A claim id with the id of its delivery, and how long the claim has been held.
 struct HeldClaim {
     claim: (Uuid, Uuid),
     since: Stopwatch,
 }
 
-/// The queue with what is being sent of it, as a job.
+/// The background job that runs the queue and its deliveries in flight.
 struct DeliveryQueue {
     deliveries: Deliveries,
     sending: InFlightTasks<HeldClaim>,
@@ -60,10 +60,10 @@ impl BackgroundJob for DeliveryQueue {
 }
 
 impl Deliveries {
-    /// Sends what is due, some at a time, until `stop` turns true. What is being sent then has
-    /// `drain` to finish; what does not is queued again.
+    /// Sends due deliveries, several at a time, until `stop` turns true. Deliveries in flight then have
+    /// `drain` to finish; the others are released to the queue.
     pub async fn run(self, stop: watch::Receiver<bool>, drain: Duration) {
-        // An alert waits for the first one.
+        // Initialize the series at zero, so that an alert sees the first failure as an increase.
         for method in ChannelMethod::ALL.map(ChannelMethod::as_str).into_iter().chain([UNKNOWN]) {
             metrics::counter!(telemetry::DELIVERIES, "method" => method, "outcome" => "failed")
                 .increment(0);
@@ -74,7 +74,7 @@ impl Deliveries {
         queue.sending.drain(drain, &inner.abandon).await;
     }
 
-    /// Starts what is due as long as there is room; the time until the next look.
+    /// Starts due deliveries while workers are free; returns the time until the next poll.
     async fn start_due(&self, sending: &mut InFlightTasks<HeldClaim>) -> Result<Duration> {
         let settings = self.settings();
         loop {
@@ -94,15 +94,16 @@ impl Deliveries {
                 return Ok(wait.min(DELIVERY_POLL_INTERVAL));
             }
             let until = now + settings.lease;
-            // Others have not lasted long enough to have ended.
+            // Younger claims cannot have expired yet.
             let held = sending.held().filter(|held| held.since.elapsed() >= settings.lease);
             let held: Vec<(Uuid, Uuid)> = held.map(|held| held.claim).collect();
             let claimed = self.db().write(move |tx| {
-                // What is sent here stays its sender's, however long it could not be renewed.
+                // A delivery in flight here stays claimed by this node even if its claim expired while the
+                // database could not be written.
                 tx.renew_ended_claims(&held, turn, until)?;
                 tx.claim_delivery(claim, turn, until)
             });
-            // Another process may have been faster.
+            // Another process may have claimed it first.
             if let Some(delivery) = claimed.await? {
                 let held = HeldClaim { claim: (claim, delivery.id), since: Stopwatch::start() };
                 sending.start(held, self.clone().send(claim, delivery));
@@ -110,7 +111,7 @@ impl Deliveries {
         }
     }
 
-    /// Tries to send a claimed delivery and writes how that ended.
+    /// Attempts to send a claimed delivery and records the outcome.
     async fn send(self, claim: Uuid, delivery: Delivery) {
         let watch = Stopwatch::start();
         let policy = self.settings().retry;
@@ -122,7 +123,7 @@ impl Deliveries {
             }
             () = self.renew_claim(claim, delivery.id) => {
                 let id = delivery.id;
-                tracing::warn!(delivery = %id, "somebody else took a delivery up meanwhile");
+                tracing::warn!(delivery = %id, "delivery claim lost to another node");
                 return;
             }
             () = self.abandoned() => DeliveryOutcome::Released,
@@ -132,8 +133,9 @@ impl Deliveries {
         self.write_end(claim, delivery.id, outcome).await;
     }
 
-    /// Writes how a claimed delivery ended, as often as it takes: until then this process does not claim it
-    /// again, nor does another one as long as this node's life lasts, so that what was sent is not sent again.
+    /// Records the outcome of a claimed delivery, retrying until it is written: until then neither this
+    /// process nor, during this node's incarnation, another one claims it again, so that no delivery is sent
+    /// twice.
     async fn write_end(&self, claim: Uuid, delivery: Uuid, outcome: DeliveryOutcome) {
         let now = clock::now();
         let mut is_told = false;
@@ -149,10 +151,10 @@ impl Deliveries {
             tokio::select! {
                 () = tokio::time::sleep(OUTCOME_RETRY_INTERVAL) => {}
                 () = self.abandoned() => {
-                    // Its claim ends by itself.
+                    // The claim expires on its own.
                     tracing::error!(
                         %delivery,
-                        "the service stops before the end of a delivery is written: it is sent again"
+                        "shutdown before the delivery outcome was written: it will be sent again"
                     );
                     return;
                 }
@@ -169,20 +171,20 @@ impl Deliveries {
     ) -> Result<(), DbError> {
         let outcome = outcome.clone();
         if !self.db().write(move |tx| tx.end_claim(claim, delivery, &outcome, now)).await? {
-            // An earlier try may have been written without an answer.
-            tracing::warn!(%delivery, "a delivery was ended before, or another node claimed it");
+            // An earlier write may have committed although its response was lost.
+            tracing::warn!(%delivery, "delivery outcome already written, or claim lost");
         }
         Ok(())
     }
 
-    /// Ends when what is being sent is to be left alone.
+    /// Completes when deliveries in flight are to be released.
     async fn abandoned(&self) {
         let mut abandon = self.inner.abandon.subscribe();
-        // The sender is ours, so it cannot be gone.
+        // The sender is a field of `self`, so the channel cannot be closed.
         drop(abandon.wait_for(|abandon| *abandon).await);
     }
 
-    /// Renews the claim until it is lost.
+    /// Renews the claim at a third of its lease; returns when it is lost.
     async fn renew_claim(&self, claim: Uuid, id: Uuid) {
         let lease = self.settings().lease;
         let mut failing = false;
@@ -193,7 +195,7 @@ impl Deliveries {
             match &renewed {
                 Ok(false) => return,
                 Err(cause) if !failing => {
-                    tracing::error!(delivery = %id, "a claim cannot be renewed: {cause}");
+                    tracing::error!(delivery = %id, "delivery claim renewal failed: {cause}");
                 }
                 Ok(true) | Err(_) => {}
             }
@@ -201,14 +203,15 @@ impl Deliveries {
         }
     }
 
-    /// Collects and sends the files within the time that they may take. A panic is a trouble like
-    /// another one, or the delivery would be taken up for ever.
+    /// Collects and sends the files within the timeout. A panic counts as a temporary failure; otherwise the
+    /// delivery would be claimed again forever.
     async fn attempt(
         &self,
         delivery: &Delivery,
         method: &mut Option<ChannelMethod>,
     ) -> Result<(), AttemptFailure> {
         let DeliverySettings { timeout, retry, .. } = self.settings();
+        // Attempts that never ended, for instance because they crashed the process, count too.
         if retry.is_exhausted(delivery.attempts) {
             let tries = delivery.attempts - 1;
             let text = format!("given up after {tries} tries, the last of which did not end");
@@ -221,11 +224,12 @@ impl Deliveries {
             let mail = before(end, self.clear_mail(&channel, &principal)).await??;
             let end = end + transfer_time(collected.files.iter().map(|file| file.body.len()));
             let media = &self.inner.media;
-            // The ways out are large futures; they live on the heap.
+            // The futures of transports are large, so they are boxed.
             let parcel = MailedFiles { collected, introductions: mail.introductions.clone() };
             let sending = Box::pin(self.inner.sender.send(&channel, delivery, media, parcel));
             let sent = before(end, sending).await;
-            // Also where a later mail failed: the next try must not end the links of the first ones.
+            // Even if a later mail failed: the next attempt must not invalidate the links in mails that were
+            // sent.
             self.record_introductions(delivery.user, mail, matches!(sent, Ok(Err(_)))).await;
             sent?
         };
@@ -235,7 +239,7 @@ impl Deliveries {
         })
     }
 
-    /// The files, with the rights that the user has now, and where they go.
+    /// Loads user and channel and collects the files with the rights that the user has now.
     async fn collect(
         &self,
         delivery: &Delivery,
@@ -261,12 +265,12 @@ impl Deliveries {
     }
 }
 
-/// Deliveries of one organization that may be under way, so that one is left for the others.
+/// Maximum number of deliveries of one organization in flight, which leaves one worker for the others.
 fn organization_max(workers: usize) -> usize {
     workers.saturating_sub(1).max(1)
 }
 
-/// Time that files of these lengths in bytes take at the slowest rate that is put up with.
+/// Time that files of these lengths in bytes take at the slowest accepted rate.
 fn transfer_time(lengths: impl Iterator<Item = u64>) -> Duration {
     Duration::from_secs(lengths.fold(0, u64::saturating_add) / TRANSPORT_BYTES_S_MIN)
 }
@@ -276,7 +280,7 @@ async fn before<T>(end: Instant, work: impl Future<Output = T>) -> Result<T, Att
     tokio::time::timeout_at(end, work).await.map_err(late)
 }
 
-/// The metrics and the log line of a try. Names of users stay out of the log.
+/// Records the metrics and the log line of an attempt. Names of users stay out of the log.
 fn report(delivery: &Delivery, method: &'static str, outcome: &DeliveryOutcome, watch: Stopwatch) {
     let (word, error) = match outcome {
         DeliveryOutcome::Delivered => ("delivered", ""),

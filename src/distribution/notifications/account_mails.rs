@@ -1,4 +1,4 @@
-//! Mails to a user about its own account.
+//! Mails to users about their own accounts.
 
 use uuid::Uuid;
 
@@ -12,8 +12,8 @@ use crate::transport::{Mail, MailAddress};
 use model::account::{MessageContent, OutboxMessage, PasswordLinkKind};
 
 impl Notifications {
-    /// The mail of a message about an account; nothing where nobody needs it any more, or the user
-    /// has no address.
+    /// Renders the mail of a message about an account; `None` when it is no longer needed or the user has no
+    /// address.
     pub(super) async fn account_mail(&self, message: &OutboxMessage) -> Result<Option<Mail>> {
         let user = self.inner.services.auth.find_user(message.user).await?;
         let Some(user) = user else { return Ok(None) };
@@ -41,7 +41,7 @@ impl Notifications {
         }))
     }
 
-    /// What the mail says; nothing where its links are used up or taken back.
+    /// Returns the content of the mail; `None` when its links have been used or revoked.
     async fn notice(
         &self,
         message: &OutboxMessage,

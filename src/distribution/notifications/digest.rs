@@ -1,8 +1,8 @@
-//! Scheduled mails: what came in since the last one (contract notifications-17).
+//! Scheduled mails: digests of the items since the last one (contract notifications-17).
 //!
-//! Items gather in the notification's queue as they are matched, and a run takes them all. So what
-//! one mail tells of ends where the next one begins, whatever the clock, the schedule or a stop of
-//! the service did in between.
+//! Items gather in the notification's queue as they are matched, and a run takes all of them. So each mail
+//! starts where the previous one ended, regardless of clock changes, schedule changes and downtime in
+//! between.
 
 use std::collections::HashSet;
 
@@ -20,9 +20,9 @@ use model::account::{MessageContent, MessageTransport, Notification, Notificatio
 use model::limits::DIGEST_ITEMS_MAX;
 use model::schedule::Schedule;
 
-/// Prepares the mails that are due by `now`; gives whether there are more.
+/// Prepares the mails that are due by `now`; returns whether there are more.
 ///
-/// A run that was missed while the service was down is due once, and so are several.
+/// Any number of runs that were missed while the service was down are made up by one.
 pub(super) fn run(
     tx: &WriteTx<'_>,
     now: Timestamp,
@@ -37,9 +37,9 @@ pub(super) fn run(
         let notification = match tx.as_read().notification_of_number(*number) {
             Ok(Some(notification)) => notification,
             Ok(None) => continue,
-            // One damaged row must not keep the others from their mails.
+            // One damaged row must not block the mails of the others.
             Err(DbError::Damaged { what, why }) => {
-                tracing::error!("{what} is damaged, its schedule ended: {why}");
+                tracing::error!("digest schedule disabled, {what} is damaged: {why}");
                 tx.set_next_run(*number, None)?;
                 continue;
             }
@@ -52,9 +52,9 @@ pub(super) fn run(
         };
         let next = match Schedule::parse(schedule, timezone) {
             Ok(schedule) => schedule.next_after(now),
-            // It parsed when it was written; a zone may have left the database of zones.
+            // The schedule parsed when it was written; its zone may since have left the time zone database.
             Err(cause) => {
-                tracing::error!(notification = %notification.id, "its schedule ended: {cause}");
+                tracing::error!(notification = %notification.id, "digest schedule disabled: {cause}");
                 None
             }
         };
@@ -64,8 +64,8 @@ pub(super) fn run(
     Ok(due.len() == DIGESTS_AT_A_TIME)
 }
 
-/// Turns the queue of a notification into a mail, if there is something in it. Where the outbox
-/// has no room it stays for the next run.
+/// Turns the queue of a notification into a mail unless it is empty. When the outbox is full, the items stay
+/// queued for the next run.
 fn write(
     tx: &WriteTx<'_>,
     notification: &Notification,
@@ -93,7 +93,7 @@ fn write(
     tx.empty_queue(notification.number)
 }
 
-/// Those of the items that lie within `tr`, the newest first, each once.
+/// Returns the items within the time range `tr`, newest first, without duplicates.
 fn recent(
     tx: &WriteTx<'_>,
     queued: Vec<QueuedItem>,
@@ -102,7 +102,7 @@ fn recent(
 ) -> Result<Vec<String>, DbError> {
     let period =
         TimestampFilter { recent: tr.and_then(RecentSpan::find), ..TimestampFilter::default() };
-    // Weeks and months back from now, to the same time of the day.
+    // Ranges reach back weeks or months to the same time of day, so the zone does not matter.
     let (from, _) = period.bounds(now, &TimeZone::UTC);
     let (mut items, mut seen) = (Vec::new(), HashSet::new());
     for QueuedItem { key, .. } in queued.into_iter().rev() {

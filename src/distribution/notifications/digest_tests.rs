@@ -1,4 +1,4 @@
-//! Scheduled mails over a real database, with a clock of the test's.
+//! Scheduled mails over a real database, with a controlled clock.
 
 use jiff::ToSpan;
 use serde_json::json;
@@ -7,8 +7,8 @@ use super::NotificationDraft;
 use super::tests::{Scene, after, question, run, scheduled, start};
 use model::account::SavedQuery;
 
-/// Years of scheduled mails, an item every seven hours, with stops and changes of the schedule: what
-/// all mails tell of is every item once, in order.
+/// Simulates years of scheduled mails with an item every seven hours, downtime and schedule changes: together
+/// the mails list every item once, in order.
 fn check_digests(schedule: &'static str, zone: &'static str, changes: &[(i64, &'static str)]) {
     let scene = Scene::new();
     run(async {

@@ -1,11 +1,11 @@
-//! Notifications as the API shows them (contract notifications-1).
+//! Notifications as JSON of the API (contract notifications-1).
 
 use serde::Serialize;
 
 use model::MediaType;
 use model::account::{AgreementId, Notification, NotificationMethod};
 
-/// A notification as it is shown: what was sent, and no property that was not.
+/// The JSON of a notification: exactly the properties that the client sent.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NotificationView<'a> {
@@ -19,8 +19,7 @@ pub struct NotificationView<'a> {
     p: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     agr: &'a [AgreementId],
-    /// It is shown so that a client that changes a notification can send back what it was; a `PUT`
-    /// without it removes it.
+    /// Included so that a client that edits a notification can send it back; a `PUT` without it removes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     tr: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! What messages say of items: mails with their pictures, push messages.
+//! Renders messages about items: mails with pictures, and push messages.
 
 use std::time::Duration;
 
@@ -22,10 +22,10 @@ use model::item::{AssetGroup, MediaLinks};
 use model::media_url::MediaPath;
 use model::{ItemKey, RenditionExtension, RenditionName};
 
-/// What a mail shows of an item.
+/// The rendition that mails and push messages show of an item.
 const THUMBNAIL: RenditionName = RenditionName::NORMAL_THUMBNAIL;
 
-/// A message's name and receiver.
+/// The id and the recipient of a message.
 pub(super) struct AddressedMessage<'a> {
     pub(super) id: uuid::Uuid,
     pub(super) notification: &'a Notification,
@@ -34,8 +34,8 @@ pub(super) struct AddressedMessage<'a> {
 }
 
 impl Notifications {
-    /// The mail about `items`, of which those that are gone or hidden by now are left out; nothing
-    /// when none is left.
+    /// Renders the mail about `items`, without those that have since been withdrawn or hidden; `None` when
+    /// none is left.
     pub(super) async fn mail(
         &self,
         addressed: &AddressedMessage<'_>,
@@ -96,7 +96,7 @@ impl Notifications {
         }))
     }
 
-    /// The push message about an item; nothing when it is gone or hidden by now.
+    /// Renders the push message about an item; `None` when it has since been withdrawn or hidden.
     pub(super) async fn push_message(
         &self,
         addressed: &AddressedMessage<'_>,
@@ -129,7 +129,7 @@ impl Notifications {
         }))
     }
 
-    /// The item of that name as far as the user may see it.
+    /// Finds an item, if the user may see it.
     async fn item(
         &self,
         item: &str,
@@ -169,7 +169,7 @@ impl Notifications {
         format!("{}/item/{key}", self.inner.settings.get().site_url)
     }
 
-    /// The zone in which a mail tells times.
+    /// Returns the time zone of the times in a mail.
     fn zone_of(&self, notification: &Notification) -> TimeZone {
         let named = match &notification.method {
             NotificationMethod::ScheduledEmail { timezone, .. } => TimeZone::get(timezone).ok(),
@@ -180,7 +180,7 @@ impl Notifications {
         named.unwrap_or_else(|| self.inner.settings.get().zone.clone())
     }
 
-    /// The Thumbnail of an item that has one. A mail goes without a picture that cannot be had.
+    /// Renders the Thumbnail of an item. On any failure the mail is sent without the picture.
     async fn thumbnail(
         &self,
         found: &Found,
@@ -206,7 +206,7 @@ impl Notifications {
     }
 }
 
-/// The bytes of a picture that is small enough for a mail.
+/// Reads a picture; `None` when it is too large for a mail.
 async fn read(media: &Media, parts: Vec<crate::media::BodyPart>) -> Option<Vec<u8>> {
     let mut stream = Box::pin(media.stream(parts));
     let mut bytes = Vec::new();

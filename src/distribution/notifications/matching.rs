@@ -1,4 +1,4 @@
-//! The item log read in order: each item that is new goes to whom it concerns.
+//! Matching: reads the item log in order and queues each new item for the notifications that match it.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,28 +23,28 @@ use model::ItemKey;
 use model::account::{MessageContent, MessageTransport, NotificationKind};
 use model::item::{Document, PubStatus};
 
-/// What one transaction did.
+/// The results of one matching transaction.
 #[derive(Default)]
 pub(super) struct MatchBatch {
-    /// Streams that got items.
+    /// Streams that received items.
     streams: Vec<Uuid>,
-    /// Queues that got items.
+    /// Queues that received items.
     queues: Vec<i64>,
-    /// Whether messages of a lane were written, in the order of the lanes.
+    /// Whether messages of a lane were written, indexed by lane.
     messages: [bool; MessageTransport::ALL.len()],
-    /// Items that were matched, and matches by kind.
+    /// Number of items that were matched.
     items: u64,
     matches: [u64; NotificationKind::ALL.len()],
-    /// Messages and items for which there was no room.
+    /// Messages and items dropped because a queue or the outbox was full.
     lost: u64,
-    /// The turn in which items were queued, once there is one.
+    /// Stream sequence number of this transaction; `None` until an item is queued.
     turn: Option<i64>,
-    /// Whether there is more to do at once.
+    /// Whether more work is due immediately.
     more: bool,
 }
 
 impl MatchBatch {
-    /// Says that a message of the lane was written, or that there was no room for it.
+    /// Records that a message of the lane was written, or dropped because the outbox was full.
     pub(super) fn record_message(&mut self, lane: MessageTransport, written: bool) {
         match written {
             true => self.messages[lane.index()] = true,
@@ -53,22 +53,23 @@ impl MatchBatch {
     }
 }
 
-/// Items that cannot be read, at which matching stands.
+/// Unreadable items that block matching, and those that are skipped.
 #[derive(Default)]
 pub(super) struct UnreadableItems {
-    /// Since when no transaction came to its end for them.
+    /// When they first made a transaction fail.
     since: Option<Stopwatch>,
-    /// Those that are passed over from now on. A transaction that met one is of no use any more.
+    /// Items to skip from now on. The transaction that met one has failed, so the skip takes effect in the
+    /// next.
     items: HashSet<ItemKey>,
 }
 
 impl UnreadableItems {
-    /// An item could not be read: a disk that failed may give it the next time, what is damaged is passed
-    /// over after a while.
+    /// Records a failed read. A transient disk error may clear on the next read; an item that stays damaged
+    /// is skipped after [`MATCHING_STALL_MAX`].
     fn record_failure(&mut self, key: &ItemKey, cause: &EngineError) {
         let since = self.since.get_or_insert_with(Stopwatch::start);
         if since.elapsed() >= MATCHING_STALL_MAX && self.items.insert(key.clone()) {
-            tracing::error!(item = %key, "an item is not matched, it cannot be read: {cause}");
+            tracing::error!(item = %key, "matching skips an unreadable item: {cause}");
         }
     }
 }
@@ -77,29 +78,28 @@ fn lock(unreadable: &Mutex<UnreadableItems>) -> MutexGuard<'_, UnreadableItems> 
     unreadable.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One transaction of the matcher.
+/// State of one matching transaction.
 struct MatchTransaction<'a, 'tx> {
     tx: &'a WriteTx<'tx>,
     matcher: &'a mut NotificationMatcher,
     push: &'a Push,
-    /// Where items are noted that cannot be read.
+    /// Collects items that cannot be read.
     unreadable: &'a Mutex<UnreadableItems>,
-    /// Items that are passed over.
     skipped: HashSet<ItemKey>,
     now: Timestamp,
     batch: MatchBatch,
 }
 
 impl Notifications {
-    /// Does what is due by `now`: matches new rows of the item log and items whose embargo ended,
-    /// and prepares scheduled mails. Gives whether there is more to do at once. Blocks.
+    /// Does the work that is due by `now`: matches new rows of the item log and items whose embargo ended,
+    /// and prepares scheduled mails. Returns whether more is due immediately. Blocks.
     ///
     /// A transaction in which this node does not hold [`ClusterLease::Matching`] does nothing.
     pub fn step(&self, now: Timestamp) -> Result<bool> {
         if !self.is_anything_due(now)? {
             return Ok(false);
         }
-        // What is much to read is read before others have to wait.
+        // Large reads happen before the transaction that holds the cluster write lock.
         self.refresh()?;
         self.reread()?;
         let (inner, life) =
@@ -125,7 +125,7 @@ impl Notifications {
             };
             turn.read_log()?;
             turn.match_released()?;
-            // What came in before a run belongs to it.
+            // A digest includes every item that arrived before its run, so the log is read to its end first.
             if !turn.batch.more {
                 turn.batch.more = digest::run(tx, now, &mut turn.batch)?;
             }
@@ -137,7 +137,7 @@ impl Notifications {
             *lock(&self.inner.unreadable) = UnreadableItems::default();
             return Ok(false);
         };
-        // It is behind them.
+        // The transaction committed, so the unreadable items have been passed.
         *lock(&self.inner.unreadable) = UnreadableItems::default();
         self.inner.streams.wake(&batch.streams);
         for (wake, written) in self.inner.wakes.iter().zip(batch.messages) {
@@ -149,7 +149,7 @@ impl Notifications {
         Ok(batch.more)
     }
 
-    /// Looks whether items can be read by now that could not: what was passed over would be told to nobody.
+    /// Retries unreadable items before they are skipped: a skipped item reaches no notification.
     fn reread(&self) -> Result<()> {
         let items: Vec<ItemKey> = lock(&self.inner.unreadable).items.iter().cloned().collect();
         for key in items {
@@ -159,14 +159,14 @@ impl Notifications {
                     lock(&self.inner.unreadable).items.remove(&key);
                 }
                 Err(DbError::Engine(cause)) if cause.is_damage() => {}
-                // That says nothing of the item.
+                // This error is not about the item.
                 Err(cause) => return Err(cause.into()),
             }
         }
         Ok(())
     }
 
-    /// Whether anything is due, without a look at what it is.
+    /// Returns whether any work is due, without reading it.
     fn is_anything_due(&self, now: Timestamp) -> Result<bool> {
         let work = self.db().read_blocking(move |tx| {
             let (newest, _) = tx.matching_backlog(i64::MAX)?;
@@ -177,8 +177,8 @@ impl Notifications {
         Ok(work)
     }
 
-    /// Brings the memory of the notifications to the state of the database: so who takes matching over
-    /// has little to read. Blocks.
+    /// Brings the in-memory matcher up to date, so that a node that takes over matching has little to read.
+    /// Blocks.
     pub fn refresh(&self) -> Result<()> {
         let inner = Arc::clone(&self.inner);
         Ok(self.db().read_blocking(move |tx| {
@@ -187,10 +187,10 @@ impl Notifications {
         })?)
     }
 
-    /// Removes what expired, where the clock is `trusted`, and tells how much waits; now and then.
-    /// Blocks.
+    /// Removes expired streams and messages if the clock is `trusted`, and reports the backlog; runs
+    /// periodically. Blocks.
     pub fn sweep(&self, now: Timestamp, trusted: bool) -> Result<()> {
-        // The logs of changes are kept for an hour at least.
+        // The change logs are retained for at least an hour, so a refresh this often never misses rows.
         self.refresh()?;
         let watching = self.watching();
         let (log_seq, known) = (watching.log_seq(), watching.len());
@@ -201,7 +201,7 @@ impl Notifications {
             if !tx.holds_lease(ClusterLease::Matching.as_str(), life)? {
                 return Ok(false);
             }
-            // Where nothing could be written for a while, no stream could be used either.
+            // While nothing could be written, no stream could be used either; the heartbeat accounts for it.
             record_heartbeat(tx, now)?;
             tx.release_orphaned_claims(now)?;
             if trusted {
@@ -219,7 +219,7 @@ impl Notifications {
         self.report_waiting(now, known)
     }
 
-    /// Tells of nothing that waits: another node does.
+    /// Zeroes the gauges of a node without the lease; the holder reports the backlog.
     pub fn report_nothing(&self) {
         metrics::gauge!(telemetry::MATCHING_LAG_SECONDS).set(0.0);
         metrics::gauge!(telemetry::MATCHING_BEHIND).set(0);
@@ -230,7 +230,7 @@ impl Notifications {
         }
     }
 
-    /// The row of the notifications' log up to which all who stand by have read it too.
+    /// Returns the row of the notification log up to which standby nodes have read it too.
     fn swept_log_position(&self, read: i64) -> i64 {
         let mut log = self.inner.log_read.lock().unwrap_or_else(PoisonError::into_inner);
         let (later, since) = log.later;
@@ -268,7 +268,7 @@ impl Notifications {
 }
 
 impl MatchTransaction<'_, '_> {
-    /// Reads the item log on, for as long as others can wait.
+    /// Reads more of the item log, for at most [`MATCHING_TIME`], since other writers wait.
     fn read_log(&mut self) -> Result<(), DbError> {
         let watch = Stopwatch::start();
         let read = self.tx.as_read();
@@ -284,6 +284,7 @@ impl MatchTransaction<'_, '_> {
             }
         }
         if let Some(seq) = reached {
+            // Compare-and-set, in case another node has advanced the position.
             if !self.tx.set_matched_seq(from, seq)? {
                 let why = format!("another node went on from row {from}");
                 return Err(DbError::Damaged { what: "the place of matching".to_owned(), why });
@@ -295,8 +296,8 @@ impl MatchTransaction<'_, '_> {
 
     /// Matches the item of a row that counts as newly indexed.
     ///
-    /// What is matched is the item as it is now. Where a later row made it new again, that row
-    /// stands for it: nobody gets one version twice.
+    /// Matches the item as it is now. If a later row made it new again, that row is matched instead, so that
+    /// no user gets one version twice.
     fn match_row(&mut self, row: &LogRow) -> Result<(), DbError> {
         let Some(key) = row.key.as_ref().filter(|key| !self.skipped.contains(key)) else {
             return Ok(());
@@ -316,7 +317,7 @@ impl MatchTransaction<'_, '_> {
         if held {
             self.tx.undefer_item(key)?;
         }
-        // An embargo that was lifted makes it new to everybody.
+        // A lifted embargo makes the item new for every notification, including later ones.
         let seq = if row.fresh { row.seq } else { i64::MAX };
         self.match_item(key, version, &item, seq)
     }
@@ -337,7 +338,7 @@ impl MatchTransaction<'_, '_> {
         Ok(())
     }
 
-    /// The item as it is now.
+    /// Loads the present version of the item.
     fn find(&self, key: &ItemKey) -> Result<Option<(i64, StoredItem)>, DbError> {
         let found = self.tx.as_read().find_version(key);
         if let Err(DbError::Engine(cause)) = &found
@@ -359,7 +360,7 @@ impl MatchTransaction<'_, '_> {
         }
     }
 
-    /// Gives an item to whom it concerns, of those who asked before the row `seq`.
+    /// Queues an item for the notifications that match it and were created before the row `seq`.
     fn match_item(
         &mut self,
         key: &ItemKey,
@@ -372,12 +373,13 @@ impl MatchTransaction<'_, '_> {
         }
         let document = match Document::from_stored(&item.document) {
             Ok(document) => document,
-            // One damaged row must not keep the others from their readers.
+            // One damaged document must not block the other items.
             Err(cause) => {
-                tracing::error!("item {key} is not matched: {cause}");
+                tracing::error!("matching skips item {key}: {cause}");
                 return Ok(());
             }
         };
+        // Withdrawn and withheld items produce no notifications.
         if document.pub_status() != PubStatus::Usable {
             return Ok(());
         }
@@ -390,8 +392,8 @@ impl MatchTransaction<'_, '_> {
         Ok(())
     }
 
-    /// Whether an item is as new as a notification wants it; a scheduled one asks that when its
-    /// mail is written.
+    /// Returns whether an item is recent enough for a notification; scheduled ones check that when their mail
+    /// is written.
     fn is_recent(&self, known: MatchedNotification, item: &StoredItem) -> bool {
         let period = TimestampFilter { recent: known.recent, ..TimestampFilter::default() };
         let (from, _) = period.bounds(self.now, self.matcher.zone());
@@ -464,8 +466,9 @@ impl MatchTransaction<'_, '_> {
         Ok(())
     }
 
-    /// Lets the oldest items fall out of full queues.
+    /// Drops the oldest items of overfull queues.
     fn trim(&mut self) -> Result<(), DbError> {
+        // Deduplicated, so that each queue is trimmed and each stream woken once per transaction.
         self.batch.queues.sort_unstable();
         self.batch.queues.dedup();
         self.batch.streams.sort_unstable();
@@ -478,12 +481,12 @@ impl MatchTransaction<'_, '_> {
     }
 }
 
-/// One damaged row must not keep the others from their readers.
+/// Logs and skips damaged rows: one of them must not block the other items.
 fn log_skipped(key: Option<&ItemKey>, outcome: Result<(), DbError>) -> Result<(), DbError> {
     match outcome {
         Err(DbError::Damaged { what, why }) => {
             let item = key.map(ToString::to_string).unwrap_or_default();
-            tracing::error!(item, "an item is not matched: {what} is damaged: {why}");
+            tracing::error!(item, "matching skips an item: {what} is damaged: {why}");
             Ok(())
         }
         other => other,

@@ -1,9 +1,10 @@
-//! Notifications: items that match what users asked for, on their way to those users (contract
-//! notifications-5).
+//! Notifications: matches new items against users' saved queries and sends the matches by stream, mail and
+//! push (contract notifications-5).
 //!
-//! [`Notifications::step`] reads the item log in order. In one transaction a batch of it fills the
-//! queues and the outbox and moves on, so that a crash loses and doubles nothing. Streams are read
-//! with [`Notifications::read_stream`]; the outbox is sent by [`Notifications::send`].
+//! [`Notifications::step`] reads the item log in order. One transaction fills the queues and the outbox from
+//! a batch of rows and advances the position in the log, so that a crash neither loses nor duplicates
+//! anything. Streams are read with [`Notifications::read_stream`]; the outbox is sent by
+//! [`Notifications::send`].
 
 mod account_mails;
 mod digest;
@@ -63,32 +64,32 @@ use notification_matcher::NotificationMatcher;
 use streams::StreamQueues;
 use unsubscribe::UNSUBSCRIBE_KEY;
 
-/// How notifications work.
+/// Limits and timings of notifications.
 #[derive(Clone, Debug)]
 pub struct NotificationSettings {
-    /// Polls of streams that may wait at a time.
+    /// Limits on concurrent long polls of streams.
     pub polls: SlotLimits,
-    /// Mails sent at a time.
+    /// Maximum number of mails in flight.
     pub mail_workers: usize,
-    /// Push messages sent at a time, to Apple's devices and to others each.
+    /// Maximum number of push messages in flight, for each of APNs and FCM.
     pub push_workers: usize,
-    /// When a message that failed is tried again.
+    /// Backoff and deadline for retries of failed messages.
     pub retry: RetryPolicy,
-    /// Whose midnights words of dates mean.
+    /// Time zone of relative dates in queries and of times in mails.
     pub zone: TimeZone,
-    /// Base of the addresses in mails.
+    /// Base URL of the links in mails.
     pub site_url: String,
     /// Name of the service in mails.
     pub site_name: String,
 }
 
 impl NotificationSettings {
-    /// The settings of the section `notifications` and what mails show.
+    /// Reads the section `notifications` and the settings that mails show.
     #[must_use]
     pub fn of(config: &Config) -> Self {
         let section = &config.notifications;
         Self {
-            // All readers of streams are known users, so nothing is reserved for them.
+            // All readers of streams are authenticated, so no share is reserved for known users.
             polls: SlotLimits {
                 all: section.polls,
                 client: section.client_polls,
@@ -108,31 +109,28 @@ impl NotificationSettings {
     }
 }
 
-/// What notifications work with.
+/// The components that notifications depend on.
 pub struct NotificationServices {
-    /// The database.
     pub db: Db,
-    /// Writes the answers of streams.
+    /// Renders the responses of streams.
     pub content: Content,
-    /// Makes the pictures in mails.
+    /// Renders the pictures in mails.
     pub media: Media,
-    /// Whose notifications they are.
+    /// Looks up the users of notifications.
     pub auth: Auth,
-    /// Writes links by which users set a password.
+    /// Creates links for setting a password.
     pub users: Users,
-    /// Sends mails.
     pub mailer: Mailer,
-    /// Writes their texts.
+    /// Renders the texts of mails.
     pub mail_templates: MailTemplates,
-    /// Says whether a mail may be sent.
+    /// Decides whether a mail may be sent.
     pub recipients: Recipients,
-    /// Sends push messages.
     pub push: Push,
-    /// The node that sends, and the clock that may say that something was tried for long enough.
+    /// The node that sends, and the clock guard that decides whether a retry deadline counts.
     pub guard: ClusterGuard,
 }
 
-/// Notifications; cheap to clone.
+/// The notification service; cheap to clone.
 #[derive(Clone)]
 pub struct Notifications {
     inner: Arc<NotificationsInner>,
@@ -143,48 +141,47 @@ struct NotificationsInner {
     settings: HotSwap<NotificationSettings>,
     signer: IdSigner,
     streams: Arc<StreamQueues>,
-    /// Answers that are written at a time.
+    /// Limits the responses rendered at a time.
     answers: Semaphore,
     matcher: Arc<Mutex<NotificationMatcher>>,
-    /// Wakes those who send, in the order of the lanes.
+    /// Wakes the senders, indexed by lane.
     wakes: [Notify; MessageTransport::ALL.len()],
-    /// Set when what is being sent is to be left alone.
+    /// Set at shutdown, when messages in flight are released.
     abandon: watch::Sender<bool>,
-    /// Rows of the notifications' log that the last sweeps had read, and when.
+    /// Positions in the notification log at recent sweeps.
     log_read: Mutex<LogRead>,
-    /// Items at which matching stands.
+    /// Unreadable items that block matching.
     unreadable: Mutex<matching::UnreadableItems>,
-    /// The last turn of streams that readers were woken for.
+    /// Stream sequence number up to which readers were woken.
     woken: Mutex<i64>,
 }
 
-/// How far the notifications' log was read by some time, and by an earlier one: rows are kept for others
-/// for as long as lies between.
+/// Positions in the notification log at two points in time. Rows between them are retained for standby nodes,
+/// which may lag that far behind.
 #[derive(Default)]
 struct LogRead {
     earlier: i64,
     later: (i64, Option<Stopwatch>),
 }
 
-/// What a user writes about a notification.
+/// The notification that a request asks to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotificationDraft {
-    /// The media type of the address it is made at; `None`: `_all`.
+    /// The media type in the URL that it is created at; `None` for `_all`.
     pub media_type: Option<MediaType>,
-    /// Its title.
     pub title: String,
-    /// Which items.
+    /// The query that items have to match.
     pub question: SavedQuery,
-    /// How the user learns of them.
+    /// How matches are sent to the user.
     pub way: NotificationMethod,
 }
 
 impl Notifications {
-    /// Notifications in the database of `services`, and the work of its streams, which
-    /// [`Notifications::serve_streams`] does.
+    /// Starts notifications over the database of `services`; returns them with the commands of its streams,
+    /// which [`Notifications::serve_streams`] executes.
     ///
-    /// Notes that the service lives; where the disk is full that comes before streams are read. Fails when
-    /// the database cannot be read.
+    /// Records a heartbeat; when the disk is full that happens later, before streams are read. Fails when the
+    /// database cannot be read.
     pub fn start(
         services: NotificationServices,
         settings: NotificationSettings,
@@ -200,7 +197,7 @@ impl Notifications {
             {
                 Err(cause) if cause.kind() == ErrorKind::Unavailable => {
                     tracing::error!(
-                        "the database cannot be written, mails and streams wait: {cause}"
+                        "database write failed at startup, mails and streams wait: {cause}"
                     );
                 }
                 outcome => outcome?,
@@ -223,13 +220,13 @@ impl Notifications {
         Ok((Self { inner: Arc::new(inner) }, asks))
     }
 
-    /// Works by other settings from now on, but for the polls that may wait.
+    /// Replaces the settings, except for the limits on polls, which need a restart.
     pub fn set_settings(&self, settings: NotificationSettings) {
         self.inner.settings.set(settings);
         self.inner.wakes.iter().for_each(Notify::notify_one);
     }
 
-    /// Does the work of streams for as long as this is there; `now` tells the time.
+    /// Executes the commands of stream readers until this is dropped; `now` reads the clock.
     pub fn serve_streams(
         &self,
         asks: StreamCommands,
@@ -242,21 +239,21 @@ impl Notifications {
         &self.inner.services.db
     }
 
-    /// Notices what any process writes to the database of notifications.
+    /// Returns a watcher for commits of any process to the notifications' database.
     pub fn pulse(&self) -> Result<CommitWatcher> {
         Ok(self.db().commit_watcher()?)
     }
 
-    /// Wakes readers of streams in whose queues something is that was not there at the last call,
-    /// whichever node put it there. One read, however many wait. Blocks.
+    /// Wakes readers of streams whose queues received items since the last call, from any node. Costs one
+    /// read regardless of the number of waiting readers. Blocks.
     pub fn wake_readers(&self) -> Result<()> {
         let streams = &self.inner.streams;
         let mut woken = self.inner.woken.lock().unwrap_or_else(PoisonError::into_inner);
         let after = *woken;
-        // Who comes behind this look sees what it saw.
+        // A reader that starts after this read sees the same items itself.
         let turn = self.db().read_blocking(|tx| tx.stream_sequence())?;
         if turn < after {
-            // The database lost what was read.
+            // The sequence went backwards: the database was restored from an older state.
             streams.wake_all();
         }
         if turn <= after || streams.is_idle() {
@@ -267,15 +264,16 @@ impl Notifications {
             self.db().read_blocking(move |tx| tx.freed_streams(after, STREAM_WAKES_MAX))?;
         match freed {
             Some(ids) => streams.wake(&ids),
+            // More streams changed than the limit, so all readers check theirs.
             None => streams.wake_all(),
         }
         *woken = turn.max(after);
         Ok(())
     }
 
-    /// The caller's notifications of `media_type`; of every one where it is `None`.
+    /// Lists the caller's notifications of `media_type`, or of all media types when it is `None`.
     ///
-    /// One that was made at `_all` is listed at `_all` alone (contract notifications-3).
+    /// A notification that was created at `_all` is listed only at `_all` (contract notifications-3).
     pub async fn list(
         &self,
         caller: &Principal,
@@ -289,9 +287,9 @@ impl Notifications {
         Ok(self.db().read(move |tx| tx.list_notifications(user, media_type, expired)).await?)
     }
 
-    /// Makes a notification of the caller.
+    /// Creates a notification for the caller.
     ///
-    /// Fails with [`ErrorKind::Overloaded`] when the user has [`NOTIFICATIONS_PER_USER_MAX`].
+    /// Fails with [`ErrorKind::Overloaded`] when the user already has [`NOTIFICATIONS_PER_USER_MAX`].
     pub async fn create(
         &self,
         caller: &Principal,
@@ -315,11 +313,10 @@ impl Notifications {
         self.db().write(write).await?.ok_or_else(full)
     }
 
-    /// Replaces what the caller's notification `id` says.
+    /// Replaces the caller's notification `id`.
     ///
-    /// Its type and its media type stay, and so does what waits in its queue (contract
-    /// notifications-4). Fails with [`Kind::NotFound`] for another's, another type's
-    /// and an expired one.
+    /// Preserves its type, its media type and the items in its queue (contract notifications-4). Fails with
+    /// [`ErrorKind::NotFound`] for a notification of another user or type, and for an expired stream.
     pub async fn replace(
         &self,
         caller: &Principal,
@@ -332,6 +329,7 @@ impl Notifications {
         let write = move |tx: &WriteTx<'_>| {
             let is_stream = new.way.kind() == NotificationKind::Stream;
             let expired = now - STREAM_EXPIRY;
+            // An expired stream that was not swept yet counts as missing.
             if is_stream && tx.as_read().find_stream(id, new.user, expired)?.is_none() {
                 return Ok(None);
             }
@@ -343,15 +341,15 @@ impl Notifications {
         self.db().write(write).await?.ok_or_else(|| none(id))
     }
 
-    /// Removes the caller's notification `id` with what waits for it.
+    /// Removes the caller's notification `id` with its queued items and messages.
     ///
-    /// One that is not there is [`Kind::NotFound`], as with `PUT` (contract notifications-3).
+    /// Fails with [`ErrorKind::NotFound`] for a missing one, as `PUT` does (contract notifications-3).
     pub async fn delete(&self, caller: &Principal, id: Uuid) -> Result<()> {
         caller.require(Permission::WriteNotifications)?;
         let user = caller.user().id;
         let gone = self.db().write(move |tx| tx.delete_notification(id, Some(user))).await?;
         if gone {
-            // Who waits for it is told at once.
+            // Waiting readers learn at once that the stream is gone.
             self.inner.streams.wake(&[id]);
             return Ok(());
         }
@@ -363,7 +361,7 @@ fn none(id: Uuid) -> Error {
     Error::new(ErrorKind::NotFound, format!("no notification {id}"))
 }
 
-/// The row of a draft.
+/// Validates a draft and turns it into a database row.
 fn written(
     caller: &Principal,
     id: Uuid,

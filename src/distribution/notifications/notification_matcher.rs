@@ -1,4 +1,4 @@
-//! What the matcher knows of notifications and their users, kept in step with the database.
+//! The in-memory matcher of notifications, kept in sync with the database.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -16,24 +16,24 @@ use model::item::Document;
 use query::matching::{Interest, InterestCoverage, InterestMatcher, MatchSubject};
 use query::{Facet, IndexedDocument};
 
-/// Name of the note of the service's last sign of life.
+/// Key of the state row that holds the time of the service's last heartbeat.
 const LAST_ALIVE_NOTE: &str = "notifications-alive";
-/// Time without a sign of life after which the service was not there for its clients.
+/// Time without a heartbeat after which the service counts as having been down for its clients.
 pub(super) const DOWNTIME_MIN: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// What is known of a notification that items are matched with.
+/// The properties of a notification that matching needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MatchedNotification {
     pub(super) id: Uuid,
     pub(super) user: UserId,
     pub(super) kind: NotificationKind,
-    /// How old an item may be.
+    /// Maximum age of a matching item.
     pub(super) recent: Option<RecentSpan>,
-    /// The row of the item log behind which items count.
+    /// Only items of later rows of the item log match.
     pub(super) after_seq: i64,
 }
 
-/// What of an agreement decides which items it covers.
+/// The part of an agreement that decides which items it covers.
 struct CoverageTerms {
     everything: bool,
     codes: Vec<String>,
@@ -50,17 +50,17 @@ impl From<Agreement> for CoverageTerms {
     }
 }
 
-/// The notifications in memory, as of a state of the database.
+/// All notifications, compiled for matching, as of a state of the database.
 pub(super) struct NotificationMatcher {
     zone: TimeZone,
     matcher: InterestMatcher,
     known: HashMap<i64, MatchedNotification>,
     by_user: HashMap<UserId, HashSet<i64>>,
     agreements: HashMap<AgreementId, CoverageTerms>,
-    /// The agreements that cover a product, and those that cover everything.
+    /// Agreements by the product codes that they cover.
     by_code: HashMap<String, Vec<AgreementId>>,
     everything: Vec<AgreementId>,
-    /// Rows of the two logs that were taken in last; nothing before all was read.
+    /// Positions in the notification log and the account log; `None` until everything has been read.
     state: Option<(i64, i64)>,
 }
 
@@ -78,16 +78,17 @@ impl NotificationMatcher {
         }
     }
 
-    /// Whether there is nothing to match items with.
+    /// Returns true when there is no notification to match.
     pub(super) fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
 
-    /// Takes in what changed up to the state of `tx`.
+    /// Applies the changes up to the state of `tx`.
     pub(super) fn refresh(&mut self, tx: &ReadTx<'_>) -> Result<(), DbError> {
         let Some((log_seq, account_seq)) = self.state else { return self.read_all(tx) };
         let (first, last) = tx.notification_log_ends()?;
-        // Neither log loses its newest row but with a database that lost what was read.
+        // A log that ends before our position belongs to a database restored from an older state; one that
+        // begins behind it was trimmed. Both need a full read.
         if first > log_seq + 1 || last < log_seq || tx.account_seq()? < account_seq {
             return self.read_all(tx);
         }
@@ -104,7 +105,7 @@ impl NotificationMatcher {
                 | AccountChange::SigningKeys => {}
             }
         }
-        // Until the end, so that a failure in between leaves nothing that is believed.
+        // Invalid until the end, so that a failure in between forces a full read.
         self.state = None;
         for number in numbers {
             self.remove(number);
@@ -123,9 +124,9 @@ impl NotificationMatcher {
     fn read_all(&mut self, tx: &ReadTx<'_>) -> Result<(), DbError> {
         *self = Self::new(self.zone.clone());
         let state = (tx.notification_log_ends()?.1, tx.account_seq()?);
-        // What is learned makes matching fast and not right: one damaged item must not end it.
+        // Word statistics make matching faster, not more correct: one damaged item must not stop it.
         let newest = tx.newest_documents(MATCHING_LEARNED).unwrap_or_else(|cause| {
-            tracing::error!("which words are rare is not known: {cause}");
+            tracing::error!("matcher: word statistics cannot be read: {cause}");
             Vec::new()
         });
         for (key, document) in newest {
@@ -175,8 +176,8 @@ impl NotificationMatcher {
         let selection =
             parsed.and_then(|query| ItemSelection::new(query, &codes, question.agr.clone()));
         let Some(selection) = selection else {
-            // It parsed when it was written, by an earlier version perhaps.
-            tracing::error!(notification = %notification.id, "a notification cannot be read");
+            // The query parsed when it was written, perhaps by an earlier version.
+            tracing::error!(notification = %notification.id, "matcher: saved query does not parse");
             return;
         };
         let provider = roles.iter().any(|role| role == ROLE_PROVIDER);
@@ -216,7 +217,7 @@ impl NotificationMatcher {
         }
     }
 
-    /// The notifications that want the item, in the order of their numbers.
+    /// Returns the notifications that match the item, in the order of their numbers.
     pub(super) fn matching(
         &mut self,
         key: &ItemKey,
@@ -232,7 +233,7 @@ impl NotificationMatcher {
         found.filter_map(|number| Some((number, *self.known.get(&number)?))).collect()
     }
 
-    /// The agreements in force that cover an item.
+    /// Returns the agreements in force that cover an item.
     fn covering(&self, indexed: &IndexedDocument, now: Timestamp) -> BTreeSet<AgreementId> {
         let codes = indexed.facets[Facet::ProductCode.index()].iter();
         let by_code = codes.filter_map(|code| self.by_code.get(code)).flatten();
@@ -245,27 +246,27 @@ impl NotificationMatcher {
         terms.is_some_and(|terms| terms.expires.is_none_or(|expires| now < expires))
     }
 
-    /// Where days begin.
+    /// Returns the time zone in which days begin.
     pub(super) fn zone(&self) -> &TimeZone {
         &self.zone
     }
 
-    /// How many notifications items are matched with.
+    /// Returns the number of notifications.
     pub(super) fn len(&self) -> usize {
         self.known.len()
     }
 
-    /// The row of the notifications' log that was taken in last.
+    /// Returns the last applied row of the notification log.
     pub(super) fn log_seq(&self) -> i64 {
         self.state.map_or(0, |(log_seq, _)| log_seq)
     }
 }
 
-/// Notes that the service lives. Where it did not for a while, because it was down or could not write,
-/// clients could not use their streams, so that time counts for none of them.
+/// Records a heartbeat of the service. After a gap, when the service was down or could not write, the expiry
+/// of all streams is extended by the gap, because clients could not use them.
 ///
-/// A clock that jumps ahead looks the same and is the same to them; where it is set back, streams
-/// that were used in what is now the future count as used now.
+/// A clock that jumps ahead looks like a gap and is treated as one; after a clock is set back, streams whose
+/// last use is now in the future count as used now.
 ///
 /// Contract notifications-10.
 pub(super) fn record_heartbeat(tx: &WriteTx<'_>, now: Timestamp) -> Result<(), DbError> {

@@ -1,4 +1,4 @@
-//! The outbox as the operator sees it.
+//! The operator's view of the outbox.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -8,17 +8,17 @@ use crate::runtime::limits::OUTBOX_LISTED_MAX;
 use crate::storage::database::Db;
 use model::account::{MessageState, OutboxMessage};
 
-/// The messages of the outbox, for the operator's commands. Blocks.
+/// The outbox, for the operator's commands. All methods block.
 pub struct MessageOutbox {
     db: Db,
 }
 
-/// Messages that a command is about.
+/// The messages that a command applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageChoice {
-    /// The one of that name.
+    /// The message with this id.
     One(Uuid),
-    /// All that were given up.
+    /// All messages that are parked.
     Parked,
 }
 
@@ -30,7 +30,7 @@ impl MessageChoice {
         }
     }
 
-    /// `count`, unless it is about one message and that was none.
+    /// Returns `count`, or fails when a single message was chosen and not found.
     fn count(self, count: usize, state: &str) -> Result<usize> {
         match self {
             Self::One(id) if count == 0 => {
@@ -42,28 +42,28 @@ impl MessageChoice {
 }
 
 impl MessageOutbox {
-    /// The outbox of a database.
+    /// Opens the outbox of a database.
     #[must_use]
     pub fn new(db: Db) -> Self {
         Self { db }
     }
 
-    /// Messages in a state, or in any, the oldest first; at most [`OUTBOX_LISTED_MAX`].
+    /// Lists messages in one state, or in all, oldest first; at most [`OUTBOX_LISTED_MAX`].
     pub fn list(&self, state: Option<MessageState>) -> Result<Vec<OutboxMessage>> {
         Ok(self.db.read_blocking(move |tx| tx.list_messages(state, OUTBOX_LISTED_MAX))?)
     }
 
-    /// Queues messages that were given up; gives how many.
+    /// Queues parked messages again; returns how many.
     ///
-    /// Fails with [`ErrorKind::NotFound`] when there is none of that name that was given up.
+    /// Fails with [`ErrorKind::NotFound`] when there is no parked message with that id.
     pub fn retry(&self, messages: MessageChoice, now: Timestamp) -> Result<usize> {
         let count = self.db.write_blocking(move |tx| tx.retry_messages(messages.id(), now))?;
         messages.count(count, "parked message")
     }
 
-    /// Removes messages; gives how many.
+    /// Removes messages; returns how many.
     ///
-    /// Fails with [`ErrorKind::NotFound`] when there is none of that name.
+    /// Fails with [`ErrorKind::NotFound`] when there is no message with that id.
     pub fn discard(&self, messages: MessageChoice) -> Result<usize> {
         let count = self.db.write_blocking(move |tx| tx.drop_messages(messages.id()))?;
         messages.count(count, "message")

@@ -1,8 +1,8 @@
-//! Sends what is due in the outbox, mails and push messages apart.
+//! Sends due messages of the outbox, with one job per lane: mail, APNs and FCM.
 //!
-//! What a node takes up is its own as long as its life lasts. Where a claim fails it may have been done all
-//! the same, as when the connection to the database breaks under the answer: before the next one, messages that this
-//! life holds and this process does not send wait again.
+//! A message that a node claims belongs to that node's incarnation. A claim that fails may have committed all
+//! the same, for example when the connection to the database breaks before the response: so before the next
+//! claim, messages that this incarnation holds and this process does not send are released.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -31,30 +31,30 @@ use model::account::{
 };
 use model::{AttemptEnd, RetryPolicy};
 
-/// How a try ended.
+/// The outcome of an attempt to send.
 enum SendOutcome {
-    /// The other side has it.
+    /// The provider or mail server accepted it.
     Sent,
-    /// There is nothing to send any more.
+    /// Nothing is left to send: the item, user or notification is gone.
     Dropped,
-    /// The recipient takes no mails of the user: the word in metrics, and a sentence.
+    /// The recipient refuses mails of the user: the label in metrics, and a sentence.
     Unwanted(&'static str, String),
-    /// It may not be sent before a time.
+    /// A rate limit or a pending confirmation postpones it: the time, and a sentence.
     Postponed(jiff::Timestamp, String),
-    /// The device's token is dead.
+    /// The provider reports the device's token as invalid.
     InvalidToken(String),
-    /// Another node may have taken it up.
+    /// Another node may have claimed it.
     Uncertain,
-    /// A later try may help.
+    /// Temporary failure, with the provider's `Retry-After`, if any.
     Retry(String, Option<Duration>),
-    /// No try helps.
+    /// Permanent failure, with its reason.
     Failed(String),
 }
 
 impl From<Error> for SendOutcome {
     fn from(error: Error) -> Self {
         if let Some(cause) = error.cause() {
-            tracing::warn!("a message has to wait: {}: {cause}", error.message());
+            tracing::warn!("message attempt failed: {}: {cause}", error.message());
         }
         match error.kind() {
             ErrorKind::InvalidArgument | ErrorKind::Unsupported | ErrorKind::TooLarge => {
@@ -72,25 +72,25 @@ impl From<Error> for SendOutcome {
     }
 }
 
-/// What became of a message.
+/// A message with its outcome, to be written to the database.
 struct FinishedMessage {
     id: Uuid,
     user: UserId,
     sent: MessageOutcome,
-    /// The token of a device that is no more.
+    /// The device token to remove.
     invalid_token: Option<String>,
     by: ClaimedBy,
 }
 
-/// What is being sent of a lane.
+/// The messages of a lane that are in flight.
 #[derive(Default)]
 pub(super) struct OutboxInFlight {
     pub(super) messages: InFlightTasks<Uuid>,
-    /// Whether a claim failed that may have been done.
+    /// Whether a claim failed that may have committed.
     is_doubtful: bool,
 }
 
-/// The messages of a lane, as a job.
+/// The background job that sends the messages of a lane.
 struct OutboxJob {
     notifications: Notifications,
     lane: MessageTransport,
@@ -122,8 +122,8 @@ impl BackgroundJob for OutboxJob {
 }
 
 impl Notifications {
-    /// Sends what is due in a lane, some at a time, until `stop` turns true. What is being sent then
-    /// has `drain` to finish; what does not is queued again.
+    /// Sends due messages of a lane, several at a time, until `stop` turns true. Messages in flight then have
+    /// `drain` to finish; the others are released.
     pub async fn send(self, lane: MessageTransport, stop: watch::Receiver<bool>, drain: Duration) {
         let inner = Arc::clone(&self.inner);
         let mut outbox =
@@ -132,7 +132,7 @@ impl Notifications {
         outbox.sending.messages.drain(drain, &inner.abandon).await;
     }
 
-    /// Starts what is due as far as there is room; the time until the next look.
+    /// Starts due messages while workers are free; returns the time until the next poll.
     pub(super) async fn start_due(
         &self,
         lane: MessageTransport,
@@ -143,6 +143,7 @@ impl Notifications {
             MessageTransport::Mail => settings.mail_workers,
             MessageTransport::Apple | MessageTransport::Google => settings.push_workers,
         };
+        // A reload may have lowered the number of workers below the messages in flight.
         let room = workers.saturating_sub(sending.messages.count());
         if sending.is_doubtful {
             self.release_lost(lane, sending).await?;
@@ -159,19 +160,19 @@ impl Notifications {
         let claimed = self.db().claim(claim).await;
         sending.is_doubtful = claimed.is_err();
         for message in claimed? {
-            // One whose end was written without an answer that came is still being ended here: that end
-            // is written again, and says what becomes of it. Two tries at once would be two messages.
+            // A message whose outcome was written while the response was lost is still being finished here:
+            // the repeated write decides. A second concurrent attempt would send the message twice.
             if !sending.messages.held().any(|one| *one == message.id) {
                 sending
                     .messages
                     .start(message.id, self.clone().send_one(lane, message, by.incarnation));
             }
         }
-        // The next look comes with the first that ends, or when more is due.
+        // The job is woken when an attempt ends or a message is queued.
         Ok(OUTBOX_POLL_INTERVAL)
     }
 
-    /// Frees what this life holds in a lane and nobody sends.
+    /// Releases messages that this incarnation holds in a lane but this process does not send.
     async fn release_lost(
         &self,
         lane: MessageTransport,
@@ -189,13 +190,13 @@ impl Notifications {
             tracing::warn!(
                 messages = freed,
                 lane = lane.as_str(),
-                "messages were taken up without an answer, they wait again"
+                "messages released after a claim without a response"
             );
         }
         Ok(())
     }
 
-    /// Tries to send a message and writes how that ended.
+    /// Attempts to send a message and records the outcome.
     async fn send_one(self, lane: MessageTransport, message: OutboxMessage, life: Uuid) {
         let watch = Stopwatch::start();
         let attempt = AssertUnwindSafe(self.attempt(&message)).catch_unwind();
@@ -236,7 +237,7 @@ impl Notifications {
             }
             (Some(_) | None, _) => None,
         };
-        // What another node may have is due a little later: who looks at once doubts again.
+        // Another node may have the message: a short delay avoids meeting the same doubt at once.
         let rest = if matches!(tried, Some(SendOutcome::Uncertain)) {
             OUTCOME_RETRY_INTERVAL
         } else {
@@ -253,20 +254,20 @@ impl Notifications {
         self.write_end(end).await;
     }
 
-    /// Writes how a message ended, as often as it takes: it is this life's until then, so that what was
-    /// sent is not sent again.
+    /// Records the outcome of a message, retrying until it is written: until then the message belongs to this
+    /// incarnation, so that it is not sent twice.
     async fn write_end(&self, end: FinishedMessage) {
         let end = Arc::new(end);
         let mut abandon = self.inner.abandon.subscribe();
         let mut is_told = false;
         while let Err(cause) = self.write_end_once(Arc::clone(&end)).await {
             if !is_told {
-                tracing::error!(message = %end.id, "how a message ended cannot be written: {cause}");
+                tracing::error!(message = %end.id, "message outcome not written, retrying: {cause}");
             }
             is_told = true;
             tokio::select! {
                 () = tokio::time::sleep(OUTCOME_RETRY_INTERVAL) => {}
-                // The next life of this node sends it again.
+                // The next incarnation of this node sends it again.
                 _ = abandon.wait_for(|abandon| *abandon) => return,
             }
         }
@@ -282,7 +283,7 @@ impl Notifications {
             Ok(held)
         };
         if !self.db().write(write).await? {
-            tracing::warn!(message = %id, "another node took a message up meanwhile");
+            tracing::warn!(message = %id, "message claim lost to another node");
         }
         Ok(())
     }
@@ -294,8 +295,9 @@ impl Notifications {
         }
     }
 
-    /// Writes a message with what its items are now, and sends it.
+    /// Renders a message from the present state of its items, and sends it.
     async fn attempt_once(&self, message: &OutboxMessage) -> Result<SendOutcome> {
+        // Attempts that never ended, for instance because they crashed the process, count too.
         if self.inner.settings.get().retry.is_exhausted(message.attempts) {
             let tries = message.attempts - 1;
             let text = format!("given up after {tries} tries, the last of which did not end");
@@ -323,7 +325,7 @@ impl Notifications {
             MessageContent::Digest { items, more } => {
                 self.post(&addressed, items, MailOccasion::Digest, *more).await
             }
-            // Sent above: they belong to no notification.
+            // Handled above: they belong to no notification.
             MessageContent::DeviceMoved { .. }
             | MessageContent::SetPassword { .. }
             | MessageContent::PasswordChanged
@@ -331,7 +333,7 @@ impl Notifications {
             | MessageContent::NewBrowser { .. } => Ok(SendOutcome::Dropped),
             MessageContent::Push { item, token, device } => {
                 let Some(kind) = DeviceKind::find(device) else { return Ok(SendOutcome::Dropped) };
-                // A phone that changed hands or was signed out gets nothing of its former user.
+                // A phone that changed hands or was signed out must not get messages of its former user.
                 let owner = message.user;
                 let devices = self.db().read(move |tx| tx.list_devices(owner)).await?;
                 if !devices.iter().any(|one| one.token == *token && one.kind == kind) {
@@ -378,17 +380,17 @@ impl Notifications {
         if matches!(tried, SendOutcome::Sent) {
             let told = recipients.record_introductions(user, &introductions, clock::now());
             if let Err(cause) = told.await {
-                // The next mail says once more who has it sent.
-                tracing::warn!("that a recipient was introduced cannot be written: {cause}");
+                // The next mail introduces the sender once more.
+                tracing::warn!("introduction of a mail recipient cannot be recorded: {cause}");
             }
         } else if let Err(cause) = recipients.refund(user, &mail.to, addressed.now).await {
-            tracing::warn!("a mail that was not sent stays counted: {cause}");
+            tracing::warn!("mail count cannot be refunded: {cause}");
         }
         Ok(tried)
     }
 
     async fn post_mail(&self, mail: &Mail) -> Result<SendOutcome> {
-        // A process that was held up for long must not send what others may have sent since.
+        // A process that was suspended may have lost its claims: other nodes may have sent the mail since.
         if !self.inner.services.guard.node().is_confirmed() {
             return Ok(SendOutcome::Uncertain);
         }
@@ -400,7 +402,7 @@ impl Notifications {
     }
 }
 
-/// What becomes of a message after an attempt; the stop of the service leaves one without an end.
+/// Returns the metric label and the outcome of an attempt; `tried` is `None` when shutdown interrupted it.
 fn outcome_of_attempt(
     message: &OutboxMessage,
     tried: Option<&SendOutcome>,
@@ -431,7 +433,7 @@ fn outcome_of_attempt(
         let error = format!("given up after {} tries: {text}", message.attempts);
         return ("parked", MessageOutcome::Parked { error: shorten_reason(&error) });
     };
-    // A provider that says when to come back is believed, within the time that there is.
+    // The provider's `Retry-After` is honoured, up to the deadline.
     let asked = after.map(|after| end.at.saturating_add(after.min(policy.deadline)));
     let asked = asked.and_then(|asked| asked.ok()).unwrap_or(end.at);
     ("retry", MessageOutcome::Retry { at: at.max(asked), error: shorten_reason(text) })

@@ -1,4 +1,4 @@
-//! What becomes of messages where the answer to a claim was lost.
+//! Messages whose claim committed although the response was lost.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use super::*;
 use crate::runtime::clock;
 use crate::storage::database::{ClaimTx, ClaimedBy};
 
-/// An item about which a mail goes out.
+/// Writes an item that triggers a mail.
 fn tell(scene: &Scene, id: &str) {
     let now = clock::now();
     scene.write(id, &json!({}), now);
@@ -27,7 +27,7 @@ fn messages_that_were_taken_up_without_an_answer_are_sent() {
         let draft = NotificationDraft { media_type, title, question: question("hamn"), way };
         let made = scene.make(1, draft, clock::now()).await;
         tell(&scene, "a");
-        // It is committed, and nobody hears of it.
+        // The claim commits, and its response is lost.
         let by = ClaimedBy { incarnation: node.incarnation(), now: clock::now() };
         let lost = move |tx: &ClaimTx<'_>| tx.claim_messages(MessageTransport::Mail, 9, by);
         assert_eq!(db.claim(lost).await.unwrap().len(), 1);
@@ -37,7 +37,7 @@ fn messages_that_were_taken_up_without_an_answer_are_sent() {
         let failed = scene.notifications.start_due(MessageTransport::Mail, &mut sending).await;
         assert!(failed.is_err(), "the claim failed");
         db.write(|tx| tx.accept_rows("outbox")).await.unwrap();
-        // Who sends them finds that nobody wants them any more.
+        // The sender drops them because their notification is gone.
         let caller = scene.caller(1).await;
         scene.notifications.delete(&caller, made.id).await.unwrap();
         scene.notifications.start_due(MessageTransport::Mail, &mut sending).await.unwrap();

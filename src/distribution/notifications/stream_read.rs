@@ -1,4 +1,4 @@
-//! Reading a stream: items under way and the answer that carries them.
+//! Reads a stream: claims items and builds the response that carries them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,25 +16,25 @@ use crate::runtime::error::{Error, Result};
 use crate::storage::database::QueuedItem;
 use model::item::MediaLinks;
 
-/// The answer to a poll with items.
+/// The response to a poll that found items.
 ///
-/// The last byte must not be sent before [`StreamAcknowledgement::acknowledge`] is done: whoever has it has the items.
+/// The last byte must not be sent before [`StreamAcknowledgement::acknowledge`] is done: a client that has it
+/// has received the items.
 pub struct StreamResponse {
-    /// The text of `{"hits": […]}`.
+    /// The JSON `{"hits": […]}`.
     pub text: Bytes,
     settle: StreamAcknowledgement,
 }
 
 impl StreamResponse {
-    /// The text, and what has to be done before its last byte is sent.
+    /// Splits into the text and the acknowledgement that must complete before its last byte is sent.
     #[must_use]
     pub fn into_parts(self) -> (Bytes, StreamAcknowledgement) {
         (self.text, self.settle)
     }
 }
 
-/// Items that are on their way to a client. Where it is dropped instead of settled, they go back to
-/// their places.
+/// Items in flight to a client. Dropping it without acknowledging releases them to their places in the queue.
 pub struct StreamAcknowledgement {
     streams: Arc<StreamQueues>,
     batch: StreamBatch,
@@ -42,10 +42,10 @@ pub struct StreamAcknowledgement {
 }
 
 impl StreamAcknowledgement {
-    /// Takes the items off the queue, for good.
+    /// Removes the items from the queue.
     ///
-    /// Fails when the database cannot be written; then they are still there, and nothing of the
-    /// answer must get through.
+    /// Fails when the database cannot be written; the items are then still queued, and the response must not
+    /// be completed.
     pub async fn acknowledge(self) -> Result<()> {
         let Self { streams, batch: taken, read } = self;
         streams.acknowledge(taken, read).await
@@ -53,11 +53,11 @@ impl StreamAcknowledgement {
 }
 
 impl Notifications {
-    /// Up to `size` items of the caller's stream `id` as soon as there are some; nothing once `wait`
-    /// is over or `stop` comes.
+    /// Reads up to `size` items of the caller's stream `id`, waiting until there are some; `None` once `wait`
+    /// is over or `stop` completes.
     ///
     /// Fails with [`crate::runtime::error::ErrorKind::NotFound`] when the caller has no such stream or it
-    /// expired, with [`crate::runtime::error::ErrorKind::Overloaded`] when too many wait.
+    /// expired, and with [`crate::runtime::error::ErrorKind::Overloaded`] when too many readers wait.
     pub async fn read_stream<L>(
         &self,
         caller: &Principal,
@@ -71,16 +71,16 @@ impl Notifications {
         L: MediaLinks + Clone + Send + 'static,
     {
         let streams = &self.inner.streams;
-        // On the heap and only while it is done: most of the time a reader waits.
+        // Boxed and short-lived, because a reader spends most of its time waiting.
         let give = |taken| Box::pin(self.stream_response(taken, caller, form.clone()));
         let reader = StreamReader { stream: id, user: caller.user().id, size };
         streams.read(reader, give, wait, stop).await
     }
 
-    /// The answer that carries what was taken, if any of it can be given now.
+    /// Builds the response for the claimed items, if any of them can be shown now.
     ///
-    /// What the caller's agreements do not cover any more is not given
-    /// (contract notifications-13).
+    /// Items that the caller's agreements no longer cover are removed from the queue instead (contract
+    /// notifications-13).
     async fn stream_response<L>(
         &self,
         taken: StreamBatch,
@@ -99,7 +99,7 @@ impl Notifications {
         let places = taken.items.iter().zip(&listed.read);
         let leaves = |(item, reading): (&QueuedItem, &ItemLookup)| match reading {
             ItemLookup::Found(version) => Some((item.place, *version)),
-            // It leaves as it was put in; put in again it is there again.
+            // Removed at the version that was queued: a newer version that is queued again stays.
             ItemLookup::Hidden => Some((item.place, item.seq)),
             ItemLookup::Early => None,
         };

@@ -1,21 +1,20 @@
 //! Streams: queues that clients read (contract notifications-8, notifications-9).
 //!
-//! An item is *under way* from the moment a reader takes it until the answer is on its way: other
-//! readers, of whichever node, pass it over, and it stays in the database, which says that this life of
-//! this node has it. The row goes in a transaction of its own when everything but the last byte of the
-//! answer was handed to the connection; only then does that byte follow. So a client that has a whole answer
-//! never gets its items again, and what was under way when the client vanished, or the process was killed, is
-//! in its old place: at once where this node dropped it or starts again, else when others find the life over.
-//! A life that is over takes nothing off a queue, so an answer that comes too late does not become whole.
+//! An item is *in flight* from the moment a reader claims it until the response is sent: other readers, on
+//! any node, skip it. It stays in the database, marked with the incarnation that claimed it. The row is
+//! removed in a separate transaction after everything but the last byte of the response was handed to the
+//! connection; only then is that byte sent. So a client that has a complete response never gets its items
+//! again. Items in flight when the client disconnected or the process was killed return to their places: at
+//! once when this node released them or restarts, otherwise when other nodes find the incarnation expired. An
+//! expired incarnation cannot remove items, so a late response is never completed.
 //!
-//! Where doubt remains: between that transaction and the client's receiving the last byte. What
-//! was handed to the connection may still lie in a buffer, ours or the system's. A client that
-//! vanishes without a word, or a process that is killed, within that moment loses the answer's
-//! items.
+//! One window remains, between that transaction and the client's receipt of the last byte: bytes handed to
+//! the connection may still be in a buffer, ours or the kernel's. A client that disappears silently, or a
+//! process that is killed, within that window loses the items of the response.
 //!
-//! Readers are woken by whoever queues items in the same process, and by
-//! [`super::Notifications::wake_readers`] when another one did. Calls of readers are gathered into
-//! transactions of many, so that ten thousand that wait cost nothing, and ten thousand that are woken ten
+//! Readers are woken by the matcher when it runs in the same process, and by
+//! [`super::Notifications::wake_readers`] when another node queued the items. Commands of readers are batched
+//! into transactions, so that ten thousand waiting readers cost nothing, and waking them costs ten
 //! transactions.
 
 use std::collections::HashMap;
@@ -39,19 +38,19 @@ use crate::storage::database::{Db, DbError, QueuedItem, WriteTx};
 use model::account::UserId;
 use model::{Backoff, RetryPolicy};
 
-/// When a reader looks again at items that may not be given out yet.
+/// Backoff of a reader whose items may not be shown yet.
 const EARLY_READ_RETRY: RetryPolicy =
     RetryPolicy::without_deadline(STREAM_RETRY_FIRST, STREAM_RETRY_MAX);
 
-/// The streams that are read.
+/// The streams with waiting readers at this node.
 pub(super) struct StreamQueues {
     commands: mpsc::Sender<StreamCommand>,
     slots: WaitingSlots,
-    /// Who waits, by stream.
+    /// Waiting readers by stream.
     readers: Mutex<HashMap<Uuid, StreamReaders>>,
 }
 
-/// Items that go back and that the database does not know of yet.
+/// Released items whose release is not yet written to the database.
 #[derive(Default)]
 struct ReleasedItems {
     list: Mutex<Vec<ReleasedBatch>>,
@@ -80,23 +79,23 @@ struct StreamReaders {
     readers: usize,
 }
 
-/// What readers want of the database. Many are done in one transaction.
+/// A database command of a reader. Many are executed in one transaction.
 enum StreamCommand {
     Claim { id: Uuid, user: UserId, size: usize, reply: oneshot::Sender<Result<StreamBatch>> },
     Acknowledge { taken: StreamBatch, read: Vec<(i64, i64)>, reply: oneshot::Sender<Result<()>> },
     Touch { number: i64 },
 }
 
-/// Items under way; they go back when this is dropped.
+/// Claimed items; dropping it without acknowledging releases them.
 pub(super) struct StreamBatch {
     returns: Arc<ReleasedItems>,
     id: Uuid,
     number: i64,
-    /// The life that has them.
+    /// The incarnation that claimed them.
     incarnation: Uuid,
-    /// In their order.
+    /// The items in queue order.
     pub(super) items: Vec<QueuedItem>,
-    /// Whether the database knows already what became of them.
+    /// Whether the acknowledgement has been committed.
     is_acknowledged: bool,
 }
 
@@ -113,28 +112,27 @@ impl Drop for StreamBatch {
     }
 }
 
-/// A request for items of a stream.
+/// The parameters of a stream read.
 #[derive(Clone, Copy)]
 pub(super) struct StreamReader {
-    /// The stream.
     pub(super) stream: Uuid,
-    /// Its user.
+    /// The owner of the stream.
     pub(super) user: UserId,
-    /// Items at most.
+    /// Maximum number of items.
     pub(super) size: usize,
 }
 
-/// What a look at items under way came to.
+/// The result of building a response from claimed items.
 pub(super) enum ReadOutcome<T> {
-    /// The answer that carries some.
+    /// The response, with at least one item.
     Found(T),
-    /// None can be given; they left the queue.
+    /// No item can be shown any more; all were removed from the queue.
     Gone,
-    /// None can be given yet.
+    /// No item can be shown yet.
     Early,
 }
 
-/// Counts a reader for as long as it waits.
+/// Registers a waiting reader for wake-ups until dropped.
 struct WaitingReader {
     streams: Arc<StreamQueues>,
     id: Uuid,
@@ -166,13 +164,13 @@ impl Drop for WaitingReader {
         }
         drop(readers);
         if let Some(number) = self.number {
-            // A full queue of asks touches the stream soon enough.
+            // When the command queue is full, other commands touch the stream soon enough.
             drop(self.streams.commands.try_send(StreamCommand::Touch { number }));
         }
     }
 }
 
-/// Counts a poll for as long as it has a place.
+/// Counts a poll in the metric while it holds a slot.
 struct ReaderGauge;
 
 impl ReaderGauge {
@@ -189,7 +187,8 @@ impl Drop for ReaderGauge {
 }
 
 impl StreamQueues {
-    /// Streams whose readers wait in the slots of `limits` at this node, and what does their work.
+    /// Creates the streams of this node, whose readers wait in the slots of `limits`, and the executor of
+    /// their commands.
     pub(super) fn new(limits: SlotLimits, node: ClusterNode) -> (Arc<Self>, StreamCommands) {
         let (asks, receiver) = mpsc::channel(STREAM_READS_MAX);
         let slots = WaitingSlots::new("stream_polls", "client_stream_polls", limits);
@@ -202,12 +201,12 @@ impl StreamQueues {
         self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether nobody waits.
+    /// Returns true when no reader waits.
     pub(super) fn is_idle(&self) -> bool {
         self.readers().is_empty()
     }
 
-    /// Wakes those who wait for these streams.
+    /// Wakes the readers of these streams.
     pub(super) fn wake(&self, streams: &[Uuid]) {
         let readers = self.readers();
         for id in streams {
@@ -217,16 +216,16 @@ impl StreamQueues {
         }
     }
 
-    /// Wakes all who wait.
+    /// Wakes the readers of all streams.
     pub(super) fn wake_all(&self) {
         self.readers().values().for_each(|reading| reading.wake.notify_waiters());
     }
 
-    /// Up to `size` items of the stream as soon as there are some for which `give` gives something;
-    /// nothing once `wait` is over or `stop` comes.
+    /// Claims up to `size` items and builds a response with `give`, waiting until there are items that can be
+    /// shown; `None` once `wait` is over or `stop` completes.
     ///
-    /// Fails with [`ErrorKind::NotFound`] when the user has no such stream or it expired, with
-    /// [`ErrorKind::Overloaded`] when too many of the user, or of all users, wait.
+    /// Fails with [`ErrorKind::NotFound`] when the user has no such stream or it expired, and with
+    /// [`ErrorKind::Overloaded`] when too many readers of the user, or of all users, wait.
     pub(super) async fn read<T, F: Future<Output = Result<ReadOutcome<T>>>>(
         self: &Arc<Self>,
         reader: StreamReader,
@@ -235,7 +234,7 @@ impl StreamQueues {
         stop: impl Future<Output = ()>,
     ) -> Result<Option<T>> {
         if self.commands.capacity() == 0 {
-            // It would wait for a place to ask in, and nothing says for how long.
+            // The command would wait for a free place in the channel without bound.
             return Err(Error::overloaded(
                 "stream_asks",
                 "Too many requests of streams are asked",
@@ -250,15 +249,16 @@ impl StreamQueues {
         let mut slot = None;
         loop {
             let mut woken = std::pin::pin!(wake.notified());
-            // From here on no call is missed.
+            // Registered before the claim, so that no wake-up is missed.
             woken.as_mut().enable();
             let pause = match self.try_read(reader, &mut waiting, &give).await? {
                 Some(ReadOutcome::Found(given)) => return Ok(Some(given)),
-                // There may be more behind them.
+                // More items may follow the removed ones.
                 Some(ReadOutcome::Gone) => continue,
-                // Each look is two transactions that wake others.
+                // Each attempt costs two transactions and wakes other readers.
                 Some(ReadOutcome::Early) => Some(backoff.fail()),
                 None => {
+                    // Only a reader that has to wait takes a slot; one that finds items returns at once.
                     if slot.is_none() {
                         let held = self.slots.take(Some(SlotHolder::User(reader.user)))?;
                         slot = Some((held, ReaderGauge::new()));
@@ -280,7 +280,7 @@ impl StreamQueues {
         }
     }
 
-    /// Takes what the stream holds and gives it; `None` when it holds nothing.
+    /// Claims items and builds the response; `None` when the stream is empty.
     async fn try_read<T, F: Future<Output = Result<ReadOutcome<T>>>>(
         &self,
         reader: StreamReader,
@@ -306,13 +306,12 @@ impl StreamQueues {
     ) -> Result<T> {
         let closed = |_| Error::new(ErrorKind::Unavailable, "The service is stopping");
         self.commands.send(ask).await.map_err(closed)?;
-        // Its transaction failed, which is in the log.
+        // The transaction failed, which was logged.
         let failed = |_| Error::new(ErrorKind::Unavailable, "The stream cannot be read now");
         reply.await.map_err(failed)?
     }
 
-    /// Takes items that were given out for good, each with the version that was given; the others of
-    /// `taken` go back.
+    /// Removes the items in `read`, each with the version that was sent; the others of `taken` are released.
     pub(super) async fn acknowledge(
         self: &Arc<Self>,
         taken: StreamBatch,
@@ -323,36 +322,36 @@ impl StreamQueues {
     }
 }
 
-/// What readers want, in the order in which they came.
+/// Executes the commands of readers in the order in which they arrive.
 pub struct StreamCommands {
     receiver: mpsc::Receiver<StreamCommand>,
     returns: Arc<ReleasedItems>,
     node: ClusterNode,
 }
 
-/// What became of an ask within a transaction.
+/// The outcome of a command within a transaction.
 enum CommandOutcome {
     Claimed(Option<StreamBatch>, oneshot::Sender<Result<StreamBatch>>),
     Refused(Error, oneshot::Sender<Result<StreamBatch>>),
-    /// And whether something went back.
+    /// The flag says whether items were released.
     Acknowledged(StreamBatch, bool, oneshot::Sender<Result<()>>),
-    /// What was read is not this life's any more.
+    /// The incarnation that claimed the items has expired.
     Lost(StreamBatch, oneshot::Sender<Result<()>>),
     Touched,
 }
 
-/// What a transaction is about.
+/// The commands of one transaction.
 struct CommandBatch {
     commands: Vec<StreamCommand>,
     incarnation: Uuid,
     returns: Arc<ReleasedItems>,
     now: Timestamp,
-    /// Whether time jumped since the last one.
+    /// Whether the clock jumped since the last transaction.
     clock_jumped: bool,
 }
 
 impl StreamCommands {
-    /// Does what readers want until nobody is left who could want something.
+    /// Executes commands until all senders are dropped.
     pub(super) async fn run(
         mut self,
         db: Db,
@@ -379,7 +378,7 @@ impl StreamCommands {
                 continue;
             }
             let now = now();
-            // Where the clock jumped, nobody is late because of it.
+            // After a clock jump, no stream may expire because of it.
             let jumped = alive.is_none_or(|alive| now < alive || now > alive + DOWNTIME_MIN);
             alive = Some(now);
             let (life, returns) = (self.node.incarnation(), Arc::clone(&self.returns));
@@ -390,7 +389,7 @@ impl StreamCommands {
                 now,
                 clock_jumped: jumped,
             };
-            // Replies whose transaction failed are dropped with it, which their readers see.
+            // If the transaction fails, the reply channels are dropped, which readers see as an error.
             match db.write(move |tx| run_command(tx, batch)).await {
                 Ok(done) => {
                     let free: Vec<Uuid> =
@@ -400,12 +399,12 @@ impl StreamCommands {
                         streams.wake(&free);
                     }
                 }
-                Err(cause) => tracing::error!("streams cannot be read: {cause}"),
+                Err(cause) => tracing::error!("stream transaction failed: {cause}"),
             }
         }
     }
 
-    /// Writes that items went back, and wakes who waits for them.
+    /// Writes the release of items and wakes the readers of their streams.
     async fn release_items(&self, db: &Db, streams: &std::sync::Weak<StreamQueues>) {
         let returned = self.returns.drain();
         if returned.is_empty() {
@@ -417,7 +416,7 @@ impl StreamCommands {
             ours.iter().try_for_each(|one| tx.release_queued_items(&one.places, one.incarnation))
         };
         if let Err(cause) = db.write(free).await {
-            tracing::error!("items that were not read cannot be put back yet: {cause}");
+            tracing::error!("release of stream items failed, retrying: {cause}");
             let returns = Arc::clone(&self.returns);
             tokio::spawn(async move {
                 tokio::time::sleep(RELEASE_RETRY_INTERVAL).await;
@@ -433,7 +432,7 @@ impl StreamCommands {
 }
 
 impl CommandOutcome {
-    /// The stream in whose queue it left something that others may take.
+    /// Returns the stream in which items became available to other readers.
     fn freed_stream(&self) -> Option<Uuid> {
         match self {
             Self::Acknowledged(taken, true, _) => Some(taken.id),
@@ -448,7 +447,7 @@ impl CommandOutcome {
     fn reply(self) {
         match self {
             Self::Claimed(Some(taken), reply) => {
-                // A reader that is gone drops what it took, which puts it back.
+                // If the reader is gone, dropping the batch releases it.
                 drop(reply.send(Ok(taken)));
             }
             Self::Claimed(None, reply) => {
@@ -457,7 +456,7 @@ impl CommandOutcome {
             }
             Self::Refused(cause, reply) => drop(reply.send(Err(cause))),
             Self::Acknowledged(mut taken, _, reply) => {
-                // Only now it is on disk: where the transaction fails, all of it goes back.
+                // Only now is it committed: if the transaction had failed, dropping would release all of it.
                 taken.is_acknowledged = true;
                 drop(taken);
                 drop(reply.send(Ok(())));
@@ -481,6 +480,7 @@ fn run_command(tx: &WriteTx<'_>, batch: CommandBatch) -> Result<Vec<CommandOutco
     if jumped {
         record_heartbeat(tx, now)?;
     }
+    // After expiry other nodes release the items of this incarnation, so it must not claim more.
     let lives = tx.as_read().is_alive(life)?;
     let mut done = Vec::with_capacity(asks.len());
     for ask in asks {
@@ -491,7 +491,7 @@ fn run_command(tx: &WriteTx<'_>, batch: CommandBatch) -> Result<Vec<CommandOutco
             StreamCommand::Claim { id, user, size, reply } => {
                 match claim_items(tx, &returns, life, id, user, size, now) {
                     Ok(taken) => CommandOutcome::Claimed(taken, reply),
-                    // One damaged queue must not keep others from theirs.
+                    // One damaged queue must not block the others.
                     Err(cause @ DbError::Damaged { .. }) => {
                         CommandOutcome::Refused(cause.into(), reply)
                     }
@@ -516,8 +516,9 @@ fn run_command(tx: &WriteTx<'_>, batch: CommandBatch) -> Result<Vec<CommandOutco
     Ok(done)
 }
 
-/// Takes what was read off the queue and puts the rest back, so many; `None`, and nothing is written, when
-/// the life is over that had it: somebody else may have it by now.
+/// Removes the items in `read` from the queue and releases the rest; returns how many were released. Returns
+/// `None` and writes nothing when the claiming incarnation has expired, because another one may have the
+/// items by now.
 fn acknowledge(
     tx: &WriteTx<'_>,
     taken: &StreamBatch,
@@ -532,8 +533,9 @@ fn acknowledge(
             stay.retain(|one| one != place);
         }
     }
-    // What was not there fell out of a full queue or went with its notification, or was put in again
-    // and stays. An engine on which others write meanwhile may have ended the life since.
+    // An item that was not found was trimmed from a full queue, removed with its notification, or queued
+    // again and stays. On an engine with concurrent writers the incarnation may have been ended since the
+    // first check.
     if !tx.as_read().is_alive(taken.incarnation)? {
         let why = "it was ended while what it had was read".to_owned();
         return Err(DbError::Damaged { what: format!("node {}", taken.incarnation), why });
@@ -542,7 +544,7 @@ fn acknowledge(
     Ok(Some(stay.len()))
 }
 
-/// Takes the first items of a stream that nobody else took.
+/// Claims the first unclaimed items of a stream.
 fn claim_items(
     tx: &WriteTx<'_>,
     returns: &Arc<ReleasedItems>,
@@ -552,7 +554,7 @@ fn claim_items(
     size: usize,
     now: Timestamp,
 ) -> Result<Option<StreamBatch>, DbError> {
-    // A reader waits for a minute at most, so that it keeps the stream in use by having come.
+    // A reader waits for at most a minute, so touching the stream when it arrives keeps it from expiring.
     let expired = now - STREAM_EXPIRY;
     let Some(found) = tx.as_read().find_stream(id, user, expired)? else { return Ok(None) };
     tx.touch_stream(found.number, now)?;

@@ -1,4 +1,4 @@
-//! Matching, streams and scheduled mails over a real database, with a clock of the test's.
+//! Matching, streams and scheduled mails over a real database, with a controlled clock.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -69,7 +69,7 @@ fn limits() -> HashLimits {
     }
 }
 
-/// Places for the polls of a test.
+/// Limits on concurrent polls in a test.
 const POLLS: SlotLimits = SlotLimits { all: 10, client: 10, known_share: 0.0 };
 
 fn services(
@@ -169,13 +169,13 @@ impl Scene {
         Self { notifications, db, auth, asks: Some(asks), dir }
     }
 
-    /// Does the work of streams from now on.
+    /// Starts executing stream commands.
     fn serve(&mut self, now: fn() -> Timestamp) {
         let asks = self.asks.take().unwrap();
         tokio::spawn(self.notifications.serve_streams(asks, now));
     }
 
-    /// The same database as a process finds it that starts anew.
+    /// Reopens the database as a restarted process does.
     fn again(self) -> Self {
         let life = self.notifications.inner.services.guard.node().incarnation();
         self.db.write_blocking(move |tx| tx.end_incarnation(life, start())).unwrap();
@@ -202,7 +202,7 @@ impl Scene {
         self.make(user, stream(q), start()).await
     }
 
-    /// Writes an item of products as ingest does.
+    /// Writes an item with products, as ingest does.
     pub(super) fn write(&self, id: &str, more: &Value, at: Timestamp) {
         let key: ItemKey = format!("text/{id}").parse().unwrap();
         let mut fields = json!({
@@ -229,12 +229,12 @@ impl Scene {
         self.db.write_blocking(move |tx| tx.write_item(&item)).unwrap();
     }
 
-    /// Does all that is due.
+    /// Does all work that is due.
     pub(super) fn step(&self, now: Timestamp) {
         while self.notifications.step(now).unwrap() {}
     }
 
-    /// What waits in the queue of a notification, in order.
+    /// Returns the queue of a notification, in order.
     fn queue(&self, of: &Notification) -> Vec<String> {
         let number = of.number;
         let found = self.db.read_blocking(move |tx| tx.queued_items(number, 100_000)).unwrap();
@@ -309,7 +309,7 @@ pub(super) fn run<T>(work: impl Future<Output = T>) -> T {
 const AT_ONCE: Duration = Duration::from_millis(1);
 
 impl Scene {
-    /// What a stream gives without waiting for items; it is under way then.
+    /// Claims items of a stream without waiting; they are then in flight.
     async fn take(
         &self,
         user: i64,
@@ -321,7 +321,7 @@ impl Scene {
         self.notifications.read_stream(&caller, of.id, size, &form(), AT_ONCE, stop).await
     }
 
-    /// Reads a stream once, without waiting for items; settles what came.
+    /// Reads a stream once without waiting and acknowledges the items.
     async fn read(&self, user: i64, of: &Notification, size: usize) -> Result<Vec<String>> {
         let Some(handed) = self.take(user, of, size).await? else { return Ok(Vec::new()) };
         let (text, settle) = handed.into_parts();
@@ -363,7 +363,7 @@ fn an_item_goes_to_those_whose_question_and_agreements_it_meets() {
         for (of, expected) in [(&everything, 1), (&images, 0), (&excluded, 0)] {
             assert_eq!(scene.queue(of).len(), expected, "{:?}", of.query);
         }
-        // Users and notifications that change count with the next item.
+        // Changes of users and notifications take effect with the next item.
         scene.auth.write(|tx| tx.set_user_active("user3", false, start())).await.unwrap();
         let caller = scene.caller(1).await;
         let draft = NotificationDraft { title: "x".to_owned(), ..stream("segelbåt") };
@@ -392,14 +392,14 @@ fn an_item_is_new_once_for_each_version_that_rises() {
         scene.serve(start);
         let of = scene.stream(1, "hamn").await;
         scene.write("a", &json!({}), start());
-        // Sent again without a rise, before and after it was looked at.
+        // Sent again with the same version, before and after matching.
         scene.write("a", &json!({ "fresh": false }), start());
         scene.step(start());
         scene.write("a", &json!({ "fresh": false }), start());
         scene.step(start());
         assert_eq!(scene.read(1, &of, 10).await.unwrap(), ["a"]);
         assert!(scene.read(1, &of, 10).await.unwrap().is_empty());
-        // Two versions between two looks are one item, as it is now.
+        // Two versions between two runs are one item, in its present state.
         scene.write("a", &json!({ "version": "2" }), after(1));
         scene.write("a", &json!({ "version": "3" }), after(2));
         scene.step(after(2));
@@ -471,7 +471,7 @@ fn what_the_agreements_cover_no_more_is_not_given() {
         scene.write("a", &json!({}), start());
         scene.write("b", &json!({}), start());
         scene.step(start());
-        // The item has gone over to a product that the user does not have.
+        // The item moved to a product that the user does not have.
         let more = json!({ "product": [{ "code": "B" }], "fresh": false });
         scene.write("a", &more, after(1));
         assert_eq!(scene.read(1, &of, 10).await.unwrap(), ["b"]);
@@ -489,12 +489,12 @@ fn items_of_an_answer_that_did_not_get_through_go_back_to_their_places() {
         }
         scene.step(start());
         let first = scene.take(1, &of, 2).await.unwrap().unwrap();
-        // Somebody else gets what is left, not what is under way.
+        // Another reader gets the remaining items, not those in flight.
         assert_eq!(scene.read(1, &of, 10).await.unwrap(), ["c"]);
         drop(first);
         assert_eq!(scene.read(1, &of, 1).await.unwrap(), ["a"]);
         assert_eq!(scene.queue(&of), ["b"]);
-        // What was under way when the process ended is there for the next one.
+        // Items in flight when the process ended are available to the next one.
         let lost = scene.take(1, &of, 2).await.unwrap().unwrap();
         let mut scene = scene.again();
         scene.serve(start);
@@ -513,7 +513,7 @@ fn fifty_readers_get_every_item_once() {
         let (id, left) = (of.id, Arc::new(AtomicI64::new(200)));
         let read = |notifications: Notifications, caller: Arc<Principal>, left: Arc<AtomicI64>| async move {
             let (mut got, mut empty) = (Vec::new(), 0);
-            // Who gets nothing for a while asks again, as long as something is missing.
+            // A reader that gets nothing polls again while items are missing.
             while left.load(Ordering::SeqCst) > 0 && empty < 60 {
                 let (wait, stop) = (Duration::from_secs(1), std::future::pending());
                 let found = notifications.read_stream(&caller, id, 3, &form(), wait, stop).await;
@@ -549,7 +549,7 @@ fn fifty_readers_get_every_item_once() {
     });
 }
 
-/// The service lives for that many seconds.
+/// Records heartbeats of the service from one second to another.
 fn live(scene: &Scene, from: i64, to: i64) {
     for second in (from..to).step_by(10) {
         scene.notifications.sweep(after(second), true).unwrap();
@@ -566,7 +566,7 @@ fn a_stream_expires_five_minutes_after_its_last_use_and_waiting_is_use() {
     run(async {
         scene.serve(now);
         let of = scene.stream(1, "hamn").await;
-        // What a reader leaves behind is done before the next one's turn comes.
+        // The commands that a reader leaves behind are executed before those of the next one.
         let other = scene.stream(2, "hamn").await;
         NOW.store(299, Ordering::SeqCst);
         assert!(scene.read(1, &of, 1).await.unwrap().is_empty());
@@ -574,11 +574,11 @@ fn a_stream_expires_five_minutes_after_its_last_use_and_waiting_is_use() {
         live(&scene, 299, 299 + 299);
         NOW.store(299 + 299, Ordering::SeqCst);
         assert!(scene.read(1, &of, 1).await.unwrap().is_empty());
-        // A replacement is use as well.
+        // A replacement counts as use.
         let caller = scene.caller(1).await;
         let draft = NotificationDraft { title: "x".to_owned(), ..stream("hamn") };
         scene.notifications.replace(&caller, of.id, draft.clone(), after(800)).await.unwrap();
-        // Time that passes without a sign of life is a jump of the clock, and counts for nobody.
+        // Time without a heartbeat is a clock jump and expires no stream.
         live(&scene, 299 + 299, 800 + 299);
         NOW.store(800 + 299, Ordering::SeqCst);
         assert!(scene.read(1, &of, 1).await.unwrap().is_empty());
@@ -623,7 +623,7 @@ fn an_item_under_embargo_is_matched_when_that_ends() {
         scene.write("b", &json!({ "embargoed": after(60).to_string() }), start());
         scene.write("c", &json!({ "embargoed": after(60).to_string() }), start());
         scene.step(start());
-        // Corrected under embargo, put off, and let go early.
+        // Corrected under embargo, postponed, and released early.
         let more = json!({ "embargoed": after(60).to_string(), "fresh": false });
         scene.write("a", &more, after(1));
         scene.write("b", &json!({ "embargoed": after(90).to_string(), "version": "2" }), after(1));
@@ -638,7 +638,7 @@ fn an_item_under_embargo_is_matched_when_that_ends() {
         scene.step(after(90));
         scene.step(after(1000));
         assert_eq!(scene.queue(&early), ["c", "a", "b"]);
-        // They became visible to a notification that was made meanwhile, too.
+        // They are also new to a notification that was created in between.
         assert_eq!(scene.queue(&late), ["c", "a", "b"]);
     });
 }

@@ -1,33 +1,33 @@
 //! Links that end a notification without a login (RFC 8058).
 //!
-//! A link names the notification and carries a signature over that name: whoever has the mail may
-//! end what sends it, and nobody else.
+//! A link contains the notification's id and a signature over it, so that only recipients of the mail can end
+//! the notification.
 
 use uuid::Uuid;
 
 use super::Notifications;
 use crate::runtime::error::Result;
 
-/// Name of the secret in the database that links are signed with.
+/// Name of the database secret that signs the links.
 pub(super) const UNSUBSCRIBE_KEY: &str = "unsubscribe-key";
 
-/// What a link is about.
+/// The notification that a link refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkedSubscription {
-    /// A notification that is there, with its title.
+    /// An existing notification, with its title.
     Active(String),
-    /// One that was ended.
+    /// The notification was removed.
     Ended,
 }
 
 impl Notifications {
-    /// The address that ends the notification `id`.
+    /// Returns the URL that ends the notification `id`.
     pub(super) fn unsubscribe_url(&self, id: Uuid) -> String {
         let site = &self.inner.settings.get().site_url;
         format!("{site}/unsubscribe/{}", self.inner.signer.token(id))
     }
 
-    /// What the link with `token` is about; nothing for a token that we did not write.
+    /// Looks up the notification of the link with `token`; `None` for a token with a wrong signature.
     pub async fn subscription(&self, token: &str) -> Result<Option<LinkedSubscription>> {
         let Some(id) = self.inner.signer.read(token) else { return Ok(None) };
         let found = self.db().read(move |tx| tx.find_notification(id)).await?;
@@ -36,8 +36,8 @@ impl Notifications {
         ))
     }
 
-    /// Ends the notification of the link with `token`, if it is there; gives whether we wrote the
-    /// token.
+    /// Removes the notification of the link with `token`, if it exists; returns whether the token's signature
+    /// is valid.
     pub async fn unsubscribe(&self, token: &str) -> Result<bool> {
         let Some(id) = self.inner.signer.read(token) else { return Ok(false) };
         self.db().write(move |tx| tx.delete_notification(id, None)).await?;

@@ -1,12 +1,12 @@
-//! Who may be mailed: rate limits per user and recipient, and recipients other than the user.
+//! Mail clearance: rate limits per user and recipient, and the consent of recipients other than the user.
 //!
-//! Users name any address in notifications and e-mail channels, so mails of the service reach people
-//! who did not ask for them. Three things keep that in bounds. Mails are counted by the hour, in the
-//! database, so that neither another node nor a restart gives more. The first mail to an address that
-//! is not the user's own says who has it sent and links to a page that stops it. And where the
-//! operator wants it, nothing is sent to such an address before its owner agreed there.
+//! Users may enter any address in notifications and e-mail channels, so the service can mail people who did
+//! not ask for it. Three mechanisms prevent abuse. Mails are counted by the hour in the database, so that
+//! neither another node nor a restart raises the limit. The first mail to an address other than the user's
+//! own names the sender and links to a page that stops further mails. And where the operator requires
+//! confirmation, such an address gets nothing before its owner agrees on that page.
 //!
-//! Channels that the operator makes are not the users' to misuse and are not asked about.
+//! Channels of the operator are exempt, because users cannot abuse them.
 //! Contract notifications-19, notifications-20, notifications-21.
 
 pub mod limits;
@@ -31,26 +31,26 @@ use limits::{
 use model::ContentHash;
 use model::account::{User, UserId};
 
-/// Seconds of the unit in which mails are counted.
+/// Length of the rate-limit window, in seconds.
 const HOUR_S: i64 = 3600;
 
-/// What limits mails.
+/// Rate limits and confirmation rules for mails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecipientSettings {
-    /// Mails of one user in an hour; 0: no limit.
+    /// Mails of one user per hour; 0 for no limit.
     pub user_per_hour: u32,
-    /// Mails to one address in an hour; 0: no limit.
+    /// Mails to one address per hour; 0 for no limit.
     pub recipient_per_hour: u32,
-    /// Whether recipients other than the user have to agree.
+    /// Whether recipients other than the user have to agree first.
     pub confirm_foreign: bool,
-    /// Base of the addresses in mails.
+    /// Base URL of the links in mails.
     pub site_url: String,
     /// Name of the service in mails.
     pub site_name: String,
 }
 
 impl RecipientSettings {
-    /// What the section `mail` says.
+    /// Reads the settings of the section `mail`.
     #[must_use]
     pub fn of(config: &Config) -> Self {
         Self {
@@ -63,33 +63,32 @@ impl RecipientSettings {
     }
 }
 
-/// Whether a mail may be sent now.
+/// The decision whether a mail may be sent now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MailClearance {
-    /// It may; these recipients have to learn who has it sent.
+    /// It may be sent; the mail must introduce the sender to these recipients.
     Granted(Vec<Introduction>),
-    /// It may not before a time.
+    /// It may not be sent yet.
     Postponed {
-        /// When to ask again.
+        /// When the mail may be retried.
         at: Timestamp,
         /// A sentence for the user.
         why: String,
     },
-    /// It may not at all.
+    /// It may not be sent at all.
     Refused {
-        /// The word in metrics.
+        /// Label of the refusal in metrics.
         reason: &'static str,
         /// A sentence for the user.
         why: String,
     },
 }
 
-/// What a link in a mail is about.
+/// The user and the address that a link in a mail refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invitation {
-    /// Name and organization of the user, as the mail said them.
+    /// Name and organization of the user, as in the mail.
     pub sender: String,
-    /// The address that is mailed.
     pub address: String,
     /// Whether the recipient stopped the mails.
     pub is_refused: bool,
@@ -97,7 +96,7 @@ pub struct Invitation {
     pub is_awaited: bool,
 }
 
-/// Recipients of mails; cheap to clone.
+/// The registry of mail recipients; cheap to clone.
 #[derive(Clone)]
 pub struct Recipients {
     inner: Arc<RecipientsInner>,
@@ -109,43 +108,43 @@ struct RecipientsInner {
     settings: HotSwap<RecipientSettings>,
 }
 
-/// A recipient that is to be asked or told.
+/// A recipient to introduce the sender to, or to ask for confirmation.
 struct NewRecipient {
     to: MailAddress,
     token: RandomSecret,
 }
 
-/// A mail before it is sent: who has it sent to whom, each with a token that it may answer by.
+/// A mail to be cleared: its user and its recipients, each with a fresh token for its answer.
 struct OutgoingMail<'a> {
     user: &'a User,
     to: Vec<(MailAddress, RandomSecret)>,
 }
 
-/// What a transaction decided.
+/// The decision of the clearance transaction.
 enum RecipientDecision {
     Granted(Vec<NewRecipient>),
-    /// These are asked whether they agree.
+    /// These recipients must be asked for confirmation.
     Ask(Vec<NewRecipient>),
     Refused(MailClearance),
 }
 
 impl Recipients {
-    /// Recipients in `db`; confirmation mails go out through `mailer`.
+    /// Creates the registry over `db`; confirmation mails are sent through `mailer`.
     #[must_use]
     pub fn new(db: Db, mailer: Mailer, settings: RecipientSettings) -> Self {
         Self { inner: Arc::new(RecipientsInner { db, mailer, settings: HotSwap::new(settings) }) }
     }
 
-    /// Works by other settings from now on.
+    /// Replaces the settings for later mails.
     pub fn set_settings(&self, settings: RecipientSettings) {
         self.inner.settings.set(settings);
     }
 
     /// Decides whether a mail of `user` to `to` may be sent now, and counts it if it may.
     ///
-    /// The caller tells [`Recipients::record_introductions`] when the mail went out. Recipients that have to
-    /// agree first are asked here, once. Fails when the database cannot be written or a confirmation
-    /// mail cannot be sent.
+    /// The caller calls [`Recipients::record_introductions`] when the mail was sent. Recipients that have to
+    /// agree first are asked here, once. Fails when the database cannot be written or a confirmation mail
+    /// cannot be sent.
     pub async fn clear(
         &self,
         user: &Principal,
@@ -178,7 +177,7 @@ impl Recipients {
                     if let Err(cause) = Box::pin(self.inner.mailer.send(&mail)).await {
                         let why = format!("a recipient cannot be asked: {cause}");
                         return Ok(match cause.is_temporary() {
-                            // Not asked yet: the next try makes a new link.
+                            // Not asked yet: the next attempt creates a new link.
                             true => MailClearance::Postponed { at: next_confirm_poll(now), why },
                             false => MailClearance::Refused { reason: "unconfirmed", why },
                         });
@@ -193,8 +192,8 @@ impl Recipients {
         }
     }
 
-    /// Takes back that a mail of `user` to `to` was counted at `counted`: it did not go out, and its next
-    /// try is counted again.
+    /// Refunds the count of a mail of `user` to `to` at the time `counted`: it was not sent, and its next
+    /// attempt is counted again.
     pub async fn refund(
         &self,
         user: UserId,
@@ -213,7 +212,7 @@ impl Recipients {
         Ok(self.inner.db.write(give_back).await?)
     }
 
-    /// Notes that these recipients have read who has mails sent to them.
+    /// Records that the sender was introduced to these recipients.
     pub async fn record_introductions(
         &self,
         user: UserId,
@@ -229,7 +228,7 @@ impl Recipients {
         Ok(())
     }
 
-    /// What the link with `token` is about; nothing for a token that ended or is none.
+    /// Looks up the link with `token`; `None` for an expired or unknown token.
     pub async fn invitation(&self, token: &str, now: Timestamp) -> Result<Option<Invitation>> {
         let Some(hash) = hash_of(token) else { return Ok(None) };
         let found = self.inner.db.read(move |tx| {
@@ -247,10 +246,10 @@ impl Recipients {
         }))
     }
 
-    /// Takes the answer of a recipient; whether it counts.
+    /// Records the answer of a recipient; returns whether it was accepted.
     ///
-    /// Mails can be stopped for as long as the token is known; agreeing takes a token of the last
-    /// seven days, unless the recipient takes a refusal back.
+    /// Mails can be stopped as long as the token is stored; agreeing requires a token of the last seven days,
+    /// unless the recipient revokes a refusal.
     pub async fn answer(&self, token: &str, agrees: bool, now: Timestamp) -> Result<bool> {
         let Some(hash) = hash_of(token) else { return Ok(false) };
         let event = audit::event(AuditAction::MailAnswered);
@@ -262,21 +261,21 @@ impl Recipients {
                 return Ok(false);
             }
             let written = tx.answer_mail_recipient(hash, agrees, now)?;
-            // Who has the link may follow it any number of times: the same answer again is no event.
+            // A link can be followed any number of times: a repeated answer writes no audit event.
             let before = if agrees { found.confirmed } else { found.refused };
             if written && before.is_none() {
                 let answer = if agrees { "agreed" } else { "stopped" };
                 let event = event.with_object(ObjectKind::User, found.user);
                 tx.write_audit(&event.with_detail(format!("{} {answer}", found.address)))?;
             }
-            // What waited for the answer need not wait any longer.
+            // Mails that waited for the answer are due now.
             tx.retry_mails_now(found.user, now)?;
             Ok(written)
         };
         Ok(self.inner.db.write(write).await?)
     }
 
-    /// Removes some of the old counts and of the recipients that nobody mails any more; how many.
+    /// Removes a batch of old counts and of recipients without recent mails; returns how many.
     pub async fn sweep(&self, now: Timestamp) -> Result<usize> {
         let (hour, unused) = (hour_of(now) - HOURS_COUNTED + 1, now - RECIPIENT_RETENTION);
         let sweep = move |tx: &WriteTx<'_>| tx.sweep_mail_recipients(hour, unused, SWEEP_ROWS);
@@ -284,7 +283,7 @@ impl Recipients {
     }
 }
 
-/// Decides in one transaction, so that mails that are sent at the same time count each other.
+/// Decides in one transaction, so that concurrent mails see each other's counts.
 fn decide(
     tx: &WriteTx<'_>,
     mail: OutgoingMail<'_>,
@@ -295,6 +294,7 @@ fn decide(
     let mailboxes: Vec<String> = to.iter().map(|(to, _)| normal(to)).collect();
     let (mut fresh, mut is_awaited) = (Vec::new(), false);
     for ((to, token), address) in to.into_iter().zip(&mailboxes) {
+        // The user's own address needs neither an introduction nor a confirmation.
         if is_own(user, address) {
             continue;
         }
@@ -309,14 +309,16 @@ fn decide(
         });
         match asked {
             _ if may_be_mailed => tx.touch_mail_recipient(user.id, address, now)?,
-            // Who was only told is asked when the operator begins to want agreements.
+            // A recipient who was only introduced is asked once the operator requires confirmation.
             Some(asked) if now < after(asked, CONFIRM_TIME) => is_awaited = true,
+            // Asked without an answer: asking again so soon would be unwanted mail itself.
             Some(asked) if now < after(asked, CONFIRM_RETRY_INTERVAL) => {
                 return Ok(RecipientDecision::Refused(confirmation_lapsed(address)));
             }
             Some(_) | None => fresh.push((NewRecipient { to, token }, address.clone())),
         }
     }
+    // Before counting: a mail that waits for an answer must not use up the rate limit.
     if is_awaited {
         return Ok(RecipientDecision::Refused(awaiting_confirmation(now)));
     }
@@ -336,7 +338,8 @@ fn decide(
     })
 }
 
-/// Counts a mail for its user and its recipients; says so where one of them has no room this hour.
+/// Counts a mail for its user and its recipients; returns a postponement when one of them has reached its
+/// limit this hour.
 fn count(
     tx: &WriteTx<'_>,
     user: UserId,
@@ -349,7 +352,8 @@ fn count(
     for (subject, mails, max) in &subjects {
         let max = usize::try_from(*max).unwrap_or(usize::MAX);
         let before = tx.as_read().mails_in_hour(subject, hour)?;
-        // A mail to more recipients than the limit takes a whole hour for itself.
+        // A mail with more recipients than the limit may be sent if it is the first of its hour; otherwise it
+        // could never be sent.
         if max > 0 && before > 0 && before.saturating_add(*mails) > max {
             let at = Timestamp::from_second((hour + 1) * HOUR_S).unwrap_or(now);
             let why = "the limit of mails in an hour is reached".to_owned();
@@ -362,7 +366,7 @@ fn count(
     Ok(None)
 }
 
-/// What a mail is counted for: a name, how many mails it is for it, and its limit.
+/// Lists the counters of a mail: key, number of mails to add, and limit.
 fn subjects(
     user: UserId,
     mailboxes: &[String],
@@ -375,18 +379,19 @@ fn subjects(
     std::iter::once(all).chain(recipients).collect()
 }
 
-/// Whether the address is the user's own: the one of its account, or its name.
+/// Returns whether the address is the user's own: the one of its account, or its user name.
 fn is_own(user: &User, address: &str) -> bool {
     let own = [user.email_address.as_deref(), Some(user.user_name.as_str())];
     own.into_iter().flatten().any(|own| own.eq_ignore_ascii_case(address))
 }
 
-/// An address as it is compared: mailboxes differ in case nowhere in practice.
+/// Normalizes an address for comparison: in practice no mailboxes differ only in case.
 fn normal(to: &MailAddress) -> String {
     to.mailbox().to_ascii_lowercase()
 }
 
-/// The mailbox behind an address with a tag: `desk+a@example.org` is `desk@example.org`.
+/// Strips the tag of an address, so that tags do not multiply a mailbox's limit: `desk+a@example.org` becomes
+/// `desk@example.org`.
 fn untagged(address: &str) -> String {
     match address.rsplit_once('@') {
         Some((local, host)) => {
@@ -413,7 +418,7 @@ fn next_confirm_poll(now: Timestamp) -> Timestamp {
     after(now, CONFIRM_POLL_INTERVAL)
 }
 
-/// Whether the time to agree lasts.
+/// Returns whether the recipient may still agree.
 fn may_answer(found: &MailRecipient, now: Timestamp) -> bool {
     found.confirmation_sent.or(found.notified).is_none_or(|asked| now < after(asked, CONFIRM_TIME))
 }

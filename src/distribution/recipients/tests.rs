@@ -76,7 +76,7 @@ impl Scene {
         self.recipients.clear(&self.user, &to, now).await.unwrap()
     }
 
-    /// Clears a mail that must go out, and notes that it did; the introductions.
+    /// Clears a mail, asserts that it may be sent and records that it was; returns the introductions.
     async fn sent(&self, to: &str, now: Timestamp) -> Vec<Introduction> {
         let MailClearance::Granted(introductions) = self.clear(&[to], now).await else {
             panic!("{to} is not cleared")
@@ -86,7 +86,7 @@ impl Scene {
         introductions
     }
 
-    /// The confirmation mails that were sent.
+    /// Lists the confirmation mails that were sent.
     fn asked(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.dir.path().join("outbox")).into_iter().flatten();
         let mails = entries.map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap());
@@ -115,7 +115,7 @@ async fn a_user_and_a_recipient_have_so_many_mails_an_hour_wherever_they_are_cou
     assert_eq!(waits_until(&full), Some(at(1, 0)), "tags lead to the same mailbox");
     scene.sent("other@x.example", at(0, 40)).await;
     assert_eq!(waits_until(&scene.clear(&["third@x.example"], at(0, 50)).await), Some(at(1, 0)));
-    // Another process, or the same one after a restart, counts on.
+    // Another process, or the same one after a restart, continues the count.
     let again = scene.recipients.inner.settings.get();
     let mailer = scene.recipients.inner.mailer.clone();
     let other = Recipients::new(scene.db.clone(), mailer, (*again).clone());
@@ -134,7 +134,7 @@ async fn a_mail_that_was_not_sent_is_not_counted() {
         assert_eq!(waits_until(&scene.clear(&[to], at(0, second)).await), None);
         scene.recipients.refund(user, &mail, at(0, second)).await.unwrap();
     }
-    // Neither is more given back than was counted.
+    // Nor is more refunded than was counted.
     scene.recipients.refund(user, &mail, at(0, 4)).await.unwrap();
     scene.sent(to, at(0, 5)).await;
     assert_eq!(waits_until(&scene.clear(&[to], at(0, 6)).await), Some(at(1, 0)));
@@ -155,7 +155,7 @@ async fn the_first_mail_to_a_stranger_says_who_has_it_sent_and_the_link_stops_th
     for own in ["desk@own.example", "Eva@Own.Example"] {
         assert_eq!(scene.sent(own, at(0, 0)).await, [], "{own} is the user's own");
     }
-    // A mail that did not go out introduced nobody.
+    // A mail that was not sent introduced no sender.
     assert_eq!(waits_until(&scene.clear(&["victim@x.example"], at(0, 1)).await), None);
     let first = scene.sent("victim@x.example", at(0, 2)).await;
     assert!(
@@ -209,7 +209,7 @@ async fn strangers_that_were_told_are_asked_once_the_operator_wants_them_to_agre
         scene.recipients.set_settings(settings);
     };
     confirming(true);
-    // Neither as long as the answer to a question may take, nor as long as one is left in peace.
+    // Neither while the recipient may answer, nor until it may be asked again.
     for now in [at(8 * 24, 0), at(8 * 24, 1)] {
         assert!(waits_until(&scene.clear(&[to], now).await).is_some());
         assert_eq!(scene.asked().len(), 1, "it is asked, once");

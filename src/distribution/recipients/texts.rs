@@ -1,6 +1,6 @@
-//! What recipients of mails read about who has them sent.
+//! Texts that introduce the sender of a mail to its recipients.
 //!
-//! Names come from users: they become one short line, and HTML is escaped.
+//! Names come from users, so they are cut to one short line and escaped in HTML.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use crate::transport::mail_templates::line;
 use crate::transport::{Introduction, Mail, MailAddress, SentMark};
 use model::account::Account;
 
-/// Who has mails sent, as a recipient reads it: a name, and the organization if there is one.
+/// Returns the sender as recipients read it: a name, and the organization if there is one.
 pub(super) fn sender(account: &Account) -> String {
     let name = line(&account.user.display_name(), NAME_CHARS_MAX);
     let organization = account.organization.as_ref().and_then(|found| found.name.as_deref());
@@ -21,7 +21,7 @@ pub(super) fn sender(account: &Account) -> String {
     }
 }
 
-/// What the first mail to a recipient says in front.
+/// Builds the text in front of the first mail to a recipient.
 pub(super) fn introduction(
     to: &MailAddress,
     sender: &str,
@@ -42,7 +42,7 @@ pub(super) fn introduction(
     Introduction { to: to.clone(), text, html, sent: SentMark::default() }
 }
 
-/// The mail that asks a recipient whether mails may come.
+/// Builds the mail that asks a recipient to accept mails.
 pub(super) fn confirmation(
     to: &MailAddress,
     sender: &str,

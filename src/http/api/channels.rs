@@ -1,4 +1,4 @@
-//! Delivery channels over HTTP: the caller keeps its own (contract deliveries-19).
+//! Delivery channels over HTTP: callers manage their own channels (contract deliveries-19).
 
 use axum::{
     Router,
@@ -21,13 +21,13 @@ use crate::runtime::error::Result;
 use crate::runtime::limits::{CHANNEL_FORMATS_MAX, JSON_BODY_BYTES_MAX, SHORT_TEXT_CHARS_MAX};
 use model::account::ChannelMethod;
 
-/// A format of a channel; what it may be is for `delivery` to say.
+/// A format of a channel; `delivery` validates its value.
 const FORMAT: TextRule = TextRule::line(SHORT_TEXT_CHARS_MAX);
 
-/// A decoded part of the path, or why there is none.
+/// A decoded path segment, or the reason why it is missing.
 type Segment = Result<Path<String>, PathRejection>;
 
-/// The addresses of this file.
+/// The routes of delivery channels.
 pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/user/v1/channel", get(list_channels))
@@ -74,11 +74,11 @@ async fn test_channel(
     api::json(&json::tested(&tested))
 }
 
-/// Reads the body of a PUT. What the formats and settings may be is for `delivery` to say.
+/// Parses the body of a PUT. `delivery` validates the formats and settings.
 fn parse_channel(body: &Value) -> Result<ChannelDraft> {
     let methods = ChannelMethod::ALL.map(|method| (method.as_str(), method));
     request::read_object(body, |channel| ChannelDraft {
-        // Without one that is known, nothing of this is used.
+        // The default is never used: an unknown method is reported as an error.
         method: channel
             .one_of("method", Presence::Required, &methods)
             .value()

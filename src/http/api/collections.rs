@@ -38,13 +38,13 @@ use crate::storage::database::Collection;
 use model::ItemKey;
 use model::item::DocumentLayout;
 
-/// What a collection is called.
+/// The rule for the name of a collection.
 const NAME: TextRule = TextRule::line(COLLECTION_NAME_CHARS_MAX);
 
-/// A decoded part of the path, or why there is none.
+/// A decoded path segment, or the reason why it is missing.
 type Segment = Result<Path<String>, PathRejection>;
 
-/// The addresses of this file.
+/// The routes of collections.
 pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/collection/v1/collection", get(list).post(create))
@@ -53,8 +53,10 @@ pub(crate) fn routes() -> Router<AppState> {
         .route("/collection/v1/collection/{id}/zip", get(zip))
 }
 
-/// `layout=bare` is for clients that need the names alone (contract collections-4). Items, of
-/// which there may be very many, are not read then.
+/// Lists the caller's collections.
+///
+/// `layout=bare` is for clients that need only the names (contract collections-4). Items, which may be very
+/// many, are not read then.
 async fn list(State(app): State<AppState>, ApiCaller(caller): ApiCaller, uri: Uri) -> ApiResult {
     let choices = [("full", DocumentLayout::Full), ("bare", DocumentLayout::Bare)];
     let layout = QueryParameters::of(&uri)?.one_of("layout", &choices)?.unwrap_or_default();
@@ -92,7 +94,7 @@ async fn load(
         DocumentForm { layout: DocumentLayout::Full, links: app.shared.media.links().clone() };
     let sight = CallerVisibility::of(&caller, now);
     let items = app.shared.archive.content.visible_list(found.content, form, sight).await?;
-    // The object that was written goes on.
+    // Appends `items` to the object that was serialized.
     text.pop();
     text.extend_from_slice(b",\"items\":");
     text.extend_from_slice(&items);
@@ -149,7 +151,8 @@ async fn remove_items(
     ok_or_missing(app.shared.archive.collections.remove(&caller, id, keys, clock::now()).await?)
 }
 
-/// One archive of what the caller may have of the collection; an extension of ours.
+/// Responds with a ZIP archive of the files in the collection that the caller may download; an extension of
+/// the contract.
 async fn zip(
     State(app): State<AppState>,
     ApiCaller(caller): ApiCaller,
@@ -161,7 +164,7 @@ async fn zip(
     found.map_err(ApiError::from)?.map_or_else(|| Ok(missing_response()), Ok)
 }
 
-/// The archive of the collection `id`, if `caller` may read it, with what it buys.
+/// Builds the archive of the collection `id` and records its purchases; `None` if `caller` may not read it.
 pub(crate) async fn archive(
     app: &AppState,
     caller: &Principal,
@@ -187,9 +190,9 @@ pub(crate) async fn archive(
         let client = RateLimitClient::of(Some(caller), None);
         let asked = media::MediaRequest { method, headers, caller: buyer, client, now };
         match media::file_response(app, &asked, &answer).await {
-            // Somebody took the downloads that it counted on: look what is left of it.
+            // Another request used up downloads that this one counted on: retry with those that are left.
             Err(refused) if refused.kind() == ErrorKind::Forbidden && tries < BUNDLE_TRIES => {}
-            // An item of it changed meanwhile.
+            // An item of the collection changed during the assembly: retry.
             Ok(None) if tries < BUNDLE_TRIES => {}
             Ok(None) => return Err(media::unstable_item()),
             outcome => return outcome,
@@ -205,13 +208,13 @@ fn collection_json<'a>(
     CollectionView::new(collection, caller, app.shared.media.links())
 }
 
-/// The collection that the path names. Ours are called by UUIDs, so another text is the name of none.
+/// Parses the id of a collection. Collections have UUIDs, so any other text names none.
 fn parse_id(id: Segment) -> Result<Option<Uuid>> {
     let id = request::path_segment("id", id)?;
     Ok((id.len() == 36).then(|| Uuid::try_parse(&id).ok()).flatten())
 }
 
-/// What a new collection is.
+/// Parses the body that creates a collection.
 fn parse_draft(body: &Value) -> Result<CollectionDraft> {
     request::read_object(body, |collection| {
         let (name, public) = name_and_visibility(collection, Presence::Required);
@@ -219,10 +222,10 @@ fn parse_draft(body: &Value) -> Result<CollectionDraft> {
     })
 }
 
-/// What a collection is to be.
+/// Parses the body that updates a collection.
 ///
-/// With `content`, `name` may be left out and stays as it is (contract collections-6). A client
-/// that puts items in order would otherwise undo a new name.
+/// With `content`, `name` may be absent and does not change (contract collections-6). Otherwise a client that
+/// reorders items would overwrite a concurrent rename.
 fn parse_change(body: &Value) -> Result<CollectionChange> {
     let presence = match body.get("content") {
         Some(_) => Presence::NotNull,
@@ -237,10 +240,10 @@ fn parse_change(body: &Value) -> Result<CollectionChange> {
     })
 }
 
-/// `name` and `public`.
+/// Reads `name` and `public`.
 ///
-/// Other properties are ignored, so that a client may send back the whole collection that it was
-/// given (contract collections-3).
+/// Other properties are ignored, so that a client may send back the whole collection that it received
+/// (contract collections-3).
 fn name_and_visibility(
     collection: &mut PropertyReader<'_>,
     presence: Presence,
@@ -253,7 +256,7 @@ fn name_and_visibility(
     (name, collection.flag("public", Presence::NotNull).value())
 }
 
-/// The items that a body names. What names no item is none that could be there.
+/// Reads the items that a body lists. A URI that names no item is skipped.
 async fn read_item_keys(request: Request) -> Result<Vec<ItemKey>> {
     let body = request::json(request, COLLECTION_BODY_BYTES_MAX).await?;
     let uris = request::read_objects(&body, COLLECTION_ELEMENTS_MAX, |element| {
@@ -263,7 +266,7 @@ async fn read_item_keys(request: Request) -> Result<Vec<ItemKey>> {
     Ok(item_keys(&uris))
 }
 
-/// The items that `uris` name, in their order.
+/// Parses `uris` as item keys, in order; other URIs are skipped.
 fn item_keys(uris: &[String]) -> Vec<ItemKey> {
     uris.iter().filter_map(|uri| ItemKey::from_uri(uri).ok()).collect()
 }
@@ -275,7 +278,7 @@ fn ok_or_missing(outcome: Option<()>) -> ApiResult {
     }
 }
 
-/// A plain string says that there is no such collection, or none for this caller (contract
+/// Responds 404 with a plain string: there is no such collection, or none for this caller (contract
 /// collections-8).
 fn missing_response() -> Response {
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");

@@ -1,11 +1,11 @@
-//! Takes the caller's credentials from a request (contract access-1).
+//! Reads the caller's credentials from a request (contract access-1).
 //!
-//! `Authorization: ProviderToken <access token>`, `Authorization: ApiKey <key>` or the query parameter
-//! `ak`; the header wins. None of them ever enters a cache key, a log line or a link.
+//! `Authorization: ProviderToken <access token>`, `Authorization: ApiKey <key>` or the query parameter `ak`;
+//! the header takes precedence. None of them ever enters a cache key, a log line or a link.
 //!
-//! Scripts of our own pages send `Authorization: Session <form token>` along with the session
-//! cookie. The cookie alone counts for nothing here, and no other site can know the token, so that
-//! none can act in a visitor's name.
+//! Scripts on the site's own pages send `Authorization: Session <form token>` with the session cookie. The
+//! cookie alone is not accepted here, and another site cannot know the token, so it cannot act in a visitor's
+//! name (CSRF).
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -20,9 +20,10 @@ use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::audit::{self, CredentialId, CredentialKind};
 
-/// The caller, if its credentials are good, noted for the log and the audit log.
+/// Authenticates the caller and records it for the log line and the audit log; `None` without valid
+/// credentials.
 ///
-/// Fails when they cannot be looked up.
+/// Fails when the credentials cannot be looked up.
 pub(crate) async fn principal(
     app: &AppState,
     headers: &HeaderMap,
@@ -33,7 +34,7 @@ pub(crate) async fn principal(
     Ok(found)
 }
 
-/// Notes the caller of a request for its log line and for events of the audit log.
+/// Records the caller of a request for its log line and for audit events.
 pub(crate) fn record_caller(caller: &Principal) {
     let (credential, id) = match caller.method() {
         AuthMethod::Bearer { family } => {
@@ -55,6 +56,7 @@ async fn authenticate(
     let now = clock::now();
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();
     if let Some(line) = lines.next() {
+        // Two headers are ambiguous: neither is accepted.
         if lines.next().is_some() {
             return Ok(None);
         }
@@ -68,7 +70,7 @@ async fn authenticate(
     app.shared.access.auth.find(PresentedCredentials::ApiKey(&key), now).await
 }
 
-/// The scheme of our own pages.
+/// The authorization scheme of the site's own pages.
 const SESSION_SCHEME: &str = "Session";
 
 fn session_token(line: &str) -> Option<&str> {
@@ -76,7 +78,7 @@ fn session_token(line: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case(SESSION_SCHEME).then(|| token.trim())
 }
 
-/// The caller that the session cookie belongs to, if `token` is that of its forms.
+/// Finds the user of the session cookie if `token` is the session's form token.
 async fn session_principal(
     app: &AppState,
     headers: &HeaderMap,
@@ -89,7 +91,7 @@ async fn session_principal(
     }
 }
 
-/// The headers that make a call of our own pages one of `visitor`.
+/// The headers that authenticate an internal API call of a page as `visitor`.
 pub(crate) fn visitor_headers(app: &AppState, visitor: &SiteVisitor) -> [(HeaderName, String); 2] {
     let authorization = format!("{SESSION_SCHEME} {}", visitor.form_token());
     [
@@ -98,8 +100,7 @@ pub(crate) fn visitor_headers(app: &AppState, visitor: &SiteVisitor) -> [(Header
     ]
 }
 
-/// The caller of an API, which must be known and whose token carries the scope `roles` (contract
-/// access-5).
+/// Authenticates the caller of an API, which must be known and have the scope `roles` (contract access-5).
 pub(crate) async fn require_principal(
     app: &AppState,
     headers: &HeaderMap,
@@ -111,12 +112,12 @@ pub(crate) async fn require_principal(
     Ok(caller)
 }
 
-/// Whether the request presents credentials of any kind, good or not.
+/// Whether the request presents credentials of any kind, valid or not.
 pub(crate) fn are_presented(headers: &HeaderMap, uri: &Uri) -> bool {
     headers.contains_key(header::AUTHORIZATION) || query_value(uri, "ak").is_some()
 }
 
-/// User name and password of `Authorization: BasicAuth` (RFC 7617), where that is the one header.
+/// Reads user name and password of `Authorization: BasicAuth` (RFC 7617), if that is the only such header.
 pub(crate) fn basic_credentials(headers: &HeaderMap) -> Option<(String, String)> {
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();
     let (line, None) = (lines.next()?, lines.next()) else { return None };
@@ -129,7 +130,7 @@ pub(crate) fn basic_credentials(headers: &HeaderMap) -> Option<(String, String)>
     Some((user_name.to_owned(), password.to_owned()))
 }
 
-/// Whether the request presents a bearer token, good or not.
+/// Whether the request presents a bearer token, valid or not.
 pub(crate) fn has_bearer_token(headers: &HeaderMap) -> bool {
     let line = headers.get(header::AUTHORIZATION).and_then(|line| line.to_str().ok());
     line.is_some_and(|line| matches!(parse_authorization(line), PresentedCredentials::Bearer(_)))
@@ -147,7 +148,7 @@ pub(crate) fn parse_authorization(value: &str) -> PresentedCredentials<'_> {
     }
 }
 
-/// The first value of the query parameter `name`, decoded; an empty one counts as absent.
+/// Returns the first value of the query parameter `name`, decoded; an empty one counts as absent.
 pub(crate) fn query_value<'a>(uri: &'a Uri, name: &str) -> Option<Cow<'a, str>> {
     let query = uri.query()?;
     let mut pairs = form_urlencoded::parse(query.as_bytes());

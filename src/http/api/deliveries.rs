@@ -1,9 +1,9 @@
-//! Deliveries over HTTP: triggered by an item's URL with `channel` (contract deliveries-1),
-//! listed below `/user/v1/delivery`.
+//! Deliveries over HTTP: triggered by an item's URL with `channel` (contract deliveries-1), listed below
+//! `/user/v1/delivery`.
 //!
-//! The list has the parameters `size`, `start` and `state`, and an administrator gets those of the
-//! organization, as with orders (contract deliveries-13). Programs may ask too: it is they
-//! who deliver.
+//! The list has the parameters `size`, `start` and `state`; an administrator gets the deliveries of the
+//! organization, as with orders (contract deliveries-13). Service accounts may call it too, because they
+//! trigger deliveries.
 
 use axum::{
     Router,
@@ -37,7 +37,7 @@ use crate::runtime::limits::{
 use model::account::{ChannelId, Delivery, DeliveryState};
 use model::{CropSpec, ItemKey};
 
-/// The addresses of this file.
+/// The routes of deliveries.
 pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/user/v1/delivery", get(list_deliveries))
@@ -72,7 +72,7 @@ fn delivery_id(id: Result<Path<String>, PathRejection>) -> Result<Uuid> {
     Uuid::try_parse(&id).map_err(wrong)
 }
 
-/// `{"again": true}`: the delivery is sent once more.
+/// `{"again": true}` sends the delivery once more.
 async fn repeat_delivery(
     State(app): State<AppState>,
     ApiCaller(caller): ApiCaller,
@@ -87,7 +87,7 @@ async fn repeat_delivery(
     Ok(queued_response(&app, &found, queued))
 }
 
-/// Nothing else can be asked of a delivery.
+/// Validates the body: the only action on a delivery is to repeat it.
 fn check_repeat(body: &Value) -> Result<()> {
     request::read_object(body, |delivery| {
         if !delivery.flag("again", Presence::Required).value().unwrap_or(true) {
@@ -96,7 +96,7 @@ fn check_repeat(body: &Value) -> Result<()> {
     })
 }
 
-/// What `GET /user/v1/delivery` asks for.
+/// The parameters of `GET /user/v1/delivery`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct DeliveryListing {
     start: usize,
@@ -122,7 +122,7 @@ fn parse_listing(query: &QueryParameters) -> Result<DeliveryListing> {
     problems.finish(read())
 }
 
-/// The channel that the query names.
+/// Parses the channel in the query, if there is one.
 pub(crate) fn channel_parameter(uri: &Uri) -> Result<Option<ChannelId>> {
     let Some(text) = credentials::query_value(uri, "channel") else { return Ok(None) };
     let wrong = |error: model::account::ChannelIdError| {
@@ -131,10 +131,10 @@ pub(crate) fn channel_parameter(uri: &Uri) -> Result<Option<ChannelId>> {
     text.parse().map(Some).map_err(wrong)
 }
 
-/// The answer to an item's URL with `channel`: 202 with the delivery and its address.
+/// Responds to an item's URL with `channel`: 202 with the delivery and its address.
 ///
-/// `HEAD` triggers and buys nothing, and answers with the status of the GET (contract
-/// deliveries-3); there is a `Location` where the delivery is there already.
+/// `HEAD` triggers and buys nothing, and has the status of the GET (contract deliveries-3); it has a
+/// `Location` if the delivery exists already.
 pub(crate) async fn trigger(
     app: &AppState,
     method: &Method,
@@ -153,7 +153,7 @@ pub(crate) async fn trigger(
     Ok(queued_response(app, &found, queued))
 }
 
-/// The answer to what queues a delivery: 202 with the delivery and its address, 200 where nothing had to
+/// Responds to a request that queues a delivery: 202 with the delivery and its address, 200 if nothing had to
 /// be queued.
 fn queued_response(app: &AppState, found: &Delivery, queued: bool) -> Response {
     let whole = delivery::json::delivery(found, app.shared.media.links());

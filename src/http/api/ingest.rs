@@ -1,4 +1,4 @@
-//! The provider's door: items come in and go out over HTTP (contract ingest-8).
+//! The provider's interface: uploads and withdraws items over HTTP (contract ingest-8).
 
 use axum::{
     Router,
@@ -32,15 +32,15 @@ use model::account::ROLE_PROVIDER;
 use model::item::{DocumentError, MediaLinks};
 use model::{ItemId, ItemKey, MediaType};
 
-/// The part that is the document.
+/// The name of the part that holds the document.
 const ITEM_PART: &str = "item";
 
-/// The decoded segments of the path, or why there are none.
+/// The decoded path segments, or the reason why they are missing.
 type UploadPath = Result<Path<(String, String)>, PathRejection>;
 
-/// The addresses of this file.
+/// The routes of uploads.
 pub(crate) fn routes() -> Router<AppState> {
-    // Every part has a limit of its own, which a limit on the whole would only hide.
+    // Every part has a separate limit, which a limit on the whole body would only hide.
     Router::new()
         .route("/ingest/v1/{media_type}/{id}", put(put_item).delete(withdraw))
         .layer(DefaultBodyLimit::disable())
@@ -110,8 +110,8 @@ async fn withdraw(
     api::text("withdrawn")
 }
 
-/// Whether the caller may send and withdraw items, and has room to: which item is meant, and the
-/// room. Records who may not.
+/// Checks that the caller may upload and withdraw items and that there is capacity; returns the item and the
+/// permit. Audits a refused caller.
 fn authorize_provider(
     app: &AppState,
     caller: &ApiCaller,
@@ -147,8 +147,8 @@ fn parse_item_key(segments: UploadPath) -> Result<ItemKey> {
     problems.finish(media_type.zip(id).map(|(media_type, id)| ItemKey { media_type, id }))
 }
 
-/// Reads what is left of a body that is not wanted, so that the client gets to see the answer and no
-/// reset connection.
+/// Reads the rest of a refused body up to a limit, so that the client gets the response instead of a reset
+/// connection.
 async fn drain_body(body: Body) {
     let (mut stream, mut bytes) = (body.into_data_stream(), 0);
     while let Some(Ok(chunk)) = stream.next().await {
@@ -159,28 +159,28 @@ async fn drain_body(body: Body) {
     }
 }
 
-/// What was uploaded.
+/// The parts of an uploaded item.
 #[derive(Debug, Default)]
 pub struct ItemUpload {
-    /// The document, not yet looked at.
+    /// The document, not validated yet.
     pub document: Vec<u8>,
-    /// Files by the names of their parts.
+    /// The files by the names of their parts.
     pub files: Vec<(String, SpooledFile)>,
     /// Whether the body is the document and has no parts.
     pub is_document_only: bool,
 }
 
-/// Takes the body of an item of `media_type` apart, files into `spool`.
+/// Splits the body of an item of `media_type` into its parts, and writes files to `spool`.
 ///
-/// Fails with all that is wrong with the parts, and when one has more bytes than it may; then the
-/// rest of the body is read as far as [`BODY_DISCARD_BYTES_MAX`].
+/// Fails with all problems of the parts, and when one exceeds its limit; then the rest of the body is read up
+/// to [`BODY_DISCARD_BYTES_MAX`].
 pub async fn read_upload(
     spool: &UploadSpool,
     media_type: MediaType,
     request: Request,
 ) -> Result<ItemUpload> {
     let kind = content_type(request.headers());
-    // As with every JSON body, the type that the request gives it does not matter.
+    // As with every JSON body, the declared type of the document is ignored.
     if !kind.eq_ignore_ascii_case("multipart/form-data") {
         let document = read_document_body(request.into_body()).await?;
         return Ok(ItemUpload { document, is_document_only: true, ..ItemUpload::default() });
@@ -196,14 +196,14 @@ pub async fn read_upload(
     outcome
 }
 
-/// The type of a body without its parameters.
+/// The media type of a body without its parameters.
 fn content_type(headers: &HeaderMap) -> String {
     let line = headers.get(header::CONTENT_TYPE).and_then(|line| line.to_str().ok());
     let kind = line.unwrap_or_default().split(';').next().unwrap_or_default();
     kind.trim().to_owned()
 }
 
-/// A document that is the whole body.
+/// Reads a body that is only the document.
 async fn read_document_body(body: Body) -> Result<Vec<u8>> {
     let mut stream = body.into_data_stream();
     let mut document = Vec::new();
@@ -241,9 +241,9 @@ async fn drain_parts(parts: &mut Multipart) {
     }
 }
 
-/// Reads the parts: the document into memory, files that are taken to the disk.
+/// Reads the parts: the document into memory, accepted files to disk.
 ///
-/// Fails with everything that is wrong with their names at once.
+/// Fails with all problems of the parts' names together.
 async fn read_parts(
     spool: &UploadSpool,
     media_type: MediaType,
@@ -265,6 +265,7 @@ async fn read_parts(
             ITEM_PART => document.is_some(),
             _ => upload.files.iter().any(|(known, _)| *known == name),
         };
+        // Refused parts are read and discarded, so that all problems are reported in one response.
         if let Err(problem) = known {
             problems.push(problem);
         } else if is_repeated {
@@ -295,7 +296,7 @@ async fn read_parts(
     }
 }
 
-/// The name of a part: its own, or its file's where its own is no file's.
+/// The name of a part, or its file name if the part's name is not that of a file.
 fn part_name(field: &Field<'_>) -> String {
     let own = field.name().unwrap_or_default();
     if own == ITEM_PART || own.contains('.') {
@@ -338,7 +339,7 @@ fn multipart_error(cause: MultipartError) -> Error {
     Error::invalid("body", "", "format", message).with_source(cause)
 }
 
-/// The answer to an item that is not taken in.
+/// Builds the error response for an item that ingest refused.
 fn upload_error(error: IngestError, is_bare: bool) -> Error {
     let refusals = error.into_refusals();
     let too_large = |refusal: &&FileRefusal| matches!(refusal.error, IngestError::TooLarge { .. });
@@ -390,7 +391,7 @@ fn error_details(refusal: &FileRefusal, item: &str) -> Vec<ErrorDetail> {
     }
 }
 
-/// The path of a property as the API writes paths: `person.0.name`.
+/// Converts a JSON pointer to the API's notation of paths: `person.0.name`.
 fn dotted_path(pointer: &str) -> String {
     let path = pointer.trim_start_matches('/').replace('/', ".");
     path.replace("~1", "/").replace("~0", "~")

@@ -1,4 +1,4 @@
-//! API keys over HTTP: the caller lists, makes and revokes its own (contract access-8).
+//! API keys over HTTP: callers list, create and revoke their own keys (contract access-8).
 
 use axum::{
     Router,
@@ -19,7 +19,7 @@ use crate::runtime::clock;
 use crate::runtime::error::Result;
 use crate::runtime::limits::{JSON_BODY_BYTES_MAX, SHORT_TEXT_CHARS_MAX};
 
-/// The addresses of this file.
+/// The routes of API keys.
 pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/user/v1/key", get(list_keys).post(make_key))
@@ -51,7 +51,7 @@ async fn revoke_key(
     api::text("OK")
 }
 
-/// What the key is to be called.
+/// Parses the name of a new key.
 fn parse_name(body: &Value) -> Result<String> {
     request::read_object(body, |key| {
         let name =

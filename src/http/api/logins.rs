@@ -1,5 +1,4 @@
-//! Sessions, applications and links to set a password over HTTP (contract
-//! users-14, users-17, users-18).
+//! Sessions, applications and password links over HTTP (contract users-14, users-17, users-18).
 
 use axum::{
     Router,
@@ -20,10 +19,10 @@ use crate::runtime::error::Result;
 use crate::runtime::limits::JSON_BODY_BYTES_MAX;
 use model::account::UserId;
 
-/// A decoded part of the path, or why there is none.
+/// A decoded path segment, or the reason why it is missing.
 type Segment = Result<Path<String>, PathRejection>;
 
-/// The addresses of this file.
+/// The routes of sessions, applications and users' access.
 pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/user/v1/session", get(list_sessions))
@@ -105,7 +104,7 @@ async fn change_access(
     api::text("OK")
 }
 
-/// Whether the user is to be active.
+/// Parses whether the user becomes active.
 fn parse_active(body: &Value) -> Result<bool> {
     request::read_object(body, |access| {
         access.flag("active", Presence::Required).value().unwrap_or_default()

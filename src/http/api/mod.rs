@@ -1,4 +1,4 @@
-//! What the handlers of every JSON API share: the caller, answers, failures.
+//! Shared parts of the JSON API handlers: the authenticated caller, responses and errors.
 
 pub(crate) mod channels;
 pub(crate) mod collections;
@@ -28,11 +28,10 @@ use crate::http::AppState;
 use crate::http::protocol::respond;
 use crate::runtime::error::{Error, Result};
 
-/// What a handler gives.
+/// The result of an API handler.
 pub(crate) type ApiResult = Result<Response, ApiError>;
 
-/// The caller of an API, who is known and whose credentials carry scope `roles`
-/// (contract access-5).
+/// The authenticated caller of an API, whose credentials carry the scope `roles` (contract access-5).
 pub(crate) struct ApiCaller(pub(crate) Arc<Principal>);
 
 impl FromRequestParts<AppState> for ApiCaller {
@@ -45,15 +44,15 @@ impl FromRequestParts<AppState> for ApiCaller {
     }
 }
 
-/// A failed request of an API.
+/// The error of a failed API request.
 pub(crate) struct ApiError {
     error: Error,
-    /// Whether the request presents a bearer token.
+    /// Whether the request has a bearer token, which decides the challenge of a 401.
     has_bearer: bool,
 }
 
 impl ApiError {
-    /// The failure of a request with these headers.
+    /// Wraps the error of a request with these headers.
     pub(crate) fn of(error: Error, headers: &HeaderMap) -> Self {
         Self { error, has_bearer: credentials::has_bearer_token(headers) }
     }
@@ -73,26 +72,26 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// What an API says is for one caller and may be another thing a moment later.
+/// Forbids caching: API responses depend on the caller and may change at any moment.
 pub(crate) fn set_no_store(headers: &mut HeaderMap) {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
 }
 
-/// 200 with `value` as JSON.
+/// Responds 200 with `value` as JSON.
 pub(crate) fn json<T: Serialize>(value: &T) -> ApiResult {
     let text = serde_json::to_vec(value).map_err(Error::internal)?;
     Ok(json_text(text.into()))
 }
 
-/// 200 with a text that is JSON.
+/// Responds 200 with a text that is JSON already.
 pub(crate) fn json_text(text: Bytes) -> Response {
     let mut response = respond::json_text(StatusCode::OK, text);
     set_no_store(response.headers_mut());
     response
 }
 
-/// 200 with a plain string that does not look like a JSON number or boolean: the public client
-/// library takes whatever parses as JSON for JSON.
+/// Responds 200 with a plain string that must not look like a JSON number or boolean: the public client
+/// library parses every text that is valid JSON.
 pub(crate) fn text(text: &'static str) -> ApiResult {
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     let mut response = respond::typed(StatusCode::OK, kind, Body::from(text));

@@ -30,7 +30,7 @@ use crate::runtime::limits::{
 use crate::storage::audit::{self, AuditAction, AuditOutcome, ObjectKind};
 use model::account::{OrderId, OrderStatus};
 
-/// The addresses of this file.
+/// The routes of orders.
 pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/user/v1/order", get(list_orders))
@@ -51,7 +51,7 @@ async fn list_orders(
     api::json(&json!({ "orders": orders }))
 }
 
-/// One order, to whom the list shows it.
+/// Loads one order, for callers whose list contains it.
 ///
 /// Contract purchases-13.
 async fn load_order(
@@ -72,7 +72,7 @@ async fn report_order(
     request: Request,
 ) -> ApiResult {
     let id = OrderId(request::path_integer("id", id)?);
-    // Who may not read an order does not commit its organization to a licence either.
+    // A caller that may not read an order may not commit its organization to a licence either.
     caller.require_person().inspect_err(|_| {
         let event = audit::event(AuditAction::OrderReported).with_object(ObjectKind::Order, id);
         audit::record(
@@ -85,7 +85,7 @@ async fn report_order(
     api::json(&orders::json::order(&order, app.shared.media.links()))
 }
 
-/// What `GET /user/v1/order` asks for.
+/// The parameters of `GET /user/v1/order`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct OrderListing {
     start: usize,
@@ -95,7 +95,7 @@ struct OrderListing {
 
 /// Reads the parameters `size`, `start` and `status`.
 ///
-/// At most [`ORDERS_LISTED_MAX`] orders, and a start that fits 32 bits (contract purchases-12).
+/// At most [`ORDERS_LISTED_MAX`] orders, and a start that fits in 32 bits (contract purchases-12).
 fn parse_listing(query: &QueryParameters) -> Result<OrderListing> {
     let choices = OrderStatus::ALL.map(|status| (status.as_str(), status));
     let mut problems = ValidationErrors::new();
@@ -114,10 +114,10 @@ fn parse_listing(query: &QueryParameters) -> Result<OrderListing> {
     problems.finish(read())
 }
 
-/// Reads an order update body.
+/// Parses the body that reports an order.
 ///
-/// The body has no other properties; its `license` may, so that a licence of the pricelist can be
-/// sent back as it came.
+/// Additional properties are errors, except in `license`, so that a licence of the pricelist can be sent back
+/// unchanged.
 fn parse_report(body: &Value) -> Result<OrderReport> {
     let invoice_text = TextRule { format: TextFormat::Lines, chars_max: INVOICE_TEXT_CHARS_MAX };
     request::read_object(body, |order| {

@@ -1,4 +1,4 @@
-//! The page behind the link that ends a notification (RFC 8058): no login, one click.
+//! The page of the unsubscribe link in mails (RFC 8058): no login, one click.
 
 use axum::{
     Router,
@@ -16,12 +16,12 @@ use crate::http::site::pages::page_for;
 use crate::http::site::pages::plain_error_page;
 use crate::runtime::error::{Error, ErrorKind, Result};
 
-/// The addresses of this file.
+/// The routes of the unsubscribe page.
 pub(crate) fn routes() -> Router<AppState> {
     Router::new().route("/unsubscribe/{token}", get(show_confirmation).post(unsubscribe))
 }
 
-/// Asks first: programs that look at the links of a mail must not end anything.
+/// Shows a confirmation: programs that open the links of a mail must not end a notification.
 async fn show_confirmation(State(app): State<AppState>, Path(token): Path<String>) -> Response {
     let page = confirmation_page(&app, &token).await;
     page.unwrap_or_else(|error| plain_error_page(&app, &error))
@@ -35,7 +35,8 @@ async fn confirmation_page(app: &AppState, token: &str) -> Result<Response> {
     }
 }
 
-/// Mail programs post the field of RFC 8058, the page's own button the same; neither is needed.
+/// Ends the notification. Mail programs post the field of RFC 8058, the page's button the same; neither is
+/// required.
 async fn unsubscribe(State(app): State<AppState>, Path(token): Path<String>) -> Response {
     let page = unsubscribe_page(&app, &token).await;
     page.unwrap_or_else(|error| plain_error_page(&app, &error))

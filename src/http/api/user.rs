@@ -30,13 +30,13 @@ use crate::runtime::limits::{
 };
 use model::account::{AccessLevels, Device, DeviceKind, PhoneNumbers, UserId};
 
-/// A name, a department, the model of a device.
+/// The rule for names, departments and device models.
 const SHORT: TextRule = TextRule::line(SHORT_TEXT_CHARS_MAX);
 
-/// A decoded part of the path, or why there is none.
+/// A decoded path segment, or the reason why it is missing.
 type Segment = Result<Path<String>, PathRejection>;
 
-/// The addresses of this file.
+/// The routes of users, profiles, devices and the organization.
 pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/user/v1/agreement", get(agreements))
@@ -59,6 +59,7 @@ async fn agreements(caller: Result<ApiCaller, ApiError>) -> Response {
 }
 
 async fn user(ApiCaller(caller): ApiCaller) -> ApiResult {
+    // Service accounts have no user document.
     caller.require_person()?;
     api::json(&json::FullUser::seen_by(caller.account(), &caller))
 }
@@ -106,9 +107,9 @@ async fn patch_profile(
     api::text("OK")
 }
 
-/// The names that a list in the path holds.
+/// Splits the list of property names in the path.
 ///
-/// Fails when there is none.
+/// Fails when it is empty.
 fn property_names(property: &str) -> Result<Vec<&str>> {
     let names: Vec<&str> = request::elements(property).collect();
     if names.is_empty() {
@@ -229,7 +230,7 @@ async fn update_user(
     api::json(&json::FullUser::seen_by(&account, &caller))
 }
 
-/// Reads a user create body.
+/// Parses the body that creates a user.
 fn new_user(body: &Value) -> Result<CheckedMember> {
     request::read_object(body, |user| CheckedMember {
         email_address: user.required("emailAddress", TextRule::EMAIL),
@@ -248,10 +249,10 @@ fn new_user(body: &Value) -> Result<CheckedMember> {
     })
 }
 
-/// Reads a user update body.
+/// Parses the body that updates a user.
 ///
-/// `null` empties what may be missing, `phoneNumber` as a whole included, and is an error
-/// elsewhere (contract users-12).
+/// `null` clears optional properties, including `phoneNumber` as a whole, and is an error elsewhere (contract
+/// users-12).
 fn user_change(body: &Value) -> Result<UserChange> {
     request::read_object(body, |user| {
         let mut text = |name, text| user.text(name, Presence::NotNull, text).value();
@@ -288,14 +289,14 @@ fn nullable_change<T>(field: PropertyValue<T>) -> Option<Option<T>> {
     }
 }
 
-/// `direct` and `mobile` of the property `phoneNumber`.
+/// Reads `direct` and `mobile` of the property `phoneNumber`.
 fn phone(
     user: &mut PropertyReader<'_>,
 ) -> PropertyValue<(PropertyValue<String>, PropertyValue<String>)> {
     user.object("phoneNumber", Presence::Optional, |phone| {
         let direct = phone.text("direct", Presence::Optional, SHORT);
         if matches!(&direct, PropertyValue::Present(text) if !is_phone_number(text)) {
-            // The one rule here with a code of its own (contract users-11).
+            // The only rule here with its own `errorCode` (contract users-11).
             phone.report("direct", "phoneNumber_direct_invalid", "is not a telephone number");
         }
         let mobile = phone.text("mobile", Presence::Optional, SHORT);
@@ -306,7 +307,7 @@ fn phone(
     })
 }
 
-/// `admin` and `mediebank` of the property `access`.
+/// Reads `admin` and `mediebank` of the property `access`.
 fn access(
     user: &mut PropertyReader<'_>,
 ) -> PropertyValue<(PropertyValue<bool>, PropertyValue<bool>)> {

@@ -1,8 +1,8 @@
-//! Request and response bodies that tell who waits for whom.
+//! Request and response bodies that record which side waits for the other.
 //!
-//! A response's bytes count as owed from the moment the transport takes them until it passes
-//! them on, so a client that stops reading shows, be it through a full socket (HTTP/1) or a
-//! closed window (HTTP/2). A request body counts as awaited while a handler polls it in vain.
+//! A response's bytes count as unsent from the moment the transport takes them until it passes them on, so a
+//! client that stops reading becomes visible, whether through a full socket (HTTP/1) or a closed window
+//! (HTTP/2). A request body counts as awaited while a handler polls it without getting data.
 
 use crate::http::listener::counters::{ConnectionCounters, InFlightRequest};
 use axum::body::Body;
@@ -16,7 +16,7 @@ use std::{
     task::{Context, Poll},
 };
 
-/// Bytes of a response that the client has not taken yet.
+/// Bytes of a response that the client has not received yet.
 #[derive(Debug)]
 pub struct UnsentBytes {
     bytes: Bytes,
@@ -56,18 +56,18 @@ impl Drop for UnsentBytes {
     }
 }
 
-/// A response body that keeps its request in flight and hands out [`UnsentBytes`] bytes.
+/// A response body that keeps its request in flight and wraps its data as [`UnsentBytes`].
 #[derive(Debug)]
 pub struct ResponseBody {
     body: Body,
     request: InFlightRequest,
-    /// Whether it is for the transport to go on: it has what it took, or did not ask yet. Over
-    /// HTTP/2 it asks for nothing while the window is closed.
+    /// Whether the transport must act next: it has data to send, or has not polled yet. Over HTTP/2 it does
+    /// not poll while the window is closed.
     awaiting_transport: bool,
 }
 
 impl ResponseBody {
-    /// Wraps the answer to `request`.
+    /// Wraps the body of the response to `request`.
     pub fn new(body: Body, request: InFlightRequest) -> Self {
         let offered = !http_body::Body::is_end_stream(&body);
         let mut outgoing = Self { body, request, awaiting_transport: false };
@@ -104,6 +104,7 @@ impl http_body::Body for ResponseBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<UnsentBytes>, axum::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
+        // After a frame the transport has bytes to send; pending or ended bodies wait for no client.
         self.set_awaiting_transport(matches!(polled, Poll::Ready(Some(Ok(_)))));
         let pulse = self.request.counters();
         polled.map_ok(|frame| frame.map_data(|bytes| UnsentBytes::new(bytes, pulse)))
@@ -118,7 +119,7 @@ impl http_body::Body for ResponseBody {
     }
 }
 
-/// A request body that shows when a handler waits for the client.
+/// A request body that records when a handler waits for the client.
 #[derive(Debug)]
 pub struct RequestBody {
     body: Incoming,
@@ -127,7 +128,7 @@ pub struct RequestBody {
 }
 
 impl RequestBody {
-    /// The body for a handler. An empty one costs nothing.
+    /// Wraps the body for a handler. An empty body costs nothing.
     pub fn body(body: Incoming, pulse: &Arc<ConnectionCounters>) -> Body {
         if http_body::Body::is_end_stream(&body) {
             return Body::empty();

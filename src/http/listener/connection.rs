@@ -1,4 +1,4 @@
-//! One connection from accept to close, with or without TLS.
+//! Serves one connection from accept to close, with or without TLS.
 
 use crate::http::listener::{
     ClientAddr,
@@ -44,27 +44,28 @@ use tower::{Service, ServiceExt};
 
 /// Smallest read buffer that hyper accepts, in bytes.
 const READ_BUFFER_BYTES_MIN: usize = 8 * 1024;
-/// Header fields that hyper takes unasked, on the stack. Asked for the same number it clears its
-/// tables for every request, 1–2 % of serving a cached picture.
+/// Header fields that hyper parses on the stack by default. Setting the same limit explicitly makes it clear
+/// its tables for every request, 1–2 % of serving a cached picture.
 const HEADERS_MAX_UNASKED: usize = 100;
-/// What a client may send of one body before we take it, in bytes: enough for 50 MB/s at 20 ms.
+/// Flow-control window of one HTTP/2 stream, in bytes: enough for 50 MB/s at 20 ms.
 const H2_STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
-/// The same for all bodies of one connection.
+/// Flow-control window of one HTTP/2 connection, in bytes.
 const H2_CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
-/// Largest frame that we take, in bytes: uploads of pictures in few frames.
+/// Largest frame that is accepted, in bytes: a picture is uploaded in few frames.
 const H2_FRAME_BYTES_MAX: u32 = 64 * 1024;
-/// Bytes of one response that may wait in HTTP/2 buffers.
+/// Largest part of a response in HTTP/2 send buffers, in bytes.
 const H2_SEND_BUFFER_BYTES: usize = 1024 * 1024;
-/// Streams that a client reset before we looked at them (rapid reset, CVE-2023-44487).
+/// Highest number of streams that a client resets before they are accepted (rapid reset, CVE-2023-44487).
 const H2_PENDING_RESETS_MAX: usize = 20;
-/// Streams that we reset for the client's errors (CVE-2025-8671, RUSTSEC-2024-0332).
+/// Highest number of streams that the server resets because of client errors (CVE-2025-8671,
+/// RUSTSEC-2024-0332).
 const H2_LOCAL_RESETS_MAX: usize = 64;
 /// Time without a frame after which an HTTP/2 client is pinged.
 const H2_PING_INTERVAL: Duration = Duration::from_secs(20);
-/// Time for the answer to a ping.
+/// Time in which a ping must be answered.
 const H2_PING_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What the connections of a listener share that were accepted under the same limits.
+/// State shared by the connections of a listener that were accepted under the same limits.
 #[derive(Debug)]
 pub struct ListenerState {
     limits: Arc<ListenerLimits>,
@@ -72,23 +73,23 @@ pub struct ListenerState {
     counts: Arc<ConnectionCounts>,
 }
 
-/// What is counted over all limits.
+/// Counts across all changes of the limits.
 #[derive(Debug, Default)]
 struct ConnectionCounts {
     open: AtomicUsize,
     handshakes: AtomicUsize,
-    /// Open connections of each network that has some; so never more entries than connections.
+    /// Number of open connections of each network that has any; so never more entries than connections.
     networks: Mutex<HashMap<IpAddr, usize>>,
 }
 
 impl ListenerState {
-    /// State of a listener without connections.
+    /// Creates the state of a listener without connections.
     pub fn new(limits: Arc<ListenerLimits>) -> Self {
         let protocols = protocols(&limits);
         Self { limits, protocols, counts: Arc::default() }
     }
 
-    /// The same listener under limits that may be others.
+    /// Returns the state for `limits` with the same counts.
     pub fn with_limits(self: Arc<Self>, limits: Arc<ListenerLimits>) -> Arc<Self> {
         if Arc::ptr_eq(&self.limits, &limits) {
             return self;
@@ -104,7 +105,7 @@ impl ListenerState {
     }
 }
 
-/// One of the connections that a listener may hold.
+/// A permit for one of the connections that a listener may hold.
 #[derive(Debug)]
 pub struct ConnectionSlot {
     shared: Arc<ListenerState>,
@@ -112,24 +113,24 @@ pub struct ConnectionSlot {
     network: Option<IpAddr>,
 }
 
-/// Which limit refuses a connection.
+/// The limit that refuses a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionLimit {
-    /// All connections are taken.
+    /// The listener has as many connections as it may.
     Total,
-    /// Those of the client's address are.
+    /// The client's address has as many connections as it may.
     PerAddress,
 }
 
 impl ConnectionSlot {
-    /// Takes a slot for a connection from `peer`, or says which limit is reached. Only the accept
-    /// loop takes.
+    /// Acquires a slot for a connection from `peer`, or returns the limit that is reached. Only the accept
+    /// loop calls this, so check and increment need no common lock.
     pub fn acquire(shared: &Arc<ListenerState>, peer: IpAddr) -> Result<Self, ConnectionLimit> {
         let limits = &shared.limits;
         if shared.counts.open.load(Relaxed) >= limits.connections_max {
             return Err(ConnectionLimit::Total);
         }
-        // Every connection is counted, so that a limit that is set later finds the right numbers.
+        // Every connection is counted, so that a limit that is enabled later starts with the right numbers.
         let network = (!limits.trusted_proxies.contain(peer)).then(|| network(peer));
         if let Some(network) = network {
             let mut networks = shared.counts.networks.lock();
@@ -162,8 +163,8 @@ impl Drop for ConnectionSlot {
 fn protocols(limits: &ListenerLimits) -> auto::Builder<TokioExecutor> {
     let header_bytes = usize::try_from(limits.header_bytes_max).unwrap_or(usize::MAX);
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    // The judge times heads: hyper's timer would be made anew for every request, and it cannot
-    // tell a slow head from an idle connection.
+    // `ConnectionMonitor` times request heads: hyper's timer would be recreated for every request, and cannot
+    // distinguish a slow head from an idle connection.
     builder
         .http1()
         .header_read_timeout(None)
@@ -187,23 +188,23 @@ fn protocols(limits: &ListenerLimits) -> auto::Builder<TokioExecutor> {
     builder
 }
 
-/// How a connection ended.
+/// When a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionEnd {
-    /// While the listener accepted others.
+    /// While the listener still accepted connections.
     BeforeStop,
-    /// After it had noticed the stop.
+    /// After the connection had noticed the shutdown.
     Drained,
 }
 
-/// A handshake under way, counted.
+/// A TLS handshake in progress, counted while this exists.
 struct HandshakePermit<'a> {
     counts: &'a ConnectionCounts,
 }
 
 impl<'a> HandshakePermit<'a> {
-    /// Begins one; `None` when half of all connections are in theirs: whoever lets them hang must
-    /// not take the places of those that get on.
+    /// Begins a handshake; `None` when half of all connections are in one: clients that stall in the
+    /// handshake must not use up the connections of the others.
     fn begin(shared: &'a ListenerState) -> Option<Self> {
         let max = (shared.limits.connections_max / 2).max(1);
         let counts = &*shared.counts;
@@ -223,7 +224,7 @@ impl Drop for HandshakePermit<'_> {
     }
 }
 
-/// Serves `stream` until one side is done, a limit ends it, or a stop lets it finish.
+/// Serves `stream` until one side is done, a limit ends it, or a shutdown lets it finish.
 pub async fn run<S>(
     stream: TcpStream,
     peer: SocketAddr,
@@ -236,14 +237,15 @@ where
     S: Send + 'static,
     S::Future: Send + 'static,
 {
-    // Small answers leave at once. A socket that refuses is closed already; reading finds out.
+    // Without Nagle's algorithm, small responses are sent at once. A socket that refuses the option is closed
+    // already, which the next read reports.
     let _closed = stream.set_nodelay(true);
     let pulse = Arc::new(ConnectionCounters::default());
     let guard = CountingStream::new(stream, Arc::clone(&pulse));
     serve_stream(guard, pulse, peer, service, slot, stop).await
 }
 
-/// Serves `stream` over TLS; the handshake has the time of a request's head.
+/// Serves `stream` over TLS; the handshake has the timeout of a request head.
 pub async fn run_tls<S>(
     stream: TcpStream,
     certificate: Arc<Certificate>,
@@ -274,7 +276,7 @@ where
         Ok(Ok(stream)) => Box::pin(serve_stream(stream, pulse, peer, service, slot, stop)).await,
         Ok(Err(cause)) => {
             metrics::counter!(telemetry::TLS_HANDSHAKES_FAILED).increment(1);
-            tracing::debug!(%peer, %cause, "no TLS connection");
+            tracing::debug!(%peer, %cause, "TLS handshake failed");
             ConnectionEnd::BeforeStop
         }
         Err(_) => {
@@ -284,14 +286,14 @@ where
     }
 }
 
-/// Makes the handshake. Who speaks HTTP without TLS is told so in words that it understands.
+/// Performs the TLS handshake. A client that speaks HTTP without TLS gets a plain HTTP error.
 async fn handshake(
     stream: TcpStream,
     certificate: &Certificate,
     pulse: &Arc<ConnectionCounters>,
 ) -> io::Result<TlsStream<CountingStream>> {
     let mut first = [0];
-    // A handshake begins with 22, a method with a letter.
+    // A TLS record of a handshake begins with byte 22, an HTTP method with a letter.
     if stream.peek(&mut first).await? == 1 && first[0].is_ascii_uppercase() {
         refusal::send_refusal(stream, refusal::RESPONSE_NEEDS_TLS).await;
         return Err(io::Error::other("HTTP without TLS"));
@@ -299,7 +301,7 @@ async fn handshake(
     certificate.acceptor().accept(CountingStream::new(stream, Arc::clone(pulse))).await
 }
 
-/// Serves what is said on `io`, which `pulse` counts.
+/// Serves the requests on `io`, whose traffic `pulse` counts.
 async fn serve_stream<I, S>(
     io: I,
     pulse: Arc<ConnectionCounters>,
@@ -323,7 +325,7 @@ where
     let mut connection = pin!(slot.shared.protocols.serve_connection(io, handler));
     let mut judge = ConnectionMonitor::new(limits);
     let mut beat = tick_timer(limits);
-    // A dropped sender means that nobody could stop us any more: that is a stop.
+    // A dropped sender could never stop the service any more, so it counts as a stop.
     let mut stopped = pin!(stop.wait_for(|stop| *stop));
     let mut end = ConnectionEnd::BeforeStop;
     loop {
@@ -349,6 +351,7 @@ where
                 }
                 ConnectionVerdict::Abort(fault) => {
                     record_fault(fault, peer);
+                    // A connection that is only idle holds no data for a reset to discard.
                     pulse.reset.store(fault != ConnectionFault::Idle, Relaxed);
                     return end;
                 }
@@ -357,8 +360,8 @@ where
     }
 }
 
-/// The ticks at which a connection is judged. After a late one the next comes a whole beat later:
-/// a machine that slept does not blame its clients.
+/// Creates the ticks at which a connection is checked. After a late tick the next one comes a whole interval
+/// later, so that clients are not blamed for the time in which the machine was suspended.
 fn tick_timer(limits: &ListenerLimits) -> Interval {
     let mut beat = interval(limits.tick_interval());
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -368,10 +371,10 @@ fn tick_timer(limits: &ListenerLimits) -> Interval {
 
 fn record_fault(fault: ConnectionFault, peer: SocketAddr) {
     metrics::counter!(telemetry::CONNECTIONS_ENDED, "reason" => fault.name()).increment(1);
-    tracing::debug!(%peer, reason = fault.name(), "connection ended by a limit");
+    tracing::debug!(%peer, reason = fault.name(), "connection closed by a limit");
 }
 
-/// Hands one request to the service and keeps it in flight until its response is sent.
+/// Passes one request to the service and keeps it in flight until its response is sent.
 async fn handle_request<S>(
     service: S,
     mut request: Request<Incoming>,

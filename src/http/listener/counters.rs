@@ -1,7 +1,7 @@
-//! The counters of one connection.
+//! Traffic counters of one connection.
 //!
-//! Socket, request bodies and response bodies count here as they go; the connection's beat reads
-//! them. Nothing on the hot path reads a clock or touches a timer.
+//! The socket, request bodies and response bodies increment them; the connection's tick samples them. Nothing
+//! on the hot path reads a clock or sets a timer.
 
 use std::{
     io,
@@ -19,46 +19,46 @@ use std::{
 pub struct ConnectionCounters {
     /// Whether the last request came over HTTP/2.
     pub h2: AtomicBool,
-    /// Whether the connection is cut for what its client does, or does not take: the socket is then
-    /// reset instead of closed, so that the kernel drops what it still holds for the client.
+    /// Whether the connection is dropped because of its client: the socket is then reset instead of closed,
+    /// so that the kernel discards the data that it holds for the client.
     pub reset: AtomicBool,
-    /// Request heads read.
+    /// Number of request heads read.
     pub requests: AtomicU64,
-    /// Requests whose handler runs or whose response body is not finished.
+    /// Number of requests whose handler runs or whose response body is not finished.
     pub in_flight: AtomicUsize,
     /// Bytes read from the socket.
     pub socket_bytes: AtomicU64,
-    /// `socket_bytes` when the last request ended: more means that a new head has begun.
+    /// Value of `socket_bytes` when the last request ended: a higher value means that a new head has begun.
     pub idle_mark: AtomicU64,
-    /// Request bodies that a handler waits for.
+    /// Number of request bodies that a handler waits for.
     pub body_waits: AtomicUsize,
-    /// Bytes of request bodies given to handlers.
+    /// Bytes of request bodies passed to handlers.
     pub body_bytes: AtomicU64,
-    /// Bytes of response bodies that wait for the client: in the transport's buffers, beyond the
-    /// socket's or the HTTP/2 window's capacity.
+    /// Bytes of response bodies that wait for the client: in the transport's buffers, beyond the capacity of
+    /// the socket or the HTTP/2 window.
     pub unsent_bytes: AtomicU64,
-    /// Response bodies that the transport could go on with.
+    /// Number of response bodies from which the transport could take more.
     pub bodies_awaiting_transport: AtomicUsize,
-    /// Bytes of response bodies that the transport has passed on, and of what it sent of responses
-    /// after it took their last one.
+    /// Bytes of response bodies that the transport has passed on, and of the rest of responses that it sent
+    /// after it took their last bytes.
     pub shipped_bytes: AtomicU64,
-    /// Whether the socket took nothing when it was written to last. What waits then may be owed by
-    /// nobody above: TLS keeps the end of a response after it was passed on.
+    /// Whether the last write to the socket was blocked. Then bytes may wait that no response body accounts
+    /// for: TLS buffers the end of a response after it was passed on.
     pub write_blocked: AtomicBool,
 }
 
-/// What one beat sees of a [`ConnectionCounters`].
+/// A sample of [`ConnectionCounters`] at one tick.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ConnectionSample {
     /// See [`ConnectionCounters::h2`].
     pub h2: bool,
     /// See [`ConnectionCounters::requests`].
     pub requests: u64,
-    /// Whether a request is in progress: handled, being answered, or still owed bytes.
+    /// Whether a request is in progress: handled, being answered, or with unsent bytes.
     pub busy: bool,
     /// See [`ConnectionCounters::socket_bytes`].
     pub socket_bytes: u64,
-    /// Whether bytes came in since the last request ended.
+    /// Whether bytes arrived since the last request ended.
     pub head_begun: bool,
     /// Whether a handler waits for the client's body.
     pub body_awaited: bool,
@@ -71,12 +71,12 @@ pub struct ConnectionSample {
 }
 
 impl ConnectionCounters {
-    /// Notes how a write to the socket ended.
+    /// Records the result of a write to the socket.
     pub fn record_write(&self, written: &Poll<io::Result<usize>>) {
         if self.write_blocked.load(Relaxed) != written.is_pending() {
             self.write_blocked.store(written.is_pending(), Relaxed);
         }
-        // While a body is passed on, its own bytes are counted.
+        // While a body is passed on, `UnsentBytes` counts its bytes.
         if let Poll::Ready(Ok(count)) = written
             && self.in_flight.load(Relaxed) == 0
             && self.unsent_bytes.load(Relaxed) == 0
@@ -85,7 +85,7 @@ impl ConnectionCounters {
         }
     }
 
-    /// What the counters say now.
+    /// Samples the counters.
     pub fn sample(&self) -> ConnectionSample {
         let socket_bytes = self.socket_bytes.load(Relaxed);
         let owed = self.unsent_bytes.load(Relaxed) > 0
@@ -120,7 +120,7 @@ impl InFlightRequest {
         Self { counters: Arc::clone(pulse) }
     }
 
-    /// The connection's counters.
+    /// The counters of the request's connection.
     pub fn counters(&self) -> &Arc<ConnectionCounters> {
         &self.counters
     }

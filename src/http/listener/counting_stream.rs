@@ -1,4 +1,4 @@
-//! The socket of one connection, counted.
+//! The socket of one connection, with counters.
 
 use crate::http::listener::counters::ConnectionCounters;
 use std::{
@@ -12,12 +12,12 @@ use tokio::{
     net::TcpStream,
 };
 
-/// A TCP stream that counts what it reads and knows how to end.
+/// A TCP stream that counts the bytes it reads and resets the connection when asked to.
 ///
-/// Writes pass through as they are, vectored ones as well: a head and its cached body leave in
-/// one system call. What a client takes is counted at the response body, where HTTP/2 flow
-/// control shows; see [`crate::http::listener::body`]. Here shows only that nothing goes out any
-/// more, and what goes out after the body was passed on.
+/// Writes pass through unchanged, including vectored ones: a head and its cached body leave in one system
+/// call. Bytes that a client receives are counted at the response body, where HTTP/2 flow control is visible;
+/// see [`crate::http::listener::body`]. Only two facts are visible here: that writes block, and how many
+/// bytes are written after the body was passed on.
 #[derive(Debug)]
 pub struct CountingStream {
     stream: TcpStream,
@@ -25,7 +25,7 @@ pub struct CountingStream {
 }
 
 impl CountingStream {
-    /// Counts the bytes read from `stream` in `pulse`.
+    /// Wraps `stream` and counts its bytes in `pulse`.
     pub fn new(stream: TcpStream, pulse: Arc<ConnectionCounters>) -> Self {
         Self { stream, counters: pulse }
     }
@@ -34,8 +34,8 @@ impl CountingStream {
 impl Drop for CountingStream {
     fn drop(&mut self) {
         if self.counters.reset.load(Relaxed) {
-            // Without it the kernel would keep up to 4 MB per slow reader long after the cut. A
-            // socket that cannot be set is gone already.
+            // Without the reset the kernel would keep up to 4 MB per slow reader long after the drop. A
+            // socket that refuses the option is closed already.
             let _gone = self.stream.set_zero_linger();
         }
     }

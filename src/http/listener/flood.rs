@@ -1,30 +1,30 @@
-//! Frames of HTTP/2 that ask for nothing: pings, settings, priorities, windows, empty data.
+//! Detects floods of HTTP/2 frames without requests: pings, settings, priorities, window updates, empty data.
 //!
-//! The protocol's library answers them one by one without keeping any, so they cost time and no
-//! memory; it ends a connection itself for resets, errors and continuations without end. What is
-//! left is counted here: bytes that came in besides requests and bodies.
+//! The HTTP/2 library answers them one by one without storing any, so they cost time and no memory; it ends a
+//! connection itself for excessive resets, errors and continuations. The others are detected by the bytes
+//! received besides requests and bodies.
 
 use super::counters::ConnectionSample;
 
-/// Beats over which they are counted.
+/// Ticks in one measuring window.
 const WINDOW_TICKS: u32 = 10;
-/// Bytes that a client may send so in a window: all that it may send of bodies before somebody reads
-/// them (4 MiB a connection), and about three thousand pings a beat.
+/// Most unexplained bytes that a client may send in a window: all that it may send of bodies before a handler
+/// reads them (4 MiB a connection), and about three thousand pings a tick.
 const BYTES_MAX: u64 = 4 * 1024 * 1024 + 512 * 1024;
-/// Bytes of a request's head that are no flood; most are below 1 kB, and repeated fields take a byte.
+/// Bytes allowed for the head of each request; most are below 1 kB, and repeated fields take a byte.
 const HEAD_BYTES: u64 = 16 * 1024;
-/// A client that takes a response opens windows: 26 bytes for a frame, and hardly for less than this
-/// part of what it took.
+/// A client that receives a response sends window updates: 26 bytes for a frame, and hardly more than this
+/// fraction of the bytes received.
 const SHIPPED_DIVISOR: u64 = 32;
 
-/// What one connection sent since its window began.
+/// The traffic of one connection since its window began.
 #[derive(Debug, Clone, Default)]
 pub struct FloodDetector {
     ticks: u32,
     window_start: TrafficCounts,
 }
 
-/// Counters of a connection.
+/// Counters of a connection at one moment.
 #[derive(Debug, Clone, Copy, Default)]
 struct TrafficCounts {
     socket_bytes: u64,
@@ -34,7 +34,7 @@ struct TrafficCounts {
 }
 
 impl FloodDetector {
-    /// Whether more came in than what is seen explains. HTTP/1 has no frames.
+    /// Whether more bytes arrived than requests, bodies and window updates explain. HTTP/1 has no frames.
     pub fn is_flooded(&mut self, seen: &ConnectionSample) -> bool {
         let now = TrafficCounts {
             socket_bytes: seen.socket_bytes,
@@ -48,7 +48,7 @@ impl FloodDetector {
             *self = Self { ticks: 0, window_start: now };
         }
         let came = now.socket_bytes.saturating_sub(begin.socket_bytes);
-        // A body's frames are a little longer than what they hold.
+        // The frames of a body are slightly longer than its data.
         let bodies = now.body_bytes.saturating_sub(begin.body_bytes);
         let heads = now.requests.saturating_sub(begin.requests).saturating_mul(HEAD_BYTES);
         let taken = now.shipped_bytes.saturating_sub(begin.shipped_bytes) / SHIPPED_DIVISOR;
@@ -61,7 +61,7 @@ impl FloodDetector {
 mod tests {
     use super::*;
 
-    /// The beat at which a connection that looks like `seen(beat)` floods, of a hundred.
+    /// Checks the tick, of a hundred, at which a connection with the samples `seen(tick)` counts as flooding.
     fn check(seen: impl Fn(u64) -> ConnectionSample, expected: Option<u64>) {
         let mut flood = FloodDetector::default();
         let found = (1..100).find(|beat| flood.is_flooded(&seen(*beat)));

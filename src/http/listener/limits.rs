@@ -1,57 +1,56 @@
-//! What one listener grants a client: counts, sizes, times and rates.
+//! Limits that one listener sets for clients: counts, sizes, timeouts and rates.
 //!
-//! Times are enforced by a beat per connection, not by a timer per request, so a limit ends
-//! between its value and two beats later; a beat is at most a second.
+//! Timeouts are enforced by a tick per connection, not by a timer per request, so a limit takes effect
+//! between its value and two ticks later; a tick is at most a second.
 
 use crate::runtime::config::NetworkList;
 use std::time::Duration;
 
-/// Longest beat: no limit is overstepped by more than two of these.
+/// Longest tick: no limit is exceeded by more than two of these.
 const TICK_INTERVAL_MAX: Duration = Duration::from_secs(1);
-/// Shortest beat: bounds the work of a connection with tiny limits.
+/// Shortest tick: bounds the work of a connection with tiny limits.
 const TICK_INTERVAL_MIN: Duration = Duration::from_millis(5);
-/// Beats in the shortest limit.
+/// Ticks within the shortest limit.
 const TICKS_PER_LIMIT: u32 = 4;
 
 /// Limits of one listener and of each of its connections.
 ///
-/// Durations that are zero mean "at the next beat", not "never".
+/// A duration of zero means "at the next tick", not "never".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListenerLimits {
-    /// Connections served at once. One more is answered 503 and closed.
+    /// Connections served at once. The next one is answered 503 and closed.
     pub connections_max: usize,
-    /// Of these, how many from one address: an IPv4 address, or the /64 network of an IPv6 address.
-    /// One more is answered 503 and closed; 0 turns the limit off.
+    /// Most connections from one address: an IPv4 address, or the /64 network of an IPv6 address. The next
+    /// one is answered 503 and closed; 0 turns the limit off.
     pub connections_per_address: usize,
-    /// Proxies, whose connections carry the requests of many clients and have no limit of their own.
+    /// Proxies, whose connections carry the requests of many clients and are exempt from the limit per
+    /// address.
     pub trusted_proxies: NetworkList,
-    /// Time from accept, or from the first byte of a later HTTP/1 head, to a whole request head.
-    /// Covers the time in which HTTP/1 and HTTP/2 are told apart.
+    /// Time from accept, or from the first byte of a later HTTP/1 head, to a complete request head. Includes
+    /// the detection of HTTP/1 or HTTP/2.
     pub header_timeout: Duration,
     /// Time that a connection may stay open without a request in progress.
     pub idle_timeout: Duration,
-    /// Bytes per second that a client must take while a response waits for it; 0 turns it off.
+    /// Bytes per second that a client must receive while a response waits for it; 0 turns it off.
     pub write_rate_min_bytes_s: u64,
-    /// Time over which the write rate is measured, and the shortest time before a slow reader is
-    /// dropped.
+    /// Time over which the write rate is measured, and the shortest time before a slow reader is dropped.
     pub write_grace: Duration,
-    /// Bytes per second that a client must send while a handler waits for its body; 0 turns it
-    /// off.
+    /// Bytes per second that a client must send while a handler waits for its body; 0 turns it off.
     pub read_rate_min_bytes_s: u64,
     /// Time over which the read rate is measured.
     pub read_grace: Duration,
-    /// Bytes of a request head, all of it: HTTP/1 as sent, HTTP/2 as RFC 9113 §6.5.2 counts.
+    /// Largest request head in bytes: HTTP/1 as sent, HTTP/2 as RFC 9113 §6.5.2 counts.
     pub header_bytes_max: u32,
-    /// Header fields of an HTTP/1 request. HTTP/2 is bounded by `header_bytes_max`.
+    /// Most header fields of an HTTP/1 request. HTTP/2 is bounded by `header_bytes_max`.
     pub headers_max: usize,
-    /// Requests in progress on one HTTP/2 connection.
+    /// Most requests in flight on one HTTP/2 connection.
     pub h2_streams_max: u32,
-    /// Time that requests in progress are given once the listener stops.
+    /// Time that requests in flight are given after the listener stops.
     pub drain: Duration,
 }
 
 impl Default for ListenerLimits {
-    /// Limits for a public server behind nothing: generous to a phone, short for an attacker.
+    /// Limits for a public server without a proxy: generous to a phone, short for an attacker.
     fn default() -> Self {
         Self {
             connections_max: 4096,
@@ -63,8 +62,8 @@ impl Default for ListenerLimits {
             write_grace: Duration::from_secs(30),
             read_rate_min_bytes_s: 512,
             read_grace: Duration::from_secs(30),
-            // The longest URI that the HTTP library takes (64 KiB), so that it gets an answer with
-            // a reason, and room for the fields.
+            // The longest URI that the HTTP library accepts (64 KiB), so that a longer one gets a response
+            // with a reason, plus room for the fields.
             header_bytes_max: 80 * 1024,
             headers_max: 100,
             h2_streams_max: 100,
@@ -74,15 +73,14 @@ impl Default for ListenerLimits {
 }
 
 impl ListenerLimits {
-    /// Time between two looks at a connection: a quarter of the shortest limit, within 5 ms to
-    /// 1 s.
+    /// Interval between two checks of a connection: a quarter of the shortest limit, within 5 ms to 1 s.
     pub(crate) fn tick_interval(&self) -> Duration {
         let shortest =
             self.header_timeout.min(self.idle_timeout).min(self.write_grace).min(self.read_grace);
         (shortest / TICKS_PER_LIMIT).clamp(TICK_INTERVAL_MIN, TICK_INTERVAL_MAX)
     }
 
-    /// Whole beats that cover `time`, at least one.
+    /// Number of whole ticks that cover `time`, at least one.
     pub(crate) fn ticks(&self, time: Duration) -> u32 {
         let beats = time.as_nanos().div_ceil(self.tick_interval().as_nanos());
         u32::try_from(beats).unwrap_or(u32::MAX).max(1)

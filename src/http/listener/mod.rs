@@ -1,21 +1,20 @@
-//! The accept loop: HTTP/1.1 and HTTP/2, with or without TLS, with limits on every client.
+//! The accept loop: HTTP/1.1 and HTTP/2, with or without TLS, with limits for every client.
 //!
-//! `axum::serve` limits neither slow heads, idle connections, slow readers nor the time of a
-//! graceful stop; this unit does. Each connection counts what it does (`pulse`), and a slow
-//! beat compares the counters with the limits (`judge`), so that serving a request sets no
-//! timer. Only connections are cut here; the time of a handler is the handler's own.
+//! `axum::serve` limits neither slow request heads, idle connections, slow readers nor the duration of a
+//! graceful shutdown; this module does. Each connection counts its traffic (`counters`), and a slow tick
+//! compares the counters with the limits (`monitor`), so that serving a request sets no timer. Only
+//! connections are closed here; a handler enforces its own timeout.
 //!
-//! One more connection than `connections_max` is answered 503 with `Retry-After` and closed. Left
-//! in the kernel's backlog it would hang instead, health checks included, and nothing would say
-//! why; the refusals are counted and logged. So is one more than `connections_per_address` from
-//! one address, which keeps a single client from taking the connections of all. Before it comes to
-//! that, idle connections are closed early: from seven eighths of the limit on they get a beat or
-//! two instead of the idle time.
+//! A connection beyond `connections_max` is answered 503 with `Retry-After` and closed. In the kernel's
+//! backlog it would hang instead, health checks included, without any visible reason; refusals are counted
+//! and logged. So is a connection beyond `connections_per_address` from one address, which keeps a single
+//! client from using up all connections. Before the limit is reached, idle connections close early: above
+//! seven eighths of the limit they get one or two ticks instead of the idle timeout.
 //!
 //! Metrics: `wirephoto_connections` (gauge), `wirephoto_connections_refused_total`,
-//! `wirephoto_connections_refused_per_address_total`,
-//! `wirephoto_connections_ended_total{reason}`, `wirephoto_accept_errors_total`,
-//! `wirephoto_tls_handshakes` (gauge), `wirephoto_tls_handshakes_failed_total`.
+//! `wirephoto_connections_refused_per_address_total`, `wirephoto_connections_ended_total{reason}`,
+//! `wirephoto_accept_errors_total`, `wirephoto_tls_handshakes` (gauge),
+//! `wirephoto_tls_handshakes_failed_total`.
 
 mod body;
 mod connection;
@@ -53,48 +52,48 @@ use tokio::{
 };
 use tower::Service;
 
-/// The pauses after failed accepts.
+/// Exponential backoff after failed accepts.
 const ACCEPT_RETRIES: RetryPolicy =
     RetryPolicy::without_deadline(Duration::from_millis(10), Duration::from_secs(1));
 
 /// Address of the peer of a request's connection, an extension of every request.
 ///
-/// It is the socket's: a proxy's, where there is one.
+/// This is the address of the socket: behind a proxy, the proxy's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientAddr(pub SocketAddr);
 
-/// What a listener works by; it may change while it runs.
+/// Settings of a listener, which may change while it runs.
 #[derive(Debug, Clone)]
 pub struct ListenerSettings {
     /// The limits of connections that are accepted from now on.
     pub limits: HotSwap<ListenerLimits>,
-    /// What they are shown; without one they speak no TLS.
+    /// The certificate of TLS connections; `None` for connections without TLS.
     pub certificate: Option<HotSwap<Certificate>>,
 }
 
 impl From<ListenerLimits> for ListenerSettings {
-    /// Without TLS.
+    /// Settings without TLS.
     fn from(limits: ListenerLimits) -> Self {
         Self { limits: HotSwap::new(limits), certificate: None }
     }
 }
 
-/// How the connections that were open at the stop ended.
+/// How the connections that were open at shutdown ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DrainReport {
-    /// Connections that closed in time.
+    /// Number of connections that closed in time.
     pub finished: usize,
-    /// Connections that were dropped when the drain time was over.
+    /// Number of connections that were dropped after the drain timeout.
     pub cut: usize,
 }
 
 /// Serves `service` on `listener` until `stop` becomes true or its sender is dropped.
 ///
-/// Then the listening socket closes, idle connections close, requests in progress finish
-/// (HTTP/1 with `Connection: close`, HTTP/2 after GOAWAY), and what is left after the limit `drain`
-/// is cut. Every request carries its [`ClientAddr`]. An HTTP/2 client has `header_timeout` for its
-/// first request; a reader is slow when the whole connection is, not one of its streams. A panic in the service ends its HTTP/1
-/// connection or its HTTP/2 stream and nothing else.
+/// Then the listening socket closes, idle connections close, requests in flight finish (HTTP/1 with
+/// `Connection: close`, HTTP/2 after GOAWAY), and the remaining connections are dropped after the limit
+/// `drain`. Every request carries its [`ClientAddr`]. An HTTP/2 client has `header_timeout` for its first
+/// request; a reader is slow when the whole connection is, not one of its streams. A panic in the service
+/// ends only its HTTP/1 connection or its HTTP/2 stream.
 pub async fn serve<S>(
     listener: TcpListener,
     service: S,
@@ -107,7 +106,7 @@ where
     S::Future: Send + 'static,
 {
     let ListenerSettings { limits, certificate } = terms.into();
-    // There from the beginning, so that alerts see the first one.
+    // Registered at start, so that alerts see the first increment.
     metrics::counter!(telemetry::CONNECTIONS_REFUSED).increment(0);
     metrics::counter!(telemetry::ADDRESS_CONNECTIONS_REFUSED).increment(0);
     metrics::counter!(telemetry::ACCEPT_ERRORS).increment(0);
@@ -143,20 +142,20 @@ where
     drain(connections, limits.get().drain).await
 }
 
-/// Runs one connection; its panic is logged and goes no further.
+/// Runs one connection and contains its panics, which are logged.
 async fn catch_panics(
     run: impl Future<Output = ConnectionEnd>,
     peer: SocketAddr,
 ) -> ConnectionEnd {
-    // The connection's state is dropped with it; what a handler shares with others must survive
-    // a handler's panic anyway.
+    // The connection's state is dropped with it; state that handlers share must survive a handler's panic
+    // anyway.
     AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|_panic| {
         tracing::error!(%peer, "panic in a request handler, its connection is closed");
         ConnectionEnd::BeforeStop
     })
 }
 
-/// The next connection. Errors are logged and waited out, never returned.
+/// Accepts the next connection. Errors are logged and retried with backoff, never returned.
 async fn accept(listener: &TcpListener, backoff: &mut Backoff) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
@@ -175,7 +174,7 @@ async fn accept(listener: &TcpListener, backoff: &mut Backoff) -> (TcpStream, So
     }
 }
 
-/// Whether an accept failed only because its client went away while it waited.
+/// Whether an accept failed only because its client disconnected in the backlog.
 fn is_client_abort(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -190,7 +189,7 @@ async fn drain(mut connections: JoinSet<ConnectionEnd>, time: Duration) -> Drain
     let mut finished = 0;
     let all = async {
         while let Some(ended) = connections.join_next().await {
-            // One that ended just before the stop may be joined only now; it does not count.
+            // A connection that ended just before the stop may be joined only now; it does not count.
             finished += usize::from(matches!(ended, Ok(ConnectionEnd::Drained)));
         }
     };

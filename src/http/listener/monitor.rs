@@ -1,29 +1,29 @@
-//! What a connection's beat decides, from counters alone.
+//! Decides at each tick, from counters alone, whether a connection violates a limit.
 
 use crate::http::listener::{
     counters::ConnectionSample, flood::FloodDetector, limits::ListenerLimits,
 };
 use std::time::Duration;
 
-/// Beats that a connection gets to close by itself once asked to.
+/// Ticks that a connection gets to close by itself after it was asked to.
 const CLOSING_TICKS: u32 = 4;
 
-/// Why a connection is ended.
+/// The reason why a connection is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionFault {
-    /// No request for the idle time.
+    /// No request arrived within the idle timeout.
     Idle,
-    /// A request head took longer than the header time.
+    /// A request head took longer than the header timeout.
     SlowHead,
-    /// A request body came slower than the read rate.
+    /// A request body arrived slower than the read rate.
     SlowBody,
-    /// A response was taken slower than the write rate.
+    /// A response was received slower than the write rate.
     SlowReader,
-    /// A TLS handshake took longer than the header time.
+    /// A TLS handshake took longer than the header timeout.
     SlowHandshake,
-    /// Half of all connections were in their TLS handshake.
+    /// Half of all connections were in a TLS handshake.
     Handshakes,
-    /// Frames came in that ask for nothing, and too many of them.
+    /// Too many frames arrived that belong to no request.
     Flood,
 }
 
@@ -42,23 +42,23 @@ impl ConnectionFault {
     }
 }
 
-/// What to do with a connection.
+/// The action for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionVerdict {
-    /// Nothing.
+    /// Keep the connection open.
     Continue,
-    /// Close it the way its protocol provides.
+    /// Close it gracefully, as its protocol provides.
     Close(ConnectionFault),
-    /// Drop it.
+    /// Drop it at once.
     Abort(ConnectionFault),
 }
 
-/// A direction of bytes that must keep a rate while somebody waits for them.
+/// Minimum rate of one direction while the other side waits.
 #[derive(Debug, Clone)]
 struct RateMonitor {
     bytes_per_s: u64,
     tick: Duration,
-    /// Beats before the rate is measured.
+    /// Ticks before the rate is measured.
     grace_ticks: u32,
     waited_ticks: u32,
     bytes_before: u64,
@@ -76,20 +76,21 @@ impl RateMonitor {
         }
     }
 
-    /// Fewest bytes that must move in `beats`.
+    /// The fewest bytes that must be transferred within that many ticks.
     fn bytes_min(&self, beats: u32) -> u128 {
         u128::from(self.bytes_per_s) * u128::from(beats) * self.tick.as_millis() / 1000
     }
 
     /// Whether a whole window of waiting has passed with too few bytes.
     fn is_too_slow(&mut self, waiting: bool, bytes: u64) -> bool {
+        // A rate of 0 turns the limit off.
         if !waiting || self.bytes_per_s == 0 {
             self.waited_ticks = 0;
             return false;
         }
         self.waited_ticks = self.waited_ticks.saturating_add(1);
         if self.waited_ticks == 1 {
-            // The first sight may be just after the start: the window begins here.
+            // The first tick may come just after the wait began, so the window begins here.
             self.bytes_before = bytes;
             return false;
         }
@@ -104,7 +105,7 @@ impl RateMonitor {
     }
 }
 
-/// Judges one connection, beat by beat.
+/// Checks one connection, tick by tick.
 #[derive(Debug, Clone)]
 pub struct ConnectionMonitor {
     header_ticks_max: u32,
@@ -120,7 +121,7 @@ pub struct ConnectionMonitor {
 }
 
 impl ConnectionMonitor {
-    /// A judge for a connection that was just accepted.
+    /// Creates the monitor of a connection that was just accepted.
     pub fn new(limits: &ListenerLimits) -> Self {
         Self {
             header_ticks_max: limits.ticks(limits.header_timeout),
@@ -140,13 +141,13 @@ impl ConnectionMonitor {
         }
     }
 
-    /// Notes that the connection was asked to close: idle, it now has a few beats left.
+    /// Records that the connection was asked to close: when idle, it has a few ticks left.
     pub fn start_closing(&mut self) {
         self.is_closing = true;
     }
 
-    /// Decides on what is seen now. `crowded`: few free connections are left, so an idle one
-    /// goes at its first full beat.
+    /// Decides on a sample of the counters. `crowded` means that few connections are free, so an idle one is
+    /// closed at its first full tick.
     pub fn check(&mut self, seen: &ConnectionSample, crowded: bool) -> ConnectionVerdict {
         if self.read_rate.is_too_slow(seen.body_awaited, seen.body_bytes) {
             return ConnectionVerdict::Abort(ConnectionFault::SlowBody);
@@ -157,6 +158,7 @@ impl ConnectionMonitor {
         if self.flood.is_flooded(seen) {
             return ConnectionVerdict::Abort(ConnectionFault::Flood);
         }
+        // A handler has its own timeout, so a busy connection is never idle.
         if seen.busy {
             self.reset_timers();
             return ConnectionVerdict::Continue;
@@ -174,12 +176,12 @@ impl ConnectionMonitor {
         self.closing_ticks = 0;
     }
 
-    /// Judges a connection without a request. The first beat of a state may be short, so a limit
-    /// is over when it has seen one beat more.
+    /// Checks a connection without a request. The first tick of a state may be short, so a limit is exceeded
+    /// after one more tick.
     fn check_waiting(&mut self, seen: &ConnectionSample, crowded: bool) -> ConnectionVerdict {
         self.idle_ticks = self.idle_ticks.saturating_add(1);
-        // HTTP/2 sends pings and window updates between requests; there the idle time alone
-        // bounds a head that never ends.
+        // HTTP/2 sends pings and window updates between requests, so only the idle timeout bounds a head that
+        // never ends.
         let head_awaited = seen.requests == 0 || (seen.head_begun && !seen.h2);
         self.head_ticks = if head_awaited { self.head_ticks.saturating_add(1) } else { 0 };
         if self.head_ticks > self.header_ticks_max {
@@ -206,7 +208,7 @@ impl ConnectionMonitor {
 mod tests {
     use super::*;
 
-    /// Beats of 1 s; header 4 beats, idle 6, rates over 4 beats of 100 bytes.
+    /// Ticks of 1 s; header 4 ticks, idle 6, rates over 4 ticks of 100 bytes.
     fn judge() -> ConnectionMonitor {
         ConnectionMonitor::new(&ListenerLimits {
             header_timeout: Duration::from_secs(4),
@@ -219,7 +221,7 @@ mod tests {
         })
     }
 
-    /// Beats until a connection that looks like `seen(beat)` is ended, and how.
+    /// Checks after how many ticks a connection with the samples `seen(tick)` is ended, and how.
     fn check(seen: impl Fn(u32) -> ConnectionSample, expected: Option<(u32, ConnectionVerdict)>) {
         let mut judge = judge();
         let ended = (1..100).find_map(|beat| match judge.check(&seen(beat), false) {

@@ -1,4 +1,4 @@
-//! Answers to connections that are not served: one too many, or one without TLS.
+//! Responses to connections that are refused: beyond a limit, or without TLS.
 
 use crate::http::listener::connection::ConnectionLimit;
 use crate::runtime::telemetry;
@@ -10,16 +10,16 @@ use tokio::{
     time::timeout,
 };
 
-/// Refusals that are spoken at once; beyond, connections are closed without a word.
+/// Most refusals that are sent at once; beyond, connections are closed without a response.
 const REFUSALS_MAX: usize = 64;
-/// Time for a refused client to take the answer and leave.
+/// Time for a refused client to read the response and disconnect.
 const LINGER: Duration = Duration::from_secs(1);
-/// Bytes of its request that a refused client may send meanwhile.
+/// Most bytes of its request that a refused client may send in that time.
 const LINGER_BYTES_MAX: u64 = 64 * 1024;
-/// Refusals per line in the log: the first, then each of this many.
+/// Refusals per log line: the first one is logged, then every one after this many.
 const REFUSALS_PER_LOG: u64 = 1000;
 
-/// The whole answer; the body is the service's error document.
+/// The complete response to a connection beyond `connections_max`; the body is the service's error document.
 const RESPONSE_TOO_MANY: &str = concat!(
     "HTTP/1.1 503 Service Unavailable\r\n",
     "Content-Type: application/json\r\n",
@@ -31,7 +31,7 @@ const RESPONSE_TOO_MANY: &str = concat!(
     "\n"
 );
 
-/// The same for a client whose address has as many connections as it may.
+/// The complete response to a connection beyond `connections_per_address`.
 const RESPONSE_TOO_MANY_FROM_ADDRESS: &str = concat!(
     "HTTP/1.1 503 Service Unavailable\r\n",
     "Content-Type: application/json\r\n",
@@ -43,7 +43,7 @@ const RESPONSE_TOO_MANY_FROM_ADDRESS: &str = concat!(
     "\n"
 );
 
-/// What somebody is told who speaks HTTP where TLS is spoken.
+/// The complete response to a client that speaks HTTP on a TLS port.
 pub const RESPONSE_NEEDS_TLS: &str = concat!(
     "HTTP/1.1 400 Bad Request\r\n",
     "Content-Type: application/json\r\n",
@@ -54,7 +54,7 @@ pub const RESPONSE_NEEDS_TLS: &str = concat!(
     "\n"
 );
 
-/// The refusals of one listener.
+/// Sends and counts the refusals of one listener.
 #[derive(Debug, Default)]
 pub struct ConnectionRefusals {
     sending: JoinSet<()>,
@@ -63,8 +63,8 @@ pub struct ConnectionRefusals {
 }
 
 impl ConnectionRefusals {
-    /// Answers 503 and closes, without holding up the accept loop. Over TLS (`is_tls`) it closes
-    /// without a word, for which a handshake would be needed.
+    /// Sends a 503 and closes the connection, without blocking the accept loop. Over TLS (`is_tls`) it closes
+    /// without a response, which would need a handshake.
     pub fn refuse(
         &mut self,
         stream: TcpStream,
@@ -80,7 +80,7 @@ impl ConnectionRefusals {
         }
     }
 
-    /// Counts and logs a refusal; the answer to it.
+    /// Counts and logs a refusal, and returns its response.
     fn record(&mut self, client: (SocketAddr, ConnectionLimit)) -> &'static str {
         let (peer, full) = client;
         match full {
@@ -110,8 +110,8 @@ impl ConnectionRefusals {
     }
 }
 
-/// Sends the answer and waits for the client to close: closing first, with its request unread,
-/// would reset the connection and take the answer away.
+/// Sends the response and waits for the client to close: closing first, with unread data, would reset the
+/// connection and discard the response.
 pub async fn send_refusal(mut stream: TcpStream, answer: &str) {
     let sent = stream.write_all(answer.as_bytes()).await;
     if sent.is_ok() && stream.shutdown().await.is_ok() {

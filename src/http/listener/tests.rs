@@ -1,5 +1,5 @@
-//! Connections over real sockets. Limits are small; what is asserted is who gets closed and in
-//! which order, not when.
+//! Tests of connections over real sockets. Limits are small; the tests assert which connections are closed
+//! and in which order, not when.
 
 use crate::http::listener::{ClientAddr, DrainReport, ListenerLimits, serve};
 use axum::{
@@ -17,19 +17,19 @@ use tokio::{
     time::timeout,
 };
 
-/// How long a test waits for what must happen before it fails.
+/// Time after which a test fails because its event did not happen.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Lets a test follow and steer the handlers.
+/// Lets a test observe and control the handlers.
 #[derive(Debug, Default)]
 struct Stage {
     entered: Notify,
     release: Notify,
-    /// An endless response was given up.
+    /// An endless response was dropped.
     dropped: Notify,
 }
 
-/// Reports on its stage that the response which owns it is gone.
+/// Reports to its stage that the response which owns it was dropped.
 struct Leaving(Arc<Stage>);
 
 impl Drop for Leaving {
@@ -135,7 +135,7 @@ async fn send(stream: &mut TcpStream, text: &str) {
     stream.write_all(text.as_bytes()).await.expect("the connection is open");
 }
 
-/// Reads one response with a body of known text.
+/// Reads one response whose body is known.
 async fn expect_body(stream: &mut TcpStream, body: &str) -> String {
     let mut seen = Vec::new();
     let read = async {
@@ -150,7 +150,7 @@ async fn expect_body(stream: &mut TcpStream, body: &str) -> String {
     String::from_utf8(seen).expect("text")
 }
 
-/// Waits until the server has closed or reset the connection; gives what it sent before.
+/// Waits until the server has closed or reset the connection; returns the data sent before.
 async fn expect_closed(stream: &mut TcpStream) -> Vec<u8> {
     let mut seen = Vec::new();
     let closed = timeout(PATIENCE, stream.read_to_end(&mut seen)).await.expect("it is closed");
@@ -240,7 +240,7 @@ async fn a_long_request_outlives_the_idle_time() {
         let (client, base) = server.client(h2);
         let long = tokio::spawn(client.get(format!("{base}/hold")).send());
         server.stage.entered.notified().await;
-        // The idle time of another connection passes while the request is held.
+        // The idle timeout of another connection passes while the request is held.
         for _ in 0..3 {
             let mut idle = server.connect().await;
             send(&mut idle, &request("/")).await;

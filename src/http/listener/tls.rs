@@ -1,8 +1,8 @@
-//! TLS of the listener: the certificate that is shown, and the handshake.
+//! TLS of the listener: the certificate and the handshake.
 //!
-//! TLS 1.2 and 1.3; HTTP/2 and HTTP/1.1 are agreed on in the handshake (ALPN). Sessions are
-//! resumed by tickets whose keys live in this process only. A certificate that is renewed is read
-//! again while the service runs: new connections get it, the others keep theirs.
+//! TLS 1.2 and 1.3; the handshake negotiates HTTP/2 or HTTP/1.1 (ALPN). Sessions are resumed by tickets whose
+//! keys exist only in this process. A renewed certificate is reloaded while the service runs: new connections
+//! get it, existing ones keep theirs.
 
 use crate::runtime::error::{Error, ErrorKind, Result};
 use jiff::Timestamp;
@@ -17,13 +17,13 @@ use rustls::{
 use std::{fmt, fs, io::Read, path::Path, sync::Arc, time::Duration};
 use tokio_rustls::TlsAcceptor;
 
-/// Bytes of a file of certificates or of a key; a chain of five with keys of 4096 bits has 12 kB.
+/// Largest file of certificates or of a key, in bytes; a chain of five with keys of 4096 bits has 12 kB.
 const PEM_BYTES_MAX: u64 = 1024 * 1024;
-/// Names of the settings, as errors tell them.
+/// Names of the settings for error messages.
 const CERTIFICATE: &str = "server.tls_certificate";
 const KEY: &str = "server.tls_key";
 
-/// A certificate with its key, ready to be shown.
+/// A certificate with its key, ready for handshakes.
 #[derive(Clone)]
 pub struct Certificate {
     acceptor: TlsAcceptor,
@@ -37,10 +37,10 @@ impl fmt::Debug for Certificate {
 }
 
 impl Certificate {
-    /// Reads the chain and the key, both PEM.
+    /// Reads the certificate chain and the key, both PEM.
     ///
-    /// Fails with the setting's name when a file cannot be read or holds something else, when the
-    /// key is another certificate's, and when a certificate is not valid at `now`.
+    /// Fails with the setting's name when a file cannot be read or has other content, when the key belongs to
+    /// another certificate, and when a certificate is not valid at `now`.
     pub fn read(chain: &Path, key: &Path, now: Timestamp) -> Result<Self> {
         let in_chain = |cause: String| certificate_error(CERTIFICATE, chain, &cause);
         let in_key = |cause: String| certificate_error(KEY, key, &cause);
@@ -55,7 +55,7 @@ impl Certificate {
             return Err(in_chain("holds no certificate in PEM".to_owned()));
         }
         let text = read_pem(key).map_err(|cause| in_key(cause.to_string()))?;
-        // The error of the reader says which section was expected, nothing of the key.
+        // The parser's error names the section that was expected, and nothing of the key.
         let secret = PrivateKeyDer::from_pem_slice(&text)
             .map_err(|cause| in_key(format!("holds no private key in PEM: {cause}")))?;
         let provider = Arc::new(aws_lc_rs::default_provider());
@@ -78,13 +78,13 @@ impl Certificate {
         Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), expires })
     }
 
-    /// When the first certificate of the chain ends.
+    /// Earliest expiry of the certificates in the chain.
     #[must_use]
     pub fn expires(&self) -> Timestamp {
         self.expires
     }
 
-    /// Makes handshakes.
+    /// The acceptor of TLS handshakes.
     pub(super) fn acceptor(&self) -> &TlsAcceptor {
         &self.acceptor
     }
@@ -100,11 +100,11 @@ fn read_pem(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The end of a certificate that is valid at `now`.
+/// Returns the expiry of a certificate that is valid at `now`.
 fn check_validity(certificate: &CertificateDer<'_>, now: Timestamp) -> Result<Timestamp, String> {
     let parsed = ParsedCertificate::try_from(certificate).map_err(|cause| cause.to_string())?;
-    // The reader of certificates tells their times only in the error of a verification, which looks
-    // at them before it looks for an issuer.
+    // The certificate parser exposes the validity period only in the error of a verification, which checks it
+    // before it looks for an issuer.
     let verified = |seconds: u64| {
         let at = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
         let (issuers, algorithms) = (RootCertStore::empty(), aws_lc_rs::default_provider());
@@ -139,6 +139,6 @@ fn check_validity(certificate: &CertificateDer<'_>, now: Timestamp) -> Result<Ti
     {
         return Ok(time(not_after));
     }
-    // RFC 5280 §4.1.2.5: one without an end says 9999-12-31.
+    // RFC 5280 §4.1.2.5: a certificate without expiry has 9999-12-31.
     Ok(Timestamp::MAX)
 }

@@ -11,7 +11,7 @@ use super::page::{members, text};
 
 /// The document without its sections.
 const DOCUMENT: &str = include_str!("../../../assets/openapi/document.yaml");
-/// What a reference that begins with [`TO_SHARED`] leads to.
+/// The targets of references that begin with [`TO_SHARED`].
 const SHARED: &str = include_str!("../../../assets/openapi/shared.yaml");
 const TO_SHARED: &str = "shared.yaml#";
 /// The sections, in the order of the documentation page.
@@ -32,8 +32,8 @@ const SECTIONS: [&str; 12] = [
 
 /// Assembles the document of the service at `bases`.
 ///
-/// The files are compiled in, so an error in them is a mistake of ours and panics. Every test that
-/// starts a server sees it.
+/// The files are compiled in, so an error in them is a bug and panics. Every test that starts a server would
+/// detect it.
 pub(super) fn assemble(bases: BaseUrls<'_>) -> Value {
     let shared = parse_yaml(SHARED);
     let mut document = resolve(&parse_yaml(DOCUMENT), &shared, bases);
@@ -62,8 +62,8 @@ fn cloned_members(object: &Value) -> impl Iterator<Item = (String, Value)> {
     members(object).map(|(name, value)| (name.clone(), value.clone()))
 }
 
-/// The operation with its tag and with what its section says of all its operations: `responses`
-/// beside its own, `security` unless it has its own, and `server` where that is not `public`.
+/// Completes an operation with its tag and the defaults of its section: `responses` in addition to its own,
+/// `security` unless it has its own, and `server` if that is not `public`.
 fn complete_operation(operation: &Value, section: &Value, public: &str) -> Value {
     let mut whole = operation.clone();
     whole["tags"] = json!([section["name"]]);
@@ -74,13 +74,13 @@ fn complete_operation(operation: &Value, section: &Value, public: &str) -> Value
         whole["servers"] = json!([{ "url": server }]);
     }
     let responses = members(&section["responses"]).chain(members(&operation["responses"]));
-    // Sorted by status.
+    // The map sorts them by status.
     whole["responses"] = json!(responses.collect::<BTreeMap<_, _>>());
     whole
 }
 
-/// The value with references to `shared` replaced by their targets, and `${public}`, `${media}`
-/// and `${auth}` by the addresses of `bases`.
+/// Replaces references to `shared` by their targets, and `${public}`, `${media}` and `${auth}` by the
+/// addresses of `bases`.
 fn resolve(value: &Value, shared: &Value, bases: BaseUrls<'_>) -> Value {
     if let Some(place) = text(&value["$ref"]).strip_prefix(TO_SHARED) {
         let target = shared.pointer(place);
@@ -100,14 +100,14 @@ fn resolve(value: &Value, shared: &Value, bases: BaseUrls<'_>) -> Value {
     }
 }
 
-/// Reads a file of ours.
+/// Parses a file of `assets/openapi`.
 fn parse_yaml(file: &str) -> Value {
     let read = YamlLoader::load_from_str(file);
     let read = read.unwrap_or_else(|error| panic!("a file of assets/openapi: {error}"));
     read.into_iter().next().map_or(Value::Null, to_json)
 }
 
-/// The same value in JSON. Keys are text, so a status stands in quotation marks.
+/// Converts the value to JSON. Keys must be text, so the files quote statuses.
 fn to_json(yaml: Yaml) -> Value {
     match yaml {
         Yaml::String(text) => text.into(),
@@ -118,7 +118,7 @@ fn to_json(yaml: Yaml) -> Value {
             .into_iter()
             .map(|(name, value)| (name.into_string().expect("keys are text"), to_json(value)))
             .collect(),
-        // A test refuses them.
+        // A test refuses these values in the files.
         Yaml::Real(_) | Yaml::Alias(_) | Yaml::Null | Yaml::BadValue => Value::Null,
     }
 }

@@ -1,4 +1,4 @@
-//! The operations of the OpenAPI document in Markdown, for `docs/reference/http-api.md`.
+//! Renders the operations of the OpenAPI document as Markdown, for `docs/reference/http-api.md`.
 
 use std::fmt::Write;
 
@@ -10,10 +10,10 @@ use super::page::{
 use super::{BaseUrls, document};
 use crate::runtime::markdown::{cell, code_cell, escaped};
 
-/// The address of the service in the examples of the page.
+/// The base URL in the examples of the page.
 const EXAMPLE: &str = "https://pictures.example.com";
 
-/// The page: every operation with its address, caller, parameters and answers, by section.
+/// Renders the page: every operation with its address, callers, parameters and responses, by section.
 #[must_use]
 pub fn reference() -> String {
     let bases = BaseUrls { public: EXAMPLE, media: EXAMPLE, auth: EXAMPLE };
@@ -95,7 +95,7 @@ fn parameters(page: &mut String, found: &Value) {
     page.push('\n');
 }
 
-/// The type of a body with the schema that describes it.
+/// Describes a body by its type and its schema.
 fn body(name: &str, media: &Value) -> String {
     let schema = with_backticks(&type_pieces(&media["schema"]));
     match media["schema"].get("contentMediaType").is_some() || schema.is_empty() {
@@ -104,7 +104,7 @@ fn body(name: &str, media: &Value) -> String {
     }
 }
 
-/// The answers of an operation; refusals that are the same everywhere link to the page of the errors.
+/// Renders the responses of an operation; those that all operations share link to the page of errors.
 fn answers(page: &mut String, responses: &Value) {
     let mut refusals = Vec::new();
     row(page, &["Status", "Answer"]);

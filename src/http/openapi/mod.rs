@@ -1,22 +1,22 @@
-//! The OpenAPI document of the routes for programs, and the documentation page made from it.
+//! The OpenAPI document of the routes for programs, and the documentation page generated from it.
 //!
-//! The document is data: the files in `assets/openapi`, one for each section of the page.
-//! `document.rs` assembles them once, at start.
+//! The document is data: the files in `assets/openapi`, one for each section of the page. `document.rs`
+//! assembles them once, at start.
 //!
 //! # How to describe a route
 //!
-//! 1. Add its path to `paths` in the file of its section, with `summary`, `description`,
-//!    `operationId`, `parameters`, `requestBody` and `responses` as OpenAPI 3.1 writes them. What
-//!    the section says in `security`, `responses` and `server` holds for all of its operations; an
-//!    operation may have `security` of its own, and adds to the `responses`.
+//! 1. Add its path to `paths` in the file of its section, with `summary`, `description`, `operationId`,
+//!    `parameters`, `requestBody` and `responses` in OpenAPI 3.1. The section's `security`, `responses` and
+//!    `server` apply to all of its operations; an operation may override `security` and adds to the
+//!    `responses`.
 //! 2. Add the schemas of its bodies to `schemas` in the same file; a reference to one is
-//!    `$ref: "#/components/schemas/Name"`. What several operations use is in `shared.yaml`, and a
-//!    reference to it is replaced by its target.
+//!    `$ref: "#/components/schemas/Name"`. Parts that several operations use are in `shared.yaml`; a
+//!    reference to one is replaced by its target.
 //! 3. List a new section in `SECTIONS` in `document.rs`.
-//! 4. Run `cargo test --lib openapi`. The tests read the routes in the sources and fail for a
-//!    route that is not described, and for a description without a route. They compare lists of
-//!    words and bounds with the types and limits that the handlers use: a new one needs a row in
-//!    `tests.rs`. A page for people is listed in `PAGES` there instead.
+//! 4. Run `cargo test --lib openapi`. The tests read the routes in the sources and fail for a route without a
+//!    description, and for a description without a route. They compare enumerations and bounds with the types
+//!    and limits that the handlers use: a new one needs a row in `tests.rs`. A page for people is listed in
+//!    `PAGES` there instead.
 //!
 //! Contract api-18, api-19.
 
@@ -55,39 +55,39 @@ pub use markdown::reference;
 use model::ContentHash;
 pub(super) use trial::{SampleBody, TrialOperation};
 
-/// Where the page is.
+/// Path of the documentation page.
 const PAGE_PATH: &str = "/docs";
 
-/// The bases of our addresses.
+/// Base URLs of the service.
 #[derive(Clone, Copy, Debug)]
 pub struct BaseUrls<'a> {
-    /// Of everything that is nowhere else.
+    /// Base URL of everything except media and OAuth2.
     pub public: &'a str,
-    /// Of media.
+    /// Base URL of media.
     pub media: &'a str,
-    /// Of the OAuth2 service.
+    /// Base URL of the OAuth2 service.
     pub auth: &'a str,
 }
 
 impl BaseUrls<'_> {
-    /// The text with `${public}`, `${media}` and `${auth}` replaced by the addresses.
+    /// Replaces `${public}`, `${media}` and `${auth}` in `text` by the base URLs.
     fn fill(&self, text: &str) -> String {
         let names = [("${public}", self.public), ("${media}", self.media), ("${auth}", self.auth)];
         names.into_iter().fold(text.to_owned(), |text, (name, base)| text.replace(name, base))
     }
 }
 
-/// The document and its page, ready to be sent.
+/// The document and its page, rendered and ready to be served.
 pub struct ApiDescription {
     document: TaggedText,
-    /// The page as strangers see it: the same for all of them who read one language.
+    /// The page for anonymous visitors, one per language.
     pages: [(PageLanguage, TaggedText); 2],
-    /// What the page says below its head.
+    /// HTML of the page below its head.
     body: String,
     trials: Vec<TrialOperation>,
 }
 
-/// A text with the tag that caches know it by.
+/// A text with its entity tag.
 struct TaggedText {
     text: Bytes,
     etag: ETag,
@@ -102,9 +102,9 @@ impl TaggedText {
 }
 
 impl ApiDescription {
-    /// Describes the service at `bases`, which calls itself `site_name` on its pages.
+    /// Describes the service at `bases`, with `site_name` on its pages.
     ///
-    /// Fails when the page's template does.
+    /// Fails when the page's template cannot be rendered.
     pub fn new(bases: BaseUrls<'_>, pages: &PageRenderer, site_name: &str) -> Result<Self> {
         let document = document::assemble(bases);
         let body =
@@ -131,7 +131,7 @@ impl ApiDescription {
         })
     }
 
-    /// The page as strangers see it in `language`.
+    /// Responds with the page for anonymous visitors in `language`.
     pub(super) fn page(
         &self,
         language: PageLanguage,
@@ -143,17 +143,17 @@ impl ApiDescription {
         conditional_response(kept, "text/html; charset=utf-8", method, headers)
     }
 
-    /// What the page says below its head; it is a template's, so everything in it is escaped.
+    /// HTML of the page below its head. The template has escaped everything in it.
     pub(super) fn body(&self) -> PageValue {
         PageValue::from_safe_string(self.body.clone())
     }
 
-    /// The operation of that name.
+    /// Finds the operation with the id `id`.
     pub(super) fn operation(&self, id: &str) -> Option<&TrialOperation> {
         self.trials.iter().find(|trial| trial.id == id)
     }
 
-    /// The operation that a call of `target` with `method` is one of.
+    /// Finds the operation that a call of `target` with `method` belongs to; the most specific path wins.
     pub(super) fn find_operation(&self, method: &str, target: &str) -> Option<&TrialOperation> {
         let path = target.split('?').next().unwrap_or_default();
         let own = self.trials.iter().filter(|trial| trial.method == method);
@@ -162,12 +162,12 @@ impl ApiDescription {
     }
 }
 
-/// The addresses of this folder.
+/// The routes of the document.
 pub(super) fn routes() -> Router<AppState> {
     Router::new().route("/openapi.json", get(serve_document))
 }
 
-/// `GET /openapi.json`. No credentials count here, so scripts of any site may read it.
+/// `GET /openapi.json`. Credentials have no effect here, so scripts of any site may read it.
 async fn serve_document(
     State(app): State<AppState>,
     method: Method,

@@ -1,17 +1,17 @@
-//! The schema of the news item as a component: draft 4 turned into OpenAPI 3.1.
+//! The schema of the news item as OpenAPI 3.1 components, converted from draft 4.
 
 use serde_json::{Value, json};
 
 use model::item::SCHEMA;
 
 const ITEM: &str = "NewsItem";
-/// The item as it is sent.
+/// The component of an item in an upload.
 const SENT: &str = "NewsItemSent";
 const CONTACT: &str = "ContactInfo";
-/// Its name in the shipped schema.
+/// Name of the contact's definition in the shipped schema.
 const CONTACT_HERE: &str = "contactinfoType";
 
-/// `NewsItem` and what it is made of.
+/// The components `NewsItem`, its upload variant and the contact.
 pub(super) fn schemas() -> [(String, Value); 3] {
     let mut item: Value = serde_json::from_str(SCHEMA).expect("the shipped schema is JSON");
     let contact = item["definitions"][CONTACT_HERE].take();
@@ -21,14 +21,14 @@ pub(super) fn schemas() -> [(String, Value); 3] {
     }
     let item = component(item);
     let mut sent = item.clone();
-    // Its own address says which item it is.
+    // The address of an upload names the item, so no property is required.
     sent.as_object_mut().expect("the shipped schema is an object").shift_remove("required");
     [(ITEM, item), (SENT, sent), (CONTACT, component(contact))]
         .map(|(name, schema)| (name.to_owned(), schema))
 }
 
-/// The schema with references that hold inside of the document. Nothing else of draft 4 that the
-/// shipped schema uses has another meaning in OpenAPI 3.1.
+/// Rewrites references to those of the document. All other keywords of draft 4 that the shipped schema uses
+/// have the same meaning in OpenAPI 3.1.
 fn component(mut schema: Value) -> Value {
     match &mut schema {
         Value::Object(fields) => {

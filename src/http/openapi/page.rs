@@ -1,4 +1,4 @@
-//! The document as a page shows it: headings, operations, schemas, in words.
+//! Prepares the OpenAPI document for the page: headings, operations and schemas, as text.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// Components that are written `$ref`.
+/// Prefix of references to components.
 const SCHEMAS: &str = "#/components/schemas/";
-/// Who calls the endpoints that speak RFC 6749.
+/// Description of the callers of RFC 6749 endpoints.
 const CLIENT: &str = "a client with its secret";
-/// Objects within objects whose properties are listed.
+/// Deepest nesting of objects whose properties are listed.
 const DEPTH_MAX: usize = 4;
 
-/// A piece of text: plain, code, or a link to a schema of the page.
+/// A piece of text: plain text, code, or a link to a schema on the page.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct TextPiece {
     text: String,
@@ -35,7 +35,7 @@ impl TextPiece {
     }
 }
 
-/// A row of a table of parameters or properties.
+/// A row in a table of parameters or properties.
 #[derive(Debug, Serialize)]
 struct PropertyRow {
     name: String,
@@ -65,7 +65,7 @@ struct ResponseDescription {
 struct OperationDescription {
     id: String,
     method: String,
-    /// The address, broken where a line may end.
+    /// The path, split where a line may break.
     path: Vec<String>,
     server: Option<String>,
     summary: String,
@@ -76,7 +76,7 @@ struct OperationDescription {
     body_text: Vec<TextPiece>,
     bodies: Vec<BodyDescription>,
     answers: Vec<ResponseDescription>,
-    /// Statuses of refusals that are the same everywhere.
+    /// Statuses of the error responses that all operations share.
     refusals: Vec<String>,
 }
 
@@ -96,7 +96,7 @@ struct SchemaDescription {
     rows: Vec<PropertyRow>,
 }
 
-/// What the template of the page shows of `document`.
+/// Builds the template's context from `document`.
 pub(super) fn context(document: &Value) -> PageValue {
     let about = text(&document["info"]["description"]);
     let about: Vec<Vec<TextPiece>> = about.split("\n\n").map(text_pieces).collect();
@@ -133,14 +133,14 @@ pub(super) fn elements(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// Every operation of `document` with its path and its method.
+/// Iterates over the operations of `document` with their paths and methods.
 pub(super) fn operations(document: &Value) -> impl Iterator<Item = (&str, &str, &Value)> {
     members(&document["paths"]).flat_map(|(path, item)| {
         members(item).map(|(method, operation)| (path.as_str(), method.as_str(), operation))
     })
 }
 
-/// The text of `pieces`, with backticks around code and names of schemas.
+/// Joins `pieces`, with backticks around code and names of schemas.
 pub(super) fn with_backticks(pieces: &[TextPiece]) -> String {
     let print = |piece: &TextPiece| match piece.code || piece.href.is_some() {
         true => format!("`{}`", piece.text),
@@ -149,7 +149,7 @@ pub(super) fn with_backticks(pieces: &[TextPiece]) -> String {
     pieces.iter().map(print).collect()
 }
 
-/// Text with code between backticks.
+/// Splits text into pieces; text between backticks is code.
 pub(super) fn text_pieces(text: &str) -> Vec<TextPiece> {
     let parts = text.split('`').enumerate().filter(|(_, part)| !part.is_empty());
     parts
@@ -206,7 +206,7 @@ fn describe_response(status: &str, answer: &Value) -> ResponseDescription {
     }
 }
 
-/// What the refusals mean that operations refer to, in the order of their statuses.
+/// Describes the error responses that operations refer to, by status.
 fn refusals(document: &Value) -> Vec<ResponseDescription> {
     let responses = operations(document).flat_map(|(_, _, found)| members(&found["responses"]));
     let referred =
@@ -219,7 +219,7 @@ fn refusals(document: &Value) -> Vec<ResponseDescription> {
 fn bodies(content: &Value) -> Vec<BodyDescription> {
     let body = |(name, media): (&String, &Value)| {
         let schema = &media["schema"];
-        // One that has a name is told under it; bytes have nothing to tell.
+        // A named schema is described under its name; binary bodies have no schema.
         let is_named = schema.get("$ref").is_some();
         let schema_kind =
             if schema.get("contentMediaType").is_some() { vec![] } else { type_pieces(schema) };
@@ -232,7 +232,7 @@ fn bodies(content: &Value) -> Vec<BodyDescription> {
     members(content).map(body).collect()
 }
 
-/// Who may call: the schemes, with the scopes that are needed.
+/// Describes the accepted credentials with the scopes that are required.
 pub(super) fn access_pieces(security: &Value) -> Vec<TextPiece> {
     let mut words = Vec::new();
     let mut scopes = Vec::new();
@@ -269,7 +269,7 @@ pub(super) fn access_pieces(security: &Value) -> Vec<TextPiece> {
     text_pieces(&line)
 }
 
-/// What a schema is, in few words.
+/// Describes the type of a schema in a few words.
 pub(super) fn type_pieces(schema: &Value) -> Vec<TextPiece> {
     if let Some(name) = text(&schema["$ref"]).strip_prefix(SCHEMAS) {
         return vec![TextPiece::schema(name)];
@@ -297,7 +297,7 @@ pub(super) fn plain_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Words, bounds and default of a schema.
+/// Describes the enumeration, bounds and default of a schema.
 pub(super) fn bound_pieces(schema: &Value) -> Vec<TextPiece> {
     let mut parts = Vec::new();
     let inner = if schema["type"] == "array" { &schema["items"] } else { schema };
@@ -306,6 +306,7 @@ pub(super) fn bound_pieces(schema: &Value) -> Vec<TextPiece> {
         parts.push(TextPiece::code(plain_text(word)));
     }
     let number = |name: &str| inner[name].as_u64();
+    // A maximum of 32 bits is a technical limit, not worth showing.
     let range =
         match (number("minimum"), number("maximum").filter(|max| *max < u64::from(u32::MAX))) {
             (Some(low), Some(high)) => Some(format!("{low} to {high}")),
@@ -343,8 +344,7 @@ fn property_row(name: &str, schema: &Value, required: bool, description: &str) -
     }
 }
 
-/// The properties of an object and of those within it, with dots; those of the elements of a list
-/// behind `[]`.
+/// Lists the properties of an object and of nested objects, with dots; those of list elements follow `[]`.
 fn property_rows(schema: &Value, prefix: &str, depth: usize) -> Vec<PropertyRow> {
     let mut found = Vec::new();
     let inner = if schema["type"] == "array" { &schema["items"] } else { schema };

@@ -1,4 +1,4 @@
-//! The document against the sources: it describes every route and nothing else, and agrees with the
+//! Tests of the document against the sources: it describes every route and nothing else, and agrees with the
 //! types and limits that the handlers use.
 
 use std::{
@@ -28,7 +28,7 @@ use model::limits::CHANNEL_NAME_CHARS_MAX;
 use model::{ItemId, MediaType, RenditionName};
 use query::Facet;
 
-/// Addresses that a browser visits. No program calls them, so they are not described.
+/// Routes that a browser visits. Programs do not call them, so they are not described.
 const PAGES: &[&str] = &[
     "/item/{}/{}/deliver",
     "/language",
@@ -84,13 +84,13 @@ const PAGES: &[&str] = &[
     "/o/logout",
     "/unsubscribe/{}",
     "/mail/{}",
-    // Below it everything that is described begins.
+    // The prefix of everything that is described.
     "/media/",
 ];
-/// The methods that axum's routing functions are named after.
+/// The methods after which axum's routing functions are named.
 const METHODS: [&str; 5] = ["get", "put", "post", "delete", "patch"];
 
-/// An address with the names of its parts left out, and a method.
+/// A path without the names of its segments, and a method.
 type Route = (String, String);
 
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
@@ -106,7 +106,7 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// `/a/{}/{*}` for `/a/{one}/{*rest}`.
+/// Converts `/a/{one}/{*rest}` to `/a/{}/{*}`.
 fn nameless(path: &str) -> String {
     let mut text = String::new();
     let mut is_name = false;
@@ -123,7 +123,7 @@ fn nameless(path: &str) -> String {
     text
 }
 
-/// The argument list that begins behind an opening parenthesis.
+/// Returns the argument list that follows an opening parenthesis.
 fn arguments(text: &str) -> &str {
     let mut depth = 1;
     let end = text.char_indices().find(|(_, c)| {
@@ -137,10 +137,10 @@ fn arguments(text: &str) -> &str {
     &text[..end.expect("parentheses are balanced").0]
 }
 
-/// The routes that a source registers.
+/// Finds the routes that a source file registers.
 fn routes_in(name: &str, text: &str) -> Vec<Route> {
     let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-    // Whatever else registers addresses would be missed here.
+    // Other ways to register routes would be missed here.
     for other in [".nest(", ".nest_service(", ".route_service(", ".fallback_service("] {
         assert!(!code.contains(other), "{name}: `{other}` is not understood by this test");
     }
@@ -159,7 +159,7 @@ fn routes_in(name: &str, text: &str) -> Vec<Route> {
         let mut methods: Vec<&str> =
             METHODS.into_iter().filter(|method| is_called(method)).collect();
         if is_called("any") {
-            // `http/media.rs` takes all of them and answers GET.
+            // `http/media.rs` accepts all methods and answers GET.
             methods.push("get");
         }
         assert!(!methods.is_empty(), "{name}: no method of {path}");
@@ -168,7 +168,7 @@ fn routes_in(name: &str, text: &str) -> Vec<Route> {
     found
 }
 
-/// What `src/http` registers.
+/// Finds the routes that `src/http` registers.
 fn routes() -> BTreeSet<Route> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http");
     let mut files = Vec::new();
@@ -178,12 +178,12 @@ fn routes() -> BTreeSet<Route> {
     found.collect()
 }
 
-/// The addresses that `src/http` registers, with the names of their parts left out.
+/// The paths that `src/http` registers, without the names of their segments.
 pub(in crate::http) fn paths() -> BTreeSet<String> {
     routes().into_iter().map(|(path, _)| path).collect()
 }
 
-/// Whether a description of `path` is about what the route `route` serves.
+/// Whether the route `route` serves the described `path`.
 fn is_served_by(path: &str, route: &str) -> bool {
     match route.strip_suffix("{*}") {
         Some(prefix) => path.starts_with(prefix),
@@ -191,12 +191,12 @@ fn is_served_by(path: &str, route: &str) -> bool {
     }
 }
 
-/// The document of a service whose OAuth2 service has an address of its own.
+/// The document of a service whose OAuth2 service has a separate base URL.
 pub(super) fn whole() -> Value {
     document::assemble(BaseUrls { public: "http://a", media: "http://a", auth: "http://b" })
 }
 
-/// Every value of the document with its place.
+/// Collects every value of the document with its JSON pointer.
 fn walk<'a>(value: &'a Value, place: &str, found: &mut Vec<(String, &'a Value)>) {
     found.push((place.to_owned(), value));
     match value {
@@ -319,8 +319,8 @@ fn a_refusal_has_one_status() {
     }
 }
 
-/// The keywords of the document's schemas, each with the parameter, property or schema that it is
-/// about. The schema of the news item has a file of its own.
+/// Collects the keywords of the document's schemas, each with its parameter, property or schema. The schema
+/// of the news item has a separate file.
 fn keywords() -> Vec<(String, String, Value)> {
     let mut document = whole();
     let schemas = document["components"]["schemas"].as_object_mut().unwrap();
@@ -347,13 +347,13 @@ fn collect_keywords(value: &Value, name: &str, found: &mut Vec<(String, String, 
     }
 }
 
-/// `_all` and the media types that `is_listed` keeps.
+/// `_all` and the media types for which `is_listed` is true.
 fn with_all(is_listed: impl Fn(MediaType) -> bool) -> Value {
     let types = MediaType::ALL.into_iter().filter(|one| is_listed(*one)).map(MediaType::as_str);
     json!(["_all"].into_iter().chain(types).collect::<Vec<_>>())
 }
 
-/// Every list of words with the parameter or property that is one of them.
+/// Every enumeration with its parameter or property.
 fn expected_words() -> Vec<(&'static str, Value)> {
     let types =
         |types: &[MediaType]| json!(types.iter().map(|one| one.as_str()).collect::<Vec<_>>());
@@ -381,7 +381,7 @@ fn expected_words() -> Vec<(&'static str, Value)> {
         ("method", json!(ChannelMethod::ALL.map(ChannelMethod::as_str))),
         ("response_type", json!(ResponseType::NAMES)),
         ("grant_type", json!(grants.map(GrantType::as_str))),
-        // Words without a type of ours.
+        // Enumerations without a type in the code.
         ("tr", json!(["h", "d", "w", "m", "y"])),
         ("tr", json!(["h", "d", "w", "y"])),
         (
@@ -432,7 +432,7 @@ fn lists_of_words_are_those_of_the_types() {
     assert!(differences.is_empty(), "{differences:#?}");
 }
 
-/// Every bound and numeric default above 1.
+/// Every bound, and every numeric default above 1.
 const BOUNDS: [(&str, &str, usize); 33] = [
     ("CollectionItems", "maxItems", COLLECTION_ELEMENTS_MAX),
     ("content", "maxItems", COLLECTION_ELEMENTS_MAX),

@@ -1,5 +1,5 @@
-//! What it takes to try an operation out: its parameters as fields of a form, a body to begin
-//! with, and whose credentials count.
+//! Describes how to try an operation: its parameters as form fields, a sample body, and the credentials that
+//! it accepts.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -8,79 +8,76 @@ use super::page::{
     TextPiece, access_pieces, elements, members, operations, plain_text, text, text_pieces,
 };
 
-/// What stands in code in the place of an API key, in the header.
+/// Placeholder for an API key in the header `Authorization` of code samples.
 const API_KEY: &str = "ApiKey YOUR_KEY";
-/// The same of an access token.
+/// Placeholder for an access token in the header `Authorization` of code samples.
 const ACCESS_TOKEN: &str = "Bearer YOUR_ACCESS_TOKEN";
-/// Words that a form begins with: what everybody may look at.
+/// Preferred initial values of fields: those that anonymous callers may use.
 const OPEN: [&str; 2] = ["image", "NormalPreview"];
-/// Sections of the document whose operations are not sent.
+/// Name of a section whose operations are not sent from the page.
 const OPERATOR: &str = "Operator";
 const OAUTH2: &str = "OAuth2";
-/// Objects within objects that an example body has.
+/// Deepest nesting of objects in a sample body.
 const DEPTH_MAX: usize = 4;
-/// An object with more properties shows only those that must be there.
+/// Most properties of an object in a sample; a larger object shows only required ones.
 const PROPERTIES_MAX: usize = 12;
 
-/// An operation that can be tried out.
+/// An operation that can be tried on the page.
 #[derive(Debug, Serialize)]
 pub(in crate::http) struct TrialOperation {
-    /// Its name in the document.
+    /// The operation's `operationId` in the document.
     pub(in crate::http) id: String,
     /// `GET`, `POST`, `PUT` or `DELETE`.
     pub(in crate::http) method: String,
-    /// Its address with `{names}`.
+    /// The path with `{names}` of its parameters.
     pub(in crate::http) path: String,
-    /// What the address lies below.
+    /// Base URL of the path.
     pub(in crate::http) base: String,
-    /// What it is called.
+    /// Summary of the operation, its title on the page.
     pub(in crate::http) summary: String,
     text: Vec<TextPiece>,
     access: Vec<TextPiece>,
-    /// Its parameters but those in headers, those of the path first.
+    /// All parameters except headers, path parameters first.
     pub(in crate::http) fields: Vec<OperationField>,
-    /// The body that it takes.
+    /// A sample of the request body, if the operation has one.
     pub(in crate::http) body: Option<SampleBody>,
-    /// What the header `Authorization` says in code.
+    /// Value of the header `Authorization` in code samples.
     pub(in crate::http) authorization: Option<&'static str>,
-    /// Whether a key in the query is what it takes instead.
+    /// Whether the operation takes a key in the query instead.
     pub(in crate::http) takes_ak: bool,
-    /// Whether strangers get an answer.
+    /// Whether anonymous callers may call it.
     pub(in crate::http) is_open: bool,
-    /// Whether it answers with bytes, which belong into a file.
+    /// Whether the response is binary, so that samples write it to a file.
     pub(in crate::http) gives_bytes: bool,
-    /// Why a page does not send it.
+    /// The reason why the page does not send this operation, if it does not.
     unsent: Option<&'static str>,
 }
 
-/// A parameter as a field of a form.
+/// A parameter as a form field.
 #[derive(Debug, Serialize)]
 pub(in crate::http) struct OperationField {
-    /// Its name.
     pub(in crate::http) name: String,
     /// `path` or `query`.
     pub(in crate::http) place: String,
     required: bool,
     text: Vec<TextPiece>,
-    /// The words that it may be; none where it is free.
+    /// The values of an enumeration; empty if the field is free.
     words: Vec<String>,
-    /// What it is when it is left out, or what it looks like.
+    /// The default value, or an example.
     placeholder: String,
     default: Option<String>,
-    /// What it is at first.
+    /// Initial value of the field.
     pub(in crate::http) value: String,
 }
 
-/// A body to begin with.
+/// A sample of a request body.
 #[derive(Debug, Serialize)]
 pub(in crate::http) struct SampleBody {
-    /// Its media type.
     pub(in crate::http) kind: String,
-    /// The body.
     pub(in crate::http) text: String,
 }
 
-/// Every operation of `document`.
+/// Builds the trials of all operations in `document`.
 pub(super) fn trial_operations(document: &Value) -> Vec<TrialOperation> {
     operations(document)
         .map(|(path, method, operation)| trial(document, path, method, operation))
@@ -118,7 +115,7 @@ fn trial(document: &Value, path: &str, method: &str, found: &Value) -> TrialOper
     }
 }
 
-/// Why a page does not send an operation.
+/// Returns the reason why a page does not send an operation.
 fn unsent_reason(path: &str, found: &Value, takes_ak: bool) -> Option<&'static str> {
     let tag = text(&found["tags"][0]);
     if tag == OPERATOR {
@@ -165,7 +162,7 @@ fn field(parameter: &Value) -> Option<OperationField> {
     })
 }
 
-/// What a value looks like, where its schema tells; else `other`.
+/// Returns an example value if the schema has one, else `other`.
 fn example_text(schema: &Value, other: &str) -> String {
     match (schema["examples"][0].as_str(), text(&schema["format"])) {
         (Some(example), _) => example.to_owned(),
@@ -187,7 +184,7 @@ fn format_example(format: &str) -> &'static str {
     }
 }
 
-/// A body of the first of the types of `content` that a field can hold.
+/// Builds a sample body of the first type in `content` that a text field can hold.
 fn sample(document: &Value, content: &Value) -> Option<SampleBody> {
     let is_text = |name: &str| name == "application/json" || name.ends_with("urlencoded");
     let (kind, media) = members(content).find(|(name, _)| is_text(name))?;
@@ -205,7 +202,7 @@ fn sample(document: &Value, content: &Value) -> Option<SampleBody> {
     Some(SampleBody { kind: kind.clone(), text })
 }
 
-/// A value that the schema allows.
+/// Builds a value that the schema allows.
 fn example(document: &Value, schema: &Value, depth: usize) -> Value {
     if let Some(found) = text(&schema["$ref"]).strip_prefix('#') {
         let found = document.pointer(found);
@@ -235,7 +232,7 @@ fn properties(document: &Value, schema: &Value, depth: usize) -> Map<String, Val
         .collect()
 }
 
-/// Whether what succeeds is no text.
+/// Whether the success response is binary.
 fn returns_bytes(responses: &Value) -> bool {
     let content = members(responses).find(|(status, _)| status.starts_with('2'));
     let mut kinds = content.into_iter().flat_map(|(_, answer)| members(&answer["content"]));
@@ -246,7 +243,7 @@ fn returns_bytes(responses: &Value) -> bool {
 }
 
 impl TrialOperation {
-    /// How much of `path` its address says to the letter, if the path is one of its.
+    /// Counts the literal characters of the operation's path if `path` matches it; more means more specific.
     pub(super) fn match_score(&self, path: &str) -> Option<usize> {
         let (parts, own) = (path.split('/'), self.path.split('/'));
         if parts.clone().count() != own.clone().count() {
@@ -259,7 +256,7 @@ impl TrialOperation {
         Some(letters)
     }
 
-    /// The same of a part between slashes. Names are taken off from the right.
+    /// Scores one path segment. Parameters are matched from the right.
     fn segment_score(&self, mut part: &str, own: &str) -> Option<usize> {
         let mut pieces = own.split('{');
         let head = pieces.next().unwrap_or_default();
@@ -272,7 +269,7 @@ impl TrialOperation {
         for (at, (name, tail)) in names.iter().enumerate().rev() {
             part = part.strip_suffix(tail)?;
             letters += tail.len();
-            // What stands before this name is the text behind the one before it.
+            // The literal text before this parameter is the one after the previous parameter.
             let before = at.checked_sub(1).map_or("", |at| names[at].1);
             let start = if at == 0 { 0 } else { part.rfind(before)? + before.len() };
             let (rest, value) = part.split_at(start);
@@ -284,7 +281,7 @@ impl TrialOperation {
         part.is_empty().then_some(letters)
     }
 
-    /// Whether the parameter `name` may be `value`.
+    /// Whether `value` is allowed for the parameter `name`.
     fn accepts_value(&self, name: &str, value: &str) -> bool {
         let field = self.fields.iter().find(|field| field.place == "path" && field.name == name);
         let words = field.map(|field| field.words.as_slice()).unwrap_or_default();

@@ -1,12 +1,13 @@
-//! Conditional requests: what a client's preconditions mean for the current representation.
+//! Conditional requests: evaluates a client's preconditions against the current representation (RFC 9110
+//! §13).
 //!
-//! Pure functions over headers and validators, called before anything is rendered: a 304 or 412
-//! costs no pixel. Ranges are decided in [`crate::http::protocol::range`]. RFC 9110 §13.
+//! Pure functions over headers and validators, called before anything is rendered, so that a 304 or 412 costs
+//! no rendering. Ranges are decided in [`crate::http::protocol::range`].
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// 31 December 9999, 23:59:59: the last second that an HTTP date can name.
+/// 31 December 9999, 23:59:59: the last second that an HTTP date can express.
 const DATE_MAX_UNIX_S: u64 = 253_402_300_799;
 
 /// A strong entity tag, without its quotes.
@@ -21,7 +22,7 @@ impl ETag {
         (!opaque.is_empty() && opaque.bytes().all(legal)).then_some(Self(opaque))
     }
 
-    /// The tag without quotes.
+    /// The opaque tag without quotes.
     pub fn opaque(&self) -> &str {
         &self.0
     }
@@ -32,35 +33,34 @@ impl ETag {
     }
 }
 
-/// What identifies the current state of a representation.
+/// The validators that identify the current state of a representation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Validators {
-    /// The entity tag.
     pub etag: ETag,
-    /// Time of the last change, Unix seconds, where there is one.
+    /// Time of the last change in Unix seconds; `None` if unknown.
     pub last_modified: Option<u64>,
 }
 
-/// How a request goes on after its preconditions.
+/// What the preconditions of a request decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PreconditionOutcome {
-    /// Answer as without preconditions.
+    /// Answer as if there were no preconditions.
     Proceed,
     /// Answer 304: the client has the current representation.
     NotModified,
-    /// Answer 412: the representation is not the one that the client means.
+    /// Answer 412: the representation is not the one that the client expects.
     Failed,
 }
 
-/// One tag of a field's list.
+/// One entity tag of a header field.
 pub(crate) struct EntityTagRef<'a> {
-    /// What stands between the quotes.
+    /// The characters between the quotes.
     pub(crate) opaque: &'a [u8],
-    /// Whether `W/` stands in front.
+    /// Whether the tag has the prefix `W/`.
     pub(crate) weak: bool,
 }
 
-/// What a list of entity tags says about the current one.
+/// Result of comparing a list of entity tags with the current one.
 enum TagMatch {
     /// The field is absent.
     Absent,
@@ -68,10 +68,9 @@ enum TagMatch {
     Differs,
 }
 
-/// Evaluates the preconditions of a request for a representation that exists.
+/// Evaluates the preconditions of a request for an existing representation.
 ///
-/// A date that cannot be read, or that comes twice, is no condition. A tag list that cannot be
-/// read to its end counts as far as it can be.
+/// A date that is invalid or occurs twice is ignored. A malformed tag list counts up to its first error.
 ///
 /// RFC 9110 §13.2.2.
 pub fn evaluate(
@@ -85,6 +84,7 @@ pub fn evaluate(
         (Some(date), Some(modified)) => Some(modified <= date),
         (None, _) | (_, None) => None,
     };
+    // The order of the fields is that of RFC 9110 §13.2.2: entity tags take precedence over dates.
     match tags_match(headers, header::IF_MATCH, |tag| tag.matches_strongly(etag)) {
         TagMatch::Differs => return PreconditionOutcome::Failed,
         TagMatch::Absent if unmodified_since(header::IF_UNMODIFIED_SINCE) == Some(false) => {
@@ -102,9 +102,9 @@ pub fn evaluate(
     }
 }
 
-/// Whether `If-Range` allows a partial answer: it is absent, or names the current state.
+/// Whether `If-Range` allows a partial response: it is absent, or matches the current state.
 ///
-/// A weak tag never does. A date does when it is exactly the last change's. RFC 9110 §13.1.5.
+/// A weak tag never matches. A date matches only when it equals the last change. RFC 9110 §13.1.5.
 pub fn if_range_holds(headers: &HeaderMap, validators: &Validators) -> bool {
     let mut values = headers.get_all(header::IF_RANGE).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
@@ -121,7 +121,7 @@ pub fn if_range_holds(headers: &HeaderMap, validators: &Validators) -> bool {
     }
 }
 
-/// Reads an HTTP date in any of its three forms as Unix seconds; `None` when it is none.
+/// Parses an HTTP date in any of its three forms as Unix seconds; `None` when it is invalid.
 ///
 /// RFC 9110 §5.6.7.
 pub fn parse_date(text: &str) -> Option<u64> {
@@ -129,14 +129,14 @@ pub fn parse_date(text: &str) -> Option<u64> {
     Some(date.duration_since(UNIX_EPOCH).ok()?.as_secs())
 }
 
-/// Prints Unix seconds as an IMF-fixdate; times after the year 9999 become its last second.
+/// Prints Unix seconds as an IMF-fixdate; times after the year 9999 are clamped to its last second.
 pub fn print_date(unix_s: u64) -> HeaderValue {
     let time: SystemTime = UNIX_EPOCH + Duration::from_secs(unix_s.min(DATE_MAX_UNIX_S));
     let text = httpdate::fmt_http_date(time);
     HeaderValue::from_str(&text).expect("a date is a field value")
 }
 
-/// The date of a field that occurs once.
+/// Parses the date of a field that occurs exactly once.
 fn single_date(headers: &HeaderMap, field: HeaderName) -> Option<u64> {
     let mut values = headers.get_all(field).iter();
     let value = values.next()?;
@@ -147,12 +147,12 @@ fn single_date(headers: &HeaderMap, field: HeaderName) -> Option<u64> {
 }
 
 impl EntityTagRef<'_> {
-    /// RFC 9110 §8.8.3.2, strong comparison; our own tags are all strong.
+    /// Strong comparison (RFC 9110 §8.8.3.2); all current tags are strong.
     fn matches_strongly(&self, etag: &ETag) -> bool {
         !self.weak && self.matches_weakly(etag)
     }
 
-    /// RFC 9110 §8.8.3.2, weak comparison.
+    /// Weak comparison (RFC 9110 §8.8.3.2).
     fn matches_weakly(&self, etag: &ETag) -> bool {
         self.opaque == etag.0.as_bytes()
     }
@@ -174,7 +174,7 @@ fn tags_match(
     found
 }
 
-/// The tags of a list, as far as it can be read.
+/// Iterates over the tags of a list up to its first error.
 pub(crate) fn tags(mut list: &[u8]) -> impl Iterator<Item = EntityTagRef<'_>> {
     std::iter::from_fn(move || {
         let (tag, rest) = split_tag(list)?;

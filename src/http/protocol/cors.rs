@@ -1,7 +1,7 @@
-//! Lets scripts of any site call the APIs (decision "Parameters": CORS for every API path).
+//! CORS: lets scripts of any site call the APIs (decision "Parameters": CORS for every API path).
 //!
-//! No cookie counts on these addresses, so any origin may call; whoever calls needs a token or a
-//! key. Addresses that a browser visits (login, authorization, pages) are left out.
+//! APIs ignore cookies, so any origin may call them with a token or a key. Addresses that a browser visits
+//! (login, authorization, pages) are left out.
 
 use axum::{
     body::Body,
@@ -11,7 +11,7 @@ use axum::{
     response::Response,
 };
 
-/// The APIs: an address is one of these or lies below it.
+/// Path prefixes of the APIs.
 const PREFIXES: [&str; 11] = [
     "/user/v1",
     "/content/v1",
@@ -27,18 +27,19 @@ const PREFIXES: [&str; 11] = [
 ];
 const METHODS: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS";
 
-/// Whether an address is one of the APIs.
+/// Whether a path belongs to an API.
 pub(crate) fn is_api(path: &str) -> bool {
     PREFIXES.iter().any(|prefix| {
         path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     })
 }
 
-/// Answers preflights and lets scripts read every answer of an API, errors too.
+/// Answers preflights and lets scripts read every response of an API, including errors.
 pub(crate) async fn allow_cross_origin(request: Request, next: Next) -> Response {
     if !is_api(request.uri().path()) {
         return next.run(request).await;
     }
+    // No handler serves OPTIONS, so every preflight ends here.
     if request.method() == Method::OPTIONS {
         return preflight();
     }

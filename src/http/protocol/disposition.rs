@@ -1,14 +1,14 @@
-//! Names under which browsers save what is sent (RFC 6266, RFC 8187).
+//! File names under which browsers save responses (RFC 6266, RFC 8187).
 
 use axum::http::HeaderValue;
 
 use crate::runtime::limits::FILE_NAME_CHARS_MAX;
 
-/// `Content-Disposition` of a file to be saved as `name`.
+/// Builds the `Content-Disposition` of a file to be saved as `name`.
 ///
-/// A name that is not plain ASCII comes twice: for everybody with `_` where it is not, and for those
-/// who know better as it is. The name may hold anything; what is no part of a file's name somewhere,
-/// or would turn it around on a screen, becomes `_`.
+/// A name beyond ASCII occurs twice: with `_` for each such character, and unchanged in `filename*` for
+/// clients that support it. Any input is valid: characters that some file system refuses, or that reverse the
+/// direction of text, become `_`.
 pub(crate) fn attachment(name: &str) -> Option<HeaderValue> {
     let name = safe_file_name(name);
     let ascii: String = name.chars().map(|c| if c.is_ascii() { c } else { '_' }).collect();
@@ -27,10 +27,11 @@ pub(crate) fn attachment(name: &str) -> Option<HeaderValue> {
     HeaderValue::from_str(&value).ok()
 }
 
-/// The name as file systems take it, cut before its extension where it is too long.
+/// Sanitizes a name for all file systems, and truncates its stem if it is too long.
 fn safe_file_name(name: &str) -> String {
     let clean = |c: char| match c {
         '/' | '\\' | ':' | '*' | '?' | '"' | '<' | '>' | '|' | '%' => '_',
+        // Zero-width and bidirectional controls could disguise the extension of a file.
         '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '_',
         c if c.is_control() => '_',
         c => c,

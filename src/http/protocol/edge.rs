@@ -1,4 +1,4 @@
-//! What happens around every request: its id, its log line, its metrics, a panic's end.
+//! Wraps every request: request id, log line, metrics, traces and recovery from panics.
 
 use std::{
     collections::HashMap,
@@ -41,26 +41,26 @@ use crate::storage::audit;
 const REQUEST_ID: &str = "x-request-id";
 /// The header that names the trace of a request (W3C Trace Context).
 const TRACEPARENT: &str = "traceparent";
-/// Characters of a caller's own request id that are taken over.
+/// Longest request id of a caller that is accepted, in characters.
 const REQUEST_ID_CHARS_MAX: usize = 64;
 
-/// What a handler tells the log about its work.
+/// Summary of a render, which a handler passes to the log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RenderSummary {
     /// `memory`, `disk` or `miss`.
     pub(crate) cache: Option<&'static str>,
-    /// Kind of rendition.
+    /// Kind of rendition: the operation of its media URL.
     pub(crate) operation: Option<&'static str>,
-    /// How a rendition was made, where that happened for this request.
+    /// Render path, if the rendition was rendered for this request.
     pub(crate) render_path: Option<&'static str>,
     /// Milliseconds spent waiting for the bytes.
     pub(crate) render_ms: Option<f64>,
-    /// Where the time of a render went, where that happened for this request.
+    /// Time of each stage, if the rendition was rendered for this request.
     pub(crate) timing: Option<RenderTiming>,
 }
 
 impl RenderSummary {
-    /// What a trace tells of it.
+    /// The attributes of the request's trace.
     fn trace_attributes(&self) -> Vec<(&'static str, &'static str)> {
         let (operation, cache) = (self.operation, self.cache);
         let named = [
@@ -76,8 +76,8 @@ impl RenderSummary {
     }
 }
 
-/// The trace that a request belongs to, as a proxy says that is trusted: anybody else could make us
-/// trace whatever he likes.
+/// The trace context of a request, accepted from trusted proxies alone: any other client could make the
+/// service export traces at will.
 fn trace_parent<'a>(app: &AppState, request: &'a Request) -> Option<&'a str> {
     let peer = request.extensions().get::<ClientAddr>()?.0.ip();
     let said = request.headers().get(TRACEPARENT)?;
@@ -85,7 +85,7 @@ fn trace_parent<'a>(app: &AppState, request: &'a Request) -> Option<&'a str> {
     said.to_str().ok().filter(|_| trusted)
 }
 
-/// Runs a request and says how it went.
+/// Runs a request, and records its log line, metrics and trace.
 pub(crate) async fn observe(app: &AppState, request: Request, next: Next) -> Response {
     let watch = Stopwatch::start();
     let id = request_id(request.headers());
@@ -93,7 +93,7 @@ pub(crate) async fn observe(app: &AppState, request: Request, next: Next) -> Res
     let path = respond::shorten(request.uri().path());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("unknown", MatchedPath::as_str);
-    // The token of a device lets push to it: it stays out of the log.
+    // A device's token authorizes pushes to it, so it stays out of the log.
     let path = if route.ends_with("{token}") { route.to_owned() } else { path };
     let client = client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
     let trace = app
@@ -154,8 +154,8 @@ pub(crate) async fn observe(app: &AppState, request: Request, next: Next) -> Res
     response
 }
 
-/// Whether a request is one of an operator's tools that says nothing new: they ask every few seconds for
-/// years. That a node is not ready any more is logged once, by what finds it out.
+/// Whether a request is a routine call of an operator's tool, which is not logged: tools poll every few
+/// seconds. A change of readiness is logged once, where it is detected.
 fn is_routine(route: &str, status: u16) -> bool {
     let is_check = route.starts_with("/health/");
     match status {
@@ -165,18 +165,17 @@ fn is_routine(route: &str, status: u16) -> bool {
     }
 }
 
-/// The answer of the handler, also where the request names no host or the handler panics.
+/// Runs the handler; responds also when the `Host` is invalid or the handler panics.
 async fn run_handler(request: Request, next: Next) -> Response {
     if let Err(refusal) = host::check(&request) {
         return respond::error(&refusal);
     }
-    // A handler holds no lock and no half-written state across an await.
+    // Handlers hold no lock and no half-written state across an await, so unwinding is safe.
     let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     outcome.unwrap_or_else(|_| respond::error(&Error::internal("a handler panicked")))
 }
 
-/// The meters of one route. Finding them by name and labels for every request costs more than
-/// counting.
+/// The metrics of one route, cached because a look-up by name and labels costs more than counting.
 struct RouteMeters {
     classes: [Counter; 5],
     seconds: Histogram,
@@ -217,7 +216,7 @@ fn content_length(response: &Response) -> u64 {
     value.and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or(0)
 }
 
-/// The caller's id for the request if it is clean, else a new one.
+/// The caller's request id if it is well-formed, else a new one.
 fn request_id(headers: &HeaderMap) -> String {
     let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
     let clean = |id: &&str| {
@@ -227,8 +226,8 @@ fn request_id(headers: &HeaderMap) -> String {
     given.filter(clean).map_or_else(|| new_id().to_string(), str::to_owned)
 }
 
-/// A new id: the time, and behind it a random number of this process that rises with every
-/// request, because asking the system for random bits costs more than routing.
+/// Generates a UUIDv7: the time, followed by a random start that is incremented for every request, because a
+/// system call for random bits costs more than routing.
 fn new_id() -> Uuid {
     static START: LazyLock<u128> = LazyLock::new(|| Uuid::now_v7().as_u128());
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -240,12 +239,11 @@ fn new_id() -> Uuid {
     Builder::from_unix_timestamp_millis(millis, &tail).into_uuid()
 }
 
-/// The client's address: the peer's, or what a trusted proxy says of it.
+/// The client's address: the peer's, or the one that a trusted proxy reports.
 ///
-/// Each proxy appends the address it was called from, so the list is read from its end, past the
-/// proxies that are trusted.
+/// Each proxy appends the address of its caller, so the list is read from the end, past the trusted proxies.
 pub(crate) fn client_address(request: &Request, trusted: &NetworkList) -> Option<IpAddr> {
-    // A listener for both families calls an IPv4 peer `::ffff:192.0.2.1`.
+    // A dual-stack listener reports an IPv4 peer as `::ffff:192.0.2.1`.
     let peer = request.extensions().get::<ClientAddr>()?.0.ip().to_canonical();
     if !trusted.contain(peer) {
         return Some(peer);
@@ -256,7 +254,7 @@ pub(crate) fn client_address(request: &Request, trusted: &NetworkList) -> Option
     hops.find(|hop| !trusted.contain(*hop)).or(Some(peer))
 }
 
-/// The address of one entry of `X-Forwarded-For`; some proxies write the port behind it.
+/// Parses one entry of `X-Forwarded-For`; some proxies append the port.
 fn parse_hop(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     let plain = text.parse::<IpAddr>().or_else(|_| text.parse::<SocketAddr>().map(|it| it.ip()));

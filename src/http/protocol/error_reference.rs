@@ -1,4 +1,4 @@
-//! The reference page of the errors, and the link from an error to its entry there.
+//! The reference page of errors, and the link from an error response to its entry.
 
 use std::fmt::Write;
 
@@ -15,34 +15,33 @@ use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::error_codes::{ERROR_CODES, VALIDATION_RULES, meaning};
 use crate::runtime::markdown::cell;
 
-/// The address of the page.
 const PAGE: &str = "/docs/guide/reference/errors";
 
-/// The entry of an error on the page; a response carries it until the header is written.
+/// The anchor of an error's entry; an extension of the response until the header is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HelpAnchor(String);
 
 impl HelpAnchor {
-    /// The entry of `error`: that of its first code, else that of its status.
+    /// The anchor of `error`: its first code if the page lists it, else its status.
     pub(crate) fn of(error: &Error) -> Self {
         let code = error.details().first().map(|detail| detail.error_code.as_str());
         let known = code.filter(|code| is_listed(code));
         Self(known.map_or_else(|| status(error.kind()).as_u16().to_string(), guide::anchor))
     }
 
-    /// The entry of an error of the token endpoint.
+    /// The anchor of an error of the token endpoint.
     pub(crate) fn of_oauth(code: OAuthErrorCode) -> Self {
         Self(guide::anchor(code.as_str()))
     }
 
-    /// The address of the entry at this server.
+    /// The path and fragment of the entry on this server.
     pub(crate) fn path(&self) -> String {
         format!("{PAGE}#{}", self.0)
     }
 }
 
-/// Adds `Link: <…>; rel="help"` (RFC 8288) to an error response, with an address below `site_url`. The body
-/// is what clients parse, and stays as it is.
+/// Adds `Link: <…>; rel="help"` (RFC 8288) to an error response, with a URL below `site_url`. The body, which
+/// clients parse, does not change.
 pub(crate) fn link(response: &mut Response, site_url: &str) {
     let Some(anchor) = response.extensions_mut().remove::<HelpAnchor>() else { return };
     append(response.headers_mut(), &format!("<{site_url}{}>; rel=\"help\"", anchor.path()));
@@ -57,13 +56,14 @@ fn append(headers: &mut HeaderMap, link: &str) {
 /// Whether the page has an entry for `code`.
 fn is_listed(code: &str) -> bool {
     let rule = code.strip_suffix(".openapi.requestValidation");
+    // A validation code is built from its rule, so only the rule is listed.
     match rule {
         Some(rule) => VALIDATION_RULES.iter().any(|known| known.rule == rule),
         None => ERROR_CODES.iter().any(|known| known.code == code),
     }
 }
 
-/// One kind of error for each status.
+/// The kinds of errors in the order of their statuses.
 const STATUSES: [ErrorKind; 11] = [
     ErrorKind::InvalidArgument,
     ErrorKind::Unauthenticated,
@@ -78,7 +78,7 @@ const STATUSES: [ErrorKind; 11] = [
     ErrorKind::Unavailable,
 ];
 
-/// The page: every status, every `errorCode`, every error of the OAuth2 endpoints.
+/// Renders the page as Markdown: every status, every `errorCode`, every error of the OAuth2 endpoints.
 #[must_use]
 pub fn reference() -> String {
     let mut page = String::from(

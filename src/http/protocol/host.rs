@@ -1,17 +1,17 @@
-//! The `Host` of a request (RFC 9112 §3.2, RFC 9113 §8.3.1).
+//! Validates the `Host` of a request (RFC 9112 §3.2, RFC 9113 §8.3.1).
 //!
-//! No answer depends on it, but what stands in front may route, cache or filter by it. A request in
-//! which two components could read two different hosts is refused, so that none of them is misled.
+//! No response depends on it, but proxies in front may route, cache or filter by it. A request that two
+//! components could read as two different hosts is refused, so that neither is misled.
 
 use axum::http::{HeaderValue, Request, Version, header};
 
 use crate::runtime::error::{Error, Result};
 
-/// Checks that the request names one host, as its protocol version demands.
+/// Checks that the request names exactly one host, as its protocol version requires.
 ///
-/// Fails for an HTTP/1.1 request without `Host`, for two `Host` lines, for a value that is no host
-/// and port, and for an HTTP/2 request whose `Host` differs from `:authority`. The `Host` of a
-/// request with an absolute address is checked like any other and then ignored.
+/// Fails for an HTTP/1.1 request without `Host`, for two `Host` lines, for a value that is not a host and
+/// port, and for an HTTP/2 request whose `Host` differs from `:authority`. The `Host` of a request with an
+/// absolute URI is validated and then ignored.
 pub(crate) fn check<B>(request: &Request<B>) -> Result<()> {
     let mut lines = request.headers().get_all(header::HOST).iter();
     let (first, second) = (lines.next(), lines.next());
@@ -19,7 +19,7 @@ pub(crate) fn check<B>(request: &Request<B>) -> Result<()> {
         return Err(bad("required", "more than one Host header"));
     }
     let Some(host) = first else {
-        // HTTP/1.0 knows no Host; HTTP/2 has `:authority` in its place.
+        // HTTP/1.0 has no `Host`; HTTP/2 has `:authority` instead.
         return match request.version() == Version::HTTP_11 {
             true => Err(bad("required", "an HTTP/1.1 request without a Host header")),
             false => Ok(()),
@@ -42,8 +42,8 @@ fn bad(rule: &str, message: &str) -> Error {
     Error::invalid("headers", "host", rule, message)
 }
 
-/// Whether the value may be `uri-host [":" port]`: one host without user information. It may be
-/// empty where the address has no authority.
+/// Whether the value is `uri-host [":" port]`, without user information. It may be empty when the address has
+/// no authority.
 fn is_host(value: &HeaderValue) -> bool {
     value
         .as_bytes()

@@ -1,11 +1,11 @@
-//! Bodies whose bytes lie partly in memory, partly in the store.
+//! Response bodies whose bytes come from memory and from the store.
 
 use axum::body::Body;
 
 use crate::media::BodyPart;
 use crate::media::Media;
 
-/// A body of `parts`, in order.
+/// Builds a body from `parts`, in order.
 pub(crate) fn parts_body(media: &Media, parts: Vec<BodyPart>) -> Body {
     if let [BodyPart::Memory(bytes)] = parts.as_slice() {
         return Body::from(bytes.clone());

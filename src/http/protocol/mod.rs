@@ -1,5 +1,5 @@
-//! HTTP as every route needs it: requests checked, conditional requests and ranges, content coding, CORS, errors as
-//! answers, security headers. Knows no resource.
+//! HTTP mechanisms that every route shares: request validation, conditional requests, ranges, content coding,
+//! CORS, error responses and security headers. Independent of any resource.
 
 pub(crate) mod compression;
 pub mod conditional;

@@ -1,7 +1,8 @@
-//! Range requests: which bytes of a representation a client gets, and how several are framed.
+//! Range requests: decides which bytes of a representation a client gets, and frames multiple ranges (RFC
+//! 9110 §14).
 //!
-//! Pure: the caller has evaluated the preconditions ([`crate::http::protocol::conditional`]) and sends the
-//! bytes. RFC 9110 §14.
+//! Pure functions: the caller has evaluated the preconditions ([`crate::http::protocol::conditional`]) and
+//! sends the bytes.
 
 use crate::http::protocol::conditional::{ETag, Validators, if_range_holds};
 use axum::http::{HeaderMap, HeaderValue, Method, header};
@@ -9,13 +10,13 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
-/// Ranges that one request may name. More are answered with the whole representation: players
-/// ask for one, document viewers for a few, attackers for hundreds.
+/// Most ranges of one request. A request for more gets the whole representation: players ask for one,
+/// document viewers for a few, attackers for hundreds.
 const RANGES_MAX: usize = 16;
-/// Bytes of the tag's digest in a boundary.
+/// Bytes of the entity tag's digest in a boundary.
 const BOUNDARY_DIGEST_BYTES: usize = 16;
 
-/// A piece of a representation: both ends in bytes from its start, both included.
+/// A byte range of a representation: offsets from its start, both ends inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ByteRange {
     first: u64,
@@ -23,17 +24,17 @@ pub struct ByteRange {
 }
 
 impl ByteRange {
-    /// First byte.
+    /// Offset of the first byte.
     pub fn first(self) -> u64 {
         self.first
     }
 
-    /// Last byte, at least `first`.
+    /// Offset of the last byte, at least `first`.
     pub fn last(self) -> u64 {
         self.last
     }
 
-    /// Bytes in the range, at least 1.
+    /// Number of bytes in the range, at least 1.
     #[expect(clippy::len_without_is_empty, reason = "a range is never empty")]
     pub fn len(self) -> u64 {
         self.last - self.first + 1
@@ -54,30 +55,30 @@ impl ByteRange {
     }
 }
 
-/// What part of a representation to send.
+/// Which part of a representation to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RangeDecision {
-    /// All of it, 200.
+    /// The whole representation, 200.
     Full,
-    /// One piece, 206 with `Content-Range`.
+    /// One range, 206 with `Content-Range`.
     Single(ByteRange),
-    /// Two or more pieces that neither touch nor overlap, 206 framed by [`MultipartByteranges`].
+    /// Two or more ranges that neither touch nor overlap, 206 framed by [`MultipartByteranges`].
     Multi(Vec<ByteRange>),
-    /// Nothing, 416 with [`unsatisfied_range`].
+    /// No range, 416 with [`unsatisfied_range`].
     Unsatisfiable,
 }
 
-/// One element of a `RangeLiteral` field.
+/// One element of a `Range` field.
 #[derive(Debug, Clone, Copy)]
 enum RangeSpec {
-    /// From a byte to a byte or the end.
+    /// From a first byte to a last byte, or to the end.
     From(u64, Option<u64>),
-    /// The last bytes.
+    /// The last bytes, by their number.
     Suffix(u64),
 }
 
 impl RangeSpec {
-    /// The bytes that it names; `None` when there are none in `length` bytes.
+    /// Resolves the range within `length` bytes; `None` when it is unsatisfiable.
     fn within(self, length: u64) -> Option<ByteRange> {
         let end = length.checked_sub(1)?;
         match self {
@@ -93,10 +94,9 @@ impl RangeSpec {
 
 /// Decides which bytes of `length` a request gets.
 ///
-/// Only GET has ranges. What cannot be read, another unit, a repeated field, more than 16
-/// ranges, ranges that together exceed `length`, and an `If-Range` that does not hold all mean
-/// the whole representation. Ranges that touch or overlap are joined. A suffix of an empty
-/// representation is the whole of it.
+/// Only GET has ranges. The whole representation is sent for a malformed field, another unit, a repeated
+/// field, more than 16 ranges, ranges that together exceed `length`, and an `If-Range` that does not match.
+/// Ranges that touch or overlap are merged. A suffix of an empty representation is the whole of it.
 ///
 /// RFC 9110 §14.1.2, §14.2.
 pub fn ranges(
@@ -119,6 +119,7 @@ pub fn ranges(
         return RangeDecision::Full;
     }
     let pieces: Vec<_> = specs.iter().filter_map(|spec| spec.within(length)).collect();
+    // More bytes than the representation has means overlapping ranges, a known way to multiply traffic.
     let sum = pieces.iter().fold(0_u64, |sum, piece| sum.saturating_add(piece.len()));
     if sum > length {
         return RangeDecision::Full;
@@ -136,7 +137,7 @@ pub fn unsatisfied_range(length: u64) -> HeaderValue {
     HeaderValue::from_str(&format!("bytes */{length}")).expect("digits are a field value")
 }
 
-/// Reads a `RangeLiteral` field; `None` when it is not `bytes` or breaks the grammar.
+/// Parses a `Range` field; `None` when its unit is not `bytes` or it is malformed.
 fn parse(field: &[u8]) -> Option<Vec<RangeSpec>> {
     let text = str::from_utf8(field).ok()?;
     let (unit, list) = text.split_once('=')?;
@@ -167,7 +168,7 @@ fn parse_spec(element: &str) -> Option<RangeSpec> {
     }
 }
 
-/// Digits of any count; what exceeds 64 bits is beyond every end anyway.
+/// Parses digits of any length; a number beyond 64 bits saturates, since it is past every end.
 fn parse_number(digits: &str) -> Option<u64> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -175,7 +176,7 @@ fn parse_number(digits: &str) -> Option<u64> {
     Some(digits.parse().unwrap_or(u64::MAX))
 }
 
-/// Joins what touches or overlaps; otherwise the client's order stays.
+/// Merges ranges that touch or overlap, and otherwise keeps the client's order.
 fn join(pieces: &[ByteRange]) -> Vec<ByteRange> {
     let mut joined: Vec<ByteRange> = Vec::with_capacity(pieces.len());
     for &piece in pieces {
@@ -190,24 +191,22 @@ fn join(pieces: &[ByteRange]) -> Vec<ByteRange> {
     joined
 }
 
-/// One part of a multipart answer.
+/// One part of a multipart response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MultipartPart {
-    /// Bytes to send before the range's own.
+    /// Bytes to send before those of the range.
     pub head: Bytes,
-    /// The piece of the representation that follows.
+    /// The range of the representation that follows.
     pub range: ByteRange,
 }
 
-/// The framing of a `multipart/byteranges` body: for each part its head and its bytes, then the
-/// tail.
+/// The framing of a `multipart/byteranges` body: the head and bytes of each part, then the tail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MultipartByteranges {
-    /// The value of the answer's `Content-Type`.
+    /// The response's `Content-Type`.
     pub content_type: HeaderValue,
-    /// The parts in order.
     pub parts: Vec<MultipartPart>,
-    /// Bytes to send at the end.
+    /// Bytes to send after the last part.
     pub tail: Bytes,
     /// Length of the whole body in bytes.
     pub length: u64,
@@ -216,8 +215,8 @@ pub struct MultipartByteranges {
 impl MultipartByteranges {
     /// Frames `ranges` of a representation of `length` bytes and type `content_type`.
     ///
-    /// The boundary comes from `etag`: the same request gets the same bytes, and a file cannot
-    /// contain the boundary by intent, since its tag depends on it. RFC 9110 §14.6.
+    /// The boundary is derived from `etag`: the same request gets the same bytes, and no file can be crafted
+    /// to contain its boundary, since the tag depends on the content. RFC 9110 §14.6.
     pub fn new(
         ranges: &[ByteRange],
         content_type: &HeaderValue,
@@ -281,7 +280,7 @@ mod tests {
         RangeDecision::Multi(pieces.iter().map(|&(first, last)| piece(first, last)).collect())
     }
 
-    /// `range` of a representation of 100 bytes.
+    /// Checks the decision for `range` of a representation of 100 bytes.
     fn check(range: &str, expected: &RangeDecision) {
         let found = ranges(&Method::GET, &map(range), &validators(), 100);
         assert_eq!(&found, expected, "{range}");

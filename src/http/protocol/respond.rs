@@ -1,5 +1,5 @@
-//! Responses that every heading shares: the one table from error kinds to statuses, error bodies
-//! (contract api-13, api-15) and JSON.
+//! Builds responses: the one table from error kinds to statuses, error bodies (contract api-13, api-15) and
+//! JSON.
 
 use axum::{
     body::Body,
@@ -15,7 +15,7 @@ use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::{NOT_FOUND_MAX_AGE_S, RETRY_AFTER_S};
 use crate::runtime::telemetry;
 
-/// Characters of a caller's own text that an error message repeats.
+/// Longest part of a caller's text that an error message repeats, in characters.
 const ECHO_CHARS_MAX: usize = 200;
 
 /// The status of a kind of error.
@@ -35,7 +35,7 @@ pub(crate) fn status(kind: ErrorKind) -> StatusCode {
     }
 }
 
-/// Text of a caller, cut to a length that a message can bear.
+/// Truncates a caller's text for an error message.
 pub(crate) fn shorten(text: &str) -> String {
     match text.char_indices().nth(ECHO_CHARS_MAX) {
         Some((at, _)) => format!("{}…", &text[..at]),
@@ -43,13 +43,13 @@ pub(crate) fn shorten(text: &str) -> String {
     }
 }
 
-/// The response to a failed request with these headers: as [`error`], and a 401 says that the
-/// bearer token which came is not good.
+/// Builds the response to a failed request with these headers: as [`error`], and a 401 to a request with a
+/// bearer token says that the token is invalid.
 pub(crate) fn error_for(failure: &Error, headers: &HeaderMap) -> Response {
     error_with_challenge(failure, credentials::has_bearer_token(headers))
 }
 
-/// The same where it is known already whether a bearer token came.
+/// Does the same as [`error_for`] for a caller that knows whether the request had a bearer token.
 pub(crate) fn error_with_challenge(failure: &Error, has_bearer: bool) -> Response {
     let mut response = error(failure);
     if failure.kind() == ErrorKind::Unauthenticated && has_bearer {
@@ -61,15 +61,15 @@ pub(crate) fn error_with_challenge(failure: &Error, has_bearer: bool) -> Respons
     response
 }
 
-/// Counts a refusal because of load. A flood must not become one of log lines: that of the request
-/// has the status, and the metric the reason.
+/// Counts a request that load shedding refused. An overload must not flood the log: the log line of the
+/// request has the status, and the metric has the reason.
 pub(crate) fn record_shed(error: &Error) {
     let reason = error.details().first().map_or("other", |detail| detail.error_code.as_str());
     metrics::counter!(telemetry::SHED, "reason" => reason.to_owned()).increment(1);
     tracing::debug!(reason, "{}", error.message());
 }
 
-/// Writes the log line of a failure of ours; one that load is the reason of is counted.
+/// Logs a server error with its cause; a refusal because of load is only counted.
 pub(crate) fn log_failure(error: &Error) {
     let status = status(error.kind());
     let cause = || error.cause().unwrap_or_default();
@@ -80,7 +80,7 @@ pub(crate) fn log_failure(error: &Error) {
     }
 }
 
-/// The response to a failed request, with the log line of the failure.
+/// Builds the response to a failed request, and logs the failure.
 pub(crate) fn error(error: &Error) -> Response {
     let status = status(error.kind());
     log_failure(error);
@@ -102,7 +102,7 @@ pub(crate) fn error(error: &Error) -> Response {
     headers.insert(header::CACHE_CONTROL, cache_control(error.kind()));
     match error.kind() {
         ErrorKind::Unauthenticated => {
-            // A request without a token learns no more than the schemes (RFC 6750 §3).
+            // A request without a token gets no more than the schemes (RFC 6750 §3).
             let challenge =
                 HeaderValue::from_static("Bearer realm=\"wirephoto\", ApiKey realm=\"wirephoto\"");
             headers.insert(header::WWW_AUTHENTICATE, challenge);
@@ -148,13 +148,13 @@ fn cache_control(kind: ErrorKind) -> HeaderValue {
     }
 }
 
-/// A JSON body.
+/// Builds a response with a JSON body.
 pub(crate) fn json_text(status: StatusCode, text: Bytes) -> Response {
     typed(status, HeaderValue::from_static("application/json"), Body::from(text))
 }
 
-/// A response whose headers have room for those of a rendition, about twenty. A map that grows
-/// from nothing is moved three times on the way, for each response.
+/// Builds a response whose header map has room for the headers of a rendition, about twenty. A map that grows
+/// from empty is reallocated three times for each response.
 pub(crate) fn with_header_capacity(body: Body) -> Response {
     const HEADERS: usize = 24;
     let mut response = Response::new(body);
@@ -162,7 +162,7 @@ pub(crate) fn with_header_capacity(body: Body) -> Response {
     response
 }
 
-/// A body of a type that browsers must not guess otherwise.
+/// Builds a response with a content type, and forbids browsers to sniff another one.
 pub(crate) fn typed(status: StatusCode, content_type: HeaderValue, body: Body) -> Response {
     let mut response = with_header_capacity(body);
     *response.status_mut() = status;

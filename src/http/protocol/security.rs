@@ -1,7 +1,7 @@
-//! The headers that tell browsers what a response may do and who may embed it.
+//! Security headers, which tell browsers what a response may do and who may embed it.
 //!
-//! One table for every response. All values are constants, so a cached picture costs no more than
-//! two insertions; what depends on a page (its content security policy) is set where the page is made.
+//! One table for every response. All values are constants, so a cached picture costs no more than two
+//! insertions. The content security policy depends on the page, and is set where the page is rendered.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
@@ -9,32 +9,32 @@ const CORP: HeaderName = HeaderName::from_static("cross-origin-resource-policy")
 const COOP: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 const PERMISSIONS: HeaderName = HeaderName::from_static("permissions-policy");
 
-/// A year. Subdomains and the preload list are the operator's to decide.
+/// HSTS for one year. Subdomains and the preload list are the operator's decision.
 const TRANSPORT: HeaderValue = HeaderValue::from_static("max-age=31536000");
 const CROSS_ORIGIN: HeaderValue = HeaderValue::from_static("cross-origin");
 const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
-/// Features of browsers that no page of ours uses.
+/// Browser features that no page of the site uses.
 const NO_FEATURES: HeaderValue = HeaderValue::from_static(
     "accelerometer=(), browsing-topics=(), camera=(), display-capture=(), geolocation=(), \
      gyroscope=(), magnetometer=(), microphone=(), midi=(), payment=(), serial=(), usb=()",
 );
-/// Documents of providers run nothing and have no origin; viewers of browsers may style them.
+/// Documents of providers run no scripts and have no origin; a browser's viewer may style them.
 const SANDBOX: HeaderValue =
     HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; sandbox");
 
-/// What a response is, as its address and type say.
+/// Class of a response by its route, which selects the headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RouteClass {
-    /// A media address: customers' pages embed what it gives.
+    /// A media address, whose responses customers' pages embed.
     Media,
-    /// An address of the login, which clients open in windows of their own.
+    /// An address of the login, which clients open in a separate window.
     Login,
-    /// Anything else.
+    /// Every other address.
     Other,
 }
 
 impl RouteClass {
-    /// The place of the route that answers.
+    /// The class of the matched route.
     pub(crate) fn of(route: &str) -> Self {
         match route {
             route if route.starts_with("/media/") => Self::Media,
@@ -44,7 +44,7 @@ impl RouteClass {
     }
 }
 
-/// Adds the headers of the table; `is_https`: the service is reached by `https`.
+/// Adds the headers of the table; `is_https` says whether the service is reached by `https`.
 pub(crate) fn add_security_headers(headers: &mut HeaderMap, place: RouteClass, is_https: bool) {
     if is_https {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, TRANSPORT);
@@ -59,8 +59,8 @@ pub(crate) fn add_security_headers(headers: &mut HeaderMap, place: RouteClass, i
     headers.insert(CORP, SAME_ORIGIN);
     if kind(headers).is_some_and(|kind| kind.starts_with(b"text/html")) {
         headers.insert(PERMISSIONS, NO_FEATURES);
-        // A client that opens the login in a window waits there for the answer; a policy on any page
-        // in between would take the window from it.
+        // A client that opens the login in a window waits there for the result; an opener policy on any page
+        // in between would cut the window off from its opener.
         if place == RouteClass::Other {
             headers.insert(COOP, SAME_ORIGIN);
         }
@@ -71,8 +71,8 @@ fn kind(headers: &HeaderMap) -> Option<&[u8]> {
     headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes)
 }
 
-/// Whether a browser may show what is of this type as a document with scripts or links. Pictures,
-/// videos and archives are not; a picture that is a document (SVG) is.
+/// Whether a browser may show a response of this type as a document with scripts or links. Pictures, videos
+/// and archives are inert; an SVG is a document.
 fn may_be_active(kind: &[u8]) -> bool {
     let inert = [&b"image/"[..], b"video/", b"multipart/", b"application/zip"];
     kind.starts_with(b"image/svg") || !inert.iter().any(|inert| kind.starts_with(inert))

@@ -1,4 +1,4 @@
-//! The headers by which a CDN learns what an answer shows, so that it can forget it by name.
+//! Surrogate keys: headers that tell a CDN which items a response shows, so that it can purge them by key.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
@@ -7,22 +7,22 @@ use crate::runtime::config::{Config, FieldName};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::NOT_FOUND_MAX_AGE_S;
 
-/// `Cache-Control` of what is not there for somebody who said who he is.
+/// `Cache-Control` of a 404 to a caller with credentials.
 const MISSING_OWN: &str = "private, no-cache";
 
-/// Which headers carry the keys.
+/// Configuration of the headers that carry the keys.
 #[derive(Clone, Debug)]
 pub struct SurrogateHeaders {
     surrogate_key_header: Option<HeaderName>,
     cache_tag_header: Option<HeaderName>,
-    /// `Cache-Control` of what is not there, where shared caches have a time of their own.
+    /// `Cache-Control` of a 404, if shared caches have a separate maximum age.
     missing_policy: Option<HeaderValue>,
 }
 
 impl SurrogateHeaders {
-    /// Those of the settings `cdn.…_header`.
+    /// Reads the settings `cdn.…_header`.
     ///
-    /// Fails when one of them cannot be a header's name.
+    /// Fails when one of them is not a valid header name.
     pub fn of(config: &Config) -> Result<Self> {
         let name = |FieldName(name): &FieldName| match name.is_empty() {
             true => Ok(None),
@@ -43,11 +43,11 @@ impl SurrogateHeaders {
         })
     }
 
-    /// The same for the answer that something is not there. A shared cache keeps that no longer than
-    /// what is there: it may come, or come back.
+    /// Adds the keys to a 404. A shared cache keeps it no longer than an existing item's response, since the
+    /// item may be published or restored.
     ///
-    /// Who asks may decide it, as with what is under embargo or another's channel: `is_own` is the
-    /// answer to somebody who said who he is, and no shared cache may keep it.
+    /// The result may depend on the caller, as under an embargo or for another user's channel: `is_own` marks
+    /// the response to a caller with credentials, which no shared cache may store.
     pub(crate) fn add_keys_to_missing(
         &self,
         headers: &mut HeaderMap,
@@ -62,10 +62,10 @@ impl SurrogateHeaders {
         self.add_keys(headers, keys);
     }
 
-    /// Writes the keys of an answer into its headers.
+    /// Writes the keys of a response into its headers.
     ///
-    /// What shows more items than there is room for must not be kept by a CDN: it could not be
-    /// told of their changes.
+    /// A response that shows more items than fit must not be cached by a CDN, because a purge of the missing
+    /// keys could not reach it.
     pub(crate) fn add_keys(&self, headers: &mut HeaderMap, keys: &CacheKeys) {
         let fields = [
             (&self.surrogate_key_header, keys.space_separated()),
@@ -80,6 +80,7 @@ impl SurrogateHeaders {
                 marked = true;
             }
         }
+        // A response that no shared cache stores needs no stricter policy.
         if marked
             && !keys.is_complete()
             && !headers.get(header::CACHE_CONTROL).is_some_and(forbids_shared_caches)

@@ -1,4 +1,4 @@
-//! How a rendition came about, in its headers: `Server-Timing` (W3C) and `Wirephoto-Path`.
+//! Reports how a rendition was produced: `Server-Timing` (W3C) and `Wirephoto-Path`.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -9,7 +9,7 @@ const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 const TIMING_ALLOW_ORIGIN: HeaderName = HeaderName::from_static("timing-allow-origin");
 const WIREPHOTO_PATH: HeaderName = HeaderName::from_static("wirephoto-path");
 
-/// How the bytes were made, where that happened for this request.
+/// The render path, if the bytes were rendered for this request.
 pub(crate) fn render_path(source: &RenditionSource) -> Option<&'static str> {
     match source {
         RenditionSource::Memory | RenditionSource::Disk => None,
@@ -17,7 +17,7 @@ pub(crate) fn render_path(source: &RenditionSource) -> Option<&'static str> {
     }
 }
 
-/// Where the time went, where the bytes were made for this request.
+/// The time of each stage, if the bytes were rendered for this request.
 pub(crate) fn render_timing(source: &RenditionSource) -> Option<RenderTiming> {
     match source {
         RenditionSource::Memory | RenditionSource::Disk => None,
@@ -25,9 +25,9 @@ pub(crate) fn render_timing(source: &RenditionSource) -> Option<RenderTiming> {
     }
 }
 
-/// Says where the bytes came from, and where the time went if they were rendered.
+/// Adds the source of the bytes, and the time of each stage if they were rendered.
 ///
-/// What is `open` lets scripts of any site read its times, as they may read its bytes.
+/// Scripts of any site may read the times of an `open` rendition, as they may read its bytes.
 pub(crate) fn add_headers(headers: &mut HeaderMap, source: &RenditionSource, open: bool) {
     let timing = match source {
         RenditionSource::Memory => HeaderValue::from_static("cache;desc=\"memory\""),
@@ -42,14 +42,14 @@ pub(crate) fn add_headers(headers: &mut HeaderMap, source: &RenditionSource, ope
     }
 }
 
-/// The stages that happened, in milliseconds.
+/// Prints the stages that ran, in milliseconds.
 fn stages(timing: &RenderTiming) -> HeaderValue {
     let stage = |(name, ms)| format!("{name};dur={}", print_ms(ms));
     let text = timing.stages().map(stage).collect::<Vec<_>>().join(", ");
     HeaderValue::from_str(&text).expect("names and numbers are ASCII")
 }
 
-/// Milliseconds with three decimals at most.
+/// Prints milliseconds with at most three decimals.
 fn print_ms(ms: f64) -> String {
     let text = format!("{ms:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

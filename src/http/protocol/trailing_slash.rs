@@ -1,8 +1,8 @@
-//! Addresses with a slash at their end.
+//! Handles paths with a trailing slash.
 //!
-//! Those of APIs and media mean what they mean without it: the slash is taken off before the router
-//! sees the request, so log lines, metrics and the tables that go by routes know one address. Pages
-//! redirect, because relative links and browsers' histories go by the address that is shown.
+//! For APIs and media the slash has no meaning: it is removed before routing, so log lines, metrics and
+//! tables keyed by route see one path. Pages redirect, because relative links and browser histories depend on
+//! the address shown.
 
 use axum::{
     body::Body,
@@ -14,10 +14,10 @@ use axum::{
 use crate::http::protocol::cors;
 use crate::http::site::login;
 
-/// Pages that mails link to.
+/// Prefixes of pages that mails link to.
 const MAILED_PAGES: [&str; 3] = ["/unsubscribe/", "/mail/", "/o/password/"];
 
-/// The request with the address that is meant.
+/// Removes the trailing slash from a request to an API or a media URL.
 pub(crate) fn trim_request(mut request: Request) -> Request {
     if let Some(uri) = without_slash(request.uri()) {
         *request.uri_mut() = uri;
@@ -25,7 +25,7 @@ pub(crate) fn trim_request(mut request: Request) -> Request {
     request
 }
 
-/// The address without the slash at its end; nothing where there is none, or it is a page's.
+/// The URI without its trailing slash; `None` if it has none or belongs to a page.
 fn without_slash(uri: &Uri) -> Option<Uri> {
     let path = uri.path().strip_suffix('/')?;
     if !is_for_programs(path) {
@@ -50,10 +50,9 @@ fn with_query(path: &str, uri: &Uri) -> Option<PathAndQuery> {
     }
 }
 
-/// The redirect to the page of an address that ends in a slash; nothing where it does not, or is no
-/// page's.
+/// Redirects the path of a page with a trailing slash; `None` if it has none or is not a page.
 ///
-/// Nothing either for `//host/`: a browser would take what is left of it for another site.
+/// `None` also for `//host/`: a browser would take the rest for another site.
 pub(crate) fn redirect_to_page(uri: &Uri) -> Option<Response> {
     let path = uri.path().strip_suffix('/')?;
     let location = with_query(path, uri)?;

@@ -1,7 +1,7 @@
-//! What visitors did on the site lately, as calls of the APIs: the page `/code` shows it as code.
+//! Records recent activity of visitors as API calls, which the page `/code` shows as code.
 //!
-//! Calls are in the database, so that every node shows what another one made, and go with their session. A
-//! page does not wait for that: they are written together, now and then.
+//! Calls are stored in the database, so that every node shows those of the others, and are deleted with their
+//! session. A page does not wait for the write: calls are written in batches.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -25,16 +25,15 @@ use crate::runtime::limits::{
 use crate::storage::database::{Db, WriteTx};
 use model::ContentHash;
 
-/// A call that a page made for a visitor.
+/// An API call that a page made for a visitor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RecordedCall {
-    /// The call.
     pub(super) call: ApiCall,
-    /// When it was made.
+    /// Time of the call.
     pub(super) at: Timestamp,
 }
 
-/// A call as it is stored.
+/// The stored form of a call.
 #[derive(Serialize, Deserialize)]
 struct StoredCall {
     method: String,
@@ -51,26 +50,26 @@ pub struct SessionActivity {
     pending: Arc<Mutex<PendingCalls>>,
 }
 
-/// What is not in the database yet.
+/// Calls that are not in the database yet.
 #[derive(Default)]
 struct PendingCalls {
-    /// What came in since it was written last.
+    /// Calls recorded since the last write.
     unwritten: HashMap<ContentHash, CallHistory>,
-    /// What is being written.
+    /// Calls that are being written.
     writing: Arc<HashMap<ContentHash, CallHistory>>,
 }
 
-/// Calls of a session, the latest last.
+/// The calls of a session, the latest last.
 type CallHistory = VecDeque<RecordedCall>;
 
 impl SessionActivity {
-    /// What is noted in `db`.
+    /// Creates the record of the calls stored in `db`.
     #[must_use]
     pub fn new(db: Db) -> Self {
         Self { db, pending: Arc::default() }
     }
 
-    /// Notes a call. One that came just before is not noted again, nor one that is very long.
+    /// Records a call, unless it repeats the previous one or is very long.
     pub(super) fn record(&self, visitor: &SiteVisitor, call: ApiCall, at: Timestamp) {
         if call.bytes() > ACTIVITY_CALL_BYTES_MAX {
             return;
@@ -80,13 +79,13 @@ impl SessionActivity {
         let sessions_max = usize::try_from(ACTIVITY_SESSIONS_MAX).unwrap_or(usize::MAX);
         let key = key(visitor);
         if fresh.len() >= sessions_max && !fresh.contains_key(&key) {
-            // The database does not take them, and a page works without.
+            // The database does not accept writes. Pages work without the record, so the call is dropped.
             return;
         }
         add(fresh.entry(key).or_default(), RecordedCall { call, at });
     }
 
-    /// The calls of a visitor, the latest first.
+    /// Lists the calls of a visitor, the latest first.
     pub(super) async fn list(
         &self,
         visitor: &SiteVisitor,
@@ -96,7 +95,8 @@ impl SessionActivity {
     }
 
     async fn list_of(&self, key: ContentHash, now: Timestamp) -> Result<Vec<RecordedCall>> {
-        // Before the read: what is written meanwhile is seen twice at most, which adds nothing.
+        // Taken before the read: a call written in the meantime is seen twice at most, and `add` ignores
+        // repetitions.
         let not_read = self.pending_calls(&key);
         let stored = self.db.read(move |tx| tx.find_calls(&key)).await?;
         let mut calls = parse(stored.as_deref());
@@ -109,7 +109,7 @@ impl SessionActivity {
         Ok(calls.into_iter().rev().filter(is_kept).collect())
     }
 
-    /// Writes what was noted since the last call.
+    /// Writes the calls that were recorded since the last write.
     async fn write_pending(&self) -> Result<RunOutcome> {
         let Some(writing) = self.begin_writing() else { return Ok(RunOutcome::Idle) };
         let written = self.db.write(move |tx| write(tx, &writing)).await;
@@ -117,21 +117,21 @@ impl SessionActivity {
         Ok(written.map(|()| RunOutcome::Done)?)
     }
 
-    /// The job that writes what was noted.
+    /// The background job that writes recorded calls.
     #[must_use]
     pub fn job(&self) -> impl BackgroundJob + use<> {
         let spec = JobSpec::every("session-activity", CALL_NOTES_INTERVAL);
         jobs::periodic(spec, self, |activity| async move { activity.write_pending().await })
     }
 
-    /// What may not be in the database, in its order.
+    /// The calls that may not be in the database yet, in order.
     fn pending_calls(&self, key: &ContentHash) -> Vec<RecordedCall> {
         let noted = self.pending.lock();
         let both = [noted.writing.get(key), noted.unwritten.get(key)];
         both.into_iter().flatten().flatten().cloned().collect()
     }
 
-    /// What there is to write; nobody else writes until that ends.
+    /// Takes the batch of calls to write; a single job writes.
     fn begin_writing(&self) -> Option<Arc<HashMap<ContentHash, CallHistory>>> {
         let mut noted = self.pending.lock();
         if noted.unwritten.is_empty() {
@@ -141,13 +141,14 @@ impl SessionActivity {
         Some(Arc::clone(&noted.writing))
     }
 
-    /// What was being written is in the database, or will be written later.
+    /// Ends a write. A failed batch is merged into the next one.
     fn end_writing(&self, is_written: bool) {
         let mut noted = self.pending.lock();
         let writing = std::mem::take(&mut noted.writing);
         if is_written {
             return;
         }
+        // The failed calls are older than those recorded in the meantime, so they come first.
         for (key, calls) in writing.iter() {
             let mut calls = calls.clone();
             for done in noted.unwritten.remove(key).unwrap_or_default() {
@@ -182,7 +183,7 @@ fn add(calls: &mut CallHistory, done: RecordedCall) {
     calls.push_back(done);
 }
 
-/// What is stored; nothing of what a later version wrote otherwise.
+/// Parses the stored calls; an empty list for the format of a later version.
 fn parse(text: Option<&str>) -> CallHistory {
     let stored: Vec<StoredCall> =
         text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
@@ -241,7 +242,7 @@ mod tests {
         assert_eq!(listed().await, ["/one"]);
         note("/two");
         assert_eq!(listed().await, ["/two", "/one"]);
-        // What could not be written goes before what came since.
+        // Calls that could not be written come before later ones.
         activity.end_writing(false);
         assert_eq!(listed().await, ["/two", "/one"]);
         assert_eq!(activity.begin_writing().map(|all| all[&key].len()), Some(2));

@@ -1,5 +1,5 @@
-//! Calls of the APIs from the pages, in the same process and by the same router that serves
-//! everybody else, so that pages can do nothing that the APIs lack.
+//! Calls the APIs from pages, in the same process and through the same router as external requests, so that
+//! pages can do nothing that the APIs cannot.
 
 use axum::{
     Router,
@@ -17,11 +17,11 @@ use crate::http::site::session::SiteVisitor;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::SITE_ANSWER_BYTES_MAX;
 
-/// The APIs without the pages.
+/// The router of the APIs, without the pages.
 #[derive(Clone)]
 pub(in crate::http) struct ApiRouter(pub(in crate::http) Router);
 
-/// The status of what is said instead of an answer that is longer than a page may be made of.
+/// The status that replaces a response too long for a page.
 const TOO_LONG: StatusCode = StatusCode::INSUFFICIENT_STORAGE;
 
 /// A call of an API.
@@ -29,9 +29,8 @@ const TOO_LONG: StatusCode = StatusCode::INSUFFICIENT_STORAGE;
 pub(in crate::http) struct ApiCall {
     /// `GET`, `POST`, `PUT` or `DELETE`.
     pub(super) method: Method,
-    /// Path and query.
+    /// Path and query of the call.
     pub(super) target: String,
-    /// The JSON body.
     pub(super) body: Option<Value>,
 }
 
@@ -56,7 +55,7 @@ impl ApiCall {
         Self::new(Method::DELETE, target)
     }
 
-    /// The call with parameters in its query; those without a value are left out.
+    /// Adds query parameters; those without a value are left out.
     pub(super) fn query<'a>(
         mut self,
         pairs: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
@@ -81,11 +80,12 @@ impl ApiCall {
     }
 }
 
-/// A part of a path, encoded.
+/// Percent-encodes a path segment.
 pub(super) fn encode_segment(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         let plain = byte.is_ascii_alphanumeric() || b"-_.~:@".contains(&byte);
+        // Dot segments are encoded too, because they would change the path.
         match plain && text != "." && text != ".." {
             true => encoded.push(char::from(byte)),
             false => encoded.push_str(&format!("%{byte:02X}")),
@@ -94,18 +94,17 @@ pub(super) fn encode_segment(text: &str) -> String {
     encoded
 }
 
-/// What an API says against a call.
+/// An API's error response to a call.
 #[derive(Clone, Debug)]
 pub(in crate::http) struct ApiRefusal {
-    /// Its status.
     pub(super) status: StatusCode,
-    /// Its sentence.
+    /// The message of the error document.
     pub(super) message: String,
-    /// What is wrong with which parameter or property.
+    /// The entries of the error document, each for a parameter or property.
     pub(super) errors: Vec<FieldError>,
 }
 
-/// One thing that is wrong with a call.
+/// An entry of an error document.
 #[derive(Clone, Debug, Deserialize, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FieldError {
@@ -115,7 +114,7 @@ pub(super) struct FieldError {
 }
 
 impl ApiRefusal {
-    /// What a page says of it: the single mistakes where there are some.
+    /// The messages for a page: those of the entries, if there are any.
     pub(super) fn sentences(&self) -> Vec<String> {
         match self.errors.as_slice() {
             [] => vec![self.message.clone()],
@@ -123,12 +122,12 @@ impl ApiRefusal {
         }
     }
 
-    /// Whether there is an answer, and it is longer than a page may be made of.
+    /// Whether the API succeeded with a response too long for a page.
     pub(super) fn is_too_long(&self) -> bool {
         self.status == TOO_LONG
     }
 
-    /// Whether the call itself was at fault, so that its form can be shown again.
+    /// Whether the call was invalid, so that its form can be shown again.
     pub(super) fn is_mistake(&self) -> bool {
         self.status.is_client_error() && self.status != StatusCode::UNAUTHORIZED
     }
@@ -151,7 +150,7 @@ impl From<ApiRefusal> for Error {
     }
 }
 
-/// The answer to `call` in the name of `visitor`, or of nobody.
+/// Calls an API as `visitor`, or without credentials.
 pub(super) async fn call_response(
     app: &AppState,
     apis: &ApiRouter,
@@ -173,7 +172,7 @@ pub(super) async fn call_response(
     Ok(router.oneshot(request).await.unwrap_or_else(|never| match never {}))
 }
 
-/// What `call` gives: JSON, or the text of an answer that is none.
+/// Calls an API and parses the response as JSON; another type becomes a JSON string.
 pub(super) async fn call_json(
     app: &AppState,
     apis: &ApiRouter,
@@ -195,7 +194,7 @@ pub(super) async fn call_json(
     }
 }
 
-/// The answer to `call` as it comes, where it is none against it: a file for the visitor.
+/// Calls an API and returns a successful response unread: a file for the visitor.
 pub(super) async fn call_file(
     app: &AppState,
     apis: &ApiRouter,

@@ -1,12 +1,11 @@
-//! Files compiled into the binary: style sheets, scripts, fonts, icon.
+//! Serves files compiled into the binary: style sheets, scripts, fonts and the icon.
 //!
-//! Pages address them under a *fingerprint* of all of them, `/assets/<fingerprint>/css/site.css`,
-//! and browsers keep what they got there for a year without asking again: another release has
-//! another fingerprint. One fingerprint for all keeps relative addresses inside of style sheets and
-//! modules working without rewriting them; the price is that a release which changes one file has
-//! all of them fetched again, some 200 kB.
+//! Pages address them under a *fingerprint* of all files, `/assets/<fingerprint>/css/site.css`, and browsers
+//! cache them for a year without revalidation: another release has another fingerprint. One fingerprint for
+//! all files keeps relative URLs in style sheets and modules valid without rewriting; the price is that a
+//! release which changes one file invalidates all of them, some 200 kB.
 //!
-//! The plain names, `/assets/css/site.css`, stay for whoever wrote them down.
+//! The plain paths, `/assets/css/site.css`, remain valid for existing references.
 
 use std::sync::LazyLock;
 
@@ -36,17 +35,17 @@ use model::ContentHash;
 #[include = "favicon.svg"]
 struct SiteAssets;
 
-/// How long a file may be kept under its plain name, behind which another release has another file.
+/// `Cache-Control` of a file under its plain path, where a new release replaces it.
 pub(super) const CACHE_SHORT: &str = "public, max-age=300";
-/// The same under the fingerprint.
+/// `Cache-Control` of a file under the current fingerprint.
 const CACHE_IMMUTABLE: &str = "public, max-age=31536000, immutable";
-/// The same under the fingerprint of another release. While nodes are upgraded one after the other,
-/// a page of one asks for files that another one answers for: better a file of this release than
-/// none, as long as nobody keeps it.
+/// `Cache-Control` of a file under another release's fingerprint. During a rolling upgrade, the page of one
+/// node requests files from a node of another release: a file of this release is better than none, provided
+/// that it is not cached.
 const CACHE_REVALIDATE: &str = "no-cache";
 
-/// The fingerprint of all files, fixed when the process first asks for it. In a debug build, which
-/// reads them from the disk, a file that is edited is seen by browsers after the next start.
+/// The fingerprint of all files, computed on first use. A debug build reads files from disk, so browsers see
+/// an edited file after the next start.
 static FINGERPRINT: LazyLock<String> = LazyLock::new(|| {
     let mut names: Vec<_> = SiteAssets::iter().collect();
     names.sort_unstable();
@@ -62,12 +61,12 @@ static FINGERPRINT: LazyLock<String> = LazyLock::new(|| {
     ContentHash::of(lines.as_bytes()).short()
 });
 
-/// The address of a file for pages, which changes with its content.
+/// The URL of a file for pages, which changes with the files.
 pub(crate) fn address(path: &str) -> String {
     format!("/assets/{}/{path}", *FINGERPRINT)
 }
 
-/// Splits the path of a request into the file's name and how long browsers may keep it.
+/// Splits the path of a request into the file's name and its `Cache-Control`.
 fn split_fingerprint(path: &str) -> (&str, &'static str) {
     match path.split_once('/') {
         Some((first, name)) if first == *FINGERPRINT => (name, CACHE_IMMUTABLE),
@@ -86,7 +85,7 @@ pub(crate) async fn asset(
     serve(&method, &headers, name, keeping)
 }
 
-/// `GET /favicon.ico`, which browsers ask for unasked.
+/// `GET /favicon.ico`, which browsers request by themselves.
 pub(crate) async fn favicon(method: Method, headers: HeaderMap) -> Response {
     serve(&method, &headers, "favicon.svg", CACHE_SHORT)
 }
@@ -101,11 +100,11 @@ fn serve(method: &Method, headers: &HeaderMap, path: &str, keep: &'static str) -
 /// A file in the binary.
 pub(super) struct AssetFile {
     pub(super) file: EmbeddedFile,
-    /// How long it may be kept: a value of `Cache-Control`.
+    /// The value of `Cache-Control`.
     pub(super) keep: &'static str,
 }
 
-/// Answers with a file, or with 304 where the client has it; its type follows from `path`.
+/// Responds with a file, or with 304 if the client has it; the type follows from `path`.
 pub(super) fn send(method: &Method, headers: &HeaderMap, path: &str, file: AssetFile) -> Response {
     let AssetFile { file, keep: keeping } = file;
     let tag = ContentHash(file.metadata.sha256_hash()).short();

@@ -1,15 +1,14 @@
-//! The way back from an item to the search that led to it: the item's address carries the search as
-//! `from`, so that it also works without scripts and after a form of the page was sent.
+//! The link from an item back to the search that found it. The item's URL carries the search as `from`, which
+//! works without scripts and after a form of the page was sent.
 
 use super::{SiteRequest, item_summary::anchor};
 use crate::runtime::error::Result;
 use model::ItemKey;
 
-/// The parameters of a message, which belongs to one moment.
+/// Query parameters of a one-time message, which links do not carry on.
 pub(super) const MESSAGE_PARAMETERS: [&str; 2] = ["done", "in"];
 
-/// What the links of hits carry on the page of hits at `here`: `?from=…`, or nothing for the search
-/// that shows everything.
+/// The query `?from=…` for links from the hits on the page `here`; empty for the default search.
 pub(super) fn back_query(here: &str) -> String {
     let search = here.split_once('?').map_or("", |(_, search)| search);
     let pairs = form_urlencoded::parse(search.as_bytes())
@@ -29,17 +28,17 @@ fn encode(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
-/// The way back from a page of the item `key`.
+/// The link back to the search from a page of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BackLink {
-    /// The search, at the place of the item.
+    /// URL of the search with the item's anchor.
     pub(super) url: String,
-    /// What the addresses of the item's other pages and forms carry on.
+    /// The query that links and forms of the item's pages carry on.
     pub(super) query: String,
 }
 
 impl BackLink {
-    /// What the address of the page says; without it, the search for items of the same type.
+    /// Reads the search from the page's URL; without it, the link leads to items of the same type.
     pub(super) fn of(site: &SiteRequest, key: &ItemKey) -> Result<Self> {
         Ok(Self::new(site.parameter("from")?.unwrap_or_default(), key))
     }
@@ -49,7 +48,7 @@ impl BackLink {
             "image" => String::new(),
             other => format!("type={other}"),
         };
-        // Whatever was sent to us, it stays a query of our own search.
+        // Re-encoding keeps hostile input within the query of the site's search.
         let pairs = form_urlencoded::parse(from.as_bytes());
         let from = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
         let search = if from.is_empty() { &type_of_item } else { &from };

@@ -1,4 +1,4 @@
-//! `/code`: what a visitor did on the site lately, as calls that a program of his own could make.
+//! `/code`: a visitor's recent activity on the site, as calls that a program could make.
 
 use axum::{Router, routing::get};
 use minijinja::{Value as PageValue, context, value::Serde};
@@ -14,7 +14,7 @@ use crate::http::openapi::ApiDescription;
 use crate::runtime::clock;
 use crate::runtime::limits::{ACTIVITY_CALLS_MAX, ACTIVITY_KEPT_S};
 
-/// The addresses of this file.
+/// The routes of the page.
 pub(super) fn routes() -> Router<AppState> {
     Router::new().route("/code", get(show))
 }
@@ -22,7 +22,7 @@ pub(super) fn routes() -> Router<AppState> {
 /// A call as the page shows it.
 #[derive(Serialize)]
 struct CallView {
-    /// The name of its operation, and what that is called.
+    /// Id and summary of the call's operation, if it is described.
     operation: Option<(String, String)>,
     method: String,
     target: String,

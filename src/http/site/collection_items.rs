@@ -1,4 +1,4 @@
-//! Single items of a collection: adding them from other pages, their order, taking them out.
+//! Handles single items of a collection: adds them from other pages, reorders and removes them.
 
 use axum::{
     Router,
@@ -22,12 +22,12 @@ use crate::http::site::form::see_other;
 use crate::http::site::login;
 use model::ItemKey;
 
-/// What is said when items did not come in.
+/// The message when some items were not added.
 const LEFT_OUT: &str = "Some items could not be added: they are no longer available, or your agreements do not cover them.";
-/// What is said when there is nothing to add.
+/// The message when no item was selected.
 const NOTHING: &str = "Select at least one item to add.";
 
-/// The addresses of this file.
+/// The routes for items of a collection.
 pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route("/collections/add", get(choose).post(add))
@@ -35,11 +35,11 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/collections/{id}/take", post(remove_items))
 }
 
-/// What is to be added, and where.
+/// The items to add and the target collection.
 #[derive(Clone, Debug, Default)]
 struct AddItemsForm {
     uris: Vec<String>,
-    /// The id of a collection; nothing for a new one.
+    /// The id of a collection; `None` for a new one.
     collection: Option<String>,
     name: Option<String>,
     return_to: Option<String>,
@@ -63,7 +63,7 @@ struct CollectionChoice {
     name: String,
 }
 
-/// `GET /collections/add?uri=…&return_to=…`: into which collection?
+/// `GET /collections/add?uri=…&return_to=…`: asks for the target collection.
 async fn choose(member: MemberRequest) -> PageResult {
     let list =
         |name| Ok::<_, crate::runtime::error::Error>(member.query.text(name)?.map(str::to_owned));
@@ -102,7 +102,7 @@ async fn show_choices(
     member.page_with(status, "collection_add.html", context)
 }
 
-/// `POST /collections/add`: puts items into a collection, or into a new one, and leads back.
+/// `POST /collections/add`: adds items to a collection, or to a new one, and redirects back.
 async fn add(posted: MemberForm) -> PageResult {
     let mut wish = AddItemsForm::of(&posted.form);
     match add_items(&posted, &mut wish).await {
@@ -115,7 +115,7 @@ async fn add(posted: MemberForm) -> PageResult {
     }
 }
 
-/// Does what is wished for; gives the collection's id.
+/// Adds the items and returns the collection's id.
 async fn add_items(posted: &MemberForm, wish: &mut AddItemsForm) -> Result<String, ApiRefusal> {
     if wish.uris.is_empty() {
         return Err(new_refusal(StatusCode::BAD_REQUEST, NOTHING));
@@ -125,7 +125,7 @@ async fn add_items(posted: &MemberForm, wish: &mut AddItemsForm) -> Result<Strin
         None => {
             let body = json!({ "name": wish.name.clone().unwrap_or_default() });
             let made = posted.call_and_record(ApiCall::post(COLLECTIONS).json(body)).await?;
-            // Should the rest fail, the next try is meant for this one.
+            // If the next call fails, a retry must use this collection instead of creating another.
             let id = text(&made, "id").to_owned();
             wish.collection = Some(id.clone());
             wish.name = None;
@@ -135,7 +135,7 @@ async fn add_items(posted: &MemberForm, wish: &mut AddItemsForm) -> Result<Strin
     let elements: Vec<Value> = wish.uris.iter().map(|uri| json!({ "uri": uri })).collect();
     let call = ApiCall::post(format!("{}/items", address(&id))).json(Value::Array(elements));
     posted.call_and_record(call).await?;
-    // The API says nothing of items that it passed over.
+    // The API does not report items that it skipped.
     let there = keys(&content(&load_without_items(posted, &id).await?));
     let is_there = |uri: &String| key_of(uri).is_some_and(|key| there.contains(&key));
     match wish.uris.iter().all(is_there) {
@@ -152,13 +152,12 @@ fn new_refusal(status: StatusCode, message: &str) -> ApiRefusal {
     ApiRefusal { status, message: message.to_owned(), errors: Vec::new() }
 }
 
-/// `path` with `?done=` and a word in it, instead of another message.
+/// Sets the parameter `done` of `path`, and removes other message parameters.
 fn with_message(path: &str, word: &str) -> String {
     with_message_parameters(path, &[("done", word)])
 }
 
-/// `path` with these parameters of a message (`done`, and `in` with a collection's id) instead of
-/// those of another one.
+/// Sets the message parameters (`done`, and `in` with a collection's id) of `path`, and removes earlier ones.
 fn with_message_parameters(path: &str, message: &[(&str, &str)]) -> String {
     let (path, fragment) = path.split_once('#').unwrap_or((path, ""));
     let (place, query) = path.split_once('?').unwrap_or((path, ""));
@@ -171,30 +170,31 @@ fn with_message_parameters(path: &str, message: &[(&str, &str)]) -> String {
     format!("{place}?{}{fragment}", pairs.collect::<Vec<_>>().join("&"))
 }
 
-/// Where an item goes.
+/// The move of an item within a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ItemMove<'a> {
-    /// One place to the front.
+    /// One position towards the front.
     Earlier,
-    /// One place to the end.
+    /// One position towards the end.
     Later,
-    /// In front of another item.
+    /// To the position before another item.
     Before(&'a str),
-    /// Behind another item.
+    /// To the position after another item.
     After(&'a str),
 }
 
-/// The item that a form moves, and where to.
+/// Parses the item that a form moves, and its move.
 fn parse_move(form: &FormFields) -> Option<(&str, ItemMove<'_>)> {
     let named = |name| form.find(name);
     let earlier = named("earlier").map(|uri| (uri, ItemMove::Earlier));
     let later = || named("later").map(|uri| (uri, ItemMove::Later));
     let to =
         || named("before").map(ItemMove::Before).or_else(|| named("after").map(ItemMove::After));
+    // A button moves one step; dragging names the neighbour.
     earlier.or_else(later).or_else(|| Some((named("moved")?, to()?)))
 }
 
-/// `content` with `uri` moved. What is not there moves nothing.
+/// Returns `content` with `uri` moved; unchanged if `uri` is not in it.
 fn move_item<'a>(content: &[&'a str], uri: &str, step: ItemMove<'_>) -> Vec<&'a str> {
     let mut ordered = content.to_vec();
     let Some(at) = ordered.iter().position(|one| *one == uri) else { return ordered };
@@ -210,14 +210,14 @@ fn move_item<'a>(content: &[&'a str], uri: &str, step: ItemMove<'_>) -> Vec<&'a 
     ordered
 }
 
-/// The visitor's collection without the documents of its items, which a `GET` would bring along: an
-/// order that names nothing changes nothing.
+/// Loads a collection without the documents of its items, which a `GET` would include: a `PUT` with an empty
+/// order changes nothing and returns the collection.
 async fn load_without_items(posted: &MemberForm, id: &str) -> Result<Value, ApiRefusal> {
     posted.call(&ApiCall::put(address(id)).json(json!({ "content": [] }))).await
 }
 
-/// `POST /collections/{id}/order`: moves one item. The order as it is now is what changes, so that
-/// what came in meanwhile stays, and so do the name and who may see it.
+/// `POST /collections/{id}/order`: moves one item. The move applies to the current order, so that items added
+/// in the meantime, the name and the visibility do not change.
 async fn reorder(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let found = load_without_items(&posted, &id).await?;
     let Some((uri, step)) = parse_move(&posted.form) else { return Ok(see_other(&page_of(&id))) };
@@ -235,7 +235,7 @@ async fn reorder(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     }
 }
 
-/// The page of the collection that the form stood on.
+/// The page of the collection's list on which the form was.
 fn return_page(posted: &MemberForm, id: &str) -> String {
     let page = posted.form.find("page").and_then(|page| page.parse::<usize>().ok());
     match page.filter(|page| *page > 1) {
@@ -244,7 +244,7 @@ fn return_page(posted: &MemberForm, id: &str) -> String {
     }
 }
 
-/// `POST /collections/{id}/take`: takes items out.
+/// `POST /collections/{id}/take`: removes items.
 async fn remove_items(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let elements: Vec<Value> = posted.form.all("uri").map(|uri| json!({ "uri": uri })).collect();
     let call = ApiCall::delete(format!("{}/items", address(&id))).json(Value::Array(elements));

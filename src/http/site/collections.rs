@@ -1,6 +1,6 @@
-//! The collections of a visitor, and one of them: what it holds, its name, who may see it, its zip.
+//! The visitor's collections, and the page of one: its items, name, visibility and ZIP archive.
 //!
-//! What is done to single items of a collection is in `collected.rs`.
+//! `collection_items.rs` handles single items of a collection.
 
 use std::collections::HashMap;
 
@@ -22,13 +22,13 @@ use crate::http::site::form::see_other;
 use crate::runtime::limits::{PAGES_MAX, SITE_COLLECTION_ITEMS_PER_PAGE, SITE_STRIP_PICTURES};
 use model::item::has_picture;
 
-/// The caller's collections.
+/// The API path of the caller's collections.
 pub(super) const COLLECTIONS: &str = "/collection/v1/collection";
 
-/// The same without what they hold, which may be very much: for a list to choose from.
+/// The API path of the collections without their items, which may be very many: for lists to choose from.
 pub(super) const COLLECTION_NAMES: &str = "/collection/v1/collection?layout=bare";
 
-/// The addresses of this file.
+/// The routes of the collection pages.
 pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route("/collections", get(list).post(create))
@@ -37,12 +37,12 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/collections/{id}/zip", post(zip))
 }
 
-/// The address of a collection in the API.
+/// The API path of a collection.
 pub(super) fn address(id: &str) -> String {
     format!("{COLLECTIONS}/{}", encode_segment(id))
 }
 
-/// The address of its page.
+/// The path of a collection's page.
 pub(super) fn page_of(id: &str) -> String {
     format!("/collections/{}", encode_segment(id))
 }
@@ -57,7 +57,7 @@ pub(super) fn content(collection: &Value) -> Vec<&str> {
     content.filter_map(Value::as_str).collect()
 }
 
-/// Where the small picture of the item of that URI is, if it is a photograph: those always have one.
+/// The URL of an item's thumbnail, if it is a photograph: only those always have one.
 fn thumbnail(uri: &str) -> Option<String> {
     let key = key_of(uri)?;
     has_picture(key.media_type).then(|| format!("/media/{key}_NormalThumbnail.jpg"))
@@ -70,7 +70,7 @@ struct CollectionRow {
     page: String,
     public: bool,
     created: String,
-    /// How many items it holds, where that is known.
+    /// Number of items, if known.
     count: Option<usize>,
     pictures: Vec<String>,
 }
@@ -94,7 +94,7 @@ async fn list(member: MemberRequest) -> PageResult {
     show_list(&member, None).await
 }
 
-/// The visitor's collections; without what they hold where that is too much for a page.
+/// Loads the visitor's collections; without their items if those are too many for a page.
 async fn load_all(member: &MemberRequest) -> Result<Value, ApiRefusal> {
     match member.get(COLLECTIONS).await {
         Err(refusal) if refusal.is_too_long() => member.get(COLLECTION_NAMES).await,
@@ -102,7 +102,7 @@ async fn load_all(member: &MemberRequest) -> Result<Value, ApiRefusal> {
     }
 }
 
-/// The list; `again` is the name of a new one that could not be made, and why.
+/// Shows the list; `again` is the name of a collection that could not be created, with the error.
 async fn show_list(member: &MemberRequest, again: Option<(&str, &ApiRefusal)>) -> PageResult {
     let all = load_all(member).await?;
     let rows: Vec<CollectionRow> =
@@ -116,7 +116,7 @@ async fn show_list(member: &MemberRequest, again: Option<(&str, &ApiRefusal)>) -
     member.page_with(status, "collections.html", context)
 }
 
-/// `POST /collections`: makes one.
+/// `POST /collections`: creates a collection.
 async fn create(posted: MemberForm) -> PageResult {
     let name = posted.form.find("name").unwrap_or_default();
     let body = json!({ "name": name, "public": posted.form.is_ticked("public") });
@@ -127,12 +127,12 @@ async fn create(posted: MemberForm) -> PageResult {
     }
 }
 
-/// A place in a collection.
+/// A position in a collection.
 #[derive(Serialize)]
 struct CollectionCell {
     uri: String,
     key: String,
-    /// Its number in the collection, from 1.
+    /// Position in the collection, from 1.
     place: usize,
     /// The item, if the visitor may see it.
     hit: Option<ItemSummary>,
@@ -146,19 +146,19 @@ struct RemovedItem {
     at: String,
 }
 
-/// What stands against a change, and the name that was typed.
+/// The error of a change, and the name that was entered.
 #[derive(Default)]
 pub(super) struct CollectionFormError<'a> {
     pub(super) refusal: Option<ApiRefusal>,
     pub(super) name: Option<&'a str>,
 }
 
-/// `GET /collections/{id}`: for its owner with all that can be done to it, for others to look at.
+/// `GET /collections/{id}`: for its owner with all actions, for other visitors read-only.
 async fn show(Path(id): Path<String>, member: MemberRequest) -> PageResult {
     show_one(&member, &id, CollectionFormError::default()).await
 }
 
-/// The page of a collection.
+/// Renders the page of a collection.
 pub(super) async fn show_one(
     member: &MemberRequest,
     id: &str,
@@ -198,8 +198,8 @@ pub(super) async fn show_one(
     member.page_with(status, "collection.html", context)
 }
 
-/// The places on a page, how many there are on all pages, and how many items are hidden from the
-/// visitor. An owner sees where those stand, so that they can be moved and taken out.
+/// Returns the cells of a page, their number on all pages, and the number of items hidden from the visitor.
+/// The owner sees hidden positions too, to move and remove them.
 fn cells(found: &Value, is_own: bool, page: usize) -> (Vec<CollectionCell>, usize, usize) {
     let items = ItemSummary::list(&found["items"]);
     let mut hits: HashMap<String, ItemSummary> =
@@ -219,7 +219,7 @@ fn cells(found: &Value, is_own: bool, page: usize) -> (Vec<CollectionCell>, usiz
     (cells, total, hidden)
 }
 
-/// What the collection lost, the latest first.
+/// Lists the items that left the collection, the latest first.
 fn removed_items(found: &Value) -> Vec<RemovedItem> {
     let lost = found["removedContent"].as_array().into_iter().flatten().rev();
     let lost = lost.filter_map(|one| {
@@ -234,7 +234,7 @@ fn removed_items(found: &Value) -> Vec<RemovedItem> {
     lost.collect()
 }
 
-/// `POST /collections/{id}`: its name, and whether others may see it.
+/// `POST /collections/{id}`: saves the name and the visibility.
 async fn save(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let name = posted.form.find("name").unwrap_or_default();
     let body = json!({ "name": name, "public": posted.form.is_ticked("public") });
@@ -251,7 +251,7 @@ async fn save(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     }
 }
 
-/// The page of the collection with what stands against a change, where the change was at fault.
+/// Shows the collection with the error of a change, if the change was invalid.
 pub(super) async fn refusal_page(
     posted: &MemberForm,
     id: &str,
@@ -271,8 +271,8 @@ async fn remove(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     Ok(see_other("/collections?done=removed"))
 }
 
-/// `POST /collections/{id}/zip`: everything that the visitor may have of it, in its order, which is
-/// bought. A form, so that no link can buy.
+/// `POST /collections/{id}/zip`: downloads and purchases all items that the visitor may download, in order. A
+/// form, because a link must not purchase.
 async fn zip(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let call = ApiCall::get(format!("{}/zip", address(&id)));
     let call = call.query([("agr", posted.form.find("agr")), ("numbered", Some("true"))]);

@@ -1,5 +1,5 @@
-//! What the codes of subjects and products are called: as the newest item of the archive that has
-//! the code calls it, in the language of the page where an item of that language has it.
+//! Names of the codes of subjects and products, as in the newest item with that code, preferably one in the
+//! language of the page.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -21,29 +21,29 @@ use crate::storage::search::{
 use model::item::PubStatus;
 use query::Facet;
 
-/// Items that are looked at for a name: the newest may have the code alone.
+/// Most items that are searched for a name: the newest ones may have only the code.
 const ITEMS_LOOKED_AT: usize = 20;
 
-/// A code with the language that its name is wanted in.
+/// A code and the language of its name.
 type ConceptKey = (PageLanguage, Facet, String);
 
-/// A name as it was found; nothing where no item names the code.
+/// A cached name; `None` if no item names the code.
 #[derive(Clone, Debug)]
 struct CachedConceptName {
     name: Option<String>,
     found_at: Timestamp,
 }
 
-/// The names of codes that pages asked for lately.
+/// A cache of the names that pages requested recently.
 #[derive(Debug, Default)]
 pub struct ConceptNames {
     cache: Mutex<HashMap<ConceptKey, CachedConceptName>>,
 }
 
 impl ConceptNames {
-    /// What the archive calls the code `value` of `facet`; nothing where the value is a name itself.
+    /// Returns the archive's name for the code `value` of `facet`; `None` if the value is a name already.
     ///
-    /// A name says nothing of an item, so it is the same for every visitor.
+    /// A name reveals nothing about an item, so it is the same for every visitor.
     pub(super) async fn name(
         &self,
         site: &SiteRequest,
@@ -69,7 +69,7 @@ impl ConceptNames {
                     self.insert(key, CachedConceptName { name: name.clone(), found_at: now });
                     return name;
                 }
-                // The page shows the code, and the next one asks again.
+                // The page shows the code, and the next page retries.
                 Err(_) => return None,
             }
         }
@@ -85,6 +85,7 @@ impl ConceptNames {
 
     fn insert(&self, key: ConceptKey, found: CachedConceptName) {
         let mut known = self.cache.lock();
+        // Expired names make room; a full cache accepts no more.
         if known.len() >= CONCEPT_NAMES_MAX && !known.contains_key(&key) {
             known.retain(|_, one| one.is_fresh(found.found_at));
         }
@@ -101,7 +102,7 @@ impl CachedConceptName {
     }
 }
 
-/// The first name of the code in the property `list` of the items that `text` finds, the newest first.
+/// Finds the name of the code in the property `list` of the newest item that matches `text`.
 async fn look_up(
     site: &SiteRequest,
     text: &str,

@@ -1,9 +1,10 @@
-//! What was typed into a form whose session ended: it goes with the login, and is sent once more.
+//! A form whose session expired before it was sent: its input is preserved through the login and submitted
+//! after it.
 //!
-//! Nothing is kept on the server. The fields travel through the login page, with a token that only
-//! this service can make, and behind it a page shows them and asks whether they are to be sent; so
-//! no other site can make a browser send anything. Secrets do not travel: they are typed anew, for
-//! somebody else may log in.
+//! The server stores nothing. The fields travel through the login page with a token that only this service
+//! can generate, and the page after the login shows them and asks for confirmation, so that no other site can
+//! make a browser submit a form. Secrets are left out and must be entered again, because another user may log
+//! in.
 
 use axum::{
     http::{HeaderMap, StatusCode, header},
@@ -18,17 +19,17 @@ use crate::http::site::pages::FormTargets;
 use crate::http::site::session::SiteVisitor;
 use crate::runtime::error::Result;
 
-/// What names of fields begin with that hold secrets of channels.
+/// Prefix of field names that hold secrets of channels.
 const SECRET_PREFIX: &str = "secret.";
 /// The fields of the form that changes a password.
 const PASSWORDS: [&str; 3] = ["old", "password", "repeated"];
 
-/// A form that could not be taken yet.
+/// A form that could not be accepted yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DeferredForm {
-    /// The path it was sent to.
+    /// The path to which the form was sent.
     pub(in crate::http) action: String,
-    /// Its fields, encoded.
+    /// The form's fields, encoded.
     pub(in crate::http) fields: String,
 }
 
@@ -39,8 +40,8 @@ struct DeferredField {
 }
 
 impl DeferredForm {
-    /// The form that came to `action` from a page of ours, which has one of these `origins`; nothing
-    /// when it came from elsewhere.
+    /// Creates the deferred form for `action`, if a page with one of `origins` sent it; `None` if it came
+    /// from elsewhere.
     pub(crate) fn of(
         headers: &HeaderMap,
         origins: &[&str],
@@ -51,8 +52,8 @@ impl DeferredForm {
         (is_same_origin(headers, origins) && login::is_local_page(action)).then_some(kept)
     }
 
-    /// The form that `login`, the encoded form of a login page, hands on; nothing unless this
-    /// service put it there for the browser with that form `cookie`.
+    /// Reads the deferred form from `login`, the encoded form of a login page; `None` unless this service
+    /// issued its token for the browser with the form `cookie`.
     pub(in crate::http) fn from_login_form(login: &str, cookie: Option<&str>) -> Option<Self> {
         let value = |wanted: &str| {
             let mut pairs = form_urlencoded::parse(login.as_bytes());
@@ -62,12 +63,12 @@ impl DeferredForm {
         session::tokens_equal(&kept.token(cookie?), &value("kept_token")?).then_some(kept)
     }
 
-    /// The token that goes with it through the login page of the browser with that form cookie.
+    /// The token that protects the deferred form on the login page of the browser with that form cookie.
     pub(in crate::http) fn token(&self, cookie: &str) -> String {
         session::deferred_form_token(cookie, &self.action, &self.fields)
     }
 
-    /// The page that shows what was typed and sends it for `visitor`.
+    /// Renders the page that shows the input and submits it for `visitor`.
     pub(in crate::http) fn page(&self, app: &AppState, visitor: &SiteVisitor) -> Result<Response> {
         let form = FormFields::parse(&self.fields)?;
         let shown = kept_labels::shown(&form);
@@ -83,7 +84,7 @@ impl DeferredForm {
     }
 }
 
-/// The encoded form `fields` without its token and what nobody may read again.
+/// Removes the CSRF token and secrets from the encoded form `fields`.
 #[must_use]
 pub fn without_secrets(fields: &str) -> String {
     let pairs = form_urlencoded::parse(fields.as_bytes());
@@ -92,8 +93,8 @@ pub fn without_secrets(fields: &str) -> String {
     form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
 }
 
-/// Whether a page of one of these origins, each a host with its port or a whole origin, sent the
-/// request. Browsers name the sender of every form.
+/// Whether a page of one of these origins sent the request; each is a host with its port or a complete
+/// origin. Browsers send `Origin` with every form.
 fn is_same_origin(headers: &HeaderMap, origins: &[&str]) -> bool {
     let origin = headers.get(header::ORIGIN).and_then(|value| value.to_str().ok());
     let Some((_, authority)) = origin.and_then(|origin| origin.split_once("://")) else {

@@ -1,11 +1,11 @@
-//! `/docs` and the forms that try an operation out.
+//! `/docs` and the forms that try an operation.
 //!
-//! The documentation is one page, made at the start. The form of an operation is a page of its
-//! own, which a script brings into the documentation when somebody opens it: all of them at once
-//! would make that page half as long again. Without scripts a form shows the code of the call that
-//! is typed into it, and leads to what is open; with them it sends the call in the visitor's name.
+//! The documentation is one page, rendered at start. The form of an operation is a separate page, which a
+//! script embeds in the documentation on demand: all forms together would make that page half as long again.
+//! Without scripts a form shows the code of the call and links to open resources; with scripts it sends the
+//! call as the visitor.
 //!
-//! The documentation is English, what stands around it speaks the visitor's language.
+//! The documentation is in English, the navigation around it in the visitor's language.
 
 use std::collections::BTreeMap;
 
@@ -25,15 +25,15 @@ use crate::http::openapi::{SampleBody, TrialOperation};
 use crate::http::site::pages;
 use crate::runtime::error::{Error, ErrorKind, Result};
 
-/// What stands in code in the place of an application key.
+/// Placeholder for an application key in code samples.
 const KEY: &str = "YOUR_KEY";
 
-/// The addresses of this file.
+/// The routes of the documentation.
 pub(super) fn routes() -> Router<AppState> {
     Router::new().route("/docs", get(docs)).route("/docs/try/{id}", get(try_out))
 }
 
-/// `GET /docs`: the description of the APIs for people.
+/// `GET /docs`: the human-readable documentation of the APIs.
 async fn docs(site: SiteRequest, method: Method, headers: HeaderMap) -> PageResult {
     let description = &site.app.shared.description;
     if site.visitor.is_some() {
@@ -46,7 +46,7 @@ async fn docs(site: SiteRequest, method: Method, headers: HeaderMap) -> PageResu
     Ok(response)
 }
 
-/// `GET /docs/try/{id}`: the form of an operation, and the code of the call that is typed into it.
+/// `GET /docs/try/{id}`: the form of an operation, and the code of the call entered in it.
 async fn try_out(Path(id): Path<String>, site: SiteRequest) -> PageResult {
     let description = &site.app.shared.description;
     let missing = || Error::new(ErrorKind::NotFound, "This operation does not exist.");
@@ -69,7 +69,7 @@ async fn try_out(Path(id): Path<String>, site: SiteRequest) -> PageResult {
     )
 }
 
-/// What stands in the fields of a form.
+/// The values of a form's fields.
 struct TryOutInput {
     path: Vec<(String, String)>,
     query: Vec<(String, String)>,
@@ -77,7 +77,7 @@ struct TryOutInput {
 }
 
 impl TryOutInput {
-    /// What the address of the page says, else what the fields hold at first.
+    /// Reads the values from the page's query, or the initial values of the fields.
     fn of(trial: &TrialOperation, site: &SiteRequest) -> Result<Self> {
         let mut typed = Self { path: Vec::new(), query: Vec::new(), body: None };
         for field in &trial.fields {
@@ -90,14 +90,14 @@ impl TryOutInput {
             typed.query.push(("ak".to_owned(), KEY.to_owned()));
         }
         if let Some(SampleBody { text, .. }) = &trial.body {
-            // Browsers send the ends of lines as two characters.
+            // Browsers send line breaks as CRLF.
             let given = site.query.field("body")?.map(|text| text.replace("\r\n", "\n"));
             typed.body = Some(given.unwrap_or_else(|| text.clone()));
         }
         Ok(typed)
     }
 
-    /// Place, dot, name of each field with its value.
+    /// The value of each field by `place.name`.
     fn values(&self) -> PageValue {
         let of = |place: &'static str, pairs: &[(String, String)]| -> Vec<(String, String)> {
             pairs.iter().map(|(name, value)| (format!("{place}.{name}"), value.clone())).collect()
@@ -107,7 +107,7 @@ impl TryOutInput {
     }
 }
 
-/// A call of `address` as the operation that it is one of is called.
+/// Describes a call of `address` as the given operation, for code samples.
 pub(super) fn sketch(trial: &TrialOperation, address: &str, body: Option<String>) -> SnippetCall {
     let body = body.filter(|body| !body.is_empty());
     let kind = trial.body.as_ref().map(|sample| sample.kind.clone());

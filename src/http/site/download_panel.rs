@@ -1,4 +1,4 @@
-//! The part of an item's page that offers its Hires: login, agreements, what a download means.
+//! The part of an item's page that offers its Hires: login, agreements and the consequences of a download.
 
 use serde::Serialize;
 
@@ -21,25 +21,25 @@ struct DownloadAgreement {
     id: i64,
     name: String,
     type_text: &'static str,
-    /// Of a prepaid one: downloads left, of how many.
+    /// Downloads left of a prepaid agreement, followed by their total number.
     remaining: Option<u32>,
     total: Option<u32>,
-    /// Where it was used for the item: until when that holds.
+    /// If the item was bought under it: the time until which downloads are free.
     until: Option<String>,
 }
 
-/// What the page says of the Hires: how to get it, under which agreement.
+/// The download panel of an item: how to get its Hires, and under which agreements.
 #[derive(Default, Serialize)]
 pub(super) struct DownloadPanel {
     size_text: Option<String>,
-    /// Where the form goes; `None` while there is nothing to ask for.
+    /// Target of the download form; `None` if there is nothing to download.
     pub(super) action: Option<String>,
     agreements: Vec<DownloadAgreement>,
     until: Option<String>,
     order_note: Option<&'static str>,
-    /// An order for the item waits for approval.
+    /// An order for the item is waiting for approval.
     ordered: bool,
-    /// An agreement gives the item at once.
+    /// An agreement allows the download at once.
     pub(super) delivers: bool,
     /// No agreement of the visitor covers the item.
     pub(super) none: bool,
@@ -48,8 +48,8 @@ pub(super) struct DownloadPanel {
     error: Option<String>,
 }
 
-/// What a page says of a download of the item; nothing of one that customers do not see yet.
-/// `refusal` is what became of a download that was asked for.
+/// Builds the panel of an item; `None` if customers cannot see the item yet. `refusal` is the error of an
+/// attempted download.
 pub(super) async fn find(
     site: &SiteRequest,
     key: &ItemKey,
@@ -64,7 +64,7 @@ pub(super) async fn find(
 }
 
 impl DownloadPanel {
-    /// What it says to `visitor`. `refusal` is what became of a download that was asked for.
+    /// Builds the panel for `visitor`. `refusal` is the error of an attempted download.
     async fn of(
         app: &AppState,
         visitor: Option<&SiteVisitor>,
@@ -80,7 +80,7 @@ impl DownloadPanel {
         Ok(stranger.with(&offers, entry))
     }
 
-    /// The panel with `offers`: those that deliver, else those that can be ordered from.
+    /// Adds `offers`: those that allow a download, else those that need an order.
     fn with(mut self, offers: &[AgreementOffer], entry: &CatalogEntry) -> Self {
         let is_order = |offer: &&AgreementOffer| matches!(offer.state, OfferState::Order(_));
         let (orders, delivering): (Vec<_>, Vec<_>) = offers.iter().partition(is_order);
@@ -95,6 +95,7 @@ impl DownloadPanel {
         } else {
             delivering
         };
+        // With a single agreement, the panel itself shows the expiry.
         if let [only] = shown.as_slice() {
             self.until = bought_until(only);
         }
@@ -124,7 +125,7 @@ fn order_note(is_ordered: bool) -> &'static str {
     }
 }
 
-/// Until when a download of the item is free again, because it was bought.
+/// The time until which downloads are free, because the item was bought.
 fn bought_until(offer: &AgreementOffer) -> Option<String> {
     match offer.state {
         OfferState::Bought(until) => Some(until.to_string()),
@@ -132,7 +133,7 @@ fn bought_until(offer: &AgreementOffer) -> Option<String> {
     }
 }
 
-/// The row of an agreement. Among `several` each says itself that it was used before.
+/// Builds the row of an agreement. With `several` agreements, each shows its own expiry.
 fn row(offer: &AgreementOffer, several: bool) -> DownloadAgreement {
     let agreement = &offer.agreement;
     DownloadAgreement {

@@ -1,4 +1,4 @@
-//! The facets of a search: the values that its matches have, what they are called, where they lead.
+//! The facets of a search: the values among its matches, their names and their links.
 
 use std::fmt;
 
@@ -10,9 +10,9 @@ use crate::http::protocol::request::QueryParameters;
 use crate::runtime::error::Result;
 use query::Facet;
 
-/// Values of a facet that are offered.
+/// Most values of a facet that are shown.
 const FACET_VALUES_MAX: usize = 8;
-/// The facets of the page, in its order, as the parameter `facets` takes them.
+/// The facets of the page in order, as the API's parameter `facets`.
 pub(super) const FACET_NAMES: &str =
     "subject.code,place.name,person.name,product.code,copyrightholder";
 /// The facets of [`FACET_NAMES`].
@@ -24,7 +24,7 @@ const FACET_ORDER: [Facet; 5] = [
     Facet::CopyrightHolder,
 ];
 
-/// A value of a facet that narrows a search.
+/// A facet value that narrows a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FacetValue {
     pub(super) facet: Facet,
@@ -32,7 +32,7 @@ pub(super) struct FacetValue {
 }
 
 impl FacetValue {
-    /// The values that an address names by `facet=<name>:<value>`. Names of no facet are passed over.
+    /// Reads the values of `facet=<name>:<value>` in the query. Unknown facets are skipped.
     pub(super) fn list(query: &QueryParameters) -> Result<Vec<Self>> {
         let mut values: Vec<Self> = Vec::new();
         for text in query.all("facet")? {
@@ -48,7 +48,7 @@ impl FacetValue {
         Ok(values)
     }
 
-    /// The term of a query that finds what has the value.
+    /// The query term that matches items with the value.
     pub(super) fn term(&self) -> String {
         let mut term = format!("{}:\"", self.facet.as_str());
         for c in self.value.chars() {
@@ -74,11 +74,11 @@ impl Serialize for FacetValue {
     }
 }
 
-/// A value of a facet with where it leads.
+/// A facet value with its link.
 #[derive(Debug, Serialize)]
 pub(super) struct FacetChoice {
     label: String,
-    /// Matches that have it.
+    /// Number of matches with the value.
     count: u64,
     url: String,
     active: bool,
@@ -92,14 +92,14 @@ pub(super) struct FacetList {
 }
 
 impl FacetList {
-    /// What those values are called that narrow the search.
+    /// The names of the active values, which narrow the search.
     pub(super) fn active(&self) -> impl Iterator<Item = &str> {
         self.choices.iter().filter(|choice| choice.active).map(|choice| choice.label.as_str())
     }
 }
 
-/// The facets of a search that found `found`. Those that narrow it are first, also where nothing
-/// was found, so that each can be taken away again.
+/// Lists the facets of the result `found`. Active values come first, even without any matches, so that each
+/// can be removed again.
 pub(super) async fn lists(
     site: &SiteRequest,
     wanted: &SearchForm,
@@ -121,14 +121,14 @@ pub(super) async fn lists(
     lists
 }
 
-/// A value with how many matches have it.
+/// A value with its number of matches.
 #[derive(Debug, PartialEq, Eq)]
 struct FacetCount {
     value: String,
     count: u64,
 }
 
-/// The values that narrow the search, then the most frequent others.
+/// Lists the active values, then the most frequent others.
 fn values(wanted: &SearchForm, facet: Facet, counted: &Value) -> Vec<FacetCount> {
     let counts = counted.as_array().into_iter().flatten();
     let counts: Vec<(&str, u64)> =
@@ -142,6 +142,7 @@ fn values(wanted: &SearchForm, facet: Facet, counted: &Value) -> Vec<FacetCount>
     if facet == Facet::ProductCode {
         active.extend(wanted.p.iter().map(String::as_str));
     }
+    // Active values without matches have no count in the response.
     let count = |value: &str| counts.iter().find(|(key, _)| *key == value).map_or(0, |one| one.1);
     let others = counts.iter().map(|(key, _)| *key).filter(|key| !active.contains(key));
     let all =
@@ -149,8 +150,8 @@ fn values(wanted: &SearchForm, facet: Facet, counted: &Value) -> Vec<FacetCount>
     all.map(|value| FacetCount { value: value.to_owned(), count: count(value) }).collect()
 }
 
-/// Where a value leads, and whether it narrows the search already. Products have a parameter that
-/// they share with the API.
+/// Returns the link that toggles a value, and whether the value is active. Products use the parameter `p`, as
+/// in the API.
 fn toggle_link(wanted: &SearchForm, facet: Facet, value: &str) -> (String, bool) {
     let named = FacetValue { facet, value: value.to_owned() };
     let is_product = facet == Facet::ProductCode && !wanted.facets.contains(&named);

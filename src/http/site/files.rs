@@ -1,5 +1,5 @@
-//! The files of an item on its page, and what each means for the visitor who sees them: what opens,
-//! what is bought, and what stands in the way.
+//! The files on an item's page, and what the visitor may do with each: open it, buy it, or what prevents
+//! both.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -14,22 +14,22 @@ use model::item::has_picture;
 use model::media_url::{MediaPath, MediaTarget};
 use model::{ItemKey, MediaType, RenditionName};
 
-/// What the visitor of a page may have of the item.
+/// The visitor's right to download the item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum DownloadRights {
-    /// An unknown visitor.
+    /// The visitor must log in first.
     Login,
-    /// An agreement delivers the item.
+    /// An agreement allows the download.
     Buy,
-    /// An agreement delivers it once an order is approved.
+    /// An agreement allows the download after an order was approved.
     Approval,
-    /// No agreement covers it.
+    /// No agreement covers the item.
     None,
 }
 
 impl DownloadRights {
-    /// Those that the panel tells; without one there is nothing to buy.
+    /// Derives the right from the panel; without a panel there is nothing to buy.
     pub(super) fn of(is_known: bool, panel: Option<&DownloadPanel>) -> Self {
         match panel {
             _ if !is_known => Self::Login,
@@ -45,24 +45,24 @@ impl DownloadRights {
 pub(super) struct FileRow {
     usage: String,
     variant: String,
-    /// What sort of file it is, unless it is a JPEG: ` PDF`.
+    /// File format, unless it is a JPEG: ` PDF`.
     kind: String,
-    /// Its address for programs.
+    /// URL for programs.
     href: String,
-    /// Where it opens for the visitor: on our own host where the browser's login is needed.
+    /// URL that opens in the visitor's browser: on the site's host if the session cookie is needed.
     url: Option<String>,
-    /// What the download form sends for it.
+    /// Value of the download form for this file.
     file: String,
-    /// What stands between the visitor and a file that does not open.
+    /// What the visitor needs to get a file that does not open.
     rights: DownloadRights,
-    /// Whether it opens for everybody.
+    /// Whether the file opens without credentials.
     is_open: bool,
     width: u64,
     height: u64,
     bytes: Option<u64>,
 }
 
-/// The files that the document lists.
+/// Lists the files in the document.
 pub(super) fn rows(key: &ItemKey, document: &Value, rights: DownloadRights) -> Vec<FileRow> {
     let renditions = document["renditions"].as_object().into_iter().flatten();
     renditions.filter_map(|(_, one)| row(key, one, media_base(document), rights)).collect()
@@ -70,7 +70,7 @@ pub(super) fn rows(key: &ItemKey, document: &Value, rights: DownloadRights) -> V
 
 fn row(key: &ItemKey, one: &Value, base: &str, rights: DownloadRights) -> Option<FileRow> {
     let text = |name: &str| one[name].as_str().unwrap_or_default();
-    // The page tells visitors to add their key to these addresses.
+    // The page tells visitors to add their key to these URLs, so they must not lead elsewhere.
     let own = own_address(text("href"), base)?;
     let file = own.strip_prefix("/media/")?;
     let path = MediaPath::parse(file).ok()?;
@@ -85,7 +85,7 @@ fn row(key: &ItemKey, one: &Value, base: &str, rights: DownloadRights) -> Option
         (false, false) => Some(own.to_owned()),
         (false, true) => None,
     };
-    // The key is the document's own.
+    // The URL must belong to this document's item.
     (path.key() == key).then(|| FileRow {
         usage: text("usage").to_owned(),
         variant: text("variant").to_owned(),
@@ -101,7 +101,7 @@ fn row(key: &ItemKey, one: &Value, base: &str, rights: DownloadRights) -> Option
     })
 }
 
-/// The file of the item `key` that a form names.
+/// Parses a form's file name, which must be a file of the item `key`.
 pub(super) fn parse(file: &str, key: &ItemKey) -> Result<MediaPath> {
     let bad = || Error::invalid("body", "file", "format", "file is no file of this item");
     let path = MediaPath::parse(file).map_err(|_| bad())?;
@@ -114,7 +114,7 @@ pub(super) fn parse(file: &str, key: &ItemKey) -> Result<MediaPath> {
     }
 }
 
-/// Whether there is something to download: texts are made of the document, the rest is files.
+/// Whether there is something to download: texts are generated from the document, other items need files.
 pub(super) fn has_any(key: &ItemKey, document: &Value) -> bool {
     match key.media_type {
         MediaType::Image | MediaType::Stockfoto => {
@@ -128,8 +128,8 @@ pub(super) fn has_any(key: &ItemKey, document: &Value) -> bool {
     }
 }
 
-/// What stands before the extension of the item's documents: where photographs are open to
-/// everybody, the public address, else that of our own host, which browsers send their login to.
+/// The base of the document URLs: the public URL if photographs are open, else the site's host, to which
+/// browsers send the session cookie.
 pub(super) fn document_base(key: &ItemKey, uri: &str) -> String {
     if has_picture(key.media_type) { uri.to_owned() } else { format!("/media/{key}") }
 }

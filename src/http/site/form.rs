@@ -1,4 +1,4 @@
-//! Bodies of HTML forms, their fields, and the redirect that answers them.
+//! Parses the bodies of HTML forms, and redirects after them.
 
 use axum::{
     body::{Body, to_bytes},
@@ -11,7 +11,7 @@ use crate::http::protocol::respond;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{FORM_BYTES_MAX, SITE_FORM_FIELDS_MAX};
 
-/// The encoded body of a form with the request's headers.
+/// Reads the encoded body of a form, with the request's headers.
 ///
 /// Fails for another content type, for a body beyond [`FORM_BYTES_MAX`], and for one that is not
 /// ASCII.
@@ -19,7 +19,7 @@ pub async fn form_body(request: Request) -> Result<(HeaderMap, String)> {
     form_body_within(request, FORM_BYTES_MAX).await
 }
 
-/// The same with a limit of its own, in bytes.
+/// Reads a form like [`form_body`], with another limit in bytes.
 pub(crate) async fn form_body_within(
     request: Request,
     bytes_max: usize,
@@ -43,12 +43,12 @@ pub(crate) async fn form_body_within(
     Ok((parts.headers, text))
 }
 
-/// The fields of a form, in their order.
+/// The fields of a form, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FormFields(pub(crate) Vec<(String, String)>);
 
 impl FormFields {
-    /// Fails when there are more than [`SITE_FORM_FIELDS_MAX`].
+    /// Parses an encoded form; fails when it has more than [`SITE_FORM_FIELDS_MAX`] fields.
     pub fn parse(encoded: &str) -> Result<Self> {
         let pairs = form_urlencoded::parse(encoded.as_bytes()).into_owned();
         let pairs: Vec<_> = pairs.take(SITE_FORM_FIELDS_MAX + 1).collect();
@@ -59,31 +59,31 @@ impl FormFields {
         Ok(Self(pairs))
     }
 
-    /// Names and values as they were typed, in their order.
+    /// Iterates over names and values as they were entered.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The field `name`, trimmed; nothing where it is empty.
+    /// Returns the field `name`, trimmed; `None` if it is empty.
     #[must_use]
     pub fn find<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         self.all(name).next()
     }
 
-    /// Every value of the field `name`, trimmed, without empty ones.
+    /// Iterates over the values of the field `name`, trimmed, without empty ones.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let own = self.0.iter().filter(move |(own, _)| own == name);
         own.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
     }
 
-    /// Whether the box `name` is ticked.
+    /// Whether the check box `name` is ticked.
     #[must_use]
     pub fn is_ticked(&self, name: &str) -> bool {
         self.find(name).is_some()
     }
 }
 
-/// To another page after a form, by GET. The answer is nobody else's.
+/// Redirects to another page by GET after a form was sent. The response is never cached.
 pub(crate) fn see_other(location: &str) -> Response {
     let Ok(location) = HeaderValue::from_str(location) else {
         return respond::error(&Error::internal("a redirect address has control characters"));

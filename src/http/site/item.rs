@@ -1,5 +1,4 @@
-//! A page per item: its picture or text, caption, rights, versions, files, and what a visitor can
-//! do with it.
+//! The page of an item: its picture or text, caption, rights, versions, files, and the visitor's actions.
 
 use axum::{
     extract::{FromRequestParts, Path, State},
@@ -29,12 +28,12 @@ use model::media_url::MediaPath;
 use model::media_url::RenditionExtension;
 use model::{ItemKey, MediaType, RenditionName};
 
-/// Associated objects that a page shows.
+/// Most associated objects on a page.
 const ASSOCIATIONS_SHOWN: usize = 24;
-/// Older versions that a page links to.
+/// Most older versions that a page links to.
 const REVISIONS_SHOWN: usize = 50;
 
-/// The item that an address names.
+/// The item in the path of a request.
 pub(super) struct ItemFromPath(pub(super) ItemKey);
 
 impl FromRequestParts<AppState> for ItemFromPath {
@@ -55,17 +54,17 @@ pub(super) async fn page(ItemFromPath(key): ItemFromPath, site: SiteRequest) -> 
     show(&site, &key, &FormOutcome::default()).await
 }
 
-/// What became of a form of the page.
+/// The result of a form on the page.
 #[derive(Default)]
 struct FormOutcome {
-    /// Of a download that was asked for.
+    /// The error of an attempted download.
     download: Option<Error>,
-    /// Of a delivery that was asked for.
+    /// The error of an attempted delivery.
     delivery: Option<ApiRefusal>,
 }
 
-/// `POST /item/<mediaType>/<id>/download`: the Hires for a visitor, with its purchase. Where an order
-/// has to be approved first it is placed, and the item's page confirms it; a refusal is shown there too.
+/// `POST /item/<mediaType>/<id>/download`: downloads and purchases the Hires. If the agreement requires
+/// approval, an order is placed and the item's page confirms it; errors are shown there too.
 pub(super) async fn download(
     State(app): State<AppState>,
     ItemFromPath(key): ItemFromPath,
@@ -97,9 +96,10 @@ pub(super) async fn download(
     }
 }
 
-/// `POST /item/<mediaType>/<id>/deliver`: sends the item through a channel of the visitor.
+/// `POST /item/<mediaType>/<id>/deliver`: delivers the item through one of the visitor's channels.
 pub(super) async fn deliver(ItemFromPath(key): ItemFromPath, posted: MemberForm) -> PageResult {
     let call = ApiCall::get(format!("/media/{key}"));
+    // Without a choice the call names an invalid channel, so that the API reports the mistake.
     let (channel, agr) = (posted.form.find("channel").or(Some("?")), posted.form.find("agr"));
     let call = call.query([("channel", channel), ("agr", agr)]);
     match posted.call_and_record(call).await {
@@ -112,19 +112,19 @@ pub(super) async fn deliver(ItemFromPath(key): ItemFromPath, posted: MemberForm)
     }
 }
 
-/// Whether nothing is delivered yet because an order, which is recorded by now, waits for approval.
+/// Whether the download failed only because an order, now placed, needs approval.
 fn is_order(error: &Error) -> bool {
     error.details().iter().any(|detail| detail.error_code == "order_required")
 }
 
-/// The address of the item's page with the message `done`.
+/// The URL of the item's page with the message `done`.
 fn confirmed(site: &SiteRequest, key: &ItemKey, done: &str) -> Result<String> {
     let back = BackLink::of(site, key)?.query;
     let separator = if back.is_empty() { "?" } else { "&" };
     Ok(format!("/item/{key}{back}{separator}done={done}"))
 }
 
-/// What a visitor gets who downloads the item: of a photograph the Hires, else all there is.
+/// The file that the download form delivers: the Hires of a photograph, else an archive of all files.
 fn download_path(key: &ItemKey) -> MediaPath {
     if has_picture(key.media_type) {
         let (hires, jpg) = (RenditionName::NORMAL_HIRES, RenditionExtension::JPEG);
@@ -133,7 +133,7 @@ fn download_path(key: &ItemKey) -> MediaPath {
     MediaPath::document(key.clone(), DocumentExtension::Zip)
 }
 
-/// Whether the item has files to download: what is planned has none.
+/// Whether items of this type have files to download: planned events have none.
 fn is_downloadable(key: &ItemKey) -> bool {
     match key.media_type {
         MediaType::Image
@@ -149,7 +149,7 @@ fn is_downloadable(key: &ItemKey) -> bool {
 async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageResult {
     let document = match site.get(format!("/media/{key}.json")).await {
         Ok(document) => document,
-        // Open to everybody are photographs alone.
+        // Only photographs are open, so any other item needs a login.
         Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => {
             return Ok(see_other(&login_url(&site.path_and_query)));
         }
@@ -185,14 +185,14 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
     site.page_with(status, "item.html", context)
 }
 
-/// The visitor's channels and collections. Without them, everything else of the page is still there.
+/// The visitor's channels and collections. The page is complete without them if they cannot be loaded.
 async fn visitor_context(site: &SiteRequest) -> PageValue {
     if site.visitor.is_none() {
         return context! {};
     }
     let mut channels = site.get("/user/v1/channel").await.unwrap_or_default();
     if let Some(list) = channels.as_array_mut() {
-        // Channels of that method choose what an archive holds and send nothing.
+        // Channels with this method select the files of an archive and deliver nothing.
         list.retain(|channel| channel["method"] != "download" && channel["active"] == true);
     }
     let collections = site.get(collections::COLLECTION_NAMES).await.unwrap_or_default();
@@ -210,7 +210,7 @@ struct VersionLink {
     date: String,
 }
 
-/// What the page says of the item itself.
+/// The template's context of the item itself.
 fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>) -> PageValue {
     let text = |name: &str| document[name].as_str().unwrap_or_default();
     let names = |list: &str| {
@@ -262,14 +262,14 @@ fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>)
     }
 }
 
-/// The associated objects of a document, each with its picture. A mere link has none in the document,
-/// also where its item is in the archive: that is asked for itself.
+/// Lists the associated objects with their pictures. A mere link has no picture in the document, even if its
+/// item is in the archive, so that item is loaded.
 async fn associations(site: &SiteRequest, document: &Value) -> Vec<ItemSummary> {
     let objects = document["associations"].as_object().into_iter().flatten();
     let objects = objects.filter_map(|(_, one)| ItemSummary::with_base(one, media_base(document)));
     let mut shown: Vec<ItemSummary> = objects.take(ASSOCIATIONS_SHOWN).collect();
     for one in shown.iter_mut().filter(|one| one.thumbnail.is_none()) {
-        // What the visitor may not see, or what is gone, stays a link.
+        // If the item is gone or hidden from the visitor, the link stays without a picture.
         let Ok(found) = site.get(format!("/media/{}.json", one.key)).await else { continue };
         let Some(own) = ItemSummary::of(&found) else { continue };
         one.thumbnail = own.thumbnail;
@@ -281,7 +281,7 @@ async fn associations(site: &SiteRequest, document: &Value) -> Vec<ItemSummary> 
     shown
 }
 
-/// The paragraphs of a description, unless the text itself begins with them.
+/// Returns the paragraphs of a description, unless the text begins with them.
 fn distinct_description(description: Vec<String>, body: &[String]) -> Vec<String> {
     let words = |list: &[String]| {
         let words = list.iter().flat_map(|paragraph| paragraph.split_whitespace());
@@ -298,7 +298,7 @@ fn paragraphs(text: &str) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// Texts of an event, by their names.
+/// The facts of an event by property name.
 fn event(document: &Value) -> Vec<(String, String)> {
     let facts = document["body_event"].as_object().into_iter().flatten();
     let shown = ["arena", "city", "country", "organizer", "eventstatus_text", "eventtype_text"];
@@ -306,7 +306,7 @@ fn event(document: &Value) -> Vec<(String, String)> {
     shown.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
 }
 
-/// The Preview of a video, from our own host, which the browser sends its login to.
+/// The URL of a video's Preview on the site's host, to which the browser sends the session cookie.
 fn video_url(document: &Value) -> Option<String> {
     let mut renditions = document["renditions"].as_object()?.values();
     let preview =
@@ -314,7 +314,7 @@ fn video_url(document: &Value) -> Option<String> {
     own_address(preview["href"].as_str()?, media_base(document)).map(str::to_owned)
 }
 
-/// Earlier versions, the latest first.
+/// Lists earlier versions, the latest first.
 fn versions(document: &Value) -> Vec<VersionLink> {
     let key = |one: &Value| one["uri"].as_str().and_then(key_of);
     let own = key(document);
@@ -332,7 +332,7 @@ fn versions(document: &Value) -> Vec<VersionLink> {
     earlier.take(REVISIONS_SHOWN).map(version).collect()
 }
 
-/// The version that took the item's place.
+/// The page of the version that replaced the item.
 fn newer_url(document: &Value) -> Option<String> {
     document["replacedby"].as_str().and_then(key_of).map(|key| format!("/item/{key}"))
 }

@@ -1,11 +1,11 @@
-//! A news item as lists show it, from the JSON of an API.
+//! The summary of a news item for lists, from an API's JSON.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use model::{ItemKey, RenditionName};
 
-/// Characters of a text that a list shows of it.
+/// Longest teaser of a list, in characters.
 const TEASER_CHARS: usize = 220;
 
 /// A picture of an item.
@@ -16,14 +16,14 @@ pub(super) struct ItemPicture {
     pub(super) height: u64,
 }
 
-/// What lists show of an item.
+/// The properties of an item that lists show.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct ItemSummary {
     pub(super) key: String,
     pub(super) media_type: &'static str,
     pub(super) uri: String,
     pub(super) page_url: String,
-    /// The item's place on a page of hits.
+    /// The HTML id of the item on a page of hits.
     pub(super) anchor: String,
     pub(super) headline: String,
     pub(super) teaser: String,
@@ -31,23 +31,23 @@ pub(super) struct ItemSummary {
     pub(super) source: String,
     pub(super) copyright: String,
     pub(super) language: String,
-    /// A time of the API; of a planned item when it takes place.
+    /// A timestamp of the API; for a planned item the time of the event.
     pub(super) date: String,
     pub(super) thumbnail: Option<ItemPicture>,
     pub(super) preview: Option<ItemPicture>,
-    /// The pictures that a browser chooses from, as `srcset` lists them.
+    /// The pictures as the value of `srcset`.
     pub(super) srcset: String,
     pub(super) is_video: bool,
 }
 
 impl ItemSummary {
-    /// The item of `document`, which an API served; nothing when its `uri` names none.
+    /// Summarizes the item of `document`, which an API served; `None` if its `uri` names no item.
     pub(super) fn of(document: &Value) -> Option<Self> {
         Self::with_base(document, media_base(document))
     }
 
-    /// The item of `document`, or of one inside it. Its pictures are shown where their addresses
-    /// are below `base`.
+    /// Summarizes `document`, or an object embedded in one. Pictures are shown if their URLs are below
+    /// `base`.
     pub(super) fn with_base(document: &Value, base: &str) -> Option<Self> {
         let uri = document["uri"].as_str()?;
         let key = key_of(uri)?;
@@ -83,23 +83,23 @@ impl ItemSummary {
         })
     }
 
-    /// The items of an answer's `hits`.
+    /// Summarizes the items of a response's `hits`.
     pub(super) fn list(documents: &Value) -> Vec<Self> {
         documents.as_array().into_iter().flatten().filter_map(Self::of).collect()
     }
 }
 
-/// Where an item stands on a page of hits: an `id` of HTML.
+/// The HTML id of an item on a page of hits.
 pub(super) fn anchor(key: &ItemKey) -> String {
     format!("{}-{}", key.media_type.as_str(), key.id)
 }
 
-/// The item that a URI of ours names, also one that carries an editors' crop.
+/// Parses the item key of a URI of this service, also with an editorial crop.
 pub(super) fn key_of(uri: &str) -> Option<ItemKey> {
     ItemKey::from_uri(uri).ok()
 }
 
-/// The JPEG of that name.
+/// Finds the JPEG rendition with that name.
 pub(super) fn rendition(document: &Value, name: RenditionName) -> Option<ItemPicture> {
     let mut renditions = document["renditions"].as_object()?.values();
     let found = renditions.find(|rendition| {
@@ -114,8 +114,8 @@ pub(super) fn rendition(document: &Value, name: RenditionName) -> Option<ItemPic
     })
 }
 
-/// Lists pictures for `srcset`, the smallest first. A small original has several renditions of one
-/// width, of which browsers take the first.
+/// Builds the value of `srcset`, the smallest picture first. A small original has several renditions of one
+/// width, of which only the first is listed.
 fn srcset(pictures: [&Option<ItemPicture>; 3]) -> String {
     let mut listed: Vec<&ItemPicture> = pictures.into_iter().flatten().collect();
     listed.sort_by_key(|picture| picture.width);
@@ -125,14 +125,14 @@ fn srcset(pictures: [&Option<ItemPicture>; 3]) -> String {
 }
 
 impl ItemPicture {
-    /// The class of `site.css` that says how wide it is against its height, in thirtieths.
+    /// The class of `site.css` for the picture's aspect ratio, in thirtieths.
     pub(super) fn shape(&self) -> String {
         let height = self.height.max(1);
         format!("r{}", ((60 * self.width + height) / (2 * height)).clamp(15, 75))
     }
 
-    /// The picture as a page shows it, where its address is below `base`: what is not open to
-    /// everybody comes from our own host, which the browser sends its login to.
+    /// Returns the picture with the URL that a page uses, if it is below `base`: pictures that are not open
+    /// come from the site's host, to which the browser sends the session cookie.
     fn shown(mut self, key: &ItemKey, base: &str) -> Option<Self> {
         let own = own_address(&self.url, base)?;
         if !model::item::has_picture(key.media_type) {
@@ -142,14 +142,13 @@ impl ItemPicture {
     }
 }
 
-/// The base of media addresses, `{media_url}`: that of the document's own `uri`, which every API
-/// writes itself.
+/// The base of media URLs, `{media_url}`, taken from the document's `uri`, which every API writes.
 pub(super) fn media_base(document: &Value) -> &str {
     let uri = document["uri"].as_str().unwrap_or_default();
     uri.split_once("/media/").map_or("", |(base, _)| base)
 }
 
-/// The address of a file on our own host; nothing where `href` is not below `base`.
+/// The path of a file on the site's host; `None` if `href` is not below `base`.
 pub(super) fn own_address<'a>(href: &'a str, base: &str) -> Option<&'a str> {
     href.strip_prefix(base).filter(|path| !base.is_empty() && path.starts_with("/media/"))
 }

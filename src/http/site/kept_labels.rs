@@ -1,5 +1,5 @@
-//! What a page shows of a form that is kept: the labels that its fields have in the form itself. Texts
-//! are English, as templates say them.
+//! Labels for the fields of a deferred form, as in the form itself. Texts are English, the keys of the
+//! translations.
 
 use serde::Serialize;
 
@@ -8,16 +8,16 @@ use super::{
     notifications::MEDIA_TYPES,
 };
 
-/// A field that is shown.
+/// A field with its label.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Labelled {
     label: &'static str,
     value: String,
-    /// The value is a text of ours, which has a translation.
+    /// Whether the value is a text of the site, which has a translation.
     is_text: bool,
 }
 
-/// Fields with what they are called. Those without a label are not shown: tokens, ids and the way back.
+/// Labels by field name. Fields without a label are not shown: tokens, ids and return paths.
 const LABELS: [(&str, &str); 36] = [
     ("active", "Active"),
     ("admin", "Organization administrator"),
@@ -57,7 +57,7 @@ const LABELS: [(&str, &str); 36] = [
     ("y", "From top"),
 ];
 
-/// Values that a form shows as words.
+/// Values that a form shows as words: field, value, text.
 const VALUES: [(&str, &str, &str); 19] = [
     ("approve", "no", "No"),
     ("approve", "yes", "Yes"),
@@ -80,10 +80,10 @@ const VALUES: [(&str, &str, &str); 19] = [
     ("when", "own", "Custom schedule:"),
 ];
 
-/// Boxes that are ticked or not.
+/// Names of check boxes.
 const TICKS: [&str; 6] = ["active", "admin", "keys", "mediebank", "public", "watermark"];
 
-/// The fields of `form` that are shown, in their order, without empty ones.
+/// Lists the labelled fields of `form` in order, without empty ones.
 pub(super) fn shown(form: &FormFields) -> Vec<Labelled> {
     let method = form.find("method").unwrap_or_default();
     let label = |name: &str| {
@@ -115,7 +115,7 @@ fn words(name: &str, value: &str) -> Option<&'static str> {
     })
 }
 
-/// A value as people know it: an item by its id, a channel by its name.
+/// A value in its display form: an item by its id, a channel by its name.
 fn plain(name: &str, value: &str) -> String {
     match name {
         "uri" => key_of(value).map_or_else(String::new, |key| key.to_string()),

@@ -1,4 +1,4 @@
-//! The languages of the pages: English, which is what the templates say, and Swedish.
+//! Languages of the pages: English, the language of the templates, and Swedish.
 
 use std::{collections::HashMap, future::Future};
 
@@ -12,14 +12,12 @@ use crate::runtime::limits::ACCEPT_LANGUAGES_MAX;
 /// A language of the pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum PageLanguage {
-    /// English.
     #[default]
     English,
-    /// Swedish.
     Swedish,
 }
 
-/// The cookie that keeps a visitor's choice.
+/// The cookie that stores a visitor's choice.
 const COOKIE: &str = "wirephoto_language";
 
 #[derive(RustEmbed)]
@@ -30,13 +28,13 @@ struct SwedishTexts;
 #[folder = "assets/text/en/"]
 struct EnglishTexts;
 
-/// What pages say for each text of a template or message of an API, from all files of a language.
+/// Translations by the text of a template or API message, from all files of a language.
 pub(in crate::http) type Translations = HashMap<String, String>;
 
-/// Reads what pages say in `language`. In English that is only how messages of APIs, which are written
-/// for programs, are put for people.
+/// Loads the translations of `language`. In English they only rephrase API messages, which are written for
+/// programs.
 ///
-/// Fails when a file is no object of texts, and when two say different things of one text.
+/// Fails when a file is not an object of texts, and when two files translate one text differently.
 pub(in crate::http) fn translations(language: PageLanguage) -> Result<Translations> {
     match language {
         PageLanguage::English => read::<EnglishTexts>(),
@@ -60,10 +58,10 @@ fn read<Texts: RustEmbed>() -> Result<Translations> {
 }
 
 impl PageLanguage {
-    /// Every language, the default first.
+    /// All languages, the default first.
     pub(in crate::http) const ALL: [Self; 2] = [Self::English, Self::Swedish];
 
-    /// Its tag (RFC 5646).
+    /// The language tag (RFC 5646).
     pub(in crate::http) fn tag(self) -> &'static str {
         match self {
             Self::English => "en",
@@ -71,17 +69,18 @@ impl PageLanguage {
         }
     }
 
-    /// The language of that tag.
+    /// Finds the language with that tag.
     pub(in crate::http) fn find(tag: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|language| language.tag() == tag)
     }
 
-    /// What a visitor chose, else the first of ours that his browser prefers, else English.
+    /// The language of a request: the visitor's choice, else the browser's first supported preference, else
+    /// English.
     pub(in crate::http) fn of(headers: &HeaderMap) -> Self {
         cookie_language(headers).or_else(|| accepted_language(headers)).unwrap_or_default()
     }
 
-    /// The header that keeps the choice for a year.
+    /// The `Set-Cookie` value that stores the choice for a year.
     pub(crate) fn cookie(self) -> String {
         let tag = self.tag();
         format!("{COOKIE}={tag}; Path=/; HttpOnly; SameSite=Lax; Max-Age=31536000")
@@ -92,7 +91,7 @@ tokio::task_local! {
     static SPOKEN: PageLanguage;
 }
 
-/// Runs `answer`, whose pages are in `language`.
+/// Runs `answer` with `language` as the language of its pages.
 pub(crate) async fn with_language<T>(
     language: PageLanguage,
     answer: impl Future<Output = T>,
@@ -100,7 +99,7 @@ pub(crate) async fn with_language<T>(
     SPOKEN.scope(language, answer).await
 }
 
-/// The language of the request that is being answered; English outside of one.
+/// The language of the current request; English outside of one.
 pub(in crate::http) fn current_language() -> PageLanguage {
     SPOKEN.try_with(|language| *language).unwrap_or_default()
 }
@@ -121,6 +120,7 @@ fn accepted_language(headers: &HeaderMap) -> Option<PageLanguage> {
         let primary = tag.trim().split('-').next().unwrap_or_default().to_ascii_lowercase();
         if let (Some(language), Some(weight)) = (PageLanguage::find(&primary), weight)
             && weight > 0.0
+            // On equal weights the first one in the header wins.
             && best.is_none_or(|(found, _)| weight > found)
         {
             best = Some((weight, language));
@@ -129,7 +129,7 @@ fn accepted_language(headers: &HeaderMap) -> Option<PageLanguage> {
     best.map(|(_, language)| language)
 }
 
-/// `text` with each `{}` replaced by the next of `values`.
+/// Replaces each `{}` in `text` by the next of `values`.
 pub(in crate::http) fn fill_placeholders(text: &str, values: &Rest<Value>) -> String {
     let mut parts = text.split("{}");
     let mut filled = parts.next().unwrap_or_default().to_owned();
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(of("wirephoto_language=klingon", "sv"), PageLanguage::Swedish);
     }
 
-    /// The texts of a template: what stands in `_("…")`.
+    /// Extracts the texts of a template: the arguments of `_("…")`.
     fn texts(template: &str) -> Vec<String> {
         let starts = template.match_indices("_(\"");
         let text = |at: usize| {

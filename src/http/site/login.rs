@@ -1,4 +1,4 @@
-//! Login, consent and logout pages. They work without scripts; every form carries a token.
+//! Login, consent and logout pages. They work without scripts; every form carries a CSRF token.
 
 use std::net::IpAddr;
 
@@ -34,33 +34,33 @@ use crate::runtime::limits::{
 use crate::storage::database::{LoginBrowser, LoginOrigin};
 use model::account::{Permission, User};
 
-/// What a failed login is told; never which of the two it was.
+/// The message of a failed login, which never reveals whether the name or the password was wrong.
 const WRONG_CREDENTIALS: &str = "Wrong user name or password.";
-/// Where a login leads when it was asked for from nowhere.
+/// The default target of a login.
 const HOME: &str = "/";
-/// Pages that a login may lead to, with what is below them.
+/// Pages to which a login may redirect, with all paths below them.
 const PAGE_PREFIXES: [&str; 5] = ["/collections", "/notifications", "/account", "/code", "/docs"];
 
-/// What a login page says besides its fields.
+/// Additional content of a login page.
 #[derive(Default)]
 pub(crate) struct LoginNotice<'a> {
     pub(crate) status: StatusCode,
     pub(crate) error: Option<&'a str>,
     pub(crate) user_name: Option<&'a str>,
-    /// Whether name or password were wrong.
+    /// Whether the name or the password was wrong.
     pub(crate) invalid: bool,
-    /// What the login is for, if it is for a client.
+    /// The client that the login is for, if any.
     pub(crate) purpose: Option<LoginPurpose>,
-    /// The form that is to be sent afterwards.
+    /// The form to be sent after the login.
     pub(crate) deferred_form: Option<&'a DeferredForm>,
-    /// What was done before, as `base.html` names it.
+    /// The message about a previous action, by its name in `base.html`.
     pub(crate) done: Option<&'a str>,
 }
 
 /// The client that a login is for.
 #[derive(Clone, Debug)]
 pub(crate) struct LoginPurpose {
-    /// Its name for people.
+    /// Display name of the client.
     pub(crate) client_name: String,
 }
 
@@ -70,7 +70,7 @@ impl LoginPurpose {
     }
 }
 
-/// The login page that leads to `return_to`.
+/// Renders the login page that leads to `return_to`.
 pub(crate) fn page(
     app: &AppState,
     headers: &HeaderMap,
@@ -104,7 +104,7 @@ pub(crate) fn page(
     Ok(response)
 }
 
-/// The login page for somebody whose session ended while he filled in a form.
+/// Renders the login page for a visitor whose session expired while a form was filled in.
 pub(crate) fn session_ended_page(
     app: &AppState,
     headers: &HeaderMap,
@@ -116,9 +116,9 @@ pub(crate) fn session_ended_page(
     page(app, headers, &kept.action, &notice)
 }
 
-/// The login page for a visitor whose login is too old for what the form or page at `path` does.
+/// Renders the login page for a visitor whose login is too old for the form or page at `path`.
 ///
-/// What was typed into the form, if there is one, is sent on after the login.
+/// The input of the form, if there is one, is submitted after the login.
 pub(crate) fn reauthentication_page(
     app: &AppState,
     headers: &HeaderMap,
@@ -137,7 +137,7 @@ pub(crate) fn reauthentication_page(
     page(app, headers, path, &notice)
 }
 
-/// `GET /o/login`: for the web site's own pages.
+/// `GET /o/login`: the login for pages of the site.
 pub(crate) async fn show(State(app): State<AppState>, uri: Uri, headers: HeaderMap) -> Response {
     let page = show_page(&app, &uri, &headers).await;
     page.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
@@ -155,7 +155,7 @@ async fn show_page(app: &AppState, uri: &Uri, headers: &HeaderMap) -> Result<Res
     page(app, headers, return_to, &LoginNotice { purpose, done, ..LoginNotice::default() })
 }
 
-/// `POST /o/login`: name and password.
+/// `POST /o/login`: logs in with user name and password.
 pub(crate) async fn submit(State(app): State<AppState>, request: Request) -> Response {
     let outcome = log_in(&app, request).await;
     outcome.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
@@ -171,7 +171,7 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
     let purpose = oauth::login_purpose(app, return_to).await;
     let typed = form.find("username").unwrap_or_default();
     let meant = app.shared.access.auth.canonical_user_name(typed).await;
-    // Where the database does not answer, the login says so below.
+    // If the database is unavailable, the login below reports it.
     let name = meant.as_deref().unwrap_or(typed);
     let again = |status, error: &str| {
         let (error, user_name, purpose) = (Some(error), Some(name), purpose.clone());
@@ -230,8 +230,8 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
     }
 }
 
-/// The login page with the name that was typed, where the login could not be checked for now; any
-/// other error as it is.
+/// Renders the login page with the entered name if the login could not be verified because of an outage;
+/// returns any other error unchanged.
 fn outage_page(error: Error, later: impl FnOnce(&str) -> Result<Response>) -> Result<Response> {
     if !matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout) {
         return Err(error);
@@ -240,25 +240,26 @@ fn outage_page(error: Error, later: impl FnOnce(&str) -> Result<Response>) -> Re
     later("You cannot log in right now. Try again.")
 }
 
-/// Where a login leads.
+/// The target of a login.
 #[derive(Clone, Copy)]
 struct LoginTarget<'a> {
-    /// The page, unless there is a form.
+    /// The page to redirect to, unless there is a form.
     return_to: &'a str,
-    /// The form that was being filled in when its session ended.
+    /// The form that was being filled in when its session expired.
     deferred_form: Option<&'a DeferredForm>,
-    /// The network address that logged in.
+    /// The network address of the client.
     address: IpAddr,
 }
 
-/// Opens a session for a user who just logged in and ends the one before. `None` when the login
-/// does not hold any more.
+/// Opens a session for a user who just logged in, and ends the previous one. `None` if the login was
+/// invalidated in the meantime.
 async fn open_session(
     app: &AppState,
     headers: &HeaderMap,
     entered: &AuthenticatedLogin,
     leads: LoginTarget<'_>,
 ) -> Result<Option<Response>> {
+    // The new cookie replaces the old one, whose session would otherwise remain valid unused.
     if let Some(visitor) = SiteVisitor::find(app, headers).await? {
         visitor.log_out(app).await?;
     }
@@ -282,7 +283,7 @@ async fn open_session(
     let cookies = [
         SiteCookie::Session.set(app, session.reveal(), seconds),
         SiteCookie::Device.set(app, &device, device_seconds),
-        // The form has done its work; another login gets another one.
+        // The form cookie is used up; the next login gets a new one.
         SiteCookie::Form.set(app, "", Some(0)),
     ];
     for cookie in cookies.into_iter().flatten() {
@@ -291,12 +292,12 @@ async fn open_session(
     Ok(Some(response))
 }
 
-/// The fields of the login itself: what it hands on stands last and may be long.
+/// Returns the fields of the login itself: those of a deferred form come last and may be long.
 fn without_deferred_form(form: &str) -> &str {
     form.split_once("&kept_token=").map_or(form, |(before, _)| before)
 }
 
-/// Where a login leads: to what was typed before, else to `return_to`.
+/// Redirects after a login: to the deferred form, else to `return_to`.
 async fn after_login(
     app: &AppState,
     session: &RandomSecret,
@@ -333,12 +334,12 @@ async fn log_out(app: &AppState, request: Request) -> Result<Response> {
     Ok(response)
 }
 
-/// The answer to a form without its token.
+/// The error for a form without a valid token.
 pub(crate) fn expired_form() -> Error {
     Error::new(ErrorKind::InvalidArgument, "The form has expired. Go back and try again.")
 }
 
-/// The parameters of a form of ours.
+/// Parses a form of the site.
 pub(crate) fn parse(form: &str) -> Result<OAuthParameters> {
     let bad = |_| Error::new(ErrorKind::InvalidArgument, "The form cannot be read");
     OAuthParameters::parse(form).map_err(bad)
@@ -350,7 +351,7 @@ struct HiddenField<'a> {
     value: &'a str,
 }
 
-/// What a client can do for `user` with the scopes that it asks for, in English.
+/// The permissions that a client's scopes grant for `user`, in English.
 fn permissions<'a>(
     request: &'a AuthorizationRequest,
     user: &'a User,
@@ -360,8 +361,8 @@ fn permissions<'a>(
     opened.map(Permission::text)
 }
 
-/// The page that asks a visitor whether a client may act in his name. `encoded` are the parameters
-/// of the authorization request.
+/// Renders the page that asks a visitor whether a client may act on their behalf. `encoded` holds the
+/// parameters of the authorization request.
 pub(crate) fn consent_page(
     app: &AppState,
     visitor: &SiteVisitor,
@@ -388,7 +389,7 @@ pub(crate) fn consent_page(
     pages::private_page(app, StatusCode::OK, "consent.html", context, FormTargets::OAuthClients)
 }
 
-/// Scheme, host and port of an address; the scheme alone where there is no host.
+/// The scheme, host and port of an address; only the scheme if there is no host.
 pub(crate) fn redirect_origin(uri: &str) -> String {
     let Some((scheme, rest)) = uri.split_once(':') else { return String::new() };
     match rest.strip_prefix("//") {
@@ -400,22 +401,22 @@ pub(crate) fn redirect_origin(uri: &str) -> String {
     }
 }
 
-/// Whether a path that came with a request leads to a page of ours, and nowhere else.
+/// Whether a path from a request leads to a page of this site and nowhere else.
 pub(crate) fn is_local_page(path: &str) -> bool {
     is_plain_path(path) && leads_to_page(path)
 }
 
-/// Whether it leads to a page for somebody who is not logged in: the login, or one about a password.
+/// Whether the path leads to a page for anonymous visitors: the login, or a password page.
 pub(crate) fn is_login_page(path: &str) -> bool {
     let page = path.split('?').next().unwrap_or_default();
     let is_gate = ["/o/login", "/o/password"].contains(&page) || page.starts_with("/o/password/");
     is_gate && is_plain_path(path)
 }
 
-/// Whether a browser takes a path as one of this host, and as it is written.
+/// Whether a browser resolves the path on this host and exactly as written.
 fn is_plain_path(path: &str) -> bool {
     let plain = path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
-    // Browsers resolve dots, encoded ones too, before they ask.
+    // Browsers resolve dot segments, including encoded ones, before they send a request.
     let place = path.split('?').next().unwrap_or_default().to_ascii_lowercase();
     let dots = place.contains("/.") || place.contains("%2e");
     plain && !dots && !path.contains("//") && path.len() <= RETURN_BYTES_MAX
@@ -433,7 +434,7 @@ fn leads_to_page(path: &str) -> bool {
         || path.starts_with("/o/oauth2/auth?")
 }
 
-/// An empty answer that closes a conversation.
+/// An empty response, which ends an exchange.
 pub(crate) fn empty_response(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;

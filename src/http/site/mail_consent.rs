@@ -1,5 +1,5 @@
-//! The page behind the link in a mail to somebody who is not the user that has it sent: the recipient
-//! agrees to such mails or stops them, without a login.
+//! The page behind the consent link in a mail to a recipient who is not the sending user: the recipient
+//! accepts or stops such mails, without a login.
 
 use axum::{
     Router,
@@ -18,12 +18,12 @@ use crate::http::site::pages::plain_error_page;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 
-/// The addresses of this file.
+/// The routes of the consent page.
 pub(crate) fn routes() -> Router<AppState> {
     Router::new().route("/mail/{token}", get(show).post(answer))
 }
 
-/// Shows the choice: programs that look at the links of a mail must not answer for its reader.
+/// Shows the choice: programs that open the links of a mail must not answer for its reader.
 async fn show(State(app): State<AppState>, Path(token): Path<String>) -> Response {
     let page = page(&app, &token, None).await;
     page.unwrap_or_else(|error| plain_error_page(&app, &error))

@@ -1,9 +1,9 @@
-//! The customer web site: search, items, crop studio, collections, notifications, account.
+//! The customer web site: search, items, crop studio, collections, notifications and account.
 //!
-//! Pages are clients of the APIs in the same process (`api`): what a page shows and does, a
-//! program can. They work without scripts; `assets/js` makes some of them quicker to use. Every
-//! form carries the token of the visitor's session; what was typed into a form whose session ended
-//! is kept (`kept`).
+//! Pages are clients of the APIs in the same process (`api_client`), so a program can do everything that a
+//! page does. They work without scripts; `assets/js` makes some of them quicker to use. Every form carries
+//! the CSRF token of the visitor's session; input of a form whose session expired is preserved
+//! (`deferred_form`).
 
 mod account;
 mod activity;
@@ -72,14 +72,14 @@ use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{ERROR_PAGE_VISITOR, FRESH_LOGIN_S};
 use language::PageLanguage;
 
-/// What a handler of a page gives.
+/// The result of a page handler.
 type PageResult = Result<Response, PageError>;
 
-/// Why there is no page.
+/// The reason why a handler does not render its page.
 enum PageError {
-    /// What went wrong, for the error page.
+    /// An error, to be shown on the error page.
     Error(Error),
-    /// Another answer: a redirect, the form again.
+    /// Another response: a redirect, or the form with its mistakes.
     Response(Box<Response>),
 }
 
@@ -101,19 +101,21 @@ impl From<Response> for PageError {
     }
 }
 
-/// Somebody looks at a page of the site.
+/// A request for a page of the site.
 struct SiteRequest {
     app: AppState,
     apis: ApiRouter,
     visitor: Option<SiteVisitor>,
-    /// Path and query of the page.
+    /// Path and query of the request.
     path_and_query: String,
-    /// Path and query of the page that can be opened again: of a form the one that it was sent from.
+    /// Path and query to return to after login or a change of language: for a form, the page that it was sent
+    /// from.
     reopen_at: String,
     query: QueryParameters,
 }
 
-/// The page of ours that a form was sent from, as the browser tells it; the first page where it does not.
+/// The page of the site that a form was sent from, by the `Referer` header; the start page if that is absent
+/// or another site's.
 fn referring_page(headers: &HeaderMap) -> String {
     let address = headers.get(header::REFERER).and_then(|address| address.to_str().ok());
     let rest = address.and_then(|address| address.split_once("://")).map(|(_, rest)| rest);
@@ -142,13 +144,13 @@ impl FromRequestParts<AppState> for SiteRequest {
 }
 
 impl SiteRequest {
-    /// The page of a template. A message in the address (`?done=`) is shown on it.
+    /// Renders the page of a template, with the message of the query (`?done=`).
     fn page(&self, template: &str, context: PageValue) -> PageResult {
         self.page_with(StatusCode::OK, template, context)
     }
 
-    /// The page of a template with a status of its own. What something was added to (`?in=`) is called
-    /// as the template's `collections` call it.
+    /// Renders the page of a template with a status. The target of added items (`?in=`) is named with the
+    /// template's `collections`.
     fn page_with(&self, status: StatusCode, template: &str, context: PageValue) -> PageResult {
         let (done, added_to) = (self.query.text("done")?, self.query.text("in")?);
         let head = pages::head(&self.app, self.visitor.as_ref(), &self.reopen_at);
@@ -159,47 +161,47 @@ impl SiteRequest {
         Ok(response)
     }
 
-    /// The path of the page.
+    /// The path of the request, without the query.
     fn path(&self) -> &str {
         self.path_and_query.split('?').next().unwrap_or_default()
     }
 
-    /// What an API answers to the visitor.
+    /// Calls an API as the visitor.
     async fn call(&self, call: &ApiCall) -> Result<Value, ApiRefusal> {
         api_client::call_json(&self.app, &self.apis, self.visitor.as_ref(), call).await
     }
 
-    /// What an API answers to somebody unknown.
+    /// Calls an API without credentials.
     async fn call_anonymously(&self, call: &ApiCall) -> Result<Value, ApiRefusal> {
         api_client::call_json(&self.app, &self.apis, None, call).await
     }
 
-    /// What an API answers to the visitor, noted for the page `/code` when it succeeds.
+    /// Calls an API as the visitor, and records a successful call for the page `/code`.
     async fn call_and_record(&self, call: ApiCall) -> Result<Value, ApiRefusal> {
         let answer = self.call(&call).await?;
         self.record_call(call);
         Ok(answer)
     }
 
-    /// Notes what was just done for the page `/code`.
+    /// Records a call for the page `/code`.
     fn record_call(&self, call: ApiCall) {
         if let Some(visitor) = &self.visitor {
             self.app.shared.site.activity.record(visitor, call, clock::now());
         }
     }
 
-    /// What an address of an API gives the visitor.
+    /// Calls `GET` on an API as the visitor.
     async fn get(&self, target: impl Into<String>) -> Result<Value, ApiRefusal> {
         self.call(&ApiCall::get(target)).await
     }
 
-    /// The parameter of that name; nothing where it is empty.
+    /// Returns the query parameter `name`, trimmed; `None` if it is empty.
     fn parameter(&self, name: &str) -> Result<Option<&str>> {
         Ok(self.query.text(name)?.map(str::trim).filter(|text| !text.is_empty()))
     }
 }
 
-/// Somebody who is logged in looks at a page; everybody else is led to the login and back.
+/// A page request of a logged-in visitor; others are redirected to the login and back.
 struct MemberRequest {
     site: SiteRequest,
     visitor: SiteVisitor,
@@ -226,13 +228,13 @@ impl FromRequestParts<AppState> for MemberRequest {
 }
 
 impl MemberRequest {
-    /// Whether the login is too old to make keys, users or channels.
+    /// Whether the login is too old to create keys, users or channels.
     fn is_stale(&self) -> bool {
         clock::now().duration_since(self.visitor.session.auth_time).as_secs() > FRESH_LOGIN_S
     }
 }
 
-/// A visitor who logged in a short while ago; everybody else is asked for the password first.
+/// A visitor who logged in recently; others must enter their password again first.
 struct FreshMember(MemberRequest);
 
 impl Deref for FreshMember {
@@ -262,9 +264,9 @@ impl FromRequestParts<AppState> for FreshMember {
     }
 }
 
-/// A form that makes keys, users or channels, sent by a visitor who logged in a short while ago.
+/// A form that creates keys, users or channels, sent by a visitor who logged in recently.
 ///
-/// From anybody else the form is kept: it is shown again after the password was entered.
+/// For other visitors the form is preserved and shown again after they entered their password.
 struct FreshMemberForm(MemberForm);
 
 impl Deref for FreshMemberForm {
@@ -289,14 +291,14 @@ impl FromRequest<AppState> for FreshMemberForm {
     }
 }
 
-/// A form as it was received.
+/// The parts of a received form that a later login needs.
 struct ReceivedForm {
     headers: HeaderMap,
-    /// What may be kept of it; nothing where another site sent it.
+    /// The form, to be preserved; `None` if another site sent it.
     deferred_form: Option<DeferredForm>,
 }
 
-/// A form that somebody sent who is logged in, with the token of his session.
+/// A form sent by a logged-in visitor, with the CSRF token of the session.
 struct MemberForm {
     member: MemberRequest,
     form: FormFields,
@@ -319,11 +321,11 @@ impl FromRequest<AppState> for MemberForm {
 }
 
 impl MemberForm {
-    /// Reads a form and what may be kept of it.
+    /// Receives a form, and the parts of it that may be preserved.
     async fn receive(request: Request, app: &AppState) -> Result<(Self, ReceivedForm), PageError> {
         let (mut parts, body) = request.into_parts();
         let site = SiteRequest::from_request_parts(&mut parts, app).await?;
-        // HTTP/2 names the host in the address, HTTP/1.1 in a header.
+        // HTTP/2 names the host in `:authority`, HTTP/1.1 in a header.
         let named = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let host = parts.uri.authority().map(|host| host.as_str()).or(named).map(str::to_owned);
         let (headers, text) = form_body(Request::from_parts(parts, body)).await?;
@@ -343,13 +345,13 @@ impl MemberForm {
 }
 
 impl FormFields {
-    /// What a template shows in the form again.
+    /// The submitted fields, for the template that shows the form again.
     fn template_value(&self) -> PageValue {
         PageValue::from_pairs(self.fields())
     }
 }
 
-/// Language of the request, and its error page where there is one.
+/// Sets the language of the request, and renders the error page of a failed handler.
 pub(super) async fn localize(
     State(app): State<AppState>,
     request: Request,
@@ -366,10 +368,10 @@ pub(super) async fn localize(
     .await
 }
 
-/// What of a request its error page needs.
+/// The parts of a request that its error page needs.
 pub(super) struct ErrorPageRequest {
     headers: HeaderMap,
-    /// Path and query of the page; the first page where a form was sent.
+    /// Path and query of the page; the start page if a form was sent.
     path_and_query: String,
 }
 
@@ -381,7 +383,7 @@ impl ErrorPageRequest {
         Self { headers: request.headers().clone(), path_and_query: here }
     }
 
-    /// The error page of an address that no page has.
+    /// Renders the error page of an unknown address.
     pub(super) async fn into_error_page(self, app: AppState, error: Error) -> Response {
         language::with_language(self.language(), self.error_page(&app, &error)).await
     }
@@ -391,20 +393,20 @@ impl ErrorPageRequest {
     }
 
     async fn error_page(&self, app: &AppState, error: &Error) -> Response {
-        // What is wrong may be that nobody can say who this is: the page does not wait for it.
+        // The error may be an outage of the database, so the look-up of the visitor has a timeout.
         let found =
             tokio::time::timeout(ERROR_PAGE_VISITOR, SiteVisitor::find(app, &self.headers));
         let visitor = found.await.ok().and_then(Result::ok).flatten();
         let head = pages::head(app, visitor.as_ref(), &self.path_and_query);
         let mut response = error_page(app, error, head);
-        // What one visitor does not find may be there for another, and soon for this one.
+        // A page that is missing for one visitor may exist for another, or soon for this one.
         let no_store = HeaderValue::from_static("no-store");
         response.headers_mut().insert(header::CACHE_CONTROL, no_store);
         response
     }
 }
 
-/// An error whose page is still to be made.
+/// An error whose page has not been rendered yet.
 #[derive(Clone)]
 struct UnrenderedError(Arc<Error>);
 
@@ -421,7 +423,7 @@ impl IntoResponse for PageError {
     }
 }
 
-/// The addresses of the site.
+/// The routes of the site.
 pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route("/", get(search::page))
@@ -439,7 +441,7 @@ pub(super) fn routes() -> Router<AppState> {
         .merge(studio::routes())
 }
 
-/// `POST /language`: keeps the language that somebody chose, and leads back.
+/// `POST /language`: stores the chosen language in a cookie and redirects back.
 async fn choose_language(request: Request) -> PageResult {
     let (_, text) = form_body(request).await?;
     let form = FormFields::parse(&text)?;

@@ -1,5 +1,4 @@
-//! What is asked of a notification on its form: its fields, the calls that they make, and what it
-//! would have found lately.
+//! The form of a notification: its fields, the API calls that it makes, and the dry run of its query.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -10,7 +9,7 @@ use super::{FormFields, SiteRequest};
 use crate::runtime::error::{Error, Result};
 use model::account::NotificationKind;
 
-/// Schedules that are offered by name: cron and what it says.
+/// Predefined schedules: cron expression and label.
 pub(super) const SCHEDULES: [(&str, &str); 5] = [
     ("0 * * * *", "Every hour"),
     ("0 7 * * *", "Every day at 7:00"),
@@ -18,11 +17,11 @@ pub(super) const SCHEDULES: [(&str, &str); 5] = [
     ("0 7,16 * * *", "Every day at 7:00 and 16:00"),
     ("0 8 * * 1", "Mondays at 8:00"),
 ];
-/// The choice of a schedule of one's own.
+/// The value of a custom schedule.
 const CUSTOM_SCHEDULE: &str = "own";
-/// The zone that a form begins with: that of the API.
+/// The default time zone of the form, which is also the API's.
 const ZONE_DEFAULT: &str = "Europe/Stockholm";
-/// The period of a dry run: the same as the word `tr` of searches for seven days.
+/// The period of a dry run: the value of the API's `tr` for seven days.
 const DRY_RUN_PERIOD: &str = "w";
 
 /// The fields of the form.
@@ -39,13 +38,13 @@ pub(super) struct NotificationForm {
     pub(super) email: String,
     /// An expression of [`SCHEDULES`], or [`CUSTOM_SCHEDULE`].
     pub(super) when: String,
-    /// The expression of [`CUSTOM_SCHEDULE`].
+    /// The cron expression if `when` is [`CUSTOM_SCHEDULE`].
     pub(super) cron: String,
     pub(super) timezone: String,
 }
 
 impl NotificationForm {
-    /// Those that the address of a new form says; `email` is where mails go by default.
+    /// Reads the fields of a new form from the page's query; `email` is the default address.
     pub(super) fn of_address(site: &SiteRequest, email: &str) -> Result<Self> {
         let text = |name| Ok::<_, Error>(site.parameter(name)?.unwrap_or_default().to_owned());
         let kind = text("type")?;
@@ -69,9 +68,9 @@ impl NotificationForm {
         })
     }
 
-    /// Those that were sent.
+    /// Reads the fields of a submitted form.
     ///
-    /// Fails for a type that there is none of.
+    /// Fails for an unknown type.
     pub(super) fn of_form(form: &FormFields) -> Result<Self> {
         let text = |name| form.find(name).unwrap_or_default().to_owned();
         let kind = text("type");
@@ -93,7 +92,7 @@ impl NotificationForm {
         })
     }
 
-    /// Those of a notification of the API; `email` stands where it has none.
+    /// Reads the fields of a notification from the API; `email` is the default address.
     pub(super) fn of_saved(saved: &Value, email: &str) -> Self {
         let text = |name: &str| saved[name].as_str().unwrap_or_default().to_owned();
         let list = |name: &str| saved[name].as_array().into_iter().flatten();
@@ -128,13 +127,13 @@ impl NotificationForm {
         if self.when == CUSTOM_SCHEDULE { &self.cron } else { &self.when }
     }
 
-    /// The product codes as the API takes them.
+    /// The product codes in the API's notation.
     fn codes(&self) -> String {
         let codes = self.p.split([',', ' ']).filter(|code| !code.is_empty());
         codes.collect::<Vec<_>>().join(",")
     }
 
-    /// The call that makes the notification, or replaces the one of that id.
+    /// The call that creates the notification, or replaces the one with that id.
     pub(super) fn save(&self, id: Option<&str>) -> ApiCall {
         let place = format!("/content/v1/{}/notification", encode_segment(&self.media_type));
         let kind = NotificationKind::find(&self.kind).unwrap_or(NotificationKind::Email);
@@ -161,8 +160,8 @@ impl NotificationForm {
         ])
     }
 
-    /// The search for what would have matched lately, `size` items of it. Events from `tomorrow` on
-    /// are not counted, whatever their date.
+    /// The search for recent matches, `size` items of it. Planned events from `tomorrow` on are excluded,
+    /// regardless of their date.
     pub(super) fn dry_run(&self, size: usize, tomorrow: &str) -> ApiCall {
         let (codes, agreements, size) = (self.codes(), self.agr.join(","), size.to_string());
         ApiCall::get(format!("/content/v1/{}/search", encode_segment(&self.media_type))).query([
@@ -176,7 +175,7 @@ impl NotificationForm {
         ])
     }
 
-    /// The same search on the search page, whose words match only as they are written there too.
+    /// The same search on the search page, where other forms of words do not match either.
     pub(super) fn search_page(&self) -> String {
         let (codes, agreements) = (self.codes(), self.agr.join(","));
         let call = ApiCall::get("/").query([
@@ -190,7 +189,7 @@ impl NotificationForm {
         call.target
     }
 
-    /// Codes that are wanted, and those that are not, for the sentence that says the question.
+    /// The included and the excluded product codes, for the sentence that describes the query.
     pub(super) fn products(&self) -> (Vec<String>, Vec<String>) {
         let codes = self.codes();
         let codes = codes.split(',').filter(|code| !code.is_empty());
@@ -200,7 +199,7 @@ impl NotificationForm {
     }
 }
 
-/// What a dry run found, or what is wrong with its search.
+/// The result of a dry run, or the mistakes in its search.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct DryRun {
     total: u64,
@@ -210,8 +209,8 @@ pub(super) struct DryRun {
 }
 
 impl DryRun {
-    /// What came of the dry run of `fields`. A mistake in the search is a result, anything else
-    /// that went wrong is not.
+    /// Builds the result of the dry run of `fields`. An invalid search is a result, any other failure an
+    /// error.
     pub(super) fn of(
         fields: &NotificationForm,
         outcome: Result<Value, ApiRefusal>,

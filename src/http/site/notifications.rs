@@ -1,4 +1,4 @@
-//! The notifications of a visitor: list, form, dry run, and how a program reads a stream.
+//! The visitor's notifications: list, form, dry run, and how a program reads a stream.
 
 use std::collections::BTreeMap;
 
@@ -24,10 +24,10 @@ use crate::runtime::limits::{
     SITE_PRODUCTS_SHOWN,
 };
 
-/// Every notification of the caller.
+/// The API path of all notifications of the caller.
 const NOTIFICATIONS: &str = "/content/v1/_all/notification";
 
-/// The addresses of this file.
+/// The routes of the notification pages.
 pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route("/notifications", get(list).post(create))
@@ -36,7 +36,7 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/notifications/{id}/delete", post(remove))
 }
 
-/// Who the visitor is, as far as notifications ask.
+/// The parts of the visitor's profile that notifications need.
 struct SubscriberProfile {
     email: String,
     agreements: Vec<AgreementOption>,
@@ -77,7 +77,7 @@ impl SubscriberProfile {
         Ok(Self { email: text(&user["emailAddress"]), agreements, products })
     }
 
-    /// The names of the agreements of these ids; the id of one that is no longer there.
+    /// The names of the agreements with these ids; the id itself if the agreement no longer exists.
     fn names(&self, ids: &[String]) -> Vec<String> {
         let name = |id: &String| {
             let found = self.agreements.iter().find(|agreement| agreement.id == *id);
@@ -92,16 +92,16 @@ impl SubscriberProfile {
 struct NotificationRow {
     id: String,
     fields: NotificationForm,
-    /// The question in parts, for a sentence.
+    /// The product codes of the query, included ones first, for a sentence.
     wanted: Vec<String>,
     unwanted: Vec<String>,
     agreements: Vec<String>,
-    /// Its schedule in words, where it has some.
+    /// Label of the schedule, if it is a predefined one.
     schedule: Option<&'static str>,
     dry: DryRun,
 }
 
-/// `GET /notifications`: each with what it would have found in the last seven days.
+/// `GET /notifications`: each notification with the result of a dry run over the last seven days.
 async fn list(member: MemberRequest) -> PageResult {
     let page = member.query.integer("page", 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX))?;
     let page = page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1);
@@ -145,19 +145,19 @@ async fn row(
     })
 }
 
-/// `GET /notifications/new`: the form, with what the address says in it.
+/// `GET /notifications/new`: the form, prefilled from the query.
 async fn new(member: MemberRequest) -> PageResult {
     let reader = SubscriberProfile::find(&member).await?;
     let fields = NotificationForm::of_address(&member, &reader.email)?;
     show_form(&member, &reader, &fields, NotificationFormState::default())
 }
 
-/// What a form says besides its fields.
+/// The content of the form page besides its fields.
 #[derive(Default)]
 struct NotificationFormState<'a> {
-    /// The notification that it changes.
+    /// The id of the notification to change.
     id: Option<&'a str>,
-    /// What stands against it.
+    /// The API's error for the form.
     refusal: Option<ApiRefusal>,
     dry_run: Option<DryRun>,
 }
@@ -168,7 +168,7 @@ struct LabeledChoice {
     words: &'static str,
 }
 
-/// What is asked about: the words of the API with those for people.
+/// Media types of notifications: the API's value and its label.
 pub(super) const MEDIA_TYPES: [(&str, &str); 9] = [
     ("_all", "All media types"),
     ("image", "Photos"),
@@ -196,7 +196,7 @@ fn show_form(
     let errors = shown.refusal.iter().flat_map(|refusal| refusal.errors.clone());
     let wrong: BTreeMap<String, String> = errors.map(|one| (one.path, one.message)).collect();
     let mistakes = shown.refusal.as_ref().map(ApiRefusal::sentences);
-    // Of a media type that no notification is made of, the form chooses none.
+    // If notifications do not support the media type, the form selects none.
     let is_known = MEDIA_TYPES.iter().any(|(value, _)| *value == fields.media_type);
     let stream = shown.id.filter(|_| fields.kind == "stream").map(|id| {
         let place = format!("/content/v1/{}/notification", encode_segment(&fields.media_type));
@@ -218,7 +218,7 @@ fn show_form(
     member.page_with(status, "notification.html", context)
 }
 
-/// `POST /notifications`: makes one, or tries what it would have found.
+/// `POST /notifications`: creates a notification, or runs its dry run.
 async fn create(posted: MemberForm) -> PageResult {
     let fields = NotificationForm::of_form(&posted.form)?;
     if posted.form.find("step") == Some("try") {
@@ -236,7 +236,7 @@ async fn create(posted: MemberForm) -> PageResult {
     }
 }
 
-/// The form again with what the API says against it.
+/// Shows the form again with the API's error.
 async fn show_refused_form(
     posted: &MemberForm,
     fields: &NotificationForm,
@@ -255,12 +255,12 @@ async fn show_refused_form(
     )
 }
 
-/// The first day that has not begun where the site is.
+/// The first day that has not begun in the site's time zone.
 fn tomorrow(site: &SiteRequest) -> String {
     times::tomorrow(clock::now(), &site.app.shared.site.zone)
 }
 
-/// The form again with what it would have found in the last seven days. Nothing is saved.
+/// Shows the form again with the result of a dry run over the last seven days. Nothing is saved.
 async fn show_dry_run(
     posted: &MemberForm,
     fields: &NotificationForm,
@@ -274,7 +274,7 @@ async fn show_dry_run(
     show_form(posted, &reader, fields, NotificationFormState { id, refusal, dry_run: dry })
 }
 
-/// The visitor's notification of that id, as the API shows it.
+/// Loads the visitor's notification with that id.
 async fn load(member: &MemberRequest, id: &str) -> Result<Value, super::PageError> {
     let saved = member.get(NOTIFICATIONS).await?;
     let found = saved.as_array().into_iter().flatten().find(|one| one["id"] == *id);
@@ -282,7 +282,7 @@ async fn load(member: &MemberRequest, id: &str) -> Result<Value, super::PageErro
     Ok(found.cloned().ok_or_else(none)?)
 }
 
-/// `GET /notifications/{id}`: the form with what is saved.
+/// `GET /notifications/{id}`: the form with the saved fields.
 async fn show(Path(id): Path<String>, member: MemberRequest) -> PageResult {
     let saved = load(&member, &id).await?;
     let reader = SubscriberProfile::find(&member).await?;
@@ -295,11 +295,11 @@ async fn show(Path(id): Path<String>, member: MemberRequest) -> PageResult {
     )
 }
 
-/// `POST /notifications/{id}`: changes it, or tries what it would have found.
+/// `POST /notifications/{id}`: changes the notification, or runs its dry run.
 async fn save(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let saved = load(&posted, &id).await?;
     let mut fields = NotificationForm::of_form(&posted.form)?;
-    // These stay as they are, whatever the form says.
+    // Type and media type cannot be changed, so those of the form are ignored.
     let own = NotificationForm::of_saved(&saved, "");
     (fields.kind, fields.media_type) = (own.kind, own.media_type);
     if posted.form.find("step") == Some("try") {

@@ -1,4 +1,4 @@
-//! The pages: templates, what their heads say, the photographs, errors.
+//! Renders pages: templates, their common context, security headers and error pages.
 
 use std::sync::Arc;
 
@@ -33,9 +33,9 @@ pub struct PageRenderer {
 }
 
 impl PageRenderer {
-    /// Compiles the templates that are in the binary; times are shown in `zone`.
+    /// Compiles the templates in the binary; times are shown in `zone`.
     ///
-    /// Fails when one of them is not UTF-8 or does not parse, and when the translations do not.
+    /// Fails when a template is not UTF-8 or does not parse, and when the translations cannot be loaded.
     pub fn compile(zone: &TimeZone) -> Result<Self> {
         let environment = |language| {
             let texts = Arc::new(language::translations(language)?);
@@ -53,12 +53,12 @@ impl PageRenderer {
         Ok(Self { environments: [environment(english)?, environment(swedish)?] })
     }
 
-    /// The page `name` with what `context` says, in the language that is spoken.
+    /// Renders the page `name` with `context` in the current language.
     pub(crate) fn render(&self, name: &str, context: Value) -> Result<String> {
         self.render_in(language::current_language(), name, context)
     }
 
-    /// The page `name` with what `context` says, in `language`.
+    /// Renders the page `name` with `context` in `language`.
     pub(crate) fn render_in(
         &self,
         language: PageLanguage,
@@ -72,7 +72,7 @@ impl PageRenderer {
     }
 }
 
-/// What the head of the page at `here` says of its visitor.
+/// The context of the page head at `here` for its visitor.
 pub(crate) fn head(app: &AppState, visitor: Option<&SiteVisitor>, here: &str) -> Value {
     context! {
         site_name => app.shared.site.name.clone(),
@@ -85,13 +85,13 @@ pub(crate) fn head(app: &AppState, visitor: Option<&SiteVisitor>, here: &str) ->
     }
 }
 
-/// The login that leads back to `here`.
+/// The URL of the login that returns to `here`.
 pub(crate) fn login_url(here: &str) -> String {
     let here: String = form_urlencoded::byte_serialize(here.as_bytes()).collect();
     format!("/o/login?return_to={here}")
 }
 
-/// A page that differs by visitor and language. That of a visitor who is logged in is never stored.
+/// Renders a page that depends on visitor and language. The page of a logged-in visitor is never cached.
 pub(crate) fn page_for(
     app: &AppState,
     visitor: Option<&SiteVisitor>,
@@ -122,12 +122,12 @@ pub(crate) fn served_item<'a>(
     }
 }
 
-/// The page of an error for an unknown visitor.
+/// Renders the error page for an anonymous visitor.
 pub(crate) fn plain_error_page(app: &AppState, error: &Error) -> Response {
     error_page(app, error, head(app, None, "/"))
 }
 
-/// The page of an error; `head` is what [`head`] says of its visitor.
+/// Renders the error page; `head` is the result of [`head`] for its visitor.
 pub(crate) fn error_page(app: &AppState, error: &Error, head: Value) -> Response {
     let mut response = respond::error(error);
     let status = response.status();
@@ -158,10 +158,11 @@ pub(crate) fn error_page(app: &AppState, error: &Error, head: Value) -> Response
         advice => advice,
         ..head
     };
-    // Without its page the error still goes out, as JSON.
+    // If the page cannot be rendered, the error is sent as JSON.
     let Ok(text) = app.shared.site.pages.render("error.html", context) else { return response };
     let mut page = html(app, status, text);
     page.extensions_mut().insert(anchor);
+    // The page keeps the error's caching and retry headers.
     for name in [header::CACHE_CONTROL, header::RETRY_AFTER] {
         if let Some(value) = response.headers_mut().remove(&name) {
             page.headers_mut().insert(name, value);
@@ -170,17 +171,17 @@ pub(crate) fn error_page(app: &AppState, error: &Error, head: Value) -> Response
     page
 }
 
-/// Where the forms of a page may lead in the end.
+/// Where the forms of a page may lead, including redirects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FormTargets {
-    /// To pages of ours.
+    /// Only to pages of the site.
     OwnPages,
-    /// To a client, and from there to wherever the client goes on. Browsers hold every redirect
-    /// behind a form to the policy, so such a page sets none; its forms are ours all the same.
+    /// To a client, and on to any redirect of the client. Browsers apply `form-action` to every redirect
+    /// after a form, so such a page does not set it; its forms target the site nevertheless.
     OAuthClients,
 }
 
-/// A page for one visitor: nobody keeps it and nobody frames it.
+/// Renders a page for one visitor, which must be neither cached nor framed.
 pub(crate) fn private_page(
     app: &AppState,
     status: StatusCode,
@@ -195,10 +196,10 @@ pub(crate) fn private_page(
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     let referrer = match leads {
-        // Browsers hide the sender of a form together with the referrer, and a form whose session
-        // ended is kept only if a page of ours sent it.
+        // With `no-referrer`, browsers hide the `Origin` of a form too, and a form whose session expired is
+        // preserved only if a page of the site sent it.
         FormTargets::OwnPages => "same-origin",
-        // The address of an authorization request is nobody else's.
+        // The URL of an authorization request must not leak.
         FormTargets::OAuthClients => "no-referrer",
     };
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static(referrer));
@@ -212,14 +213,14 @@ fn html(app: &AppState, status: StatusCode, text: String) -> Response {
     response
 }
 
-/// What browsers must know of a page that everybody may see.
+/// Sets the headers of a page that everyone may see.
 pub(crate) fn set_public_headers(app: &AppState, headers: &mut HeaderMap) {
     headers.insert(header::CONTENT_SECURITY_POLICY, content_policy(app, FormTargets::OwnPages));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
 }
 
-/// Pictures may come from a CDN's name; everything else is ours.
+/// Builds the content security policy. Media may come from the CDN's host; everything else from the site.
 fn content_policy(app: &AppState, leads: FormTargets) -> HeaderValue {
     let media = &app.shared.media.settings().media_url;
     let forms = match leads {

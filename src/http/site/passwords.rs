@@ -1,4 +1,4 @@
-//! Pages on which somebody asks for a link to set a password, and sets it. They work without scripts.
+//! Pages that request a password link and set a password. They work without scripts.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -23,20 +23,20 @@ use crate::runtime::clock;
 use crate::runtime::error::Result;
 use model::account::PasswordLinkKind;
 
-/// The page for a forgotten password; below it are the links.
+/// Path of the page for a forgotten password; the links are below it.
 const FORGOTTEN: &str = "/o/password";
-/// Where a new password leads.
+/// Where a visitor is sent after setting a password.
 pub(crate) const LOGIN_AFTER: &str = "/o/login?done=password";
-/// What is wrong with two fields that should hold the same.
+/// The message for two different passwords.
 pub(crate) const PASSWORDS_DIFFER: &str = "The passwords do not match.";
 
-/// A page with a form for somebody who is not logged in.
+/// A page with a form for an anonymous visitor.
 struct FormPage<'a> {
     status: StatusCode,
     template: &'static str,
     context: Value,
     headers: &'a HeaderMap,
-    /// Its path.
+    /// The path of the page.
     here: String,
 }
 
@@ -58,19 +58,19 @@ impl FormPage<'_> {
     }
 }
 
-/// The network address of a client; that of nobody where it is not known.
+/// The network address of a client; 0.0.0.0 if it is unknown.
 pub(crate) fn client_address(app: &AppState, request: &Request) -> IpAddr {
     let client =
         edge::client_address(request, &app.shared.edge.live_settings.get().trusted_proxies);
     client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
-/// A form that a page of ours was sent with.
+/// A form submitted by an anonymous visitor.
 struct AnonymousForm {
     headers: HeaderMap,
     form: FormFields,
     address: IpAddr,
-    /// Whether it carries its token.
+    /// Whether the form carries a valid CSRF token.
     has_valid_token: bool,
 }
 
@@ -107,7 +107,7 @@ fn forgotten_page(
     FormPage { status, template: "forgotten.html", context, headers, here }.make(app)
 }
 
-/// `POST /o/password`: has a link mailed, if there is such a user. The page does not tell.
+/// `POST /o/password`: mails a link if the user exists. The page does not reveal whether it does.
 pub(crate) async fn ask(State(app): State<AppState>, request: Request) -> Response {
     page_or_error(&app, reset_response(&app, request).await)
 }
@@ -128,8 +128,8 @@ async fn reset_response(app: &AppState, request: Request) -> Result<Response> {
     forgotten_page(app, &headers, StatusCode::OK, context! { sent => true })
 }
 
-/// `GET /o/password/{token}`: asks for the new password. Programs that look at the links of a mail use
-/// nothing up.
+/// `GET /o/password/{token}`: asks for the new password. Does not use up the link, because mail programs open
+/// links.
 pub(crate) async fn show_link(
     State(app): State<AppState>,
     Path(token): Path<String>,
@@ -145,7 +145,7 @@ async fn link_response(app: &AppState, token: &str, headers: &HeaderMap) -> Resu
     }
 }
 
-/// The page of a link that is used up, taken back, expired, or none of this service.
+/// Renders the page for a link that is used, withdrawn, expired or unknown.
 fn invalid_link_page(app: &AppState, headers: &HeaderMap) -> Result<Response> {
     let context = context! { sends_mails => app.shared.access.users.sends_mails() };
     let (status, here) = (StatusCode::NOT_FOUND, FORGOTTEN.to_owned());
@@ -172,7 +172,7 @@ fn set_page(
     FormPage { status, template: "set_password.html", context, headers, here }.make(app)
 }
 
-/// `POST /o/password/{token}`: sets the password, and leads to the login.
+/// `POST /o/password/{token}`: sets the password and redirects to the login.
 pub(crate) async fn set(
     State(app): State<AppState>,
     Path(token): Path<String>,
@@ -192,7 +192,7 @@ async fn password_set_response(app: &AppState, token: &str, request: Request) ->
     if !is_ours {
         return again("The form has expired. Try again.").await;
     }
-    // As it was typed: spaces around it are part of a password.
+    // Not trimmed: spaces around a password are part of it.
     let field = |name: &str| form.fields().find(|(own, _)| *own == name).map(|(_, value)| value);
     let password = field("password").unwrap_or_default();
     if field("repeated") != Some(password) {

@@ -1,33 +1,33 @@
-//! How the search box is read: as a query, else as the words in it.
+//! Interprets the text of the search box: as a query, else as plain words.
 
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-/// Words that are taken from a text that is no query.
+/// Most words that are taken from a text that is not a valid query.
 const WORDS_MAX: usize = 20;
 
-/// What the search box asks for.
+/// The interpretation of the search box.
 #[derive(Debug)]
 pub(super) struct QueryReading {
-    /// A query.
+    /// A valid query.
     pub(super) words: String,
-    /// What is said where the text is no query as it stands.
+    /// The notice if the text is not a valid query.
     pub(super) notice: Option<QueryNotice>,
 }
 
-/// Why a text is no query, and what is searched for in its place.
+/// The syntax error of a text, and the words that are searched for instead.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct QueryNotice {
-    /// A quote that was opened stays open.
+    /// Whether a quotation mark is not closed.
     pub(super) unclosed_quote: bool,
     pub(super) mistake: String,
     pub(super) words: String,
 }
 
 impl QueryReading {
-    /// Reads `text`, whose days begin in `zone`.
+    /// Interprets `text`; days begin in `zone`.
     pub(super) fn of(text: &str, zone: &TimeZone) -> Self {
-        // A query of its own: in parentheses, `a) OR (b` would become another one.
+        // Parsed without parentheses: `a) OR (b` would become valid within them.
         let Err(error) = query::parse_with_forms(text, zone) else {
             return Self { words: text.trim().to_owned(), notice: None };
         };
@@ -39,7 +39,7 @@ impl QueryReading {
     }
 }
 
-/// The words of a text without what means something in a query.
+/// Extracts the words of a text without query syntax.
 fn plain_words(text: &str) -> String {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let words = words.filter(|word| !matches!(*word, "AND" | "OR" | "NOT"));

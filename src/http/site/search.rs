@@ -1,4 +1,4 @@
-//! `GET /`: what is found in the archive, with what narrows it.
+//! `GET /`: the search page with its hits and filters.
 
 use axum::{http::StatusCode, response::Response};
 use minijinja::{Value as PageValue, context, value::Serde};
@@ -21,10 +21,10 @@ use crate::runtime::error::Result;
 use crate::runtime::limits::{PAGE_ITEMS, PAGES_MAX};
 use model::MediaType;
 
-/// Characters of the title that a notification of a search is offered.
+/// Longest title that is suggested for a notification, in characters.
 const TITLE_CHARS: usize = 80;
 
-/// What the page was asked for.
+/// The parameters of the search page.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct SearchForm {
     pub(super) q: String,
@@ -33,16 +33,16 @@ pub(super) struct SearchForm {
     pub(super) trs: String,
     pub(super) tre: String,
     pub(super) p: Vec<String>,
-    /// Agreements that must cover what is found.
+    /// Agreements that must cover the hits.
     pub(super) agr: Vec<String>,
-    /// Values of facets, each of which narrows the search.
+    /// Facet values, each of which narrows the search.
     pub(super) facets: Vec<FacetValue>,
     pub(super) sort: String,
-    /// Also what no agreement of the visitor covers.
+    /// Whether to include items that no agreement of the visitor covers.
     pub(super) all: bool,
-    /// Words match only as they are written, not in other forms.
+    /// Whether words match only as written, not in other forms.
     pub(super) written: bool,
-    /// Also events that are still to come, in a search for everything.
+    /// Whether to include future events in a search of all media types.
     pub(super) upcoming: bool,
     pub(super) page: usize,
 }
@@ -109,7 +109,7 @@ impl SearchForm {
         pairs.into_iter().chain(facets).collect()
     }
 
-    /// The address of the same search on another page of it.
+    /// The URL of the search at page `page`.
     pub(super) fn url(&self, page: usize) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         for (name, value) in self.pairs() {
@@ -124,7 +124,7 @@ impl SearchForm {
         if query.is_empty() { "/".to_owned() } else { format!("/?{query}") }
     }
 
-    /// Where the search becomes a notification of that type, called `title`.
+    /// The URL that creates a notification of type `kind` from the search, with the title `title`.
     fn notification_url(&self, kind: &str, title: &str) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("type", kind).append_pair("mediaType", &self.media_type);
@@ -138,8 +138,8 @@ impl SearchForm {
         format!("/notifications/new?{}", query.finish())
     }
 
-    /// The query of the API: `words`, narrowed by the facets. In parentheses, because `OR` within
-    /// the words binds less than the space before a facet.
+    /// The query for the API: `words`, narrowed by the facets. The words are in parentheses, because `OR`
+    /// binds less tightly than the space before a facet.
     fn query(&self, words: &str) -> String {
         let terms = self.facets.iter().map(FacetValue::term);
         match (words.trim(), self.facets.is_empty()) {
@@ -151,15 +151,14 @@ impl SearchForm {
         }
     }
 
-    /// Whether the newest of everything are asked for, which events still to come would lead.
+    /// Whether the search lists the newest items of all types, where future events would come first.
     fn excludes_upcoming(&self) -> bool {
         let is_newest = matches!(self.sort.as_str(), "" | "default:desc");
         let has_dates = !self.trs.is_empty() || !self.tre.is_empty();
         self.media_type == "_all" && is_newest && !has_dates && !self.upcoming
     }
 
-    /// What a notification of the search is called, unless its user says otherwise: its words, and
-    /// what narrows it.
+    /// The suggested title of a notification of the search: its words and active facets.
     fn title(&self, facets: &[FacetList]) -> String {
         let narrowed = facets.iter().flat_map(FacetList::active);
         let parts = std::iter::once(self.q.trim()).chain(narrowed).filter(|part| !part.is_empty());
@@ -167,8 +166,8 @@ impl SearchForm {
         title.chars().take(TITLE_CHARS).collect()
     }
 
-    /// The search of the API for `words`, which are a query by themselves, of what comes before
-    /// `tomorrow` where events still to come are left out.
+    /// The API call for `words`, a valid query. If future events are excluded, only items before `tomorrow`
+    /// match.
     fn call(&self, words: &str, tomorrow: &str) -> ApiCall {
         let q = self.query(words);
         let (p, agr) = (self.p.join(","), self.agr.join(","));
@@ -193,7 +192,7 @@ impl SearchForm {
         ApiCall::get(path).query(pairs.iter().map(|(name, value)| (*name, value.as_deref())))
     }
 
-    /// The same search with a facet more, or without it where it is there.
+    /// Returns the search with the facet toggled.
     pub(super) fn with_facet(&self, facet: &FacetValue) -> Self {
         let mut other = Self { page: 1, ..self.clone() };
         match self.facets.contains(facet) {
@@ -203,7 +202,7 @@ impl SearchForm {
         other
     }
 
-    /// The same search with a product more, or without it.
+    /// Returns the search with the product toggled.
     pub(super) fn with_product(&self, code: &str) -> Self {
         let mut other = Self { page: 1, ..self.clone() };
         match self.p.iter().any(|own| own == code) {
@@ -214,13 +213,13 @@ impl SearchForm {
     }
 }
 
-/// The page.
+/// `GET /`: runs the search and shows its hits.
 pub(super) async fn page(site: SiteRequest) -> PageResult {
     if let Some(address) = without_empty_parameters(&site.path_and_query) {
         return Ok(see_other(&address));
     }
     let wanted = SearchForm::of(&site)?;
-    // What is no query is searched for as words: whoever forgot a quote wants to see pictures.
+    // An invalid query is searched for as words: a visitor who forgot a quotation mark wants to see pictures.
     let reading = QueryReading::of(&wanted.q, &site.app.shared.site.zone);
     let tomorrow = times::tomorrow(clock::now(), &site.app.shared.site.zone);
     let call = wanted.call(&reading.words, &tomorrow);
@@ -236,8 +235,8 @@ pub(super) async fn page(site: SiteRequest) -> PageResult {
     }
 }
 
-/// The address of the same page without parameters that say nothing, which browsers send for every
-/// field that is left empty: editors mail addresses around.
+/// Returns the URL without empty parameters, which browsers send for every empty field; `None` if there are
+/// none. Editors mail these URLs.
 fn without_empty_parameters(here: &str) -> Option<String> {
     let (path, query) = here.split_once('?')?;
     let says = |pair: &&str| pair.split_once('=').is_some_and(|(_, value)| !value.is_empty());
@@ -249,16 +248,16 @@ fn without_empty_parameters(here: &str) -> Option<String> {
     Some(format!("{path}{mark}{}", kept.join("&")))
 }
 
-/// What came of a search.
+/// The outcome of a search.
 enum SearchOutcome<'a> {
-    /// Its answer, and how the query was read where it is none as it stands.
+    /// The API's response, and the notice if the query was not valid.
     Found(&'a Value, Option<QueryNotice>),
-    /// What is wrong with it.
+    /// The API's error for an invalid search.
     Refused(&'a ApiRefusal),
 }
 
-/// What the API finds. Photographs that everybody may look at are looked for in nobody's name where
-/// that is asked for.
+/// Runs the search. Open photographs are searched anonymously on request, so that agreements do not restrict
+/// the hits.
 async fn run_search(
     site: &SiteRequest,
     wanted: &SearchForm,
@@ -290,7 +289,7 @@ async fn show(
     let page_items = u64::try_from(PAGE_ITEMS).unwrap_or(u64::MAX);
     let more = shown < total && wanted.page < PAGES_MAX;
     let collections = match &site.visitor {
-        // Without the list, everything else of the page is still there.
+        // The page is complete without the collections if they cannot be loaded.
         Some(_) if !hits.is_empty() => {
             site.get(collections::COLLECTION_NAMES).await.unwrap_or_default()
         }

@@ -1,8 +1,8 @@
-//! The login in a browser: session cookie, form cookie and the tokens that protect forms.
+//! Browser sessions: session cookie, form cookie and the CSRF tokens of forms.
 //!
-//! All cookies are `HttpOnly` and `SameSite=Lax`, and behind TLS `Secure`. Those of sessions and
-//! forms have the `__Host-` prefix then, so that no other host can set them. A form carries a token that only a page of ours
-//! could have been given: a hash of the cookie, which other sites can neither read nor send along.
+//! All cookies are `HttpOnly` and `SameSite=Lax`, and with TLS `Secure`. Those of sessions and forms then
+//! have the prefix `__Host-`, so that no other host can set them. A form carries a token that only a page of
+//! this site could know: a hash of the cookie, which other sites can neither read nor send.
 
 use std::sync::Arc;
 
@@ -19,17 +19,17 @@ use crate::storage::database::BrowserSession;
 use model::ContentHash;
 use model::account::Account;
 
-/// Which cookie.
+/// A cookie of the site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SiteCookie {
-    /// A login.
+    /// The cookie of a browser session.
     Session,
-    /// A form that was shown to somebody who is not logged in.
+    /// The cookie of a form that was shown to an anonymous visitor.
     Form,
     /// A browser that a user logged in with, which outlasts the session.
     ///
-    /// Only the login reads it, so it goes there alone: caches pass on what carries a cookie. The
-    /// `__Host-` prefix would need the path `/`; a cookie that another host set proves nothing.
+    /// Only the login reads it, so it is sent only there: caches pass requests with a cookie through. The
+    /// prefix `__Host-` would require the path `/`; a cookie that another host set proves nothing.
     Device,
 }
 
@@ -52,22 +52,23 @@ impl SiteCookie {
         }
     }
 
-    /// The cookie's value in a request.
+    /// Returns the cookie's value in a request.
     pub(crate) fn find(self, app: &AppState, headers: &HeaderMap) -> Option<String> {
         let name = self.name(app.shared.site.secure_cookies);
         let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
         let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
         let value = pairs.map(|(key, value)| (key.trim(), value.trim()));
         let value = value.filter(|(key, _)| *key == name).map(|(_, value)| value).next()?;
+        // An overlong value cannot be a token of this service.
         (!value.is_empty() && value.len() <= TOKEN_BYTES_MAX).then(|| value.to_owned())
     }
 
-    /// The request header with `visitor`'s session.
+    /// The value of the request header `Cookie` with `visitor`'s session.
     pub(crate) fn send(self, app: &AppState, visitor: &SiteVisitor) -> String {
         format!("{}={}", self.name(app.shared.site.secure_cookies), visitor.cookie)
     }
 
-    /// The header that sets the cookie for `seconds`; without them it ends with the browser.
+    /// The `Set-Cookie` value for `seconds`; without them the cookie expires with the browser session.
     pub(crate) fn set(
         self,
         app: &AppState,
@@ -83,13 +84,13 @@ impl SiteCookie {
     }
 }
 
-/// The token that a form carries, made from a cookie's value.
+/// The CSRF token of forms, derived from a cookie's value.
 pub(crate) fn form_token(cookie: &str) -> String {
     ContentHash::of(format!("wirephoto form\0{cookie}").as_bytes()).short()
 }
 
-/// The token of what a login page hands on, made from the form cookie's value: nobody else could
-/// have put it there.
+/// The token of a deferred form on the login page, derived from the form cookie's value, so that no other
+/// site can forge it.
 pub(crate) fn deferred_form_token(cookie: &str, action: &str, fields: &str) -> String {
     let lengths = [cookie.len(), action.len()];
     ContentHash::of(format!("wirephoto kept\0{lengths:?}{cookie}{action}{fields}").as_bytes())
@@ -102,29 +103,28 @@ pub(crate) fn is_form_token(cookie: Option<&str>, token: Option<&str>) -> bool {
     expected.zip(token).is_some_and(|(expected, token)| tokens_equal(&expected, token))
 }
 
-/// Whether two tokens are the same. Comparing takes the same time for every wrong one of one
-/// length: hashes are compared.
+/// Compares two tokens in constant time: their hashes are compared, so the duration reveals nothing about the
+/// token.
 pub(crate) fn tokens_equal(expected: &str, token: &str) -> bool {
     let hash = |text: &str| ContentHash::of(text.as_bytes());
     hash(expected) == hash(token)
 }
 
-/// Whether a request shows the cookie of a login, whoever's it is and whether it still counts.
+/// Whether a request has a session cookie, valid or not.
 pub(crate) fn has_session_cookie(app: &AppState, headers: &HeaderMap) -> bool {
     SiteCookie::Session.find(app, headers).is_some()
 }
 
-/// Somebody who is logged in in this browser.
+/// A user who is logged in in this browser.
 #[derive(Clone)]
 pub(crate) struct SiteVisitor {
-    /// The user.
     pub(crate) account: Arc<Account>,
-    /// When and until when.
+    /// The browser session with its login time and expiry.
     pub(crate) session: Arc<BrowserSession>,
     cookie: String,
 }
 
-/// What the head of a page shows of a visitor.
+/// What the head of a page shows about a visitor.
 #[derive(Serialize)]
 pub(crate) struct VisitorSummary {
     user_name: String,
@@ -133,7 +133,7 @@ pub(crate) struct VisitorSummary {
 }
 
 impl SiteVisitor {
-    /// The visitor that the request's session cookie belongs to.
+    /// Finds the visitor of the request's session cookie.
     pub(crate) async fn find(app: &AppState, headers: &HeaderMap) -> Result<Option<Self>> {
         match SiteCookie::Session.find(app, headers) {
             Some(cookie) => Self::of(app, &cookie).await,
@@ -141,7 +141,7 @@ impl SiteVisitor {
         }
     }
 
-    /// The visitor that a session cookie of that value belongs to.
+    /// Finds the visitor of a session cookie's value.
     pub(crate) async fn of(app: &AppState, cookie: &str) -> Result<Option<Self>> {
         let auth = &app.shared.access.auth;
         let Some(session) = auth.session(cookie, clock::now()).await? else { return Ok(None) };
@@ -150,7 +150,7 @@ impl SiteVisitor {
         Ok(Some(Self { account, session, cookie: cookie.to_owned() }))
     }
 
-    /// The visitor as a caller of the sections.
+    /// Authenticates the visitor as a caller of the services.
     pub(crate) async fn principal(&self, app: &AppState) -> Result<Option<Arc<Principal>>> {
         app.shared
             .access
@@ -159,12 +159,12 @@ impl SiteVisitor {
             .await
     }
 
-    /// The session cookie's value.
+    /// The value of the session cookie.
     pub(crate) fn cookie(&self) -> &str {
         &self.cookie
     }
 
-    /// The token of forms on the visitor's pages.
+    /// The CSRF token of forms on the visitor's pages.
     pub(crate) fn form_token(&self) -> String {
         form_token(&self.cookie)
     }
@@ -174,7 +174,7 @@ impl SiteVisitor {
         is_form_token(Some(&self.cookie), token)
     }
 
-    /// What the head of a page shows.
+    /// What the head of a page shows about the visitor.
     pub(crate) fn head(&self) -> VisitorSummary {
         let organization = self.account.organization.as_ref();
         VisitorSummary {
@@ -190,7 +190,7 @@ impl SiteVisitor {
     }
 }
 
-/// The form cookie of a request, or a new one with the header that sets it.
+/// Returns the form cookie of a request, or a new one with its `Set-Cookie` value.
 pub(crate) fn form_cookie(
     app: &AppState,
     headers: &HeaderMap,

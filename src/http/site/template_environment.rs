@@ -1,4 +1,4 @@
-//! What templates can say: texts in the page's language, times, numbers.
+//! The functions and filters of templates: translated texts, times and numbers.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -16,17 +16,17 @@ const SWEDISH_MONTHS: [&str; 12] = [
     "jan.", "feb.", "mars", "apr.", "maj", "juni", "juli", "aug.", "sep.", "okt.", "nov.", "dec.",
 ];
 
-/// An environment whose pages are in `language`:
+/// Builds the template environment for pages in `language`:
 ///
-/// - `_(text, …)`: the text in that language, each `{}` in it replaced by a value;
-/// - `… | when`: a time of an API as day and time of day; `… | moment`: the same, its day alone at
-///   midnight, which is how documents write a day without a time; `… | day`: its day; `… | last_day`:
-///   the last day that ends with it; `zone`: the time zone that all of them are in;
-/// - `… | number`: an integer with its thousands apart;
+/// - `_(text, …)`: the translated text, with each `{}` in it replaced by a value;
+/// - `… | when`: a timestamp as date and time; `… | moment`: the same, but only the date at midnight, which
+///   is how documents write a date without a time; `… | day`: its date; `… | last_day`: the last date that
+///   ends with it; `zone`: the time zone of all of them;
+/// - `… | number`: an integer with thousands separators;
 /// - `… | bytes`: a size;
-/// - `… | sentence`: a message of an API as a sentence for people, in that language where it is known;
-///   `… | phrase`: the same as a part of another sentence;
-/// - `asset(name)`: the address of a style sheet, a script, a font or the icon.
+/// - `… | sentence`: an API message as a sentence for people, translated if known; `… | phrase`: the same as
+///   a part of another sentence;
+/// - `asset(name)`: the URL of a style sheet, a script, a font or the icon.
 pub(crate) fn environment(
     language: PageLanguage,
     texts: &Arc<HashMap<String, String>>,
@@ -63,11 +63,10 @@ pub(crate) fn environment(
     environment
 }
 
-/// Parameters of APIs that messages name in front of what is wrong with them. A page shows the message
-/// beside the field.
+/// API parameters whose names precede the error in messages. A page shows the message beside the field.
 const PARAMETERS: [&str; 7] = ["q", "p", "agr", "tr", "email", "schedule", "timezone"];
 
-/// A message without the name of a parameter in front.
+/// Removes a leading parameter name from a message.
 fn without_parameter(text: &str) -> &str {
     match text.split_once(": ") {
         Some((name, message)) if PARAMETERS.contains(&name) => message,
@@ -78,7 +77,7 @@ fn without_parameter(text: &str) -> &str {
 /// A message as a page shows it.
 struct Translated {
     text: String,
-    /// It begins with a value, such as a host name, whose letters stay as they are.
+    /// Whether the text begins with a value, such as a host name, whose case must not change.
     starts_with_value: bool,
 }
 
@@ -88,7 +87,7 @@ impl Translated {
     }
 }
 
-/// A message as a sentence: translated, with a capital letter and a full stop.
+/// Formats a message as a sentence: translated, capitalized and with a full stop.
 fn sentence(texts: &HashMap<String, String>, message: &str) -> String {
     let Translated { text, starts_with_value } = translate_message(texts, message);
     let text = text.trim();
@@ -103,12 +102,12 @@ fn sentence(texts: &HashMap<String, String>, message: &str) -> String {
     sentence
 }
 
-/// What a page says for a message, in which the values may differ each time: `{} at character {}`.
+/// Translates a message, in which values may vary: `{} at character {}`.
 fn translate_message(texts: &HashMap<String, String>, text: &str) -> Translated {
     if let Some(known) = texts.get(text) {
         return Translated::words(known);
     }
-    // The most particular pattern, so that a general one does not take its place.
+    // The most specific pattern wins over general ones.
     let patterns = texts.iter().filter(|(pattern, _)| pattern.contains("{}"));
     let fitting = patterns.filter_map(|(pattern, known)| {
         let letters = pattern.chars().filter(|c| c.is_alphabetic()).count();
@@ -127,7 +126,7 @@ fn translate_message(texts: &HashMap<String, String>, text: &str) -> Translated 
     }
 }
 
-/// What stands in `text` for each `{}` of `pattern`.
+/// Returns the values in `text` for each `{}` of `pattern`; `None` if it does not match.
 fn captures<'a>(pattern: &str, text: &'a str) -> Option<Vec<&'a str>> {
     let mut parts = pattern.split("{}");
     let mut rest = text.strip_prefix(parts.next()?)?;
@@ -146,18 +145,18 @@ fn captures<'a>(pattern: &str, text: &'a str) -> Option<Vec<&'a str>> {
     Some(values)
 }
 
-/// How much of a time is shown.
+/// Display format of a timestamp.
 #[derive(Clone, Copy)]
 enum TimeDisplay {
     Time,
-    /// The day alone at midnight, else as [`Self::Time`].
+    /// Only the date at midnight, else as [`Self::Time`].
     Moment,
     Day,
-    /// The day before, where the time is the midnight with which that day ends.
+    /// The previous date, if the time is midnight at the end of that date.
     LastDay,
 }
 
-/// A time as pages show it; the text itself where it is none.
+/// Formats a timestamp for pages; returns the text unchanged if it is not one.
 fn format_time(language: PageLanguage, zone: &TimeZone, text: &str, shown: TimeDisplay) -> String {
     let Ok(time) = text.parse::<Timestamp>() else { return text.to_owned() };
     let time = time.to_zoned(zone.clone());
@@ -173,7 +172,7 @@ fn format_time(language: PageLanguage, zone: &TimeZone, text: &str, shown: TimeD
     }
 }
 
-/// The last moment before `time`.
+/// The last instant before `time`.
 fn instant_before(time: &Zoned) -> Zoned {
     time.checked_sub(jiff::SignedDuration::from_nanos(1)).unwrap_or_else(|_| time.clone())
 }

@@ -1,12 +1,12 @@
-//! The times of a search as its page reads them: whether they contradict each other, and the end of
-//! today, behind which events lie that are still to come.
+//! The time filters of a search page: whether they contradict each other, and the end of today, after which
+//! events are in the future.
 
 use jiff::{Timestamp, ToSpan, tz::TimeZone};
 
 use super::search::SearchForm;
 use crate::archive::content::{RecentSpan, TimestampFilter, parse_day};
 
-/// Whether nothing can lie within the times of a search: "the last hour" before yesterday.
+/// Whether no time can satisfy the filters of a search: "the last hour" before yesterday.
 pub(super) fn times_contradict(wanted: &SearchForm, now: Timestamp, zone: &TimeZone) -> bool {
     let period = TimestampFilter {
         recent: RecentSpan::find(&wanted.tr),
@@ -17,11 +17,11 @@ pub(super) fn times_contradict(wanted: &SearchForm, now: Timestamp, zone: &TimeZ
     until.is_some() && from == until
 }
 
-/// The first day that has not begun, as `tre` takes it.
+/// The first day that has not begun, as a value of `tre`.
 ///
-/// The order of items is that of `_tstamp`, which for planned items is when they take place
-/// (contract items-13). An API's answer keeps that order. A page of everything that says "newest",
-/// and a preview that says "in the last 7 days", leave out what is still to come, and say so.
+/// Items are ordered by `_tstamp`, which for planned items is the time of the event (contract items-13). API
+/// responses keep that order. A page of all media types that says "newest", and a preview that says "in the
+/// last 7 days", exclude future events and say so.
 pub(super) fn tomorrow(now: Timestamp, zone: &TimeZone) -> String {
     let today = now.to_zoned(zone.clone()).date();
     today.checked_add(1.day()).unwrap_or(today).to_string()

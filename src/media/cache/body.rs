@@ -1,7 +1,7 @@
 //! The bytes of a rendition: a short list of parts, each in memory or in the store.
 //!
-//! What a rendition shares with its original is named, not copied, so a rewritten original of
-//! 40 MB takes some kilobytes here.
+//! Bytes that a rendition shares with its original are referred to and not copied, so the body of an original
+//! of 40 MB with new metadata takes a few kilobytes here.
 
 use std::{ops::Range, sync::Arc};
 
@@ -10,28 +10,26 @@ use bytes::Bytes;
 use crate::runtime::limits::BODY_PARTS_MAX;
 use model::ContentHash;
 
-/// A run of bytes of an original, sent as they lie in the store.
+/// A range of an original's bytes that is sent unchanged from the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobExtent {
-    /// The original.
     pub blob: ContentHash,
-    /// Bytes of the original.
+    /// Length of the original in bytes.
     pub blob_length: u64,
-    /// The bytes of the original that are meant; inside it.
+    /// The range of bytes; inside the original.
     pub range: Range<u64>,
 }
 
 /// A part of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BodyPart {
-    /// Bytes in memory.
     Memory(Bytes),
-    /// Bytes in the store.
+    /// A range of bytes in the store.
     Store(BlobExtent),
 }
 
 impl BodyPart {
-    /// Bytes of the part.
+    /// The length of the part in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         match self {
@@ -40,7 +38,7 @@ impl BodyPart {
         }
     }
 
-    /// Whether there are no bytes.
+    /// Whether the part has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -62,12 +60,12 @@ impl BodyPart {
     }
 }
 
-/// The bytes of a rendition in order; cheap to clone. No part of it is empty.
+/// The bytes of a rendition as parts in order; cheap to clone. No part is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenditionBody(Arc<[BodyPart]>);
 
 impl RenditionBody {
-    /// A body of `parts`, of which empty ones are left out: at most [`BODY_PARTS_MAX`].
+    /// A body of `parts`, without the empty ones; at most [`BODY_PARTS_MAX`] remain.
     #[must_use]
     pub fn new(parts: impl IntoIterator<Item = BodyPart>) -> Self {
         let parts: Arc<[BodyPart]> = parts.into_iter().filter(|part| !part.is_empty()).collect();
@@ -75,13 +73,13 @@ impl RenditionBody {
         Self(parts)
     }
 
-    /// A body of as many parts as an archive has, for sending alone: no cache keeps it.
+    /// A body with any number of parts, as archives have; it is sent once and never cached.
     #[must_use]
     pub fn new_unbounded(parts: impl IntoIterator<Item = BodyPart>) -> Self {
         Self(parts.into_iter().filter(|part| !part.is_empty()).collect())
     }
 
-    /// All of its bytes, if they are in memory.
+    /// The whole body, if it is a single part in memory.
     #[must_use]
     pub fn in_memory(&self) -> Option<Bytes> {
         match self.parts() {
@@ -90,31 +88,31 @@ impl RenditionBody {
         }
     }
 
-    /// A body in memory.
+    /// A body of one part in memory.
     #[must_use]
     pub fn memory(bytes: impl Into<Bytes>) -> Self {
         Self::new([BodyPart::Memory(bytes.into())])
     }
 
-    /// The parts in order.
+    /// The parts in their order.
     #[must_use]
     pub fn parts(&self) -> &[BodyPart] {
         &self.0
     }
 
-    /// Bytes in all.
+    /// The total length in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.0.iter().map(BodyPart::len).sum()
     }
 
-    /// Whether there are no bytes.
+    /// Whether the body has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Bytes in memory.
+    /// The number of bytes that the body holds in memory.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let bytes = |part: &BodyPart| match part {
@@ -124,7 +122,7 @@ impl RenditionBody {
         self.0.iter().map(bytes).sum()
     }
 
-    /// The parts that make up the bytes `range`; what of it lies behind the end is left out.
+    /// The parts that make up the bytes `range`, truncated at the end of the body.
     #[must_use]
     pub fn slice(&self, range: Range<u64>) -> Vec<BodyPart> {
         let mut parts = Vec::with_capacity(self.0.len());

@@ -1,9 +1,9 @@
-//! The disk tier: one file a rendition, `standard/ab/<key>` or `variants/ab/<key>`.
+//! The disk tier: one file per rendition, `standard/ab/<key>` or `variants/ab/<key>`.
 //!
-//! A file is a short record with a checksum; a torn or damaged one is a miss and is removed. The
-//! index is in memory and is read from the folder at the start. When moka evicts an entry its
-//! file goes with it. Processes over one data directory share the files and not the index: a file that
-//! another one evicted is a miss, and one that another one wrote is known after the next start.
+//! A file is a short record with a checksum; a torn or damaged one is a cache miss and is removed. The index
+//! is in memory and is read from the folder at the start. When moka evicts an entry, its file is removed.
+//! Processes over one data directory share the files but not the index: a file that another process evicted
+//! is a miss, and a file that another process wrote is found only after the next start.
 
 use std::{
     fs::{self, File},
@@ -22,7 +22,7 @@ use crate::media::plan::CacheClass;
 use crate::runtime::limits::UPLOAD_ABANDONED;
 use model::ContentHash;
 
-/// A file takes whole blocks.
+/// A file occupies whole blocks of the file system.
 const BLOCK_BYTES: u64 = 4096;
 
 pub(super) struct DiskTier {
@@ -36,7 +36,7 @@ struct DiskPartition {
 }
 
 impl DiskTier {
-    /// Opens the folder, makes it when missing, and reads what earlier runs left.
+    /// Opens the folder, creates it if it is missing, and reads the files of earlier runs.
     pub(super) fn open(dir: &Path, standard: u64, variants: u64) -> io::Result<Self> {
         Ok(Self {
             standard: DiskPartition::open(&dir.join("standard"), standard)?,
@@ -61,7 +61,7 @@ impl DiskTier {
 
     pub(super) fn read(&self, class: CacheClass, key: ContentHash) -> Option<RenditionBody> {
         let part = self.partition(class);
-        // Reading the index counts as a use.
+        // Looking up the index counts as a use for the eviction policy.
         part.index.get(&key)?;
         let body = fs::read(part.path(key)).ok().and_then(decode);
         if body.is_none() {
@@ -80,7 +80,8 @@ impl DiskTier {
         let path = part.path(key);
         let tmp = part.dir.join(format!("tmp-{}", Uuid::now_v7()));
         let bytes = encode(body);
-        // No flush to disk: a cache may forget, and the checksum finds what a crash tore.
+        // The file is not flushed to disk: a cache may lose entries, and the checksum detects one that a
+        // crash tore.
         let written = File::create(&tmp).and_then(|mut file| {
             file.write_all(&bytes)?;
             if let Some(parent) = path.parent() {
@@ -97,19 +98,19 @@ impl DiskTier {
     }
 }
 
-/// Reads every file below the folder of a disk tier, which a server may be using; `damaged` hears
-/// of each that is no whole record.
+/// Reads every file below the folder of a disk tier, which a server may be using, and calls `damaged` for
+/// each that is not a complete record.
 pub(crate) fn check_files(dir: &Path, damaged: &mut dyn FnMut(&Path)) -> io::Result<()> {
     for part in ["standard", "variants"] {
         for folder in list(&dir.join(part))? {
-            // A file beside the folders is being written, or is removed by the next start.
+            // A file next to the folders is being written, or is removed at the next start.
             if !folder.is_dir() {
                 continue;
             }
             for file in list(&folder)? {
                 let whole = match fs::read(&file) {
                     Ok(bytes) => decode(bytes).is_some(),
-                    // It was evicted meanwhile.
+                    // A file that was evicted in the meantime is not damaged.
                     Err(cause) => cause.kind() == io::ErrorKind::NotFound,
                 };
                 if !whole {
@@ -121,7 +122,7 @@ pub(crate) fn check_files(dir: &Path, damaged: &mut dyn FnMut(&Path)) -> io::Res
     Ok(())
 }
 
-/// What is in a folder; nothing where it is not there.
+/// Lists a folder; a missing folder is empty.
 fn list(dir: &Path) -> io::Result<Vec<PathBuf>> {
     match fs::read_dir(dir) {
         Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
@@ -157,7 +158,8 @@ impl DiskPartition {
         for entry in fs::read_dir(&self.dir)? {
             let entry = entry?;
             if entry.file_type()?.is_file() {
-                // What an interrupted write left; what another process is writing is younger.
+                // The file is left over from an interrupted write, unless it is so recent that another
+                // process may be writing it.
                 let age =
                     entry.metadata().and_then(|found| found.modified()).map(|at| at.elapsed());
                 if !matches!(age, Ok(Ok(age)) if age < UPLOAD_ABANDONED) {
@@ -169,7 +171,7 @@ impl DiskPartition {
                 let file = file?;
                 let name = file.file_name();
                 match name.to_str().and_then(|name| name.parse().ok()) {
-                    // Another process may have evicted it meanwhile.
+                    // Another process may have evicted the file in the meantime.
                     Some(key) => match file.metadata() {
                         Ok(found) => self.index.insert(key, weight(found.len())),
                         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
@@ -179,7 +181,7 @@ impl DiskPartition {
                 }
             }
         }
-        // Evictions, and with them the removal of files, happen now and not later.
+        // Run the evictions, which remove files, now instead of during the first requests.
         self.index.run_pending_tasks();
         Ok(())
     }
@@ -190,7 +192,7 @@ fn file(dir: &Path, key: ContentHash) -> PathBuf {
     dir.join(&name[..2]).join(name)
 }
 
-/// What a file of `bytes` weighs: whole blocks, so that many small files count in full.
+/// The weight of a file of `bytes`: whole blocks, so that many small files count in full.
 fn weight(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(BLOCK_BYTES) * BLOCK_BYTES).unwrap_or(u32::MAX)
 }

@@ -1,9 +1,9 @@
 //! The rendition cache: memory in front of disk, both bounded by bytes.
 //!
-//! Each tier has two parts: one for the few standard renditions of every item, one for crops and
-//! other variants, of which there are endless. So crops never push a Preview out. Within a part
-//! moka's policy admits by frequency of use. The disk tier keeps its files over a restart; a
-//! variant is admitted to it on its second render.
+//! Each tier has two partitions: one for the few standard renditions of every item, and one for crops and
+//! other variants, whose number is unlimited, so that crops never evict a Preview. Within a partition moka's
+//! policy admits by frequency of use. The disk tier survives a restart; a variant is admitted to it on its
+//! second render.
 
 mod body;
 mod disk;
@@ -29,7 +29,7 @@ use disk::DiskTier;
 pub(crate) use disk::check_files;
 use model::ContentHash;
 
-/// A tier's two parts.
+/// The capacity of a tier's two partitions, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct TierShares {
     standard: u64,
@@ -38,7 +38,7 @@ struct TierShares {
 
 impl TierShares {
     fn of(bytes: u64, crops_share: f32) -> Self {
-        // A share in thousandths keeps the arithmetic whole.
+        // A share in thousandths keeps the arithmetic in integers.
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -55,7 +55,7 @@ struct MemoryTier {
     variants: Cache<ContentHash, RenditionBody>,
 }
 
-/// Bytes that an entry takes beside its body: key, counters, the map's slot.
+/// Bytes of an entry in addition to its body: key, counters, the map's slot.
 const ENTRY_BYTES: usize = 256;
 
 impl MemoryTier {
@@ -77,7 +77,7 @@ impl MemoryTier {
     }
 }
 
-/// Both tiers; a tier whose budget is 0 is absent.
+/// Both tiers; a tier with a budget of 0 is absent.
 pub(super) struct RenditionCache {
     memory: Option<MemoryTier>,
     disk: Option<Arc<DiskTier>>,
@@ -85,7 +85,7 @@ pub(super) struct RenditionCache {
 }
 
 impl RenditionCache {
-    /// Opens the cache with its files in `dir`.
+    /// Opens the cache, whose disk tier is in `dir`.
     pub(super) fn open(dir: &Path, budget: CacheBudget) -> Result<Self> {
         let shares = |bytes| TierShares::of(bytes, budget.crops_share);
         let memory =
@@ -99,12 +99,12 @@ impl RenditionCache {
         Ok(Self { memory, disk, requested_once: Cache::new(SEEN_ONCE_MAX) })
     }
 
-    /// Whether anything is kept at all.
+    /// Whether at least one tier is enabled.
     pub(super) fn is_enabled(&self) -> bool {
         self.memory.is_some() || self.disk.is_some()
     }
 
-    /// Whether the disk tier has it, without looking at the disk.
+    /// Whether the disk tier has the rendition, by its index in memory.
     pub(super) fn is_on_disk(&self, planned: &PlannedRendition) -> bool {
         let Some(disk) = &self.disk else { return false };
         let found = disk.contains(planned.class, planned.key);
@@ -112,43 +112,44 @@ impl RenditionCache {
         found
     }
 
-    /// The body in memory.
+    /// Looks the body up in the memory tier.
     pub(super) fn find_in_memory(&self, planned: &PlannedRendition) -> Option<RenditionBody> {
         self.memory.as_ref()?.partition(planned.class).get(&planned.key)
     }
 
-    /// The body on disk, which then is in memory too; it blocks on the disk.
+    /// Reads the body from the disk tier and adds it to the memory tier; blocks on the disk.
     pub(super) fn read_from_disk(&self, planned: &PlannedRendition) -> Option<RenditionBody> {
         let found = self.disk.as_ref()?.read(planned.class, planned.key)?;
         self.insert(planned, &found);
         Some(found)
     }
 
-    /// Keeps a body in memory.
+    /// Adds a body to the memory tier.
     pub(super) fn insert(&self, planned: &PlannedRendition, body: &RenditionBody) {
         if let Some(memory) = &self.memory {
             memory.partition(planned.class).insert(planned.key, body.clone());
         }
     }
 
-    /// Keeps a freshly rendered body on disk if its kind is admitted; it blocks on the disk.
+    /// Writes a newly rendered body to the disk tier if it is admitted there; blocks on the disk.
     pub(super) fn write_to_disk(&self, planned: &PlannedRendition, body: &RenditionBody) {
         let Some(disk) = &self.disk else { return };
         let admitted = match planned.class {
             CacheClass::Standard => true,
             CacheClass::Variant => self.requested_once.contains_key(&planned.key),
         };
+        // A variant that is requested only once would evict others without ever being a hit.
         if !admitted {
             self.requested_once.insert(planned.key, ());
             return;
         }
         if let Err(cause) = disk.write(planned.class, planned.key, body) {
-            // The rendition was delivered; a full disk must not turn it into an error.
+            // The rendition was delivered, so a full disk must not turn into an error.
             tracing::warn!("rendition cache: {cause}");
         }
     }
 
-    /// Writes the sizes of the tiers to the metrics.
+    /// Reports the sizes of the tiers to the metrics.
     pub(super) fn report(&self) {
         if let Some(memory) = &self.memory {
             let bytes = memory.standard.weighted_size() + memory.variants.weighted_size();
@@ -165,11 +166,12 @@ fn gauge(tier: &'static str, bytes: u64) {
     metrics::gauge!(telemetry::CACHE_BYTES, "tier" => tier).set(bytes as f64);
 }
 
-/// Counts a look-up in a tier.
+/// Counts a lookup in a tier as a cache hit or miss.
 pub(super) fn count(tier: &'static str, hit: bool) {
     static MEMORY_HITS: LazyLock<metrics::Counter> = LazyLock::new(|| counter("memory", true));
     if (tier, hit) == ("memory", true) {
-        // Every cached answer comes by here; the others have done far more than a look-up.
+        // The handle is cached because every hit in memory counts here; the other outcomes cost far more than
+        // a lookup.
         MEMORY_HITS.increment(1);
     } else {
         counter(tier, hit).increment(1);

@@ -1,4 +1,4 @@
-//! The form of a body in a file: a record with a checksum.
+//! The file format of a cached body: a record with a checksum.
 
 use bytes::Bytes;
 
@@ -6,22 +6,22 @@ use super::{BlobExtent, BodyPart, RenditionBody};
 use crate::runtime::limits::BODY_PARTS_MAX;
 use model::ContentHash;
 
-/// Marks a file of this form; another form is a miss.
+/// Identifies this version of the format; a file of another version is a cache miss.
 const MAGIC: &[u8; 4] = b"WPc2";
-/// Magic, checksum, number of parts.
+/// Length of the magic, the checksum and the number of parts.
 const FIXED_BYTES: usize = 4 + 16 + 1;
-/// Kind of a part: its bytes are in the record.
+/// Kind of a part whose bytes are in the record.
 const IN_MEMORY: u8 = 0;
-/// Kind of a part: its bytes are an original's.
+/// Kind of a part whose bytes are in an original.
 const IN_STORE: u8 = 1;
-/// Kind; hash, length, start and end of an extent. The entry of bytes in memory is shorter.
+/// Length of an extent's entry: kind, hash, length, start and end. An entry for bytes in memory is shorter.
 const STORE_ENTRY_BYTES: usize = 1 + 32 + 8 * 3;
 
-/// The record of a body: magic, checksum of what follows, number of parts, an entry for each
-/// part, then the bytes in memory, part behind part. Numbers are little-endian.
+/// Encodes a body as a record: magic, checksum of everything after it, number of parts, an entry for each
+/// part, then the bytes in memory, part after part. Numbers are little-endian.
 ///
-/// An entry is its kind and, for bytes in memory, their number, else hash and length of the
-/// original and the start and end of its bytes.
+/// An entry is the kind, and for bytes in memory their number, for an extent the hash and length of the
+/// original and the start and end of the range.
 pub(super) fn encode(body: &RenditionBody) -> Vec<u8> {
     let parts = body.parts();
     let count = u8::try_from(parts.len()).expect("a body has few parts");
@@ -56,13 +56,13 @@ pub(super) fn encode(body: &RenditionBody) -> Vec<u8> {
     bytes
 }
 
-/// An entry of a record.
+/// The decoded entry of one part.
 enum RecordEntry {
     Memory(usize),
     Store(BlobExtent),
 }
 
-/// Reads a file's record; `None` for anything that [`encode`] did not write.
+/// Decodes a record; `None` for anything that [`encode`] did not write.
 pub(super) fn decode(bytes: Vec<u8>) -> Option<RenditionBody> {
     let (fixed, mut rest) = bytes.split_at_checked(FIXED_BYTES)?;
     let sum_ok = fixed.starts_with(MAGIC) && fixed[4..20] == ContentHash::of(&bytes[20..]).0[..16];
@@ -91,7 +91,7 @@ pub(super) fn decode(bytes: Vec<u8>) -> Option<RenditionBody> {
     (at == bytes.len()).then(|| RenditionBody::new(parts))
 }
 
-/// Takes an entry off the front of `rest`; `None` when it is torn, empty or leaves its original.
+/// Takes an entry off the front of `rest`; `None` when it is truncated, empty, or exceeds its original.
 fn read_entry(rest: &mut &[u8]) -> Option<RecordEntry> {
     match take::<1>(rest)? {
         [IN_MEMORY] => {
@@ -133,7 +133,7 @@ mod tests {
         BodyPart::Store(BlobExtent { blob: ContentHash([9; 32]), blob_length, range: start..end })
     }
 
-    /// A record with a right checksum around whatever `change` does to a good one.
+    /// A record with a valid checksum around the result of applying `change` to a good one.
     fn forged(body: &RenditionBody, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
         let mut bytes = encode(body);
         change(&mut bytes);

@@ -1,22 +1,22 @@
-//! Check sums of a file's blocks, so that a part of it can be trusted without reading the rest.
+//! Checksums of a file's blocks, so that a part of it can be verified without reading the rest.
 
 use std::{ops::Range, sync::OnceLock};
 
 use jpeg::scan::index_codec::{put_varint, take_varint};
 
-/// Every multiple of this is a border of blocks, whatever their size.
+/// Every multiple of this is a block boundary, in both grains.
 pub const BLOCK_BYTES: u64 = 16 << 10;
 
-/// Bytes of a block that has a sum of its own. Smaller ones make less of a bucket be fetched for the
-/// rows of a crop; four bytes of sum for each are a tenth of a percent.
+/// Bytes of a block with its own checksum. Smaller blocks reduce what a crop fetches from a bucket; four
+/// bytes of checksum per block are a tenth of a percent.
 const FINE_BYTES: u64 = 4 << 10;
 
-/// How large the blocks are.
+/// The size of the blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum BlockGrain {
     /// [`BLOCK_BYTES`], as in side files of version 1.
     Coarse,
-    /// [`FINE_BYTES`].
+    /// [`FINE_BYTES`], as in side files of the current version.
     #[default]
     Fine,
 }
@@ -48,7 +48,7 @@ impl BlockChecksums {
         sums
     }
 
-    /// None yet, of blocks of this size.
+    /// An empty list of checksums, for blocks of this size.
     pub(super) fn empty(grain: BlockGrain) -> Self {
         Self { grain, sums: Vec::new() }
     }
@@ -57,13 +57,13 @@ impl BlockChecksums {
         self.grain
     }
 
-    /// Adds the sums of bytes that come next; what came before ended on a block's border.
+    /// Adds the checksums of the next bytes; the bytes before them end on a block boundary.
     pub(super) fn extend(&mut self, bytes: &[u8]) {
         self.sums.extend(bytes.chunks(self.grain.size()).map(crc32fast::hash));
     }
 
-    /// The CRC-32 of the blocks `range`, which begins and ends on their borders (the end may be
-    /// that of the file of `length` bytes), from their sums alone.
+    /// The CRC-32 of the bytes `range`, computed from the checksums alone. The range begins and ends on block
+    /// boundaries; its end may also be the end of the file, which has `length` bytes.
     pub(super) fn crc32(&self, range: &Range<u64>, length: u64) -> Option<crc32fast::Hasher> {
         let block = self.grain.bytes();
         let first = usize::try_from(range.start / block).ok()?;
@@ -81,7 +81,7 @@ impl BlockChecksums {
         Some(crc)
     }
 
-    /// The whole blocks of a file of `length` bytes that hold `range`.
+    /// The whole blocks of a file of `length` bytes that cover `range`.
     pub(super) fn blocks(&self, range: &Range<u64>, length: u64) -> Range<u64> {
         let block = self.grain.bytes();
         let start = range.start / block * block;
@@ -89,7 +89,7 @@ impl BlockChecksums {
         start..end.min(length).max(start)
     }
 
-    /// Whether `bytes`, which start at `offset` on a block's border, are what they were.
+    /// Whether `bytes`, which start at `offset` on a block boundary, match their checksums.
     pub(super) fn matches(&self, offset: u64, bytes: &[u8]) -> bool {
         let Ok(first) = usize::try_from(offset / self.grain.bytes()) else { return false };
         let sums = self.sums.get(first..).unwrap_or_default();
@@ -97,7 +97,7 @@ impl BlockChecksums {
         chunks.len() <= sums.len() && chunks.zip(sums).all(|(c, sum)| crc32fast::hash(c) == *sum)
     }
 
-    /// Blocks of the file.
+    /// The number of blocks.
     pub(super) fn count(&self) -> usize {
         self.sums.len()
     }
@@ -107,7 +107,7 @@ impl BlockChecksums {
         out.extend(self.sums.iter().flat_map(|sum| sum.to_le_bytes()));
     }
 
-    /// Takes the sums of a file of `length` bytes.
+    /// Parses the checksums of a file of `length` bytes off the front of `bytes`.
     pub(super) fn parse(bytes: &mut &[u8], length: u64, grain: BlockGrain) -> Option<Self> {
         let count = take_varint(bytes)?;
         if count != length.div_ceil(grain.bytes()) {
@@ -121,18 +121,18 @@ impl BlockChecksums {
     }
 }
 
-/// What a block of zeros makes of a CRC-32: a linear map on 32 bits, as a table for each byte.
+/// The effect of appending a block of zeros on a CRC-32: a linear map on 32 bits, as one table per byte.
 ///
-/// Joining the sums of two pieces means to carry the first over the length of the second. For one
-/// fixed length that is four look-ups; a general joining takes microseconds, and a photograph has
-/// some thousand blocks.
+/// Combining the checksums of two pieces shifts the first one by the length of the second. For one fixed
+/// length that takes four table lookups; the general combination takes microseconds, and a photograph has
+/// several thousand blocks.
 struct ChecksumShift(Box<[[u32; 256]; 4]>);
 
 impl ChecksumShift {
     fn new(grain: BlockGrain) -> Self {
         let carried = |sum: u32| {
             let mut crc = crc32fast::Hasher::new_with_initial_len(sum, 0);
-            // The sum of a piece enters the joined one as it is, so zero leaves what was carried.
+            // Combining adds the second checksum unchanged, so with zero only the shifted first one remains.
             crc.combine(&crc32fast::Hasher::new_with_initial_len(0, grain.bytes()));
             crc.finalize()
         };

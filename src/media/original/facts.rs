@@ -1,15 +1,15 @@
-//! The side file: what ingest found out about an original, so that serving need not.
+//! The side file: the facts about an original that ingest computed, so that serving does not have to.
 //!
 //! ```text
 //! "WPix"  version  CRC-32 of the rest, 4 bytes
-//! SHA-256 of the original   length   stamp   long side of a Preview that levels were made for
-//! first scan's data   end of the picture   sums of its blocks
-//! way in: 0 none, reason │ 1 the original, components, index │ 2 a working copy, …, index
-//! level: 0 none │ 1 length, sum, width, height
+//! SHA-256 of the original   length   stamp   long side of a Preview that levels are for
+//! first scan's data   end of the picture   checksums of its blocks
+//! random access: 0 none, reason │ 1 the original, components, index │ 2 a working copy, …, index
+//! level: 0 none │ 1 length, checksum, width, height
 //! ```
 //!
-//! Numbers are of variable length ([`jpeg::scan::pack`]). A file that is not exactly
-//! this, or of another original, is no side file: it is made again.
+//! Numbers are of variable length ([`jpeg::scan::pack`]). A file that does not match this format exactly, or
+//! that belongs to another original, is rebuilt.
 
 use super::checksums::{BlockChecksums, BlockGrain};
 use jpeg::scan::index::ScanIndex;
@@ -17,70 +17,71 @@ use jpeg::scan::index_codec::{put_varint, take_varint};
 use model::{ContentHash, Size};
 
 const MAGIC: &[u8; 4] = b"WPix";
-/// Rises when the form changes, or what is made of an original.
+/// Incremented when the format changes, or the way in which files are derived.
 const VERSION: u8 = 2;
-/// The same with sums of larger blocks, read as it stands: making it anew takes a whole decode.
+/// The same format with checksums of larger blocks. It is still read, because rebuilding it takes a full
+/// decode.
 const VERSION_COARSE: u8 = 1;
-/// Bytes of a reason.
+/// Maximum length of a reason in bytes.
 const REASON_BYTES_MAX: usize = 200;
 
-/// How a picture can be entered.
+/// How parts of a picture can be decoded (random access).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RandomAccess {
-    /// Only as a whole; why.
+    /// The picture can only be decoded as a whole, for this reason.
     None(String),
-    /// In the original.
+    /// By an index into the original.
     Original(StoredIndex),
-    /// In a working copy.
+    /// By an index into a working copy.
     Working(WorkingCopy),
 }
 
-/// An index with what reading it takes.
+/// An index with the number of components, which is needed to parse it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StoredIndex {
     pub(super) components: usize,
     pub(super) index: ScanIndex,
 }
 
-/// A working copy.
+/// The facts about a working copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WorkingCopy {
-    /// Bytes.
+    /// Length in bytes.
     pub(super) length: u64,
     pub(super) checksums: BlockChecksums,
     pub(super) stored_index: StoredIndex,
 }
 
-/// A smaller copy.
+/// The facts about a level, the smaller copy of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PreviewLevel {
-    /// Bytes.
+    /// Length in bytes.
     pub(super) length: u64,
-    /// CRC-32 of them.
+    /// CRC-32 of the file.
     pub(super) crc32: u32,
-    /// Pixels as stored, like the original's.
+    /// Size in pixels, before the EXIF orientation is applied.
     pub(super) size: Size,
 }
 
-/// What is known of an original.
+/// The facts about an original.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OriginalFacts {
     pub(super) source: ContentHash,
-    /// Bytes.
+    /// Length in bytes.
     pub(super) length: u64,
-    /// The store's stamp when the bytes last were what the hash says.
+    /// The store's stamp when the bytes last matched the hash.
     pub(super) stamp: u64,
-    /// The long side of a Preview, for which the level was made.
+    /// The long side of a Preview, in pixels, that the level was made for.
     pub(super) preview_px: u32,
     /// Offset of the first scan's data.
     pub(super) start: u64,
-    /// Offset behind the picture's end.
+    /// Offset of the first byte after the picture.
     pub(super) end: u64,
     pub(super) checksums: BlockChecksums,
     pub(super) random_access: RandomAccess,
     pub(super) level: Option<PreviewLevel>,
-    /// Whether a derived file is left out that could not be written. Never printed: it is true for
-    /// a while, and a side file is for good.
+    /// Whether a derived file is missing because it could not be written. Never stored: it is a temporary
+    /// state, and a side file is permanent.
     pub(super) is_incomplete: bool,
 }
 
@@ -142,7 +143,7 @@ impl OriginalFacts {
         [MAGIC.as_slice(), &[version], &sum.to_le_bytes(), &out].concat()
     }
 
-    /// Reads a side file; `None` for anything that [`OriginalFacts::print`] of these versions did not write.
+    /// Parses a side file; `None` for anything that [`OriginalFacts::print`] of these versions did not write.
     pub(super) fn parse(file: &[u8]) -> Option<Self> {
         let (version, rest) = file.strip_prefix(MAGIC)?.split_first()?;
         let grain = match *version {
@@ -183,7 +184,7 @@ impl OriginalFacts {
         })
     }
 
-    /// Bytes that the facts take in memory.
+    /// The approximate size of the facts in memory, in bytes.
     pub(super) fn weight(&self) -> usize {
         let entries = |entrance: &StoredIndex| entrance.index.entries.len() * 16;
         let way_in = match &self.random_access {

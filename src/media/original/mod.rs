@@ -1,13 +1,13 @@
-//! Originals with what was derived from them.
+//! Originals with the files that are derived from them.
 //!
-//! An original is never changed. Beside it lie files that can be made again at any time: the *side
-//! file* with the index and the sums of the original's blocks (`facts`), a *working copy* where
-//! the original cannot be entered, and a *level*, a smaller copy for Previews. [`OriginalStore`] makes
-//! them when an original comes in and again whenever one is missing, damaged or of an older
+//! An original is never modified. Three derived files, which can be rebuilt at any time, are stored next to
+//! it: the *side file* with the index and the checksums of the original's blocks (`facts`), a *working copy*
+//! where the original does not allow random access, and a *level*, a smaller copy that Previews are scaled
+//! from. [`OriginalStore`] creates them at ingest, and rebuilds any that is missing, damaged or of an older
 //! version.
 //!
-//! Whatever is read is checked: parts against the sums of their blocks, wholes too. An original
-//! that is not what it was is [`OriginalError::Changed`], never a wrong picture.
+//! All reads are verified: parts by the checksums of their blocks, and whole files too. A modified original
+//! is [`OriginalError::Changed`], never a wrong picture.
 
 mod checksums;
 mod facts;
@@ -33,33 +33,29 @@ pub use picture::{IndexedPicture, JpegHead};
 use prepare::PrepareRequest;
 use reading::{hash_and_sums, read_blocks, read_checked};
 
-/// Why there is no way into a file that is no JPEG.
+/// The reason why a file that is not a JPEG has no random access.
 const NO_PICTURE: &str = "it is no picture";
 
-/// Why an original or a derived file cannot be used.
+/// The reason why an original or a derived file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OriginalError {
     /// The store failed, or has no such original.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Its bytes are not those that came in.
+    /// The bytes are no longer the ones that were stored.
     #[error("original {0} was changed after it came in")]
     Changed(ContentHash),
-    /// A derived file is not what was written; it can be made again.
+    /// A derived file is damaged; it can be rebuilt.
     #[error("the {} file of original {hash} is damaged", kind.as_str())]
-    Derived {
-        /// Which.
-        kind: DerivedKind,
-        /// Of what.
-        hash: ContentHash,
-    },
-    /// The original's markers cannot be read.
+    Derived { kind: DerivedKind, hash: ContentHash },
+    /// The original's markers cannot be parsed.
     #[error(transparent)]
     Header(#[from] HeaderError),
 }
 
 impl OriginalError {
-    /// Whether the disk or the bucket failed and not what lies there: a later try may go well.
+    /// Whether the disk or the bucket failed, so that a retry may succeed; false where the data itself is at
+    /// fault.
     #[must_use]
     pub fn is_resource(&self) -> bool {
         match self {
@@ -80,7 +76,7 @@ impl OriginalError {
         }
     }
 
-    /// Whether the original is missing, or is not what came in.
+    /// Whether the original is missing or modified.
     #[must_use]
     pub fn is_damage(&self) -> bool {
         match self {
@@ -100,39 +96,39 @@ impl OriginalError {
     }
 }
 
-/// An original on its way in.
+/// A picture to store.
 pub struct NewOriginal<'a> {
-    /// The file.
+    /// The bytes of the file.
     pub bytes: &'a [u8],
-    /// What was parsed from it.
+    /// The header that was parsed from the file.
     pub header: &'a JpegHeader,
 }
 
-/// What became of an original that came in.
+/// The result of storing a picture.
 #[derive(Debug)]
 pub struct StoredOriginal {
-    /// Its key.
+    /// The key of the original.
     pub hash: ContentHash,
-    /// Why it can only be decoded as a whole, if so.
+    /// Why the picture can only be decoded as a whole; `None` if it allows random access.
     pub whole_decode_reason: Option<String>,
-    /// Whether its picture was decoded on the way, at a part of its size.
+    /// Whether the picture was decoded, at a reduced size, to make a level.
     pub decoded: bool,
-    /// What the decoder found odd then.
+    /// The decoder's warning, if any.
     pub warning: Option<String>,
 }
 
-/// What [`OriginalStore::check`] found wrong.
+/// A fault that [`OriginalStore::check`] found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OriginalFault {
-    /// No blob of this hash.
+    /// The store has no blob with this hash.
     Missing,
-    /// The blob's bytes are not those of its hash, or fewer or more.
+    /// The blob's bytes do not match its hash or length.
     Changed,
-    /// A derived file is missing, damaged or old.
+    /// A derived file is missing, damaged or outdated.
     Derived(DerivedKind),
 }
 
-/// The originals of a store.
+/// Stores originals together with their derived files.
 #[derive(Clone)]
 pub struct OriginalStore {
     store: BlobStore,
@@ -140,12 +136,12 @@ pub struct OriginalStore {
     limits: HeaderLimits,
     preview_px: u32,
     known: Cache<ContentHash, Arc<OriginalFacts>>,
-    /// Those of originals whose derived files could not be written, for a while.
+    /// Facts of originals whose derived files could not be written; expire after [`DERIVED_RETRY_DELAY`].
     incomplete: Cache<ContentHash, Arc<OriginalFacts>>,
 }
 
 impl OriginalStore {
-    /// `preview_px` is the long side of a Preview, for which levels are made.
+    /// Creates the store; `preview_px` is the long side of a Preview in pixels, which levels are made for.
     #[must_use]
     pub fn new(
         store: BlobStore,
@@ -162,22 +158,22 @@ impl OriginalStore {
         Self { store, derived, limits, preview_px, known, incomplete: makeshift }
     }
 
-    /// The store below.
+    /// The store of the originals themselves.
     #[must_use]
     pub fn store(&self) -> &BlobStore {
         &self.store
     }
 
-    /// The derived files beside it.
+    /// The store of the derived files.
     #[must_use]
     pub fn derived(&self) -> &DerivedStore {
         &self.derived
     }
 
-    /// Stores an original and makes what is derived from it.
+    /// Stores an original and its derived files.
     ///
-    /// When this returns the original is on disk. That a derived file cannot be written is logged:
-    /// it will be made again. `None` once `go_on` says no; then nothing is derived.
+    /// When this returns, the original is durable on disk. A derived file that cannot be written is logged
+    /// and rebuilt later. Returns `None` once `go_on` returns false; then nothing is derived.
     pub fn store_new(
         &self,
         new: &NewOriginal<'_>,
@@ -185,7 +181,7 @@ impl OriginalStore {
         go_on: ShouldContinue<'_>,
     ) -> Result<Option<StoredOriginal>, StoreError> {
         let length = new.bytes.len() as u64;
-        // Hashing and writing wait for the disk; deriving needs a core.
+        // In parallel: hashing and writing wait for the disk, deriving needs a core.
         let (hash, made) = std::thread::scope(|scope| {
             let writing = scope.spawn(|| self.store.write(new.bytes));
             let made = prepare::prepare(&self.request(ContentHash([0; 32]), new, spread, go_on));
@@ -207,15 +203,16 @@ impl OriginalStore {
         Ok(Some(StoredOriginal { hash, whole_decode_reason: whole, decoded, warning }))
     }
 
-    /// The memory that [`OriginalStore::store_new`] takes at its peak besides a file of `length` bytes.
+    /// The memory in bytes that [`OriginalStore::store_new`] takes at its peak, in addition to a file of
+    /// `length` bytes.
     #[must_use]
     pub fn memory_bytes(&self, header: &JpegHeader, length: u64) -> u64 {
         prepare::memory_bytes(header, length, self.preview_px)
     }
 
-    /// Stores a file that is no picture, piece by piece.
+    /// Stores a file that is not a picture, piece by piece, and returns its hash and length.
     ///
-    /// When this returns it is on disk.
+    /// When this returns, the file is durable on disk.
     pub fn store_file(&self, source: &Path) -> Result<(ContentHash, u64), StoreError> {
         let mut sums = BlockChecksums::default();
         let (hash, length) = self.store.copy(source, &mut |piece| sums.extend(piece))?;
@@ -224,7 +221,7 @@ impl OriginalStore {
         Ok((hash, length))
     }
 
-    /// The same for bytes in memory.
+    /// Stores bytes in memory that are not a picture.
     pub fn store_bytes(&self, bytes: &[u8]) -> Result<ContentHash, StoreError> {
         let hash = self.store.write(bytes)?;
         let length = bytes.len() as u64;
@@ -233,7 +230,7 @@ impl OriginalStore {
         Ok(hash)
     }
 
-    /// What is known of a file that is no picture.
+    /// The facts about a file that is not a picture.
     fn opaque(
         &self,
         source: ContentHash,
@@ -275,9 +272,9 @@ impl OriginalStore {
         }
     }
 
-    /// Writes derived files, the side file last, and remembers the facts.
+    /// Writes the derived files, the side file last, and caches the facts.
     ///
-    /// Where one cannot be written the original is used without it for [`DERIVED_RETRY_DELAY`].
+    /// If one cannot be written, the original is used without it for [`DERIVED_RETRY_DELAY`].
     fn store_derived(&self, mut made: prepare::PreparedOriginal) -> Arc<OriginalFacts> {
         let hash = made.facts.source;
         let side_file = made.facts.print();
@@ -308,19 +305,20 @@ impl OriginalStore {
             return facts;
         }
         self.incomplete.invalidate(&hash);
+        // Written last, so that a side file implies that the files it describes exist.
         put(DerivedKind::Index, Some(&side_file));
         if let RandomAccess::None(reason) = &made.facts.random_access
             && reason != NO_PICTURE
         {
             metrics::counter!(telemetry::NOT_INDEXED).increment(1);
-            tracing::info!(original = %hash, "is rendered as a whole: {reason}");
+            tracing::info!(original = %hash, "no random access, renders decode the whole picture: {reason}");
         }
         let facts = Arc::new(made.facts);
         self.known.insert(hash, Arc::clone(&facts));
         facts
     }
 
-    /// Opens an original of `length` bytes; its derived files are made if need be.
+    /// Opens an original of `length` bytes, and rebuilds its derived files if necessary.
     pub fn open(
         &self,
         hash: ContentHash,
@@ -340,25 +338,26 @@ impl OriginalStore {
         Ok(OpenOriginal { originals: self.clone(), facts, reader })
     }
 
-    /// The facts in the side file, if it is whole, of this version and these settings.
+    /// Reads the facts from the side file; `None` if it is damaged, or of another version or other settings.
     ///
-    /// Fails when the bucket that has it does not answer.
+    /// Fails when the bucket that holds it does not answer.
     fn read_facts(
         &self,
         hash: ContentHash,
         length: u64,
     ) -> Result<Option<Arc<OriginalFacts>>, StoreError> {
+        // A level for another Preview size cannot be used, so a changed setting also causes a rebuild.
         let fits = |facts: &OriginalFacts| {
             facts.source == hash && facts.length == length && facts.preview_px == self.preview_px
         };
         let read = || match self.derived.read(DerivedKind::Index, hash, SIDE_FILE_BYTES_MAX) {
             Err(away @ StoreError::Unavailable { .. }) => Err(away),
-            // One that cannot be read is as good as none.
+            // A side file that cannot be read is treated as missing.
             Err(_) => Ok(None),
             Ok(file) => Ok(file.and_then(|file| OriginalFacts::parse(&file)).filter(fits)),
         };
         let mut facts = read()?;
-        // What is damaged or old may be a copy.
+        // The damaged or outdated file may have come from a local copy, so read it once more without that.
         if facts.is_none() && self.derived.invalidate(hash) {
             facts = read()?;
         }
@@ -369,9 +368,9 @@ impl OriginalStore {
         Ok(facts)
     }
 
-    /// Makes the derived files of an original again.
+    /// Rebuilds the derived files of an original.
     ///
-    /// Fails with [`OriginalError::Changed`] when its bytes are not those of its hash.
+    /// Fails with [`OriginalError::Changed`] when its bytes do not match its hash.
     pub fn rebuild_files(
         &self,
         hash: ContentHash,
@@ -406,16 +405,16 @@ impl OriginalStore {
         let new = NewOriginal { bytes: &bytes, header: &header };
         let request = PrepareRequest { stamp, ..self.request(hash, &new, spread, &|| true) };
         metrics::counter!(telemetry::INDEX_REBUILDS).increment(1);
-        tracing::info!(original = %hash, "derived files are made again");
-        // Nobody says no here.
+        tracing::info!(original = %hash, "rebuilding derived files");
+        // The callback always returns true, so `None` does not occur.
         prepare::prepare(&request)
             .map(|made| self.store_derived(made))
             .ok_or(OriginalError::Changed(hash))
     }
 
-    /// Checks an original and its derived files, byte for byte.
+    /// Verifies an original and its derived files, byte for byte.
     pub fn check(&self, hash: ContentHash, length: u64) -> Result<Vec<OriginalFault>, StoreError> {
-        // What lies there is looked at, and not what is remembered of it.
+        // Drop cached copies and facts, so that the stored bytes are verified.
         self.store.invalidate(hash);
         self.derived.invalidate(hash);
         match self
@@ -457,7 +456,7 @@ impl OriginalStore {
         Ok(found)
     }
 
-    /// The derived files that are there.
+    /// Lists all derived files in the store.
     pub fn list_derived(&self) -> Result<Vec<(DerivedKind, ContentHash)>, StoreError> {
         let mut found = Vec::new();
         for kind in DerivedKind::ALL {
@@ -466,8 +465,8 @@ impl OriginalStore {
         Ok(found)
     }
 
-    /// Removes those of the derived files `listed` whose originals are not `wanted`; gives how many
-    /// there were. What came in after they were listed stays.
+    /// Removes those of the derived files `listed` whose originals are not `wanted`, and returns their
+    /// number. Files that were written after the listing remain.
     pub fn sweep_derived(
         &self,
         listed: &[(DerivedKind, ContentHash)],
@@ -481,8 +480,8 @@ impl OriginalStore {
         Ok(removed)
     }
 
-    /// What is known of an original without looking: whether it can be entered, and the size of
-    /// its level. `None` if nothing is.
+    /// The cached facts about an original, without I/O: whether it allows random access, and the size of its
+    /// level. `None` if nothing is cached.
     #[must_use]
     pub fn cached_summary(&self, hash: ContentHash) -> Option<(bool, Option<Size>)> {
         let facts = self.known.get(&hash).or_else(|| self.incomplete.get(&hash))?;
@@ -490,9 +489,9 @@ impl OriginalStore {
         Some((enters, facts.level.map(|level| level.size)))
     }
 
-    /// Reads the bytes `range` of an original that is sent as it is; they are checked.
+    /// Reads and verifies the bytes `range` of an original that is sent unchanged.
     ///
-    /// Nothing is read for nothing where the range ends at a multiple of [`BLOCK_BYTES`].
+    /// No bytes are read in excess where the range ends at a multiple of [`BLOCK_BYTES`].
     pub fn read(
         &self,
         hash: ContentHash,
@@ -507,9 +506,9 @@ impl OriginalStore {
         Ok(bytes::Bytes::from(bytes).slice(index(range.start)..index(range.end)))
     }
 
-    /// The CRC-32 of the bytes `range` of an original.
+    /// Computes the CRC-32 of the bytes `range` of an original.
     ///
-    /// It follows from the sums of its blocks; only those that `range` cuts are read.
+    /// It is combined from the checksums of the blocks; only blocks that `range` cuts are read.
     pub fn crc32(
         &self,
         hash: ContentHash,
@@ -520,6 +519,7 @@ impl OriginalStore {
         let first = range.start.div_ceil(BLOCK_BYTES) * BLOCK_BYTES;
         let last =
             if range.end == length { length } else { range.end / BLOCK_BYTES * BLOCK_BYTES };
+        // The range covers no whole block, so it is read and hashed directly.
         if first >= last {
             let mut crc = crc32fast::Hasher::new();
             crc.update(&original.read(range.clone())?);
@@ -535,13 +535,14 @@ impl OriginalStore {
         Ok(crc)
     }
 
-    /// Checks that an original is what it was before any of it is sent: by its stamp, or if that
-    /// is another one, by its bytes.
+    /// Verifies that an original is unmodified before any of it is sent: by its stamp, or if that has
+    /// changed, by its bytes.
     pub fn verify(&self, hash: ContentHash, length: u64) -> Result<(), OriginalError> {
         let original = self.open(hash, length, &serially)?;
         if original.reader.stamp() == original.facts.stamp {
             return Ok(());
         }
+        // The stamp also changes when a file is copied or restored, so only the bytes can decide.
         let (_, sums) = hash_and_sums(&original.reader, original.facts.checksums.grain())?;
         if sums != original.facts.checksums {
             return Err(OriginalError::Changed(hash));
@@ -567,12 +568,12 @@ fn starts_like_a_jpeg(reader: &BlobReader) -> Result<bool, StoreError> {
     Ok(ImageFormat::of_file(&head) == Some(ImageFormat::JPEG))
 }
 
-/// Runs pieces of work one after the other.
+/// A [`ParallelMap`] that runs the pieces of work one after the other on this thread.
 pub fn serially(count: usize, work: &(dyn Fn(usize) + Sync)) {
     (0..count).for_each(work);
 }
 
-/// An open original.
+/// An original that is open for reading.
 pub struct OpenOriginal {
     originals: OriginalStore,
     facts: Arc<OriginalFacts>,
@@ -580,13 +581,13 @@ pub struct OpenOriginal {
 }
 
 impl OpenOriginal {
-    /// Its key.
+    /// The key of the original.
     #[must_use]
     pub fn hash(&self) -> ContentHash {
         self.facts.source
     }
 
-    /// The bytes before the first scan's data, and what they say.
+    /// Reads and parses the bytes before the first scan's data.
     pub fn head(&self) -> Result<JpegHead, OriginalError> {
         let (start, end) = (self.facts.start, self.facts.end);
         let bytes = read_checked(&self.reader, &self.facts.checksums, 0..start)?;
@@ -596,20 +597,20 @@ impl OpenOriginal {
         Ok(JpegHead { bytes, header })
     }
 
-    /// All of its bytes.
+    /// Reads and verifies all bytes.
     pub fn read_whole(&self) -> Result<Vec<u8>, OriginalError> {
         let bytes = self.reader.read(0..self.reader.length())?;
         let agrees = self.facts.checksums.matches(0, &bytes);
         if agrees { Ok(bytes) } else { Err(OriginalError::Changed(self.hash())) }
     }
 
-    /// The bytes `range`.
+    /// Reads and verifies the bytes `range`.
     pub fn read(&self, range: Range<u64>) -> Result<Vec<u8>, OriginalError> {
         let bytes = read_checked(&self.reader, &self.facts.checksums, range)?;
         bytes.ok_or(OriginalError::Changed(self.hash()))
     }
 
-    /// Why the picture can only be decoded as a whole, if so.
+    /// Why the picture can only be decoded as a whole; `None` if it allows random access.
     #[must_use]
     pub fn whole_decode_reason(&self) -> Option<&str> {
         match &self.facts.random_access {
@@ -618,28 +619,28 @@ impl OpenOriginal {
         }
     }
 
-    /// The size of the level, as stored.
+    /// The size of the level in pixels, before the EXIF orientation is applied.
     #[must_use]
     pub fn level_size(&self) -> Option<Size> {
         self.facts.level.map(|level| level.size)
     }
 
-    /// The level's bytes; the original has one.
+    /// Reads the bytes of the level; fails if the original has none.
     pub fn level(&self) -> Result<Vec<u8>, OriginalError> {
         let hash = self.hash();
         let damaged = OriginalError::Derived { kind: DerivedKind::Level, hash };
         let Some(level) = self.facts.level else { return Err(damaged) };
         let file = match self.originals.derived.read(DerivedKind::Level, hash, level.length) {
             Err(away @ StoreError::Unavailable { .. }) => return Err(away.into()),
-            // One that cannot be read is as good as none.
+            // A level that cannot be read is treated as damaged.
             Err(_) => None,
             Ok(file) => file,
         };
         file.filter(|file| crc32fast::hash(file) == level.crc32).ok_or(damaged)
     }
 
-    /// The picture, open for reading parts of it; `None` if it can only be decoded as a whole.
-    /// `head` is the original's own.
+    /// Opens the picture for random access; `None` if it can only be decoded as a whole. `head` is the head
+    /// of the original.
     pub fn picture(&self, head: &JpegHead) -> Result<Option<IndexedPicture<'_>>, OriginalError> {
         let hash = self.hash();
         let (scan, entrance, working) = match &self.facts.random_access {

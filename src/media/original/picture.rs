@@ -1,4 +1,4 @@
-//! A picture that can be entered: an original or its working copy, open for reading parts of it.
+//! A picture that is open for random access: an original or its working copy.
 
 use std::ops::Range;
 
@@ -11,15 +11,14 @@ use jpeg::header::JpegHeader;
 use jpeg::scan::index::ScanIndex;
 use jpeg::scan::{ByteRanges, Scan, ScanError};
 
-/// A file's bytes before the first scan's data.
+/// The head of a JPEG: its bytes before the first scan's data.
 pub struct JpegHead {
-    /// The bytes.
     pub bytes: Vec<u8>,
-    /// What they say.
+    /// The header that was parsed from the bytes.
     pub header: JpegHeader,
 }
 
-/// A picture that can be entered: the original or its working copy.
+/// A picture with random access: the original or its working copy.
 pub struct IndexedPicture<'a> {
     pub(super) original: &'a OpenOriginal,
     pub(super) scan: Scan,
@@ -28,31 +27,31 @@ pub struct IndexedPicture<'a> {
 }
 
 impl IndexedPicture<'_> {
-    /// What its headers say.
+    /// The parameters of the picture's scan.
     #[must_use]
     pub fn scan(&self) -> &Scan {
         &self.scan
     }
 
-    /// Where it can be entered.
+    /// The index of entry points into the scan.
     #[must_use]
     pub fn index(&self) -> &ScanIndex {
         &self.stored_index.index
     }
 
-    /// Whether it is the original and not a copy.
+    /// Whether the picture is read from the original instead of a working copy.
     #[must_use]
     pub fn is_original(&self) -> bool {
         self.working.is_none()
     }
 
-    /// The head of the file that the picture is read from; `own` is the original's.
+    /// The head of the file that the picture is read from; `own` is the head of the original.
     #[must_use]
     pub fn head<'b>(&'b self, own: &'b JpegHead) -> &'b JpegHead {
         self.working.as_ref().map_or(own, |(_, _, head)| head)
     }
 
-    /// The bytes at `ranges`, which rise, checked.
+    /// Reads and verifies the bytes at `ranges`, which are in ascending order.
     pub fn read(&self, ranges: &[Range<u64>]) -> Result<ByteRanges<'static>, OriginalError> {
         let mut bytes = ByteRanges::default();
         let read = match &self.working {
@@ -64,7 +63,7 @@ impl IndexedPicture<'_> {
         Ok(bytes)
     }
 
-    /// The bytes `range`, checked.
+    /// Reads and verifies the bytes `range`.
     pub fn read_all(&self, range: Range<u64>) -> Result<Vec<u8>, OriginalError> {
         match &self.working {
             None => self.original.read(range),
@@ -75,7 +74,7 @@ impl IndexedPicture<'_> {
         }
     }
 
-    /// What was read of the working copy: one that cannot be read is as good as none.
+    /// Treats a working copy that cannot be read as damaged, except when the bucket does not answer.
     fn check_working_copy<T>(
         &self,
         read: Result<Option<T>, StoreError>,
@@ -95,17 +94,17 @@ impl IndexedPicture<'_> {
         }
     }
 
-    /// All bytes of its file.
+    /// Reads and verifies all bytes of the file.
     pub fn read_whole(&self) -> Result<Vec<u8>, OriginalError> {
         let length =
             self.working.as_ref().map_or(self.original.facts.length, |working| working.0.length());
         self.read_all(0..length)
     }
 
-    /// The index contradicts the checked bytes: it is to be made again.
+    /// Reports an index that contradicts the verified bytes, as an error that causes a rebuild.
     #[must_use]
     pub fn index_mismatch(&self, error: ScanError) -> OriginalError {
-        tracing::warn!(original = %self.original.hash(), "the index does not fit: {error}");
+        tracing::warn!(original = %self.original.hash(), "index does not match the picture data: {error}");
         OriginalError::Derived { kind: DerivedKind::Index, hash: self.original.hash() }
     }
 }

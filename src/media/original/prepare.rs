@@ -1,4 +1,4 @@
-//! Making an original's derived files: index, working copy, level.
+//! Derives the files of an original: index, working copy, level.
 
 use super::checksums::BlockChecksums;
 use super::facts::{OriginalFacts, PreviewLevel, RandomAccess, StoredIndex, WorkingCopy};
@@ -10,24 +10,24 @@ use jpeg::scan::index::ScanIndex;
 use jpeg::scan::{ByteRanges, Scan, ScanError};
 use model::{ContentHash, Size};
 
-/// How much longer than a Preview's long side that of its level is at least, in percent: scaling
-/// down needs more pixels than it gives.
+/// The minimum long side of a level, in percent of a Preview's: scaling down needs more pixels than it
+/// yields.
 const LEVEL_PERCENT_MIN: u64 = 125;
-/// Qualities in which a level is tried.
+/// The JPEG qualities that are tried for a level, best first.
 const LEVEL_QUALITIES: [u8; 4] = [92, 88, 82, 75];
-/// What a level may take of its original, in percent.
+/// The maximum size of a level, in percent of its original.
 const LEVEL_SHARE_PERCENT: u64 = 14;
 
-/// What is made of an original.
+/// The derived files of an original.
 pub(super) struct PreparedOriginal {
     pub(super) facts: OriginalFacts,
     pub(super) working: Option<Vec<u8>>,
     pub(super) level: Option<Vec<u8>>,
-    /// What the decoder found odd while it made the level; `None` also if it made none.
+    /// The decoder's warning while it made the level; `None` also if no level was made.
     pub(super) warning: Option<String>,
 }
 
-/// What the facts are made for.
+/// The inputs of [`prepare`].
 pub(super) struct PrepareRequest<'a> {
     pub(super) source: ContentHash,
     pub(super) stamp: u64,
@@ -36,31 +36,31 @@ pub(super) struct PrepareRequest<'a> {
     pub(super) limits: &'a HeaderLimits,
     pub(super) preview_px: u32,
     pub(super) parallel_map: ParallelMap<'a>,
-    /// Asked between the steps; once it says no, nothing is made.
+    /// Called between the steps; once it returns false, the result is `None`.
     pub(super) should_continue: ShouldContinue<'a>,
 }
 
-/// The memory that [`make`] takes at its peak besides a file of `length` bytes, and so does a look
-/// at whether a picture that it cannot enter can be decoded.
+/// The memory in bytes that [`prepare`] takes at its peak, in addition to a file of `length` bytes. It also
+/// suffices to check whether a picture without random access can be decoded.
 pub(super) fn memory_bytes(header: &JpegHeader, length: u64, preview_px: u32) -> u64 {
     let components = u64::try_from(header.components.len()).unwrap_or(u64::MAX);
     let samples = |size: Size| size.pixels().saturating_mul(components);
-    // Coefficients of all scans, two bytes each, and the copy with the room that it grows into.
+    // The coefficients of all scans, two bytes each, and the copy with its spare capacity.
     let rewritten = if header.needs_coefficient_buffer() {
         samples(header.size).saturating_mul(2).saturating_add(length.saturating_mul(4))
     } else {
         0
     };
-    // In bands, put together, and the level itself. A look decodes at an eighth.
+    // The pixels in bands, joined, and the level itself. The check decodes at an eighth of the size.
     let scale = level_scale(header.size, preview_px).unwrap_or(DecodeScale::from_eighths(1));
     let level = samples(scale.scaled_size(header.size)).saturating_mul(3);
-    // The scan without stuffing, then its bands.
+    // The scan without byte stuffing, then its bands.
     length.saturating_mul(2).saturating_add(rewritten).saturating_add(level)
 }
 
-/// Makes everything that can be derived from an original; `None` once it is not to go on.
+/// Derives all files of an original; `None` once `should_continue` returns false.
 ///
-/// Memory: that of [`memory_bytes`].
+/// Takes the memory that [`memory_bytes`] returns.
 pub(super) fn prepare(request: &PrepareRequest<'_>) -> Option<PreparedOriginal> {
     let PrepareRequest { source, stamp, bytes, header, preview_px, .. } = *request;
     let mut working = None;
@@ -150,7 +150,7 @@ fn scan_data(header: &JpegHeader, bytes: &[u8]) -> u64 {
     (at + 2 + usize::from(length[0]) * 256 + usize::from(length[1])) as u64
 }
 
-/// A smaller copy for Previews, if the picture is large enough to be worth one.
+/// Makes a smaller copy for Previews, if the picture is large enough for that to be worthwhile.
 fn make_level(
     request: &PrepareRequest<'_>,
     scan: &Scan,
@@ -179,7 +179,7 @@ fn encode_level(pixels: &Pixels, quality: u8) -> Option<Vec<u8>> {
     codec::encode(pixels, EncodeOptions { quality, space, chroma }).ok()
 }
 
-/// The least scale that is enough for a Preview; `None` if that is not much less than the picture.
+/// The smallest scale that suffices for a Preview; `None` if that is not much smaller than the picture.
 fn level_scale(size: Size, preview_px: u32) -> Option<DecodeScale> {
     let long = |scale: DecodeScale| {
         let size = scale.scaled_size(size);

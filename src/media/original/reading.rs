@@ -1,4 +1,4 @@
-//! Reading of blobs whose blocks have sums: what is not what it was is noticed.
+//! Verified reads of blobs whose blocks have checksums.
 
 use std::ops::Range;
 
@@ -6,10 +6,10 @@ use super::checksums::{BlockChecksums, BlockGrain};
 use crate::storage::blobs::{BlobReader, StoreError};
 use model::ContentHash;
 
-/// Where a piece of a blob starts, and its bytes.
+/// The offset of a piece of a blob, and its bytes.
 pub(super) type Piece = (u64, Vec<u8>);
 
-/// The hash of a blob and the sums of its blocks of this size, piece by piece.
+/// Computes the hash of a blob and the checksums of its blocks of this size, piece by piece.
 pub(super) fn hash_and_sums(
     reader: &BlobReader,
     grain: BlockGrain,
@@ -23,8 +23,8 @@ pub(super) fn hash_and_sums(
     Ok((hash.finish(), sums))
 }
 
-/// Reads the whole blocks around `range`: where they start, and their bytes; `None` if one of them
-/// is not what it was.
+/// Reads the whole blocks around `range`, and returns their offset and bytes; `None` if one of them does not
+/// match its checksum.
 pub(super) fn read_blocks(
     reader: &BlobReader,
     sums: &BlockChecksums,
@@ -35,7 +35,7 @@ pub(super) fn read_blocks(
     Ok(sums.matches(blocks.start, &bytes).then_some((blocks.start, bytes)))
 }
 
-/// Reads `range`; `None` if a block of it is not what it was.
+/// Reads `range`; `None` if one of its blocks does not match its checksum.
 pub(super) fn read_checked(
     reader: &BlobReader,
     sums: &BlockChecksums,
@@ -48,8 +48,9 @@ pub(super) fn read_checked(
     Ok(Some(bytes))
 }
 
-/// Reads ranges in rising order as whole blocks, at a time where that is faster. Ranges that share a
-/// block, or lie in neighbouring ones, are one piece. `None` if a block is not what it was.
+/// Reads ranges in ascending order as whole blocks, concurrently where that is faster. Ranges that share a
+/// block, or whose blocks are adjacent, are merged into one piece. Returns `None` if a block does not match
+/// its checksum.
 pub(super) fn read_many(
     reader: &BlobReader,
     sums: &BlockChecksums,

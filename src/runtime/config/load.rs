@@ -11,21 +11,21 @@ use super::{Config, ConfigError, NAMES, SettingOrigin};
 const PREFIX: &str = "WIREPHOTO_";
 const DEFAULT_FILE: &str = "wirephoto.toml";
 
-/// What a command knows of settings.
+/// The sources of settings that a command was called with.
 #[derive(Clone, Debug, Default)]
 pub struct SettingSources {
-    /// `--config FILE`; without it `wirephoto.toml` is read when it exists.
+    /// `--config FILE`; `None`: `wirephoto.toml` is read if it exists.
     pub file: Option<PathBuf>,
-    /// `section.key` and value of flags, the last one wins.
+    /// Names (`section.key`) and values from flags; the last one wins.
     pub flags: Vec<(String, String)>,
 }
 
-/// The values that were given, by name, with their origin.
+/// The values that were set, by name, with their origins.
 #[derive(Clone, Debug, Default)]
 pub struct RawSettings(BTreeMap<String, (String, SettingOrigin)>);
 
 impl RawSettings {
-    /// The value of `name` and where it came from.
+    /// Returns the value of `name` and its origin.
     pub(super) fn find(&self, name: &str, default: &str) -> (String, SettingOrigin) {
         self.0.get(name).cloned().unwrap_or_else(|| (default.to_owned(), SettingOrigin::Default))
     }
@@ -48,10 +48,10 @@ impl RawSettings {
     }
 }
 
-/// Reads all settings.
+/// Reads all settings from file, environment and flags.
 ///
-/// Fails on a file that cannot be read or is not TOML, on an unknown name and on a bad value; the
-/// message names it.
+/// Fails if the file cannot be read or is not TOML, and on an unknown name or a bad value, which the message
+/// names.
 pub fn load(sources: &SettingSources) -> Result<(Config, RawSettings), ConfigError> {
     let mut values = RawSettings::default();
     match &sources.file {
@@ -69,7 +69,7 @@ pub fn load(sources: &SettingSources) -> Result<(Config, RawSettings), ConfigErr
     Ok((config, values))
 }
 
-/// The error for a value that does not parse or is out of bounds; `quoted` is what it repeats of it.
+/// Builds the error for a value that does not parse or is out of bounds; `quoted` is the value as shown.
 pub(super) fn bad_value(
     name: &str,
     quoted: &str,
@@ -85,7 +85,7 @@ pub(super) fn bad_value(
     ConfigError(format!("bad value {quoted} for {name} ({place}): {expected}"))
 }
 
-/// The variable that sets `name`.
+/// Returns the environment variable that sets `name`.
 fn variable(name: &str) -> String {
     format!("{PREFIX}{}", name.replacen('.', "__", 1).to_ascii_uppercase())
 }
@@ -126,8 +126,9 @@ fn scalar(name: &str, value: &toml::Value) -> Result<String, ConfigError> {
     }
 }
 
-/// Where the program `name` lies: a path, or a name that is looked up in the folders of `PATH`.
-/// `None` when it is not there, or empty.
+/// Finds the program `name`: a path, or a name to look up in the folders of `PATH`.
+///
+/// `None` if it does not exist or `name` is empty.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "the other place that reads the environment")]
 pub fn find_program(name: &Path) -> Option<PathBuf> {
@@ -146,9 +147,10 @@ fn read_environment(values: &mut RawSettings) -> Result<(), ConfigError> {
     let mut named: Vec<_> = env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
         .filter(|(name, _)| name.starts_with(PREFIX))
-        // It says what tests run on.
+        // Not a setting: it names the database that tests use.
         .filter(|(name, _)| !cfg!(test) || name != "WIREPHOTO_TEST_POSTGRES")
         .collect();
+    // Sorted, so that the first error is the same on each start.
     named.sort();
     for (variable, value) in named {
         let rest = variable[PREFIX.len()..].to_ascii_lowercase();
@@ -163,7 +165,7 @@ fn read_environment(values: &mut RawSettings) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// A name with the same key or the same section, for a slip of the finger.
+/// Suggests a name with the same key or the same section, in case of a typing error.
 fn suggestion(name: &str) -> String {
     let key = name.rsplit('.').next().unwrap_or(name);
     let same_key = NAMES.iter().find(|known| known.rsplit('.').next() == Some(key));

@@ -1,21 +1,20 @@
-//! The settings that say where originals lie, and how a bucket is spoken to.
+//! The settings for the location of originals and the access to a bucket.
 
 use std::{path::PathBuf, time::Duration};
 
 use super::value::{BaseUrl, SettingValue};
 
-/// Where originals lie.
+/// The storage location of originals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OriginalsLocation {
-    /// In the data directory.
+    /// The folder `originals/` in the data directory.
     Data,
-    /// In a folder of their own.
+    /// A folder with its own path.
     Folder(PathBuf),
-    /// In a bucket of S3 or of what speaks its protocol.
+    /// A bucket of S3 or a compatible service.
     Bucket {
-        /// Its name.
         bucket: String,
-        /// What all keys begin with, without a slash at either end; may be empty.
+        /// The common prefix of all keys, without a slash at either end; may be empty.
         prefix: String,
     },
 }
@@ -23,7 +22,7 @@ pub enum OriginalsLocation {
 const BUCKET: &str = "s3://";
 const EXPECTED: &str =
     "expected a folder or s3://BUCKET/PREFIX, the prefix of letters, digits and -_.";
-/// Bytes of a prefix; a key has 1024, and ours take up to 80.
+/// Maximum bytes of a prefix; S3 allows keys of 1024 bytes, and ours add up to 80.
 const PREFIX_BYTES_MAX: usize = 512;
 
 fn is_bucket(name: &str) -> bool {
@@ -66,19 +65,19 @@ impl SettingValue for OriginalsLocation {
     }
 }
 
-/// Where an address names the bucket.
+/// The part of a URL that names the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressStyle {
-    /// In the path where an endpoint is set, else in the host's name.
+    /// The path if an endpoint is set, otherwise the host name.
     Auto,
-    /// In the path.
+    /// `https://HOST/BUCKET/KEY`.
     Path,
-    /// In the host's name.
+    /// `https://BUCKET.HOST/KEY`.
     Host,
 }
 
 impl AddressStyle {
-    /// Whether the bucket is the first part of the path at these endpoints.
+    /// Whether the bucket is the first path segment at these endpoints.
     #[must_use]
     pub fn is_path(self, endpoints: &ServiceEndpoints) -> bool {
         match self {
@@ -108,11 +107,11 @@ impl SettingValue for AddressStyle {
     }
 }
 
-/// Addresses of one service, each a base without a slash at its end.
+/// Base URLs of one service, each without a trailing slash.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceEndpoints(pub Vec<String>);
 
-/// Addresses of one service at most: as many as a database has hosts.
+/// Maximum number of base URLs of one service: the same as for the hosts of a database.
 const ENDPOINTS_MAX: usize = 16;
 
 impl SettingValue for ServiceEndpoints {
@@ -130,14 +129,14 @@ impl SettingValue for ServiceEndpoints {
     }
 }
 
-/// Where the key to a bucket comes from.
+/// The source of the credentials for a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BucketCredentials {
-    /// From the settings, or files that they name.
+    /// The settings, or files that they name.
     Key,
-    /// From Amazon's token service, for a token that somebody else issues.
+    /// Amazon's token service, in exchange for a token from another issuer.
     WebIdentity,
-    /// From the metadata service of the machine.
+    /// The metadata service of the machine.
     Instance,
 }
 
@@ -160,22 +159,22 @@ impl SettingValue for BucketCredentials {
     }
 }
 
-/// In which time all originals are read once in the background.
+/// The period in which all originals are read once in the background.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ScrubPeriod {
-    /// 30 days where originals lie in a folder, never where they lie in a bucket: reading
-    /// one costs money at many services, and the service compares checksums itself.
+    /// 30 days for originals in a folder, never for a bucket: reading it costs money at many services, and
+    /// the service verifies checksums itself.
     Auto,
-    /// In so many days; never where it is 0.
+    /// This many days; 0 means never.
     Days(f32),
 }
 
 impl ScrubPeriod {
-    /// Days for originals in a folder.
+    /// Default period in days for originals in a folder.
     const FOLDER_DAYS: f32 = 30.0;
     const DAYS_MAX: f32 = 3650.0;
 
-    /// The time for originals that lie at `place`; `None` where none are read.
+    /// Returns the period for originals at `place`; `None` if they are never read.
     #[must_use]
     pub fn of(self, place: &OriginalsLocation) -> Option<Duration> {
         let days = match (self, place) {

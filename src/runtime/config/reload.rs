@@ -1,9 +1,9 @@
-//! Which settings change while the service runs.
+//! Lists the settings that a reload applies without a restart.
 
-/// The settings that take effect on SIGHUP; the others wait for a restart.
+/// The settings that take effect on SIGHUP; the others need a restart.
 ///
-/// `app` hands each of them to whoever reads it; a name that is added here without that would be
-/// told of as changed and change nothing.
+/// `app` passes each of them to the component that uses it. A name added here without that would be reported
+/// as changed but have no effect.
 pub const RELOADABLE: &[&str] = &[
     "server.trusted_proxies",
     "server.connections_max",
@@ -45,12 +45,12 @@ pub const RELOADABLE: &[&str] = &[
     "telemetry.trace_ratio",
 ];
 
-/// What became of settings that were read anew. The values are not told: some are secret.
+/// The outcome of a reload. Only names are reported, since some values are secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SettingChanges {
-    /// Names of those that changed.
+    /// Names of settings that changed.
     pub applied: Vec<&'static str>,
-    /// Names of those that need a restart to change.
+    /// Names of changed settings that need a restart.
     pub waiting: Vec<&'static str>,
 }
 

@@ -1,25 +1,25 @@
-//! What a process of several over one database does.
+//! The role of a process among several over one database.
 
 use super::value::SettingValue;
 
-/// What a node does.
+/// The role of a node: which requests it serves and whether it runs background jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeRole {
-    /// Everything.
+    /// Serves all requests and runs background jobs.
     All,
-    /// Answers requests, and leaves the work beside them to others.
+    /// Serves requests, but leaves background jobs to other nodes.
     Web,
-    /// Does the work beside requests, and answers those of the operator's tools alone.
+    /// Runs background jobs, and serves only the requests of operator tools.
     Worker,
-    /// Serves media, and writes nothing to the database.
+    /// Serves media, and never writes to the database.
     Edge,
 }
 
 impl NodeRole {
-    /// All of them.
+    /// All roles, in the order of the documentation.
     pub const ALL: [Self; 4] = [Self::All, Self::Web, Self::Worker, Self::Edge];
 
-    /// The word in settings.
+    /// Returns the role's name in the settings.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -30,19 +30,19 @@ impl NodeRole {
         }
     }
 
-    /// Whether it does the work beside requests.
+    /// Whether the node runs background jobs.
     #[must_use]
     pub fn runs_background_work(self) -> bool {
         matches!(self, Self::All | Self::Worker)
     }
 
-    /// Whether it answers requests of users and programs.
+    /// Whether the node serves requests of users and programs.
     #[must_use]
     pub fn serves_requests(self) -> bool {
         matches!(self, Self::All | Self::Web)
     }
 
-    /// Whether it writes nothing to the database.
+    /// Whether the node never writes to the database.
     #[must_use]
     pub fn is_read_only(self) -> bool {
         self == Self::Edge

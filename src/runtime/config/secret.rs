@@ -1,4 +1,4 @@
-//! Secrets that stand in the settings or in a file of their own.
+//! Secrets from a setting or from a file that a setting names.
 
 use std::{
     fmt,
@@ -7,11 +7,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Bytes of a secret in a file; a session token of a cloud has some thousands.
+/// Maximum bytes of a secret in a file; a cloud's session token has a few thousand.
 const BYTES_MAX: u64 = 64 * 1024;
 
-/// A secret as the settings give it: the text itself, or a file that holds it, which is read again each
-/// time that the secret is used. So one that is rotated counts without a restart.
+/// The source of a secret: the text itself, or a file that holds it.
+///
+/// A file is read each time that the secret is used, so a rotated secret takes effect without a restart.
 #[derive(Clone)]
 pub struct SecretSource {
     setting: &'static str,
@@ -25,7 +26,7 @@ enum SecretLocation {
 }
 
 impl SecretSource {
-    /// The secret `text`, or what is in `file` where the setting `setting` names one.
+    /// Creates the source from `text`, or from `file` if the setting `setting` names one.
     #[must_use]
     pub fn new(text: &str, setting: &'static str, file: &Path) -> Self {
         let given = match file.as_os_str().is_empty() {
@@ -35,15 +36,15 @@ impl SecretSource {
         Self { setting, given }
     }
 
-    /// A secret that stands in the settings.
+    /// Creates a source from a text in the settings.
     #[must_use]
     pub fn text(text: &str) -> Self {
         Self { setting: "", given: SecretLocation::Text(text.to_owned()) }
     }
 
-    /// The secret as it is now, without the end of its line.
+    /// Returns the current secret without a line break at its end.
     ///
-    /// Fails with the names of setting and file where the file cannot be read, is too long or no UTF-8.
+    /// Fails if the file cannot be read, is too long or not UTF-8; the error names setting and file.
     pub fn read(&self) -> io::Result<String> {
         let file = match &self.given {
             SecretLocation::Text(text) => return Ok(text.clone()),
@@ -62,7 +63,7 @@ impl SecretSource {
         Ok(text.trim_end_matches(['\r', '\n']).to_owned())
     }
 
-    /// Whether there is none; a file that cannot be read holds one.
+    /// Whether no secret is set; a file counts as set even if it cannot be read.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         match &self.given {
@@ -71,7 +72,7 @@ impl SecretSource {
         }
     }
 
-    /// The name of the setting with its file; `name` where it stands in the settings.
+    /// Returns the name of the setting in use: `name`, or the one that names the file.
     #[must_use]
     pub fn setting(&self, name: &'static str) -> &'static str {
         match &self.given {

@@ -1,4 +1,4 @@
-//! The types a setting can have: how each is read from text and printed again.
+//! The types of settings, with their parsing and printing.
 
 use std::{
     fmt,
@@ -9,25 +9,25 @@ use std::{
 
 use crate::runtime::telemetry::LogFormat;
 
-/// A setting's type.
+/// A type that a setting can have.
 pub trait SettingValue: Sized {
-    /// Reads the value as it stands in the file, the environment or a flag.
+    /// Parses the text from the file, the environment or a flag.
     fn parse(text: &str) -> Result<Self, String>;
     /// Prints the value in the form that [`SettingValue::parse`] reads.
     fn print(&self) -> String;
-    /// What a message about a value that cannot be read repeats of it.
+    /// Returns what an error message about a bad value repeats of it.
     fn quote(text: &str) -> String {
         format!("{text:?}")
     }
 }
 
-/// The values that a setting allows.
+/// The range of values that a setting allows.
 pub trait SettingBounds<T> {
-    /// Says what is expected when `value` is outside.
+    /// Fails with a description of what is expected if `value` is outside.
     fn check(&self, value: &T) -> Result<(), String>;
 }
 
-/// No bounds.
+/// The bounds of a setting that allows any value of its type.
 pub struct AnyValue;
 
 impl<T> SettingBounds<T> for AnyValue {
@@ -69,7 +69,7 @@ value_from_str! {
     SocketAddr: "an address and port such as 127.0.0.1:8080",
 }
 
-/// The address of a listener that may be left out.
+/// The address of an optional listener; empty means none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AdminAddress(pub Option<SocketAddr>);
 
@@ -103,7 +103,7 @@ impl SettingValue for PathBuf {
     }
 }
 
-/// A base URL without a slash at its end; empty means "as the setting's text says".
+/// A base URL without a trailing slash; the setting's text explains what an empty one means.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BaseUrl(pub String);
 
@@ -123,9 +123,9 @@ impl SettingValue for BaseUrl {
     }
 }
 
-/// Addresses that begin with the same bits; one address alone has all of them.
+/// A range of addresses with a common prefix of bits; a single address is a range with all bits fixed.
 ///
-/// IPv4 addresses that are written as IPv6 (`::ffff:192.0.2.1`) count as IPv4.
+/// IPv4-mapped IPv6 addresses (`::ffff:192.0.2.1`) count as IPv4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     first: IpAddr,
@@ -133,7 +133,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Reads `10.0.0.0/8`, `fd00::/8` or an address.
+    /// Parses `10.0.0.0/8`, `fd00::/8` or a single address.
     fn parse(text: &str) -> Result<Self, String> {
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address.trim(), Some(bits.trim())),
@@ -144,13 +144,14 @@ impl Network {
         let first = written.to_canonical();
         let bits_max = if written.is_ipv4() { 32 } else { 128 };
         let bits = match bits {
-            // `+8` is a number to the parser of numbers.
+            // The number parser would accept `+8`.
             Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => {
                 bits.parse::<u32>().ok().filter(|bits| *bits <= bits_max).ok_or_else(none)?
             }
             Some(_) => return Err(none()),
             None => bits_max,
         };
+        // The prefix of a mapped address counts the 96 bits of `::ffff:0:0/96` too.
         let mapped = written.is_ipv6() && first.is_ipv4();
         let bits = if mapped { bits.checked_sub(96).ok_or_else(none)? } else { bits };
         let network = Self { first, bits };
@@ -160,14 +161,14 @@ impl Network {
         Ok(network)
     }
 
-    /// The leading bits of `address`, the others 0.
+    /// Returns `address` with all bits after the prefix set to 0.
     fn masked(self, address: IpAddr) -> u128 {
         let width = if self.first.is_ipv4() { 32 } else { 128 };
         let behind = width - self.bits;
         number(address).checked_shr(behind).and_then(|lead| lead.checked_shl(behind)).unwrap_or(0)
     }
 
-    /// Whether `address` lies in it.
+    /// Whether the network contains `address`.
     #[must_use]
     pub fn contains(self, address: IpAddr) -> bool {
         let address = address.to_canonical();
@@ -192,12 +193,12 @@ fn number(address: IpAddr) -> u128 {
     }
 }
 
-/// Addresses and networks separated by commas.
+/// A list of addresses and networks, separated by commas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkList(pub Vec<Network>);
 
 impl NetworkList {
-    /// Whether `address` is one of them or lies in one.
+    /// Whether any network of the list contains `address`.
     #[must_use]
     pub fn contain(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(address))
@@ -246,7 +247,7 @@ impl SettingValue for LogFormat {
 pub struct FieldName(pub String);
 
 impl FieldName {
-    /// Whether `text` can be one: a token of RFC 9110 §5.6.2.
+    /// Whether `text` is a token of RFC 9110 §5.6.2.
     #[must_use]
     pub fn is_token(text: &str) -> bool {
         let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
@@ -267,7 +268,7 @@ impl SettingValue for FieldName {
     }
 }
 
-/// A text that others must not see. It is shown as `***`, in lists of settings too.
+/// A secret text, shown as `***` everywhere, including lists of settings.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct HiddenText(pub String);
 
@@ -281,7 +282,7 @@ impl SettingValue for HiddenText {
     fn parse(text: &str) -> Result<Self, String> {
         Ok(Self(text.to_owned()))
     }
-    /// Not what [`SettingValue::parse`] reads: a list of settings is for everybody's eyes.
+    /// Masks the text, so it cannot be parsed again: anyone may read a list of settings.
     fn print(&self) -> String {
         if self.0.is_empty() { String::new() } else { "***".to_owned() }
     }
@@ -290,16 +291,16 @@ impl SettingValue for HiddenText {
     }
 }
 
-/// The address of a database; empty means none. A password in it is shown as `***`.
+/// The URL of a database; empty means none. A password in it is shown as `***`.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct DatabaseUrl(pub String);
 
 impl DatabaseUrl {
-    /// The address with stars in place of a password, wherever in it one may stand.
+    /// Masks any password in the URL, in the user part or in the query.
     fn redact(text: &str) -> String {
         let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        // An @ of the password that was not written %40 belongs to it.
+        // An @ in the password that is not percent-encoded belongs to the password.
         let mut shown = match rest.rsplit_once('@') {
             Some((who, place)) => match who.split_once(':') {
                 Some((user, _)) => format!("{user}:***@{place}"),
@@ -344,11 +345,11 @@ impl SettingValue for DatabaseUrl {
 /// How a connection to a mail server is encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MailTls {
-    /// Not at all.
+    /// No encryption.
     None,
-    /// From the command STARTTLS on.
+    /// Plain connection, encrypted by the command STARTTLS.
     StartTls,
-    /// From the start.
+    /// Encrypted from the first byte.
     Tls,
 }
 
@@ -371,12 +372,12 @@ impl SettingValue for MailTls {
     }
 }
 
-/// What becomes of a PDF with active content.
+/// The policy for a PDF with active content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PdfActiveContent {
-    /// It is taken in with a warning.
+    /// Accept it with a warning.
     Warn,
-    /// It is refused.
+    /// Refuse it as an error.
     Refuse,
 }
 

@@ -1,7 +1,7 @@
-//! Caps of answers that are compressed.
+//! Limits for compressed responses.
 
-/// Bytes of an answer from which on it is compressed. A shorter one travels in one packet either way.
+/// Minimum bytes of a response that is compressed. A shorter one fits into one packet either way.
 pub const COMPRESSED_BYTES_MIN: u64 = 1000;
-/// Bytes of an answer up to which it is compressed where it is made: that takes 0.2 ms, less than
-/// handing it to another thread and back may take on a busy machine.
+/// Maximum bytes of a response that is compressed on the thread that built it: that takes 0.2 ms, less than
+/// a round trip to another thread may take on a busy machine.
 pub const COMPRESSED_AT_ONCE_BYTES_MAX: usize = 16 * 1024;

@@ -1,4 +1,4 @@
-//! Caps of failed logins: how many are counted, and how attempts are paced.
+//! Limits for failed logins: how many are counted, and how attempts are delayed.
 
 use std::time::Duration;
 
@@ -6,23 +6,23 @@ use std::time::Duration;
 pub const THROTTLE_KEYS_MAX: usize = 100_000;
 /// Counters of failed logins in the database; one takes about 200 bytes there.
 pub const FAILED_LOGINS_MAX: usize = 100_000;
-/// Failures that a process writes between two looks at how many counters there are: so many times
-/// three may be there beyond [`FAILED_LOGINS_MAX`].
+/// Failures that a process writes between two checks of the number of counters; up to three times as many
+/// counters may exceed [`FAILED_LOGINS_MAX`].
 pub const FAILED_LOGINS_BOUND_EVERY: u32 = 1000;
-/// Time between two evaluated attempts for a user name that failed too often from everywhere.
+/// Initial delay between two attempts for a user name with too many failures from all addresses.
 pub const PACE_FIRST: Duration = Duration::from_secs(1);
-/// Further failures after which that time doubles.
+/// Further failures after which the delay doubles.
 pub const PACE_STEP: u32 = 10;
-/// The longest time between two of them: 225 guesses an hour from however many networks that failed
-/// before, and at most as many from others.
+/// Maximum delay: 225 guesses an hour from any number of networks that failed before, and at most as many
+/// from others.
 pub const PACE_MAX: Duration = Duration::from_secs(16);
-/// The longest time for which such an attempt waits for its turn; browsers and programs give up
-/// after 30 s and more.
+/// Maximum time that a delayed attempt waits; browsers and programs time out after 30 s or
+/// more.
 pub const PACE_WAIT_MAX: Duration = Duration::from_secs(20);
-/// Attempts that wait for their turn, for one user name: of networks that failed with it, and of
+/// Delayed attempts that may wait for one user name: of networks that failed with it, and separately of
 /// others.
 pub const PACED_WAITING_MAX: usize = 8;
-/// User names with attempts that wait for their turn, counted as those are.
+/// User names with waiting attempts, counted separately in the same way.
 pub const PACED_NAMES_MAX: usize = 1000;
-/// Time for which a browser that a user logged in with is told apart from others.
+/// Lifetime of the cookie that identifies a browser in which a user logged in before.
 pub const DEVICE_COOKIE_FOR: Duration = Duration::from_secs(365 * 86_400);

@@ -1,4 +1,4 @@
-//! What ffmpeg makes of a video: a Preview and a still.
+//! Makes a Preview and a still of a video with ffmpeg.
 
 use std::{ffi::OsString, path::Path};
 
@@ -8,19 +8,19 @@ use super::{
 };
 use crate::runtime::limits::PROGRAM_OUTPUT_BYTES_MAX;
 
-/// Threads of ffmpeg that use the processor at a time: decoder, encoder, sound.
+/// Threads of ffmpeg that use CPU time concurrently: decoder, encoder, audio.
 const THREADS: u64 = 6;
 
 impl ProgramRunner {
     /// Writes a Preview of the video at `source` to `target`: H.264 and AAC, at most `long_px` pixels
-    /// on the long side, ready to be played while it loads. Blocks.
+    /// on the long side, playable while it loads. Blocks.
     pub fn video_preview(
         &self,
         source: &Path,
         target: &Path,
         long_px: u32,
     ) -> Result<(), ProgramError> {
-        // Even edges, as H.264 wants them; never enlarged.
+        // H.264 needs even edges; a video is never enlarged.
         let scale = format!(
             "scale='min({long_px},iw)':'min({long_px},ih)':force_original_aspect_ratio=decrease:\
              force_divisible_by=2"
@@ -56,7 +56,7 @@ impl ProgramRunner {
         self.ffmpeg(all).map(drop)
     }
 
-    /// A still of the video at `source`, taken at `at_ms`, as a JPEG. Blocks.
+    /// Extracts a still of the video at `source`, at `at_ms`, as a JPEG. Blocks.
     pub fn video_still(&self, source: &Path, at_ms: u64) -> Result<Vec<u8>, ProgramError> {
         let at = format!("{}.{:03}", at_ms / 1000, at_ms % 1000);
         let mut all: Vec<OsString> = ["-ss", &at, "-i"].map(Into::into).into();
@@ -82,12 +82,12 @@ impl ProgramRunner {
         Ok(still)
     }
 
-    /// Runs ffmpeg through `wirephoto limited`, which sets the limits and becomes it.
+    /// Runs ffmpeg through `wirephoto limited`, which sets the limits and then executes it.
     fn ffmpeg(&self, words: Vec<OsString>) -> Result<Vec<u8>, ProgramError> {
         let Some(ffmpeg) = &self.ffmpeg else {
             return Err(ProgramError::Missing("ffmpeg".to_owned()));
         };
-        // Processor time counts for all of its threads together.
+        // The CPU time of all its threads adds up.
         let (memory, seconds) = (self.limits.memory_bytes, self.limits.time.as_secs() * THREADS);
         let mut all: Vec<OsString> = ["limited", "--memory-bytes"].map(Into::into).into();
         all.extend(
@@ -95,7 +95,7 @@ impl ProgramRunner {
         );
         all.push("--".into());
         all.push(ffmpeg.into());
-        // A video may name other files and addresses; only the one file is opened, whatever it says.
+        // A video may refer to other files and URLs; these options restrict ffmpeg to the one file.
         let before = [
             "-nostdin",
             "-v",
@@ -106,7 +106,7 @@ impl ProgramRunner {
             "1",
             "-threads",
             "2",
-            // What our own reader took for an MP4 is read as nothing else.
+            // Our own reader recognized an MP4, so no other demuxer may interpret the file.
             "-f",
             "mov",
         ];
@@ -121,7 +121,7 @@ impl ProgramRunner {
     }
 }
 
-/// A path that no option and no protocol is read from.
+/// Builds a `file:` URL, so that ffmpeg does not parse the path as an option or protocol.
 fn file_url(path: &Path) -> OsString {
     let mut url = OsString::from("file:");
     url.push(path);

@@ -1,9 +1,8 @@
-//! Programs that run beside the service, under limits: our own reader of PDFs, and ffmpeg.
+//! Runs external programs under limits: our own PDF reader, and ffmpeg.
 //!
-//! PDFs and videos from outside are read by large libraries that may loop, run out of stack or take
-//! all memory. A process of its own contains that: it has a limit of memory and of processor time,
-//! what it writes is capped, and it is killed when its time is over. `wirephoto` starts itself for
-//! it (the hidden commands `pdf` and `limited`).
+//! PDFs and videos from outside are read by large libraries that may loop, overflow the stack or exhaust
+//! memory. A separate process contains that: its memory and CPU time are limited, its output is capped, and
+//! it is killed at its timeout. `wirephoto` starts itself for this (the hidden commands `pdf` and `limited`).
 
 mod ffmpeg;
 mod run;
@@ -18,37 +17,35 @@ use serde::{Deserialize, Serialize};
 use crate::runtime::limits::PROGRAM_OUTPUT_BYTES_MAX;
 use run::{ProgramRun, run};
 
-/// Why a program gave nothing.
+/// The reason why a program produced no result.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// It is not there.
+    /// The program is not installed.
     #[error("{0} is not installed")]
     Missing(String),
-    /// It could not be started or watched.
+    /// The program could not be started or waited for.
     #[error("{program} cannot be run: {cause}")]
     Start {
-        /// Which.
         program: String,
-        /// What the system says.
         #[source]
         cause: std::io::Error,
     },
-    /// It said that it failed, or was ended by the system: its own words.
+    /// The program reported a failure or was ended by a signal; the text is its last message.
     #[error("{0}")]
     Failed(String),
-    /// It took too long.
+    /// The program exceeded its time limit.
     #[error("it took more than {} s", .0.as_secs())]
     TimedOut(Duration),
-    /// It wrote too much.
+    /// The program's output exceeded its limit.
     #[error("the result has more than {0} bytes")]
     TooLarge(u64),
-    /// What it wrote makes no sense.
+    /// The program's output could not be parsed.
     #[error("the program's answer is not understood: {0}")]
     Answer(String),
 }
 
 impl ProgramError {
-    /// Whether the machine failed and not the file.
+    /// Whether the machine is at fault and not the file.
     #[must_use]
     pub fn is_ours(&self) -> bool {
         match self {
@@ -58,22 +55,22 @@ impl ProgramError {
     }
 }
 
-/// What is done with a PDF.
+/// A task for the PDF reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PdfTask {
-    /// Its facts, as the JSON of [`PdfSummary`].
+    /// Prints facts about the PDF, as the JSON of [`PdfSummary`].
     Facts,
-    /// The same without colour: a PDF.
+    /// Converts the PDF to greyscale.
     Grey,
-    /// Page 1 on white as a JPEG.
+    /// Renders page 1 on white as a JPEG.
     Page,
 }
 
 impl PdfTask {
-    /// Every task.
+    /// All tasks, in the order of the command's help.
     pub const ALL: [Self; 3] = [Self::Facts, Self::Grey, Self::Page];
 
-    /// The word on the command line.
+    /// Returns the word on the command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -84,49 +81,47 @@ impl PdfTask {
     }
 }
 
-/// What is told of a PDF.
+/// Facts about a PDF.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PdfSummary {
-    /// Pages.
     pub pages: u64,
-    /// Width of page 1 as it is looked at, in points, 1/72 inch.
+    /// Width of page 1 as displayed, in points (1/72 inch).
     pub width_pt: f32,
-    /// Its height.
+    /// Height of page 1 as displayed, in points.
     pub height_pt: f32,
-    /// Whether it holds JavaScript.
+    /// Whether the PDF contains JavaScript.
     pub scripts: bool,
-    /// Whether it holds an action that starts a program or opens a file.
+    /// Whether the PDF contains an action that starts a program or opens a file.
     pub launches: bool,
 }
 
-/// Limits on each program.
+/// The resource limits of each program.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgramLimits {
-    /// Bytes of memory.
     pub memory_bytes: u64,
-    /// Time on the clock.
+    /// Wall-clock time limit.
     pub time: Duration,
-    /// Time of the processor for a PDF.
+    /// CPU time limit for a PDF.
     pub pdf_processor: Duration,
 }
 
-/// Starts the programs.
+/// Starts the external programs under their limits.
 #[derive(Clone, Debug)]
 pub struct ProgramRunner {
-    /// This program itself.
+    /// The path of the `wirephoto` binary.
     own: PathBuf,
     ffmpeg: Option<PathBuf>,
     limits: ProgramLimits,
 }
 
 impl ProgramRunner {
-    /// `own` is the program `wirephoto`; `ffmpeg` is where ffmpeg lies, if it is there.
+    /// Creates a runner. `own` is the path of `wirephoto`, `ffmpeg` that of ffmpeg if it is installed.
     #[must_use]
     pub fn new(own: PathBuf, ffmpeg: Option<PathBuf>, limits: ProgramLimits) -> Self {
         Self { own, ffmpeg, limits }
     }
 
-    /// Does `task` with the PDF at `file`; a page gets `long_px` pixels on its long side. Blocks.
+    /// Runs `task` on the PDF at `file`; a rendered page has `long_px` pixels on its long side. Blocks.
     pub fn pdf(&self, task: PdfTask, file: &Path, long_px: u32) -> Result<Vec<u8>, ProgramError> {
         let memory = self.limits.memory_bytes.to_string();
         let seconds = self.limits.pdf_processor.as_secs().to_string();
@@ -153,7 +148,7 @@ impl ProgramRunner {
         })
     }
 
-    /// The facts of the PDF at `file`. Blocks.
+    /// Reads the facts of the PDF at `file`. Blocks.
     pub fn pdf_facts(&self, file: &Path) -> Result<PdfSummary, ProgramError> {
         let text = self.pdf(PdfTask::Facts, file, 1)?;
         serde_json::from_slice(&text).map_err(|cause| ProgramError::Answer(cause.to_string()))

@@ -1,4 +1,4 @@
-//! Runs one program: output capped, killed when its time is over.
+//! Runs one program with capped output, and kills it at its timeout.
 
 use std::{
     ffi::OsString,
@@ -14,16 +14,16 @@ use std::{
 use super::ProgramError;
 use crate::runtime::limits::PROGRAM_MESSAGE_BYTES_MAX;
 
-/// What is run.
+/// One run of a program.
 pub(super) struct ProgramRun<'a> {
     pub(super) program: &'a Path,
     pub(super) arguments: Vec<OsString>,
-    /// Time on the clock.
+    /// Wall-clock time limit.
     pub(super) time: Duration,
     pub(super) output_bytes_max: u64,
 }
 
-/// Runs it and gives what it wrote.
+/// Runs the program and returns its standard output.
 pub(super) fn run(request: &ProgramRun<'_>) -> Result<Vec<u8>, ProgramError> {
     let name = request.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let start = |cause| ProgramError::Start { program: name.clone(), cause };
@@ -32,13 +32,13 @@ pub(super) fn run(request: &ProgramRun<'_>) -> Result<Vec<u8>, ProgramError> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // Nothing of the service's secrets is handed on, and no library is told where to look.
+        // The program must not see secrets in the environment, nor variables that redirect its libraries.
         .env_clear()
         .spawn()
         .map_err(start)?;
     let outcome = collect_output(&mut child, request);
     if outcome.is_err() {
-        // It may have ended by itself meanwhile.
+        // The program may have ended by itself meanwhile.
         drop(child.kill());
     }
     let status = child.wait().map_err(start)?;
@@ -53,7 +53,7 @@ pub(super) fn run(request: &ProgramRun<'_>) -> Result<Vec<u8>, ProgramError> {
     }
 }
 
-/// Reads what the program writes until it ends both.
+/// Reads standard output and standard error of the program until both are closed.
 fn collect_output(
     child: &mut Child,
     request: &ProgramRun<'_>,
@@ -84,14 +84,14 @@ fn collect_output(
     Ok((output, message))
 }
 
-/// Reads at most one byte more than `cap`; what follows is left to the one who kills the program.
+/// Reads at most one byte more than `cap`; the caller kills a program that writes more.
 fn read_capped(pipe: impl Read, cap: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     pipe.take(cap + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// What became of a program that failed: its last line, or the signal that ended it.
+/// Describes the failure of a program: its last line, or the signal that ended it.
 fn failure_message(status: ExitStatus, message: &[u8]) -> String {
     if let Some(signal) = status.signal() {
         return format!("the program that reads it was ended by signal {signal}");

@@ -1,20 +1,18 @@
-//! The metrics as a list, for the reference pages: what `/metrics` says in its `# HELP` and `# TYPE` lines.
+//! Lists the metrics for the reference pages, as `/metrics` shows them in its `# HELP` and `# TYPE` lines.
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use parking_lot::Mutex;
 
-/// The description of one metric.
+/// The name, kind and help text of one metric.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Description {
-    /// Its name on `/metrics`.
     pub name: String,
     /// `counter`, `gauge` or `histogram`.
     pub kind: &'static str,
-    /// Its help text.
     pub help: String,
 }
 
-/// Describes every metric, by name.
+/// Describes every metric, sorted by name.
 #[must_use]
 pub fn descriptions() -> Vec<Description> {
     let collector = Collector::default();
@@ -24,7 +22,7 @@ pub fn descriptions() -> Vec<Description> {
     found
 }
 
-/// A recorder that keeps descriptions and records nothing.
+/// A recorder that collects descriptions and records no values.
 #[derive(Default)]
 struct Collector {
     found: Mutex<Vec<Description>>,

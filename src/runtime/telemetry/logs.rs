@@ -1,4 +1,4 @@
-//! Log lines: their form, which are written, and where to.
+//! Writes log lines: their format, filter and destination.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -23,16 +23,16 @@ use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::modes;
 
-/// Rights of a log file that is made: its owner writes, its group reads. Lines hold addresses of
-/// clients and names of users.
+/// Mode of a new log file: owner writes, group reads, since lines hold client addresses and
+/// user names.
 const LOG_FILE_MODE: u32 = 0o640;
-/// Time between two looks whether the file still lies under its name.
+/// Interval at which a rename or removal of the log file is checked for.
 const LOG_FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How logging starts.
+/// The settings that logging starts with.
 #[derive(Clone, Copy, Debug)]
 pub struct LogSetup<'a> {
-    /// How lines look.
+    /// Text or JSON.
     pub format: LogFormat,
     /// A level (`info`) or a filter (`info,wirephoto::media=debug`).
     pub level: &'a str,
@@ -40,27 +40,27 @@ pub struct LogSetup<'a> {
     pub file: &'a Path,
 }
 
-/// What of the logs changes while the service runs; cheap to clone.
+/// The parts of logging that a reload changes; cheap to clone.
 #[derive(Clone)]
 pub struct Logs {
     filter: reload::Handle<EnvFilter, Registry>,
     file: Option<Arc<LogFile>>,
 }
 
-/// A filter of log lines that was read and is not in force yet.
+/// A parsed filter of log lines that is not applied yet.
 pub struct LogFilter(EnvFilter);
 
 impl LogFilter {
-    /// Reads a level or filter.
+    /// Parses a level or filter.
     ///
-    /// Fails with the setting's name when it does not parse.
+    /// Fails with the setting's name if it does not parse.
     pub fn parse(level: &str) -> Result<Self> {
         let invalid = |cause: String| {
             let message = format!("telemetry.log_level: {cause}");
             Error::invalid("body", "telemetry.log_level", "format", message)
         };
         let filter = EnvFilter::try_new(level).map_err(|cause| invalid(cause.to_string()))?;
-        // Says only that the schema is current, with paths of the build.
+        // That crate logs at `info` only that the schema is current, with paths of the build machine.
         let quiet = "rusqlite_migration=warn".parse().map_err(Error::internal)?;
         Ok(Self(filter.add_directive(quiet)))
     }
@@ -69,8 +69,8 @@ impl LogFilter {
 impl Logs {
     /// Starts logging.
     ///
-    /// Fails with the setting's name when the filter does not parse or the file cannot be opened,
-    /// and when logging was started before.
+    /// Fails with the setting's name if the filter does not parse or the file cannot be opened, and if
+    /// logging is already started.
     pub fn start(setup: LogSetup<'_>) -> Result<Self> {
         let LogFilter(filter) = LogFilter::parse(setup.level)?;
         let to_file = !setup.file.as_os_str().is_empty();
@@ -101,23 +101,24 @@ impl Logs {
         Ok(Self { filter: handle, file })
     }
 
-    /// Puts `filter` in force.
+    /// Applies `filter` from now on.
     pub fn set_filter(&self, filter: LogFilter) -> Result<()> {
         self.filter.reload(filter.0).map_err(Error::internal)
     }
 
-    /// Opens the file anew, under the name it has in the settings: whoever rotates logs has renamed
-    /// the one that is open. When that fails, the one that is open goes on.
+    /// Opens the log file again under its name, after a rotation renamed the open one.
+    ///
+    /// If that fails, lines are still written to the open file.
     pub fn reopen(&self) -> Result<()> {
         self.file.as_ref().map_or(Ok(()), |file| file.reopen())
     }
 }
 
-/// A file of log lines. A line that cannot be written, because the disk is full, is counted and
-/// forgotten: nobody waits for a disk to get room.
+/// A log file. A line that cannot be written, because the disk is full, is counted and dropped: no request
+/// waits for disk space.
 ///
-/// Lines are written by those who log them, each with one call of the system, so that the file has
-/// every line up to the moment in which a process is killed.
+/// Each line is written by the thread that logs it, with one system call, so the file has every line up to
+/// the moment in which the process is killed.
 struct LogFile {
     path: PathBuf,
     open: Mutex<OpenLog>,
@@ -125,12 +126,12 @@ struct LogFile {
 
 struct OpenLog {
     file: File,
-    /// Device and inode, which tell whether the file still lies under its name.
+    /// Device and inode, to detect that the file was renamed or removed.
     id: (u64, u64),
     last_check: Stopwatch,
-    /// Whether the file ends within a line.
+    /// Whether the last line in the file is incomplete.
     is_mid_line: bool,
-    /// Lines that were lost since one was written.
+    /// Lines lost since the last successful write.
     lines_lost: u64,
 }
 
@@ -142,8 +143,8 @@ impl OpenLog {
         Ok(Self { file, id, last_check: Stopwatch::start(), is_mid_line: false, lines_lost: 0 })
     }
 
-    /// Opens the file to append to it. One that is created has the mode of log files, as far as the
-    /// umask that the process was started with allows it.
+    /// Opens the file for appending. A new file gets the mode of log files, as far as the umask at the start
+    /// of the process allows.
     fn open_or_create(path: &Path) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.append(true).mode(LOG_FILE_MODE);
@@ -152,7 +153,7 @@ impl OpenLog {
                 modes::set_shared_file_mode(&file, LOG_FILE_MODE)?;
                 Ok(file)
             }
-            // Created by another process or a rotation meanwhile, or a device.
+            // Created meanwhile by another process or a rotation, or it is a device.
             Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
                 options.create(true).open(path)
             }
@@ -160,7 +161,7 @@ impl OpenLog {
         }
     }
 
-    /// Follows the name when the file was renamed or removed and nobody told us.
+    /// Reopens the path if the file was renamed or removed without a SIGHUP.
     fn reopen_if_rotated(&mut self, path: &Path) {
         if self.last_check.elapsed() < LOG_FILE_CHECK_INTERVAL {
             return;
@@ -170,6 +171,7 @@ impl OpenLog {
         if found.ok() != Some(self.id)
             && let Ok(new) = Self::new(path)
         {
+            // The count survives, so that the number of lost lines is reported once writing works again.
             *self = Self { lines_lost: self.lines_lost, ..new };
         }
     }
@@ -214,10 +216,10 @@ impl LogFile {
         let path = self.path.display();
         match open.append(line) {
             Ok(()) if open.lines_lost == 0 => {}
-            // Whoever follows standard error learns when lines began to be lost, and how many were.
+            // A reader of standard error learns when lines were lost, and how many.
             Ok(()) => {
                 let lost = std::mem::take(&mut open.lines_lost);
-                complain(&format!("{path} takes log lines again, {lost} were lost"));
+                complain(&format!("log file {path} is writable again, {lost} lines were lost"));
             }
             Err(cause) => {
                 metrics::counter!(LOG_LINES_LOST).increment(1);
@@ -235,16 +237,16 @@ fn unusable(path: &Path, cause: &io::Error) -> Error {
     Error::new(ErrorKind::Unavailable, message)
 }
 
-/// Says on standard error what the file cannot take; a closed one leaves nobody to tell.
+/// Reports on standard error what the file cannot store; a closed standard error is ignored.
 fn complain(message: &str) {
     drop(writeln!(io::stderr(), "wirephoto: {message}"));
 }
 
-/// The writer of one line.
+/// The writer of one line to a [`LogFile`].
 struct LogLineWriter(Arc<LogFile>);
 
 impl Write for LogLineWriter {
-    /// Takes all of `line`, which is a whole one.
+    /// Writes all of `line`, which is a complete line.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.0.append(line);
         Ok(line.len())
@@ -287,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_loses_lines_and_nothing_else() {
-        // /dev/full takes nothing, as a full disk does.
+        // Every write to /dev/full fails as on a full disk.
         let log = LogFile::open(Path::new("/dev/full")).unwrap();
         log.append(b"one\n");
         log.append(b"two\n");

@@ -1,8 +1,8 @@
-//! Logs and metrics: how they are set up and what they are called.
+//! Sets up logs and metrics, and names every metric.
 //!
-//! Log lines go to standard error or a file: text on a terminal, one JSON object a line otherwise. Metrics
-//! are read by Prometheus from `/metrics`; names and help texts are registered here, so that one
-//! look shows what can be watched.
+//! Log lines are written to standard error or a file: text on a terminal, otherwise one JSON object per line.
+//! Prometheus scrapes the metrics from `/metrics`; all their names and help texts are registered in this
+//! file.
 
 mod descriptions;
 mod logs;
@@ -15,31 +15,32 @@ pub use logs::{LogFilter, LogSetup, Logs};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 
-/// When this process started, in seconds since 1970 (gauge).
+/// Start time of this process, in seconds since 1970 (gauge).
 pub const START_TIME: &str = "wirephoto_start_time_seconds";
 /// Requests by route and status class (counter).
 pub const REQUESTS: &str = "wirephoto_http_requests_total";
 /// Seconds from the request's header to the response's header, by route (histogram).
 pub const REQUEST_SECONDS: &str = "wirephoto_http_request_seconds";
-/// Requests that were refused because of load, by reason: the name of the queue or budget (counter).
+/// Requests refused because of load (load shedding), by reason: the name of the queue or rate limit
+/// (counter).
 pub const SHED: &str = "wirephoto_requests_shed_total";
 /// Bytes of response bodies (counter).
 pub const RESPONSE_BYTES: &str = "wirephoto_http_response_bytes_total";
 /// Renders waiting for a worker (gauge).
 pub const QUEUE_DEPTH: &str = "wirephoto_render_queue_depth";
-/// Renders under way (gauge).
+/// Renders in flight (gauge).
 pub const WORKERS_BUSY: &str = "wirephoto_render_workers_busy";
-/// Workers in all (gauge).
+/// Number of render workers (gauge).
 pub const WORKERS: &str = "wirephoto_render_workers";
 /// Seconds of one render, by operation (histogram).
 pub const RENDER_SECONDS: &str = "wirephoto_render_seconds";
-/// Seconds that a stage of a render took: queue, read, decode, blend, encode (histogram).
+/// Seconds of one stage of a render: queue, read, decode, blend, encode (histogram).
 pub const STAGE_SECONDS: &str = "wirephoto_stage_seconds";
-/// Renders that were done, by the way they took (counter).
+/// Completed renders, by render path (counter).
 pub const RENDER_PATHS: &str = "wirephoto_render_paths_total";
 /// Renders by outcome: done, failed, abandoned, too_slow, refused (counter).
 pub const RENDERS: &str = "wirephoto_renders_total";
-/// Renders that no worker got to take for a while, since others kept all cores busy (counter).
+/// Renders that no worker claimed in time because all cores were busy (counter).
 pub const RENDERS_STALLED: &str = "wirephoto_renders_stalled_total";
 /// Megapixels decoded (counter).
 pub const DECODED_MEGAPIXELS: &str = "wirephoto_decoded_megapixels_total";
@@ -47,150 +48,149 @@ pub const DECODED_MEGAPIXELS: &str = "wirephoto_decoded_megapixels_total";
 pub const CACHE_LOOKUPS: &str = "wirephoto_cache_lookups_total";
 /// Bytes held by a cache tier (gauge).
 pub const CACHE_BYTES: &str = "wirephoto_cache_bytes";
-/// Items taken in, by outcome (counter).
+/// Items changed, as this process sees them (counter).
 pub const ITEMS_CHANGED: &str = "wirephoto_items_changed_total";
 
-/// Originals that came in or were indexed and can only be decoded as a whole (counter).
+/// Originals without random access, which can only be decoded as a whole (counter).
 pub const NOT_INDEXED: &str = "wirephoto_originals_not_indexed_total";
-/// Times that an original was found to be missing, or not to be what came in (counter).
+/// Times that an original was found missing, or different from what was delivered (counter).
 pub const ORIGINALS_DAMAGED: &str = "wirephoto_originals_damaged_total";
-/// Originals whose derived files were made again (counter).
+/// Originals whose derived files were rebuilt (counter).
 pub const INDEX_REBUILDS: &str = "wirephoto_index_rebuilds_total";
-/// Part of the items whose originals this pass of the background scrub has read, at the node that scrubs (gauge).
+/// Share of the items whose originals the current scrub pass has read, on the node that scrubs (gauge).
 pub const SCRUB_DONE_RATIO: &str = "wirephoto_scrub_done_ratio";
-/// When this pass began, in seconds since 1970; 0 at nodes that do not scrub (gauge).
+/// Start of the current scrub pass, in seconds since 1970; 0 on nodes that do not scrub (gauge).
 pub const SCRUB_BEGAN_SECONDS: &str = "wirephoto_scrub_began_seconds";
-/// When the last whole pass ended, in seconds since 1970; 0 before the first one and at nodes that do not scrub
-/// (gauge).
+/// End of the last complete scrub pass, in seconds since 1970; 0 before the first one and on nodes that do
+/// not scrub (gauge).
 pub const SCRUB_ENDED_SECONDS: &str = "wirephoto_scrub_ended_seconds";
-/// Requests to the bucket of originals, by method and outcome: done (answered, also that there is no such
-/// object), refused (401, 403 and their like), failed (5xx, 429, no answer) (counter).
+/// Requests to the bucket of originals, by method and outcome: done (answered, including "no such object"),
+/// refused (401, 403 and similar), failed (5xx, 429, no answer) (counter).
 pub const BUCKET_REQUESTS: &str = "wirephoto_bucket_requests_total";
 /// Bytes of bodies to and from the bucket of originals, by direction: in, out (counter).
 pub const BUCKET_BYTES: &str = "wirephoto_bucket_bytes_total";
-/// Whether the bucket of originals is left alone because it only failed for a while: 1 or 0 (gauge).
+/// 1 while the circuit breaker of the bucket of originals is open, otherwise 0 (gauge).
 pub const BUCKET_CIRCUIT_OPEN: &str = "wirephoto_bucket_away";
-/// Direct ways that could not be gone to their end, by reason (counter).
+/// Fast render paths that were abandoned for a slower one, by reason (counter).
 pub const RENDER_PATHS_ABANDONED: &str = "wirephoto_render_ways_left_total";
-/// Whether this process has a whole search index: 1 or 0 (gauge).
+/// Whether this process has a complete search index: 1 or 0 (gauge).
 pub const SEARCH_INDEX_WHOLE: &str = "wirephoto_search_index_whole";
-/// Versions of items in the search index (gauge).
+/// Item versions in the search index (gauge).
 pub const SEARCH_INDEX_ITEMS: &str = "wirephoto_search_index_items";
-/// Rows of the item log that this process wrote or read and the search index does not hold yet (gauge).
+/// Rows of the item log that this process wrote or read and that are not in the search index yet (gauge).
 pub const SEARCH_INDEX_BEHIND: &str = "wirephoto_search_index_rows_behind";
-/// Items that a build of the search index has done (gauge).
+/// Items indexed so far by a build of the search index (gauge).
 pub const SEARCH_INDEX_BUILT_ITEMS: &str = "wirephoto_search_index_built_items";
-/// Times that the search index was built, or compared with the items because the item log did not say what
-/// changed, by kind: built, compared (counter).
+/// Times that the search index was built, or compared with the items because the item log had a gap, by kind:
+/// built, compared (counter).
 pub const SEARCH_INDEX_REPAIRS: &str = "wirephoto_search_index_repairs_total";
 /// Long polls that wait for items (gauge).
 pub const POLLS_WAITING: &str = "wirephoto_polls_waiting";
-/// Logins by password, by outcome: done, refused, throttled, failed (counter).
+/// Password logins, by outcome: done, refused, throttled, failed (counter).
 pub const LOGINS: &str = "wirephoto_logins_total";
-/// Passwords and client secrets that were hashed to be compared (counter).
+/// Passwords and client secrets hashed for verification (counter).
 pub const HASHES: &str = "wirephoto_password_hashes_total";
-/// Tries to deliver, by method and outcome: delivered, retry, failed, released (counter).
+/// Delivery attempts, by method and outcome: delivered, retry, failed, released (counter).
 pub const DELIVERIES: &str = "wirephoto_deliveries_total";
-/// Seconds of one try to deliver, by method (histogram).
+/// Seconds of one delivery attempt, by method (histogram).
 pub const DELIVERY_SECONDS: &str = "wirephoto_delivery_seconds";
-/// Deliveries that wait or are being sent, of all processes (gauge).
+/// Deliveries of all processes that are waiting or in flight (gauge).
 pub const DELIVERIES_WAITING: &str = "wirephoto_deliveries_waiting";
 
-/// Polls of streams that wait for items (gauge).
+/// Stream polls that wait for items (gauge).
 pub const STREAM_POLLS: &str = "wirephoto_stream_polls_waiting";
-/// Rows of the item log that notifications were not looked for yet (gauge).
+/// Rows of the item log that are not matched with notifications yet (gauge).
 pub const MATCHING_BEHIND: &str = "wirephoto_matching_rows_behind";
-/// Seconds since the oldest of them was written (gauge).
+/// Age in seconds of the oldest row that is not matched yet (gauge).
 pub const MATCHING_LAG_SECONDS: &str = "wirephoto_matching_lag_seconds";
-/// Items that were matched (counter).
+/// Items matched with notifications (counter).
 pub const MATCHED_ITEMS: &str = "wirephoto_matched_items_total";
-/// Matches, by type of the notification (counter).
+/// Matches, by notification type (counter).
 pub const MATCHES: &str = "wirephoto_matches_total";
 /// Notifications that items are matched with (gauge).
 pub const NOTIFICATIONS: &str = "wirephoto_notifications";
-/// Items that wait in the queues of streams and scheduled mails (gauge).
+/// Items waiting in the queues of streams and scheduled mails (gauge).
 pub const QUEUED_ITEMS: &str = "wirephoto_queued_items";
-/// Items that fell out of a full queue, and messages that a full outbox did not take (counter).
+/// Items dropped from a full queue, and messages dropped because the outbox was full (counter).
 pub const NOTIFICATIONS_LOST: &str = "wirephoto_notifications_lost_total";
-/// Messages that wait or are being sent, by lane (gauge).
+/// Messages that are waiting or in flight, by lane (gauge).
 pub const OUTBOX_WAITING: &str = "wirephoto_outbox_waiting";
-/// Messages that were given up and wait for the operator, by lane (gauge).
+/// Messages parked after the last retry, by lane (gauge).
 pub const OUTBOX_PARKED: &str = "wirephoto_outbox_parked";
-/// Tries to send a message, by lane and outcome: sent, dropped, retry, parked, released (counter).
+/// Attempts to send a message, by lane and outcome: sent, dropped, retry, parked, released (counter).
 pub const MESSAGES: &str = "wirephoto_messages_total";
-/// Seconds of one try to send a message, by lane (histogram).
+/// Seconds of one attempt to send a message, by lane (histogram).
 pub const MESSAGE_SECONDS: &str = "wirephoto_message_seconds";
-/// Jumps of the time of day, and starts at which it was far from where it had been (counter).
+/// Clock jumps while running, and starts with a clock far from the last saved time (counter).
 pub const CLOCK_JUMPS: &str = "wirephoto_clock_jumps_total";
 
 /// Events of the audit log that could not be stored in the table (counter).
 pub const AUDIT_EVENTS_LOST: &str = "wirephoto_audit_events_lost_total";
-/// Log lines that the file did not take (counter).
+/// Log lines that could not be written to the log file (counter).
 pub const LOG_LINES_LOST: &str = "wirephoto_log_lines_lost_total";
-/// Times that settings were read anew, by outcome: done, failed (counter).
+/// Reloads of the settings, by outcome: done, failed (counter).
 pub const RELOADS: &str = "wirephoto_reloads_total";
-/// When the certificate ends that TLS is served with, in seconds since 1970 (gauge).
+/// Expiry of the TLS certificate in use, in seconds since 1970 (gauge).
 pub const CERTIFICATE_EXPIRES: &str = "wirephoto_tls_certificate_expires_seconds";
-/// Spans of traces, by outcome: sent, dropped because too many waited, failed (counter).
+/// Trace spans, by outcome: sent, dropped (the queue was full), failed (counter).
 pub const SPANS: &str = "wirephoto_trace_spans_total";
-/// Keys that a CDN was to be told of, by the address that is called (1, 2, … in the order of the
-/// setting) and outcome: done, absent (it has nothing of them), retry, refused, given_up (counter).
+/// Cache keys to purge at a CDN, by address (1, 2, … in the order of the setting) and outcome: done, absent
+/// (nothing cached under them), retry, refused, given_up (counter).
 pub const PURGES: &str = "wirephoto_purges_total";
-/// Keys that a CDN is still to be told of, also those that are due later, by address (gauge).
+/// Cache keys that wait to be purged, including those that are due later, by address (gauge).
 pub const PURGES_WAITING: &str = "wirephoto_purges_waiting";
-/// Seconds since the oldest change that a CDN was not told of though it could be, or that was not
-/// looked at yet, by address (gauge).
+/// Seconds since the oldest change whose purge is overdue or that was not examined yet, by address (gauge).
 pub const PURGE_LAG_SECONDS: &str = "wirephoto_purge_lag_seconds";
-/// Seconds since this node last knew that it had followed the item log to its end (gauge).
+/// Seconds since this node last reached the end of the item log (gauge).
 pub const FOLLOW_BEHIND_SECONDS: &str = "wirephoto_follow_behind_seconds";
-/// Nodes of the database that live (gauge).
+/// Live nodes of the cluster (gauge).
 pub const NODES: &str = "wirephoto_nodes";
-/// Settings that all nodes should have alike and that another living node has otherwise, by setting: 1 or 0
+/// Whether a setting that should be equal on all nodes differs on another live node, by setting: 1 or 0
 /// (gauge).
 pub const NODES_DIFFER: &str = "wirephoto_nodes_differ";
-/// Whether this node is ready: 1 or 0 (gauge).
+/// Whether this node is ready to serve requests: 1 or 0 (gauge).
 pub const READY: &str = "wirephoto_ready";
-/// Whether this node cannot do something now, by fault: database, search, store, disk (gauge).
+/// Whether this node has a fault, by fault: database, search, store, disk (gauge).
 pub const FAULT: &str = "wirephoto_fault";
-/// Whether this node does the work that one node does at a time, by lease: matching, purging, sweeping,
-/// scrubbing (gauge).
+/// Whether this node holds the lease of a background job, by lease: matching, purging, sweeping, scrubbing
+/// (gauge).
 pub const LEASE_HELD: &str = "wirephoto_lease_held";
-/// Seconds for which no node has done that work, by lease: matching, sweeping (gauge).
+/// Seconds for which no node has held the lease, by lease: matching, sweeping (gauge).
 pub const LEASE_VACANT_SECONDS: &str = "wirephoto_lease_vacant_seconds";
-/// Calls of the database that the engine could not do, by kind: away (it cannot be reached, or is not the one
-/// that writes), timeout (it took too long), busy (others held what was needed), other (counter).
+/// Database calls that failed in the engine, by kind: away (unreachable, or not the primary), timeout (too
+/// slow), busy (a lock was held), other (counter).
 pub const DATABASE_ERRORS: &str = "wirephoto_database_errors_total";
-/// Seconds that a call of the database waited for a thread, by kind: read, search, write, claim (histogram).
+/// Seconds that a database call waited for a thread, by kind: read, search, write, claim (histogram).
 pub const DATABASE_WAIT_SECONDS: &str = "wirephoto_database_wait_seconds";
-/// Connections open (gauge).
+/// Open connections (gauge).
 pub const CONNECTIONS: &str = "wirephoto_connections";
-/// Connections that the service closed, by reason (counter).
+/// Connections closed by the server, by reason (counter).
 pub const CONNECTIONS_ENDED: &str = "wirephoto_connections_ended_total";
 /// Connections refused because too many are open (counter).
 pub const CONNECTIONS_REFUSED: &str = "wirephoto_connections_refused_total";
 /// Connections refused because too many are open from one address (counter).
 pub const ADDRESS_CONNECTIONS_REFUSED: &str = "wirephoto_connections_refused_per_address_total";
-/// Connections that the system could not accept (counter).
+/// Connections that the operating system failed to accept (counter).
 pub const ACCEPT_ERRORS: &str = "wirephoto_accept_errors_total";
 /// TLS handshakes in progress (gauge).
 pub const TLS_HANDSHAKES: &str = "wirephoto_tls_handshakes";
 /// TLS handshakes that failed (counter).
 pub const TLS_HANDSHAKES_FAILED: &str = "wirephoto_tls_handshakes_failed_total";
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     /// Text on a terminal, JSON otherwise.
     Auto,
-    /// Text for people.
+    /// Human-readable text.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// Starts the metrics recorder and gives what `/metrics` prints.
+/// Installs the metrics recorder and returns the handle that renders `/metrics`.
 ///
-/// Fails when a recorder was installed before.
+/// Fails if a recorder is already installed.
 pub fn start_metrics() -> Result<PrometheusHandle> {
     let seconds =
         [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
@@ -204,9 +204,11 @@ pub fn start_metrics() -> Result<PrometheusHandle> {
     Ok(handle)
 }
 
-/// Counters that alerts wait for begin at 0: what appears with its first event rose from nothing,
-/// which `increase` does not see. Those with labels that settings give begin where these are read. What is counted
-/// before the first scrape is told by [`START_TIME`].
+/// Registers the counters that alerts use, with the value 0.
+///
+/// A series that first appears with its first event has no earlier sample, so `increase` in an alert misses
+/// that event. Counters whose labels depend on settings are registered where those settings are read. For
+/// events before the first scrape, alerts use [`START_TIME`].
 fn register_counters() {
     for counter in [
         metrics::counter!(ORIGINALS_DAMAGED),
@@ -221,7 +223,7 @@ fn register_counters() {
     ] {
         counter.increment(0);
     }
-    // A share of none is no number, and a cache that never hits is what the rule is for.
+    // Without a series for hits the hit ratio is undefined, and the alert is about caches that never hit.
     for tier in ["memory", "disk"] {
         metrics::counter!(CACHE_LOOKUPS, "tier" => tier, "outcome" => "hit").increment(0);
     }
@@ -234,55 +236,61 @@ fn describe() {
     use metrics::{
         describe_counter as counter, describe_gauge as gauge, describe_histogram as histogram,
     };
-    gauge!(START_TIME, "When this process started, seconds since 1970");
+    gauge!(START_TIME, "Start time of this process, in seconds since 1970");
     counter!(REQUESTS, "Requests by route and status class");
-    histogram!(REQUEST_SECONDS, "Seconds from request to response header, by route");
+    histogram!(REQUEST_SECONDS, "Seconds from request headers to response headers, by route");
     counter!(SHED, "Requests refused because of load, by reason");
-    counter!(RESPONSE_BYTES, "Bytes of response bodies announced");
+    counter!(RESPONSE_BYTES, "Bytes of response bodies, as announced by Content-Length");
     gauge!(QUEUE_DEPTH, "Renders waiting for a worker");
-    gauge!(WORKERS_BUSY, "Renders under way");
+    gauge!(WORKERS_BUSY, "Renders in flight");
     gauge!(WORKERS, "Render workers");
     histogram!(RENDER_SECONDS, "Seconds of one render, by operation");
     histogram!(
         STAGE_SECONDS,
         "Seconds of one stage of a render: queue, read, decode, blend, encode"
     );
-    counter!(RENDER_PATHS, "Renders by the way they took");
+    counter!(RENDER_PATHS, "Renders by render path");
     counter!(NOT_INDEXED, "Originals that can only be decoded as a whole");
     counter!(
         CLOCK_JUMPS,
-        "Jumps of the time of day by a minute or more, by a day or more between two lives"
+        "Clock jumps: by a minute or more while running, by a day or more across a restart"
     );
-    counter!(
-        ORIGINALS_DAMAGED,
-        "Times that an original was found to be missing, or not to be what came in"
-    );
-    counter!(INDEX_REBUILDS, "Originals whose derived files were made again");
-    gauge!(SCRUB_DONE_RATIO, "Part of this pass that the background scrub has done");
-    gauge!(SCRUB_BEGAN_SECONDS, "Begin of this pass of the scrub, seconds since 1970");
-    gauge!(SCRUB_ENDED_SECONDS, "End of the last whole pass of the scrub, seconds since 1970");
+    counter!(ORIGINALS_DAMAGED, "Times that an original was found missing or damaged");
+    counter!(INDEX_REBUILDS, "Originals whose derived files were rebuilt");
+    gauge!(SCRUB_DONE_RATIO, "Share of the current scrub pass that is done");
+    gauge!(SCRUB_BEGAN_SECONDS, "Start of the current scrub pass, in seconds since 1970");
+    gauge!(SCRUB_ENDED_SECONDS, "End of the last complete scrub pass, in seconds since 1970");
     counter!(BUCKET_REQUESTS, "Requests to the bucket of originals, by method and outcome");
-    counter!(BUCKET_BYTES, "Bytes of bodies to and from the bucket of originals, by direction");
-    gauge!(
-        BUCKET_CIRCUIT_OPEN,
-        "1 while the bucket of originals is left alone because it only failed"
+    counter!(
+        BUCKET_BYTES,
+        "Bytes of bodies sent to and received from the bucket of originals, by direction"
     );
-    counter!(RENDER_PATHS_ABANDONED, "Direct ways that could not be gone to their end");
+    gauge!(BUCKET_CIRCUIT_OPEN, "1 while the circuit breaker of the bucket of originals is open");
+    counter!(
+        RENDER_PATHS_ABANDONED,
+        "Fast render paths that were abandoned for a slower one, by reason"
+    );
     counter!(RENDERS, "Renders by outcome");
-    counter!(RENDERS_STALLED, "Renders that waited while others kept all cores busy");
+    counter!(RENDERS_STALLED, "Renders delayed because all cores were busy");
     counter!(DECODED_MEGAPIXELS, "Megapixels decoded");
     counter!(CACHE_LOOKUPS, "Rendition cache look-ups by tier and outcome");
     gauge!(CACHE_BYTES, "Bytes held by a tier of the rendition cache");
     counter!(ITEMS_CHANGED, "Items changed, as seen by this process");
-    counter!(PURGES, "Keys that a CDN was to be told of, by address and outcome");
-    gauge!(PURGES_WAITING, "Keys that a CDN is still to be told of, by address");
-    gauge!(PURGE_LAG_SECONDS, "Seconds since the oldest change that a CDN was not told of");
+    counter!(PURGES, "Cache keys to purge at a CDN, by address and outcome");
+    gauge!(PURGES_WAITING, "Cache keys that wait to be purged at a CDN, by address");
+    gauge!(
+        PURGE_LAG_SECONDS,
+        "Seconds since the oldest change that has not been purged at a CDN, by address"
+    );
     gauge!(POLLS_WAITING, "Long polls that wait for items");
-    gauge!(SEARCH_INDEX_WHOLE, "1 while this process has a whole search index");
-    gauge!(SEARCH_INDEX_ITEMS, "Versions of items in the search index");
-    gauge!(SEARCH_INDEX_BEHIND, "Rows of the item log that the search index does not hold yet");
-    gauge!(SEARCH_INDEX_BUILT_ITEMS, "Items that a build of the search index has done");
-    counter!(SEARCH_INDEX_REPAIRS, "Times that the search index was built or compared, by kind");
+    gauge!(SEARCH_INDEX_WHOLE, "1 while this process has a complete search index");
+    gauge!(SEARCH_INDEX_ITEMS, "Item versions in the search index");
+    gauge!(SEARCH_INDEX_BEHIND, "Rows of the item log that are not in the search index yet");
+    gauge!(SEARCH_INDEX_BUILT_ITEMS, "Items indexed so far by a build of the search index");
+    counter!(
+        SEARCH_INDEX_REPAIRS,
+        "Times that the search index was built or compared with the items, by kind"
+    );
     describe_deliveries_and_nodes();
     describe_notifications();
     describe_connections();
@@ -292,55 +300,58 @@ fn describe_deliveries_and_nodes() {
     use metrics::{
         describe_counter as counter, describe_gauge as gauge, describe_histogram as histogram,
     };
-    counter!(LOGINS, "Logins by password, by outcome");
-    counter!(DELIVERIES, "Tries to deliver, by method and outcome");
-    histogram!(DELIVERY_SECONDS, "Seconds of one try to deliver, by method");
-    gauge!(DELIVERIES_WAITING, "Deliveries that wait or are being sent");
-    counter!(LOG_LINES_LOST, "Log lines that the file did not take");
-    counter!(AUDIT_EVENTS_LOST, "Events of the audit log that could not be stored in the table");
-    counter!(RELOADS, "Times that settings were read anew, by outcome");
-    gauge!(CERTIFICATE_EXPIRES, "End of the TLS certificate in use, seconds since 1970");
-    counter!(SPANS, "Spans of traces by outcome");
-    counter!(HASHES, "Passwords and client secrets hashed to be compared");
-    gauge!(FOLLOW_BEHIND_SECONDS, "Seconds since this node last saw the end of the item log");
-    gauge!(NODES, "Nodes of the database that live");
-    gauge!(NODES_DIFFER, "1 for a setting that another living node has otherwise");
-    gauge!(READY, "1 while this node is ready to answer requests");
-    gauge!(FAULT, "1 while this node cannot do something, by fault");
-    gauge!(LEASE_HELD, "Whether this node does the work that one node does at a time, by lease");
-    gauge!(LEASE_VACANT_SECONDS, "Seconds for which no node has done that work, by lease");
-    counter!(DATABASE_ERRORS, "Calls of the database that the engine could not do, by kind");
-    histogram!(DATABASE_WAIT_SECONDS, "Seconds that a call of the database waited for a thread");
+    counter!(LOGINS, "Password logins, by outcome");
+    counter!(DELIVERIES, "Delivery attempts, by method and outcome");
+    histogram!(DELIVERY_SECONDS, "Seconds of one delivery attempt, by method");
+    gauge!(DELIVERIES_WAITING, "Deliveries that are waiting or in flight");
+    counter!(LOG_LINES_LOST, "Log lines that could not be written to the log file");
+    counter!(AUDIT_EVENTS_LOST, "Audit events that could not be stored in the table");
+    counter!(RELOADS, "Reloads of the settings, by outcome");
+    gauge!(CERTIFICATE_EXPIRES, "Expiry of the TLS certificate in use, in seconds since 1970");
+    counter!(SPANS, "Trace spans, by outcome");
+    counter!(HASHES, "Passwords and client secrets hashed for verification");
+    gauge!(FOLLOW_BEHIND_SECONDS, "Seconds since this node last reached the end of the item log");
+    gauge!(NODES, "Live nodes of the cluster");
+    gauge!(NODES_DIFFER, "1 for a setting that differs on another live node");
+    gauge!(READY, "1 while this node is ready to serve requests");
+    gauge!(FAULT, "1 while this node has a fault, by fault");
+    gauge!(LEASE_HELD, "1 while this node holds a lease, by lease");
+    gauge!(LEASE_VACANT_SECONDS, "Seconds for which no node has held a lease, by lease");
+    counter!(DATABASE_ERRORS, "Database calls that failed in the engine, by kind");
+    histogram!(DATABASE_WAIT_SECONDS, "Seconds that a database call waited for a thread, by kind");
 }
 
 fn describe_notifications() {
     use metrics::{
         describe_counter as counter, describe_gauge as gauge, describe_histogram as histogram,
     };
-    gauge!(STREAM_POLLS, "Polls of streams that wait for items");
-    gauge!(MATCHING_BEHIND, "Rows of the item log that notifications were not looked for yet");
-    gauge!(MATCHING_LAG_SECONDS, "Seconds since the oldest of them was written");
-    counter!(MATCHED_ITEMS, "Items that were matched");
-    counter!(MATCHES, "Matches, by type of the notification");
+    gauge!(STREAM_POLLS, "Stream polls that wait for items");
+    gauge!(MATCHING_BEHIND, "Rows of the item log that are not matched with notifications yet");
+    gauge!(
+        MATCHING_LAG_SECONDS,
+        "Age in seconds of the oldest row of the item log that is not matched yet"
+    );
+    counter!(MATCHED_ITEMS, "Items matched with notifications");
+    counter!(MATCHES, "Matches, by notification type");
     gauge!(NOTIFICATIONS, "Notifications that items are matched with");
-    gauge!(QUEUED_ITEMS, "Items that wait in the queues of streams and scheduled mails");
-    counter!(NOTIFICATIONS_LOST, "Items and messages that full queues did not take");
-    gauge!(OUTBOX_WAITING, "Messages that wait or are being sent, by lane");
-    gauge!(OUTBOX_PARKED, "Messages that were given up and wait for the operator, by lane");
-    counter!(MESSAGES, "Tries to send a message, by lane and outcome");
-    histogram!(MESSAGE_SECONDS, "Seconds of one try to send a message, by lane");
+    gauge!(QUEUED_ITEMS, "Items waiting in the queues of streams and scheduled mails");
+    counter!(NOTIFICATIONS_LOST, "Items and messages dropped because a queue was full");
+    gauge!(OUTBOX_WAITING, "Messages that are waiting or in flight, by lane");
+    gauge!(OUTBOX_PARKED, "Messages parked after the last retry, by lane");
+    counter!(MESSAGES, "Attempts to send a message, by lane and outcome");
+    histogram!(MESSAGE_SECONDS, "Seconds of one attempt to send a message, by lane");
 }
 
 fn describe_connections() {
     use metrics::{describe_counter as counter, describe_gauge as gauge};
-    gauge!(CONNECTIONS, "Connections open");
-    counter!(CONNECTIONS_ENDED, "Connections that the service closed, by reason");
+    gauge!(CONNECTIONS, "Open connections");
+    counter!(CONNECTIONS_ENDED, "Connections closed by the server, by reason");
     counter!(CONNECTIONS_REFUSED, "Connections refused because too many are open");
     counter!(
         ADDRESS_CONNECTIONS_REFUSED,
         "Connections refused because too many are open from one address"
     );
-    counter!(ACCEPT_ERRORS, "Connections that the system could not accept");
+    counter!(ACCEPT_ERRORS, "Connections that the operating system failed to accept");
     gauge!(TLS_HANDSHAKES, "TLS handshakes in progress");
     counter!(TLS_HANDSHAKES_FAILED, "TLS handshakes that failed");
 }

@@ -1,8 +1,8 @@
-//! The header `traceparent` (W3C Trace Context §3.2).
+//! Parses the header `traceparent` (W3C Trace Context §3.2).
 
 use opentelemetry::trace::{SpanId, TraceId};
 
-/// What a caller says of the trace that its request belongs to.
+/// The trace context of a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TraceParent {
     pub(super) trace: TraceId,
@@ -11,7 +11,7 @@ pub(super) struct TraceParent {
 }
 
 impl TraceParent {
-    /// Reads `00-<trace>-<span>-<flags>`; a later version may have more behind that.
+    /// Parses `00-<trace>-<span>-<flags>`; later versions may append more fields.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.trim().split('-');
         let mut part = |digits: usize| {

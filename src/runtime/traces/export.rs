@@ -1,4 +1,4 @@
-//! Sends spans in batches to the collector.
+//! Sends spans to the collector in batches.
 
 use std::{collections::HashMap, fmt, future::Future, pin::Pin, sync::Arc};
 
@@ -28,7 +28,7 @@ use crate::runtime::limits::{
 };
 use crate::runtime::telemetry;
 
-/// Sends what waits.
+/// Sends queued spans to the collector.
 pub struct TraceExporter {
     exporter: SpanExporter,
     waiting: mpsc::Receiver<Vec<SpanData>>,
@@ -51,6 +51,7 @@ impl TraceExporter {
             .with_headers(headers(setup.headers)?)
             .with_protocol(Protocol::HttpBinary)
             .with_timeout(TRACES_SEND_TIME)
+            // Retries would delay later batches; a failed batch is counted and dropped.
             .with_retry_policy(RetryPolicy::disabled())
             .build();
         let mut exporter = exporter.map_err(|cause| wrong(cause.to_string()))?;
@@ -62,8 +63,8 @@ impl TraceExporter {
         Ok(Self { exporter, waiting, failing: false })
     }
 
-    /// Sends what waits, once a beat, until `end` turns true; then what still waits, as far as
-    /// [`TRACES_LAST_TIME`] lets it.
+    /// Sends queued spans at a fixed interval until `end` turns true, then the remaining ones within
+    /// [`TRACES_LAST_TIME`].
     pub async fn run(mut self, mut end: watch::Receiver<bool>) {
         let mut beat = interval(TRACES_SEND_INTERVAL);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -77,7 +78,7 @@ impl TraceExporter {
             tokio::select! {
                 () = &mut sending => {}
                 () = &mut ended => {
-                    // What is being sent when the end comes has half the time that the rest has.
+                    // A send in progress at shutdown gets half the time of the final one.
                     drop(timeout(TRACES_LAST_TIME / 2, sending).await);
                     break;
                 }
@@ -85,11 +86,11 @@ impl TraceExporter {
         }
         let last = timeout(TRACES_LAST_TIME, self.send_all()).await;
         if last.is_err() && !self.failing {
-            tracing::warn!("traces cannot be sent: no answer before the stop");
+            tracing::warn!("traces cannot be sent: no response before shutdown");
         }
     }
 
-    /// Sends what waits now, in batches.
+    /// Sends all queued spans in batches.
     async fn send_all(&mut self) {
         let mut batch = Vec::new();
         while let Ok(spans) = self.waiting.try_recv() {
@@ -109,9 +110,9 @@ impl TraceExporter {
         let failure = match sent {
             Ok(Ok(())) => None,
             Ok(Err(cause)) => Some(cause.to_string()),
-            Err(_) => Some("no answer in time".to_owned()),
+            Err(_) => Some("no response in time".to_owned()),
         };
-        // One line when it starts to fail and one when it works again.
+        // Logs only the first failure and the recovery.
         match (&failure, self.failing) {
             (Some(cause), false) => tracing::warn!("traces cannot be sent: {cause}"),
             (None, true) => tracing::info!("traces are sent again"),
@@ -123,9 +124,9 @@ impl TraceExporter {
     }
 }
 
-/// Reads `NAME=VALUE` separated by commas, as the variable OTEL_EXPORTER_OTLP_HEADERS has them.
+/// Parses `NAME=VALUE` separated by commas, the format of the variable OTEL_EXPORTER_OTLP_HEADERS.
 ///
-/// The error does not repeat what may be a secret.
+/// The error does not repeat the text, which may contain a secret.
 fn headers(text: &str) -> Result<HashMap<String, String>> {
     let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
     let read = |part: &str| {
@@ -150,7 +151,7 @@ fn client() -> Result<Client> {
     let built = Client::builder()
         .tls_backend_preconfigured(tls)
         .redirect(Policy::none())
-        // The environment is not read; a proxy would be a setting.
+        // Proxy variables of the environment are ignored; a proxy would be a setting.
         .no_proxy()
         .timeout(TRACES_SEND_TIME)
         .user_agent(concat!("Wirephoto/", env!("CARGO_PKG_VERSION")))
@@ -158,7 +159,7 @@ fn client() -> Result<Client> {
     built.map_err(Error::internal)
 }
 
-/// The HTTP client that the exporter sends with.
+/// The HTTP client of the exporter.
 struct ExportClient(Client);
 
 impl fmt::Debug for ExportClient {
@@ -169,7 +170,7 @@ impl fmt::Debug for ExportClient {
 
 impl ExportClient {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        // The address may carry a token.
+        // Errors must not contain the URL, which may carry a token.
         let request = reqwest::Request::try_from(request).map_err(reqwest::Error::without_url)?;
         let answer = self.0.execute(request).await;
         let mut answer = answer.map_err(reqwest::Error::without_url)?;
@@ -187,7 +188,7 @@ impl ExportClient {
 }
 
 impl HttpClient for ExportClient {
-    // What `async fn` in a trait of async-trait becomes.
+    // The signature that async-trait generates for `async fn`.
     fn send_bytes<'a, 'b>(
         &'a self,
         request: Request<Bytes>,

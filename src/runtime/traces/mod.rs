@@ -1,9 +1,8 @@
 //! Traces of requests for an OpenTelemetry collector (OTLP over HTTP).
 //!
-//! Spans are made after the fact, from what a request's log line knows: nothing is measured for
-//! them, and a request that is not traced costs the decision alone. They wait in a bounded queue and
-//! are sent in batches; what does not fit is counted and forgotten, so a collector that is slow or
-//! gone slows nobody down.
+//! Spans are built afterwards from the data of a request's log line: nothing is measured for them, and a
+//! request that is not traced costs only the decision. They wait in a bounded queue and are sent in batches.
+//! Spans that do not fit are counted and dropped, so a slow or unreachable collector slows no request.
 //!
 //! Metric: `wirephoto_trace_spans_total{outcome}`.
 
@@ -35,18 +34,18 @@ use crate::runtime::limits::TRACES_WAITING_MAX;
 use crate::runtime::telemetry;
 use context::TraceParent;
 
-/// Where traces go.
+/// The settings of the trace collector.
 #[derive(Clone, Copy, Debug)]
 pub struct TraceSetup<'a> {
-    /// Base of the collector's addresses.
+    /// Base URL of the collector.
     pub url: &'a str,
-    /// Headers for it, `NAME=VALUE` separated by commas.
+    /// Headers for the collector, `NAME=VALUE` separated by commas.
     pub headers: &'a str,
-    /// Part of the requests that are traced, 0 to 1.
+    /// Share of requests that are traced, 0 to 1.
     pub ratio: f32,
 }
 
-/// Takes the traces of requests; cheap to clone.
+/// Decides which requests are traced and queues their spans; cheap to clone.
 #[derive(Clone)]
 pub struct RequestTracer {
     queue: mpsc::Sender<Vec<SpanData>>,
@@ -54,7 +53,7 @@ pub struct RequestTracer {
     drawn: Arc<AtomicU64>,
 }
 
-/// A request that is traced.
+/// The ids of a traced request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestTrace {
     id: TraceId,
@@ -63,7 +62,7 @@ pub struct RequestTrace {
 }
 
 impl RequestTrace {
-    /// The id as logs tell it, 32 hexadecimal digits.
+    /// Returns the trace id as shown in logs, 32 hexadecimal digits.
     #[must_use]
     pub fn id(&self) -> String {
         self.id.to_string()
@@ -73,30 +72,25 @@ impl RequestTrace {
 /// A traced request that was answered.
 #[derive(Debug)]
 pub struct TracedRequest<'a> {
-    /// Its method.
     pub method: &'a str,
-    /// The pattern of its address.
+    /// The route pattern, such as `/media/{*path}`.
     pub route: &'a str,
-    /// Its path, as the log tells it.
+    /// The path as it is logged.
     pub path: &'a str,
-    /// The status of its answer.
     pub status: u16,
-    /// Its id.
     pub request_id: &'a str,
-    /// What else is known of the work, by name.
+    /// Further attributes of the span, by name.
     pub work: &'a [(&'static str, &'a str)],
-    /// Name and milliseconds of the stages of a render, one after the other.
+    /// Names and milliseconds of the stages of a render, in order.
     pub stages: &'a [(&'static str, f64)],
-    /// When it ended.
     pub end: Timestamp,
-    /// How long it took.
     pub duration: Duration,
 }
 
 impl RequestTracer {
-    /// Prepares to send; nothing is sent before [`TraceExporter::run`].
+    /// Creates the tracer and its exporter; nothing is sent before [`TraceExporter::run`].
     ///
-    /// Fails with the setting's name when the address or the headers are none.
+    /// Fails with the setting's name if the URL or the headers are invalid.
     pub fn start(setup: TraceSetup<'_>) -> Result<(Self, TraceExporter)> {
         let (queue, waiting) = mpsc::channel(TRACES_WAITING_MAX);
         let export = TraceExporter::new(setup, waiting)?;
@@ -104,16 +98,16 @@ impl RequestTracer {
         Ok((Self { queue, ratio: HotSwap::new(setup.ratio), drawn }, export))
     }
 
-    /// Traces another part of the requests from now on.
+    /// Sets the share of requests that are traced from now on.
     pub fn set_ratio(&self, ratio: f32) {
         self.ratio.set(ratio);
     }
 
     /// Decides whether a request is traced.
     ///
-    /// `caller` is the header `traceparent` (W3C Trace Context) of somebody who is believed: the
-    /// request is then traced exactly if the caller traces it, as a part of the caller's trace.
-    /// Otherwise chance decides.
+    /// `caller` is the header `traceparent` (W3C Trace Context) of a trusted proxy. The request is then
+    /// traced exactly if the caller samples it, as part of the caller's trace. Without the header it is
+    /// sampled at random.
     #[must_use]
     pub fn begin(&self, caller: Option<&str>) -> Option<RequestTrace> {
         let new_span = || SpanId::from(Uuid::new_v4().as_u64_pair().1);
@@ -126,8 +120,8 @@ impl RequestTracer {
         self.draw().then(|| RequestTrace { id: id(), span: new_span(), parent: None })
     }
 
-    /// Chance: a counter whose bits are mixed (SplitMix64), since asking the system for random bits
-    /// costs more than routing.
+    /// Samples at random with a mixed counter (SplitMix64), since random bits from the operating system cost
+    /// more than routing.
     fn draw(&self) -> bool {
         let count = self.drawn.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed);
         let mixed = (count ^ (count >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -136,7 +130,7 @@ impl RequestTracer {
         f64::from(drawn) < f64::from(*self.ratio.get()) * 4_294_967_296.0
     }
 
-    /// Hands the spans of a request on.
+    /// Queues the spans of an answered request; drops and counts them if the queue is full.
     pub fn end(&self, trace: RequestTrace, done: &TracedRequest<'_>) {
         let spans = spans(trace, done);
         let count = u64::try_from(spans.len()).unwrap_or(u64::MAX);
@@ -146,7 +140,7 @@ impl RequestTracer {
     }
 }
 
-/// The span of a request and those of the stages of its render.
+/// Builds the span of a request and the spans of its render stages.
 fn spans(trace: RequestTrace, done: &TracedRequest<'_>) -> Vec<SpanData> {
     let text = |name: &'static str, value: &str| KeyValue::new(name, value.to_owned());
     let end = SystemTime::from(done.end);
@@ -168,8 +162,8 @@ fn spans(trace: RequestTrace, done: &TracedRequest<'_>) -> Vec<SpanData> {
         request.status = Status::error("");
     }
     let mut spans = vec![request];
-    // The bytes are sent as soon as they are there, so the stages end where the request does. One
-    // that waited for a render of somebody else may be younger than its first stages.
+    // The response is sent as soon as it is rendered, so the stages end with the request. A request that
+    // joined another one's render may have started after the first stages.
     let took = |ms: f64| Duration::try_from_secs_f64(ms / 1000.0).unwrap_or_default();
     let all = done.stages.iter().map(|(_, ms)| took(*ms)).sum();
     let mut at = end.checked_sub(all).unwrap_or(start);

@@ -1,7 +1,7 @@
-//! An event of the audit log: who did what to which object, and how it ended.
+//! Defines the events of the audit log: who did what to which object, and with which outcome.
 //!
-//! The words of the enums are stable: they stand in the table, in log lines and in filters. A new
-//! kind of event is one line in [`AuditAction`].
+//! The words of the enums are stable: the table, log lines and filters use them. A new kind of event is one
+//! line in [`AuditAction`].
 
 use std::{fmt::Display, net::IpAddr};
 
@@ -23,10 +23,10 @@ macro_rules! words {
         }
 
         impl $Name {
-            /// All values with their meanings, in the order of the documentation.
+            /// Every value with its meaning, in the order of the documentation.
             pub const ALL: &[(Self, &str)] = &[$((Self::$Variant, $meaning),)*];
 
-            /// The stable word in the table, in log lines and in filters.
+            /// Returns the stable word that the table, log lines and filters use.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self {
@@ -34,7 +34,7 @@ macro_rules! words {
                 }
             }
 
-            /// Finds the value of a word.
+            /// Finds the value that a word names.
             #[must_use]
             pub fn find(word: &str) -> Option<Self> {
                 Self::ALL.iter().map(|(value, _)| *value).find(|value| value.as_str() == word)
@@ -44,57 +44,57 @@ macro_rules! words {
 }
 
 words! {
-    /// What was done, or tried.
+    /// The action that was performed or attempted.
     AuditAction {
-        /// A password was checked.
+        /// A user name and password were checked.
         Login = "login",
-        /// A login was refused unchecked after too many failures.
+        /// A login was refused without a password check, after too many failures.
         LoginThrottled = "login_throttled",
-        /// A login in a browser was ended.
+        /// A browser session was ended by logging out.
         Logout = "logout",
-        /// A client asked for tokens.
+        /// A client requested tokens.
         TokenIssued = "token_issued",
-        /// A code or refresh token was presented again, which ends what it gave.
+        /// A code or refresh token was reused, which revokes the tokens issued for it.
         TokenReused = "token_reused",
-        /// A client ended a token.
+        /// A client revoked a token.
         TokenRevoked = "token_revoked",
         /// A client presented its secret and was refused.
         ClientRefused = "client_refused",
-        /// An API key was made.
+        /// An API key was created.
         KeyCreated = "key_created",
         /// An API key was revoked.
         KeyRevoked = "key_revoked",
-        /// A delivery channel was made.
+        /// A delivery channel was created.
         ChannelCreated = "channel_created",
         /// A delivery channel was changed.
         ChannelChanged = "channel_changed",
         /// A delivery channel was removed.
         ChannelRemoved = "channel_removed",
-        /// A user was made.
+        /// A user was created.
         UserCreated = "user_created",
         /// A user was changed, disabled or enabled.
         UserChanged = "user_changed",
-        /// A user got another password.
+        /// The password of a user was changed.
         PasswordChanged = "password_changed",
-        /// An administrator made a link by which a user sets a password.
+        /// An administrator created a link by which a user sets a password.
         PasswordLinkSent = "password_link_sent",
-        /// An administrator took such a link back.
+        /// An administrator withdrew such a link.
         PasswordLinkWithdrawn = "password_link_withdrawn",
-        /// A mail was asked for by somebody who forgot a password.
+        /// A password reset mail was requested from the login page.
         PasswordForgotten = "password_forgotten",
-        /// A user or an administrator ended a login.
+        /// A user or an administrator ended a session.
         SessionEnded = "session_ended",
-        /// An OAuth2 client was made.
+        /// An OAuth2 client was created.
         ClientCreated = "client_created",
         /// An OAuth2 client was changed, disabled or enabled.
         ClientChanged = "client_changed",
         /// A device moved from one user to another.
         DeviceMoved = "device_moved",
-        /// A user let a client act for it.
+        /// A user consented to a client acting on their behalf.
         ConsentGiven = "consent_given",
-        /// A user took back what it let a client do.
+        /// A user withdrew the consent given to a client.
         ConsentWithdrawn = "consent_withdrawn",
-        /// A purchase was recorded, or an order that waits for approval.
+        /// A purchase was recorded, or an order that awaits approval.
         OrderCreated = "order_created",
         /// An order was reported as used.
         OrderReported = "order_reported",
@@ -104,35 +104,35 @@ words! {
         ItemStored = "item_stored",
         /// An item was withdrawn.
         ItemWithdrawn = "item_withdrawn",
-        /// A recipient of mails agreed to them or stopped them.
+        /// A recipient of mails accepted or stopped them.
         MailAnswered = "mail_answered",
-        /// The secrets of an archive of before encryption were encrypted.
+        /// The secrets of an archive from before encryption were encrypted.
         SecretsEncrypted = "secrets_encrypted",
-        /// Another command that changes something or takes a copy was run.
+        /// Another command that changes data or makes a copy was run.
         Command = "command",
     }
 }
 
 words! {
-    /// How it ended.
+    /// The outcome of an action.
     AuditOutcome {
-        /// It was done.
+        /// The action succeeded.
         Done = "done",
-        /// It was not allowed, or the credentials were wrong.
+        /// The action was not allowed, or the credentials were wrong.
         Refused = "refused",
-        /// It was tried and did not work.
+        /// The action was attempted and failed.
         Failed = "failed",
     }
 }
 
 words! {
-    /// What the actor showed to be known.
+    /// The kind of credentials that the actor presented.
     CredentialKind {
         /// A user name and a password, in a form or at the token endpoint.
         Password = "password",
-        /// A login in a browser.
+        /// A browser session.
         Session = "session",
-        /// An access token; the id is that of its family.
+        /// An access token; the id is that of its token family.
         AccessToken = "access_token",
         /// An API key; the id is the number of the key.
         ApiKey = "api_key",
@@ -142,13 +142,13 @@ words! {
         ClientSecret = "client_secret",
         /// The command line; the user name and the id are those of the operating system.
         CommandLine = "command_line",
-        /// Nothing, or work of the service itself.
+        /// No credentials, or work of the service itself.
         None = "none",
     }
 }
 
 words! {
-    /// What an event is about; its word stands before the id: `key/7`.
+    /// The kind of object that an event is about; its word precedes the id: `key/7`.
     ObjectKind {
         /// A user, by number.
         User = "user",
@@ -164,28 +164,27 @@ words! {
         Item = "item",
         /// The consent of a user, by client.
         Consent = "consent",
-        /// A backup, a file or another place of the operator.
+        /// A backup, a file or another path of the operator.
         Path = "path",
     }
 }
 
-/// Who acted, and from where.
+/// The user or client that acted, and the address of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
-    /// The user; `None` where it is not known.
+    /// The user; `None` where unknown.
     pub user: Option<UserId>,
-    /// The name that the user had then.
+    /// The user's name at the time of the event.
     pub user_name: Option<String>,
-    /// What was shown.
     pub credential: CredentialKind,
-    /// An id of it that is no secret.
+    /// The public id of the credentials, never a secret.
     pub credential_id: Option<String>,
-    /// Where the request came from.
+    /// The client address of the request.
     pub address: Option<IpAddr>,
 }
 
 impl Actor {
-    /// An actor of whom nothing is known.
+    /// An actor about which nothing is known.
     pub const UNKNOWN: Self = Self {
         user: None,
         user_name: None,
@@ -195,53 +194,49 @@ impl Actor {
     };
 }
 
-/// One event. It holds no secret: neither passwords nor keys nor tokens enter it.
+/// One event of the audit log. It never contains passwords, keys or tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEvent {
-    /// When.
     pub at: Timestamp,
-    /// What.
     pub action: AuditAction,
-    /// How it ended.
     pub outcome: AuditOutcome,
-    /// Who.
     pub actor: Actor,
     /// The object, `kind/id`.
     pub object: Option<String>,
-    /// More about it, in few words.
+    /// Further details in a few words.
     pub detail: Option<String>,
-    /// Times that it happened; more than one where repeated attempts are recorded together.
+    /// Number of occurrences; more than one where repeated attempts are recorded together.
     pub count: u32,
 }
 
 impl AuditEvent {
-    /// An event of this moment that was done.
+    /// Creates an event of this moment with the outcome [`AuditOutcome::Done`].
     #[must_use]
     pub fn new(action: AuditAction, actor: Actor) -> Self {
         let (outcome, count) = (AuditOutcome::Done, 1);
         Self { at: clock::now(), action, outcome, actor, object: None, detail: None, count }
     }
 
-    /// Names the object.
+    /// Sets the object that the event is about.
     #[must_use]
     pub fn with_object(self, kind: ObjectKind, id: impl Display) -> Self {
         let id = shorten(&id.to_string(), AUDIT_ID_CHARS_MAX);
         Self { object: Some(format!("{}/{id}", kind.as_str())), ..self }
     }
 
-    /// Adds few words.
+    /// Adds details in a few words.
     #[must_use]
     pub fn with_detail(self, detail: impl Display) -> Self {
         Self { detail: Some(shorten(&detail.to_string(), AUDIT_DETAIL_CHARS_MAX)), ..self }
     }
 
-    /// Says how it ended.
+    /// Sets the outcome of the event.
     #[must_use]
     pub fn with_outcome(self, outcome: AuditOutcome) -> Self {
         Self { outcome, ..self }
     }
 
-    /// Names the user that acted where the request itself does not.
+    /// Sets the acting user where the request itself does not identify one.
     #[must_use]
     pub fn by_user(mut self, user: &User) -> Self {
         self.actor.user = Some(user.id);
@@ -268,8 +263,8 @@ impl AuditEvent {
     }
 }
 
-/// The first characters of a text, control characters replaced: what a caller chose must neither
-/// fill the table nor break a line.
+/// Truncates a text and replaces control characters: text chosen by a client must neither fill the table nor
+/// break a log line.
 fn shorten(text: &str, chars_max: usize) -> String {
     text.chars().take(chars_max).map(|c| if c.is_control() { '?' } else { c }).collect()
 }

@@ -1,13 +1,13 @@
-//! The audit log: who did what, with which credentials, from where.
+//! Records the audit log: who did what, with which credentials, from where.
 //!
-//! The edge wraps each request in [`scope`]: from then on whatever runs in the task of the request
-//! calls [`event`], which knows the caller, and no function has to pass the caller on. A change
-//! writes its event in its own transaction (`WriteTx::write_audit`), so that neither exists without
-//! the other. What changes nothing, such as a failed login, goes through [`record`]: a bounded
-//! queue, which `app` drains into the table in batches. Every event is a log line as well.
+//! The HTTP layer wraps each request in [`scope`]. Code that runs in the request's task calls [`event`],
+//! which knows the caller, so no function has to pass the caller on. A change writes its event in its own
+//! transaction (`WriteTx::write_audit`), so that neither exists without the other. Events that change
+//! nothing, such as a failed login, use [`record`]: a bounded queue, which `app` drains into the table in
+//! batches. Every event is also a log line.
 //!
-//! The caller is kept in the task: what is handed to another thread takes its event along, or
-//! everything that is known ([`capture_context`]).
+//! The caller is task-local: work that moves to another thread takes its event along, or the whole context
+//! ([`capture_context`]).
 
 mod event;
 mod throttled;
@@ -33,24 +33,24 @@ use crate::runtime::telemetry;
 use model::account::{Account, UserId};
 use throttled::ThrottledLogins;
 
-/// Whether events are stored in the table, which the setting `audit.retention_days` says.
+/// Whether events are stored in the table, as the setting `audit.retention_days` says.
 static STORES_ROWS: AtomicBool = AtomicBool::new(true);
 
-/// Stores events in the table from now on, or only writes log lines.
+/// Sets whether events are stored in the table or only written as log lines.
 pub fn store_rows(stores: bool) {
     STORES_ROWS.store(stores, Ordering::Relaxed);
 }
 
-/// Whether events are stored in the table.
+/// Returns whether events are stored in the table.
 #[must_use]
 pub fn stores_rows() -> bool {
     STORES_ROWS.load(Ordering::Relaxed)
 }
 
-/// An id of credentials that is no secret.
+/// The public id of credentials, never a secret.
 #[derive(Clone, Debug, Default)]
 pub enum CredentialId {
-    /// There is none.
+    /// No id is known.
     #[default]
     None,
     /// The number of a key, of a family of tokens, or of a user of the operating system.
@@ -69,23 +69,23 @@ impl CredentialId {
     }
 }
 
-/// The caller of a request, or who runs a command.
+/// The caller of a request, or the operator who runs a command.
 #[derive(Clone)]
 struct RequestCaller {
     account: Option<Arc<Account>>,
-    /// The name in the operating system.
+    /// The user name in the operating system; `None` where unknown.
     system_user: Option<String>,
     credential: CredentialKind,
     id: CredentialId,
 }
 
-/// What is known of the request that a task works for.
+/// The context of the request that a task works for.
 #[derive(Clone)]
 struct AuditContext {
     audit: AuditLog,
     address: Option<IpAddr>,
     caller: RefCell<Option<RequestCaller>>,
-    /// Whether the password that is checked came by HTTP Basic.
+    /// Whether the password that is checked was sent by HTTP Basic.
     is_basic: Cell<bool>,
 }
 
@@ -100,30 +100,30 @@ pub struct AuditLog {
 }
 
 struct AuditInner {
-    /// None in a process that never writes to the database.
+    /// `None` in a process that never writes to the database.
     queue: Option<mpsc::Sender<AuditEvent>>,
-    /// The other end of the queue until it is taken.
+    /// The receiving end of the queue until [`AuditLog::pending`] takes it.
     pending: Mutex<Option<mpsc::Receiver<AuditEvent>>>,
     throttled: Mutex<ThrottledLogins>,
-    /// Events that the queue had no room for since the writer last looked.
+    /// Events that the full queue dropped since the last call of [`PendingEvents::lost`].
     lost: AtomicU64,
 }
 
-/// Events that wait to be written, for the one task that writes them.
+/// The events that wait to be written, for the single task that writes them.
 pub struct PendingEvents {
     audit: AuditLog,
     queue: mpsc::Receiver<AuditEvent>,
 }
 
 impl AuditLog {
-    /// A queue of at most [`AUDIT_QUEUE_MAX`] events.
+    /// Creates a queue of at most [`AUDIT_QUEUE_MAX`] events.
     #[must_use]
     pub fn start() -> Self {
         let (sender, queue) = mpsc::channel(AUDIT_QUEUE_MAX);
         Self::over(Some(sender), Some(queue))
     }
 
-    /// Writes log lines alone, for a process that never writes to the database.
+    /// Writes log lines only, for a process that never writes to the database.
     #[must_use]
     pub fn lines_only() -> Self {
         Self::over(None, None)
@@ -137,15 +137,15 @@ impl AuditLog {
         Self { inner: Arc::new(AuditInner { queue, pending, throttled: Mutex::default(), lost }) }
     }
 
-    /// The other end of the queue; `None` where there is no queue, and at every further call.
+    /// Takes the receiving end of the queue; `None` where there is no queue, and at every further call.
     #[must_use]
     pub fn pending(&self) -> Option<PendingEvents> {
         let mut pending = self.inner.pending.lock();
         pending.take().map(|queue| PendingEvents { audit: self.clone(), queue })
     }
 
-    /// Records an event: as a log line, and in the table soon. Never waits: an event that the queue
-    /// has no room for is counted and stays a log line.
+    /// Records an event: at once as a log line, and soon in the table. Never waits: an event that finds the
+    /// queue full is counted as lost and exists as a log line only.
     pub fn record(&self, event: AuditEvent) {
         event.log();
         let Some(queue) = &self.inner.queue else { return };
@@ -161,14 +161,14 @@ impl AuditLog {
 }
 
 impl PendingEvents {
-    /// Waits for events and takes a batch of them; an empty one when none can come any more.
+    /// Waits for events and returns a batch of them; an empty batch means that the queue is closed.
     pub async fn next(&mut self) -> Vec<AuditEvent> {
         let mut batch = Vec::new();
         self.queue.recv_many(&mut batch, AUDIT_BATCH_EVENTS).await;
         batch
     }
 
-    /// Takes a batch of what waits already.
+    /// Returns a batch of the events that are already queued, without waiting.
     pub fn take(&mut self) -> Vec<AuditEvent> {
         let mut batch = Vec::new();
         while batch.len() < AUDIT_BATCH_EVENTS {
@@ -180,8 +180,8 @@ impl PendingEvents {
         batch
     }
 
-    /// Records the throttled logins of windows that are over at `now`; of all windows when the
-    /// process ends.
+    /// Records the throttled logins of windows that have ended at `now`; of all windows if `is_last`, when
+    /// the process ends.
     pub fn end_windows(&self, now: Timestamp, is_last: bool) {
         let ended = self.audit.inner.throttled.lock().end(now, is_last);
         ended.into_iter().for_each(|event| self.audit.record(event));
@@ -192,15 +192,15 @@ impl PendingEvents {
         self.audit.count_lost(u64::try_from(events).unwrap_or(u64::MAX));
     }
 
-    /// How many events were lost since the last call.
+    /// Returns how many events were lost since the last call.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.audit.inner.lost.swap(0, Ordering::Relaxed)
     }
 }
 
-/// Runs the work of a request that came from `address`. Gives its output and the user that was
-/// found to be its caller.
+/// Runs the work of a request from `address`. Returns its output and the user that was identified as the
+/// caller.
 pub async fn scope<T>(
     audit: AuditLog,
     address: Option<IpAddr>,
@@ -219,8 +219,8 @@ pub async fn scope<T>(
     CONTEXT.scope(context, work).await
 }
 
-/// Runs a command of the operator, whose name in the operating system is `system_user`, if it is known,
-/// and whose number is `user_id`.
+/// Runs a command of the operator whose user name in the operating system is `system_user` (empty where
+/// unknown) and whose user id is `user_id`.
 pub fn run_as_operator<T>(system_user: &str, user_id: u32, work: impl FnOnce() -> T) -> T {
     let caller = RequestCaller {
         account: None,
@@ -234,17 +234,17 @@ pub fn run_as_operator<T>(system_user: &str, user_id: u32, work: impl FnOnce() -
     CONTEXT.sync_scope(context, work)
 }
 
-/// What is known of a request, on its way to another thread.
+/// The context of a request on its way to another thread.
 pub struct CapturedContext(Option<AuditContext>);
 
-/// Takes along what is known of the request that this task works for.
+/// Captures the context of the request that this task works for.
 #[must_use]
 pub fn capture_context() -> CapturedContext {
     CapturedContext(CONTEXT.try_with(AuditContext::clone).ok())
 }
 
 impl CapturedContext {
-    /// Runs a part of the request's work on this thread.
+    /// Runs part of the request's work on this thread, in the captured context.
     pub fn run<T>(self, work: impl FnOnce() -> T) -> T {
         match self.0 {
             Some(context) => CONTEXT.sync_scope(context, work),
@@ -253,19 +253,19 @@ impl CapturedContext {
     }
 }
 
-/// Changes what is known of the request; nothing outside of one, where nothing asks for it.
+/// Changes the context of the request; does nothing outside a request, where no code reads it.
 fn change(change: impl FnOnce(&AuditContext)) {
     CONTEXT.try_with(change).unwrap_or_default();
 }
 
-/// Notes who calls, for the events of this request and its log line.
+/// Sets the caller for the events of this request and its log line.
 pub fn note_caller(account: &Arc<Account>, credential: CredentialKind, id: CredentialId) {
     let account = Some(Arc::clone(account));
     let caller = RequestCaller { account, system_user: None, credential, id };
     change(|context| *context.caller.borrow_mut() = Some(caller));
 }
 
-/// Notes which OAuth2 client calls.
+/// Sets the calling OAuth2 client for the events of this request.
 pub fn note_client(client_id: &str, has_secret: bool) {
     let credential = match has_secret {
         true => CredentialKind::ClientSecret,
@@ -276,13 +276,13 @@ pub fn note_client(client_id: &str, has_secret: bool) {
     change(|context| *context.caller.borrow_mut() = Some(caller));
 }
 
-/// Notes that the password of this request came by HTTP Basic.
+/// Marks the password of this request as sent by HTTP Basic.
 pub fn note_basic() {
     change(|context| context.is_basic.set(true));
 }
 
-/// An event of this moment by the caller of the request that this task works for; by nobody where
-/// it works for none.
+/// Creates an event of this moment by the caller of the request that this task works for; the actor is
+/// unknown outside a request.
 #[must_use]
 pub fn event(action: AuditAction) -> AuditEvent {
     let actor = CONTEXT.try_with(|context| {
@@ -304,10 +304,10 @@ pub fn event(action: AuditAction) -> AuditEvent {
     AuditEvent::new(action, actor.unwrap_or(Actor::UNKNOWN))
 }
 
-/// An event about a user name and password of this request; `user` is whose they are, if there is
-/// such a user.
+/// Creates an event about a user name and password of this request; `user` is the user that they belong to,
+/// if there is one.
 ///
-/// The name that was typed is not recorded where there is no such user: it may be a password.
+/// A typed name without such a user is not recorded: it may be a password.
 #[must_use]
 pub fn login_event(action: AuditAction, user: Option<&model::account::User>) -> AuditEvent {
     let is_basic = CONTEXT.try_with(|context| context.is_basic.get()).unwrap_or(false);
@@ -329,9 +329,9 @@ pub fn record(event: AuditEvent) {
     }
 }
 
-/// Counts a login that was refused unchecked at `now`. Gives whether it is the first one of its
-/// network in a window, of which the caller records an event; the others of the window are
-/// recorded as one with their number when it ends.
+/// Counts a login that was refused at `now` without a password check. Returns whether it is the first one of
+/// its network in the window: the caller records an event for that one. The others of the window are recorded
+/// as one event with their number when the window ends.
 #[must_use]
 pub fn count_throttled(now: Timestamp) -> bool {
     let counted = CONTEXT

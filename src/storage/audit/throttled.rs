@@ -1,4 +1,4 @@
-//! Counts logins that were refused unchecked, so that a flood of guesses leaves few events.
+//! Counts logins that were refused without a password check, so that a flood of guesses leaves few events.
 
 use std::{collections::HashMap, net::IpAddr};
 
@@ -8,12 +8,12 @@ use super::event::{Actor, AuditAction, AuditEvent, AuditOutcome};
 use crate::runtime::limits::{AUDIT_THROTTLED_KEYS_MAX, AUDIT_THROTTLED_WINDOW_S};
 use model::network;
 
-/// Whose attempts are counted together; `None` for all that find no room of their own.
+/// The network whose attempts are counted together; `None` for all that exceed the limit of keys.
 type Key = Option<IpAddr>;
 
 struct ThrottleWindow {
     since: Timestamp,
-    /// Attempts behind the first one.
+    /// Attempts after the first one.
     more: u32,
 }
 
@@ -24,9 +24,11 @@ pub(super) struct ThrottledLogins {
 }
 
 impl ThrottledLogins {
-    /// Counts an attempt; whether it is the first of its window, which is recorded by itself.
+    /// Counts an attempt. Returns whether it is the first of its window, for which the caller records an
+    /// event.
     pub(super) fn count(&mut self, address: Option<IpAddr>, now: Timestamp) -> bool {
         let mut key = address.map(network);
+        // The map is bounded: a flood from many networks shares one window.
         if !self.windows.contains_key(&key) && self.windows.len() >= AUDIT_THROTTLED_KEYS_MAX {
             key = None;
         }
@@ -42,13 +44,13 @@ impl ThrottledLogins {
         }
     }
 
-    /// Ends the windows that are over at `now`, or all; an event for each that had more attempts
-    /// than the first.
+    /// Ends the windows that are over at `now`, or all. Returns an event for each that had more attempts than
+    /// the first.
     pub(super) fn end(&mut self, now: Timestamp, is_last: bool) -> Vec<AuditEvent> {
         let mut events = Vec::new();
         let length = SignedDuration::from_secs(AUDIT_THROTTLED_WINDOW_S);
         self.windows.retain(|key, window| {
-            // The clock may have been set back since.
+            // The clock may have been set back since the window began.
             let lasted = now.duration_since(window.since).abs();
             if !is_last && lasted < length {
                 return true;

@@ -1,10 +1,10 @@
-//! Whether a bucket is asked at all.
+//! Defines the circuit breaker of a bucket, which decides whether requests are sent at all.
 //!
-//! A request to a bucket that hangs waits for its time-out on a thread of its own, and renders wait
-//! behind it that could be answered. So a bucket from which nothing but failures came for a while is
-//! left alone: what needs it fails at once, and one request a second finds out when it answers again: a list of
-//! nothing, and where that is refused as everything else was, the next request that somebody has.
-//! Whatever is in a cache goes on being served.
+//! A request to a bucket that hangs occupies a thread until its time-out, and renders that could be answered
+//! queue behind it. So after a while of nothing but failures the circuit opens: requests fail at once. While
+//! it is open, one probe a second finds out when the bucket answers again: an empty listing, or the next
+//! client request where listings are refused and refusals opened the circuit. Cached content continues to be
+//! served.
 
 use std::{io, mem, time::Duration};
 
@@ -14,15 +14,15 @@ use tokio::sync::Notify;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::telemetry;
 
-/// Time in which nothing but failures came, after which a bucket is left alone. A service that loses
-/// a machine, or is upgraded, answers again before.
+/// Period of nothing but failures after which the circuit opens. A service that loses a machine or is
+/// upgraded recovers sooner.
 const FAILING_MAX: Duration = Duration::from_secs(5);
-/// Failures of which that time has to consist: a single connection that broke unnoticed shows nothing.
+/// Minimum number of failures in that period: a single connection that broke unnoticed proves nothing.
 const FAILURES_MIN: u32 = 2;
-/// Time between two requests that find out whether it is back.
+/// Interval between two probes of an open circuit.
 pub(super) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is known of a bucket from the answers to its requests.
+/// The circuit breaker of a bucket: the state derived from the answers to its requests.
 #[derive(Debug)]
 pub(super) struct CircuitBreaker {
     /// The bucket, as messages name it.
@@ -30,20 +30,20 @@ pub(super) struct CircuitBreaker {
     watch: Stopwatch,
     state: Mutex<BreakerState>,
     circuit_opened: Notify,
-    /// Ends what is under way when that begins.
+    /// Aborts the requests in flight when the circuit opens.
     abort: Notify,
 }
 
-/// Times are since the start.
+/// The state of the breaker; times are since its start.
 #[derive(Debug, Default)]
 struct BreakerState {
-    /// When the last good answer came.
+    /// Time of the last success.
     last_success: Option<Duration>,
     failing: Option<FailureStreak>,
     open_circuit: Option<OpenCircuit>,
 }
 
-/// Requests of which none was answered well.
+/// A run of failed requests without a success in between.
 #[derive(Clone, Copy, Debug)]
 struct FailureStreak {
     /// When the first of them began.
@@ -53,29 +53,30 @@ struct FailureStreak {
     count: u32,
 }
 
-/// How a request failed.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BucketFault {
-    /// There was no answer, or one that says to come again.
+    /// No answer came, or one that asks to retry later.
     NoAnswer,
-    /// Who asks may not.
+    /// The credentials are refused.
     Refused,
 }
 
-/// A bucket that is not asked.
+/// The facts of an open circuit.
 #[derive(Debug)]
 struct OpenCircuit {
     since: Duration,
-    /// What it was that went wrong when that began.
+    /// The kind of failure that opened the circuit.
     fault: BucketFault,
-    /// What went wrong last.
+    /// The most recent failure.
     why: String,
-    /// Whether the next request is let through, to find out by it whether the bucket is back.
+    /// Whether the next request is let through as the probe.
     is_probe_due: bool,
 }
 
 impl BreakerState {
-    /// A request that began then has failed now: `true` when the bucket is left alone from now on.
+    /// Records the failure at `now` of a request that began at `began`. Returns `true` when it opens the
+    /// circuit.
     fn record_failure(
         &mut self,
         began: Duration,
@@ -83,14 +84,16 @@ impl BreakerState {
         fault: BucketFault,
         why: &str,
     ) -> bool {
+        // Already open: only the most recent reason is kept.
         if let Some(left_alone) = &mut self.open_circuit {
             why.clone_into(&mut left_alone.why);
             return false;
         }
         if self.last_success.is_some_and(|good| good >= began) {
-            // Another one was answered meanwhile: it was not the bucket.
+            // Another request succeeded meanwhile: the bucket is not at fault.
             return false;
         }
+        // A failure long after the last one starts a new streak: isolated failures never add up.
         let joined = self.failing.filter(|known| began <= known.last + FAILING_MAX);
         let known = joined.unwrap_or(FailureStreak { since: began, last: now, count: 0 });
         let failing =
@@ -109,22 +112,22 @@ impl BreakerState {
             Some(OpenCircuit { since, fault, why: why.to_owned(), is_probe_due: false });
     }
 
-    /// It refuses to say whether it is back: `true` when that shows that it is. Where refusals are why it is
-    /// left alone, the next request shows it.
+    /// Handles a refused probe. Returns `true` when the refusal proves that the bucket answers. Where
+    /// refusals opened the circuit it proves nothing: the next request becomes the probe.
     fn closes_on_refusal(&mut self) -> bool {
         let Some(left_alone) = &mut self.open_circuit else { return false };
         left_alone.is_probe_due = left_alone.fault == BucketFault::Refused;
         !left_alone.is_probe_due
     }
 
-    /// Whether a request that is to be made now is the one that finds out.
+    /// Returns whether the request about to be sent is the probe; at most once per refused probe.
     fn take_probe(&mut self) -> bool {
         self.open_circuit
             .as_mut()
             .is_some_and(|left_alone| mem::take(&mut left_alone.is_probe_due))
     }
 
-    /// A good answer came: since when the bucket was left alone, if it was.
+    /// Records a success. Returns the time since which the circuit was open, if it was.
     fn record_success(&mut self, now: Duration) -> Option<Duration> {
         self.last_success = Some(now);
         self.failing = None;
@@ -133,7 +136,7 @@ impl BreakerState {
 }
 
 impl CircuitBreaker {
-    /// For the bucket that messages call `place`, of which nothing is known.
+    /// Creates a closed circuit for the bucket that messages call `place`.
     pub(super) fn new(place: String) -> Self {
         let (opened, leaving) = (Notify::new(), Notify::new());
         Self {
@@ -145,12 +148,13 @@ impl CircuitBreaker {
         }
     }
 
-    /// The time at which a request begins, for [`CircuitBreaker::failed`].
+    /// Returns the time at which a request begins, for [`CircuitBreaker::record_failure`].
     pub(super) fn now(&self) -> Duration {
         self.watch.elapsed()
     }
 
-    /// A request that began then was not answered, or not as a bucket answers that is well.
+    /// Records that a request that began at `began` got no answer, or one that a healthy bucket does not
+    /// give.
     pub(super) fn record_failure(&self, began: Duration, fault: BucketFault, why: &str) {
         let opened = self.state.lock().record_failure(began, self.now(), fault, why);
         if opened {
@@ -158,7 +162,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// Leaves the bucket alone from now on, whatever was known of it.
+    /// Opens the circuit, regardless of earlier answers.
     pub(super) fn open_circuit(&self, why: &str) {
         let now = self.now();
         self.state.lock().open(now, BucketFault::NoAnswer, why);
@@ -173,13 +177,13 @@ impl CircuitBreaker {
         self.abort.notify_waiters();
     }
 
-    /// Writes to the metrics whether the bucket is left alone.
+    /// Writes the state of the circuit to the metrics.
     pub(super) fn report(&self) {
         let away = self.state.lock().open_circuit.is_some();
         metrics::gauge!(telemetry::BUCKET_CIRCUIT_OPEN).set(f64::from(u8::from(away)));
     }
 
-    /// A good answer came.
+    /// Records a success, which closes an open circuit.
     pub(super) fn record_success(&self) {
         let now = self.now();
         let Some(since) = self.state.lock().record_success(now) else { return };
@@ -188,21 +192,22 @@ impl CircuitBreaker {
         tracing::info!(seconds, "{} answers again", self.place);
     }
 
-    /// The bucket refused to say whether it is back. It answers, and whoever may not list may read, unless
-    /// refusals were why it is left alone: then the next request is let through ([`CircuitBreaker::takes_trial`]).
+    /// Records that a probe was refused. The refusal is an answer, and closes the circuit: a key that may not
+    /// list may still read. If refusals opened the circuit, the next request is let through instead
+    /// ([`CircuitBreaker::take_probe`]).
     pub(super) fn record_probe_refusal(&self) {
         if self.state.lock().closes_on_refusal() {
             self.record_success();
         }
     }
 
-    /// Whether a request is let through although the bucket is left alone: what came of it says more than
-    /// a list that is refused anyway. One for each time that this was refused.
+    /// Returns whether a request is let through although the circuit is open: its result says more than a
+    /// listing that is refused anyway. One request for each refused probe.
     pub(super) fn take_probe(&self) -> bool {
         self.state.lock().take_probe()
     }
 
-    /// Why the bucket is not to be asked now.
+    /// Returns why requests fail at once; `None` while the circuit is closed.
     pub(super) fn open_error(&self) -> Option<io::Error> {
         let state = self.state.lock();
         let why = &state.open_circuit.as_ref()?.why;
@@ -210,11 +215,11 @@ impl CircuitBreaker {
         Some(io::Error::other(said))
     }
 
-    /// Ends when the bucket is left alone, with what is to be said of it: a request that is under way
-    /// has nothing to wait for.
+    /// Waits until the circuit opens and returns the error for requests in flight, which would otherwise wait
+    /// for their time-out.
     pub(super) async fn abort_error(&self) -> io::Error {
         let mut told = std::pin::pin!(self.abort.notified());
-        // Whoever tells between the look and the wait is heard.
+        // Registers before the state is checked, so that a notification between check and wait is not lost.
         told.as_mut().enable();
         if let Some(said) = self.open_error() {
             return said;
@@ -223,7 +228,7 @@ impl CircuitBreaker {
         self.open_error().unwrap_or_else(|| io::Error::other("it only failed"))
     }
 
-    /// Waits until the bucket is left alone.
+    /// Waits until the circuit is open.
     pub(super) async fn wait_until_open(&self) {
         loop {
             let opened = self.circuit_opened.notified();
@@ -243,7 +248,7 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// The times of failures, each with its beginning, and at which of them the bucket is left alone.
+    /// Checks which of the failures, given by their beginning and end, opens the circuit.
     fn check(failures: &[(u64, u64)], expected: Option<usize>) {
         let mut state = BreakerState::default();
         let opened = failures.iter().position(|(began, now)| {
@@ -309,7 +314,7 @@ mod tests {
             for began in [0, 1000, 6000] {
                 state.record_failure(at(began), at(began + 1), fault, "it fails");
             }
-            // The question itself fails too.
+            // The probe fails too.
             state.record_failure(at(7000), at(7001), BucketFault::Refused, "it answers 403");
             assert!(!state.take_probe(), "nobody asked yet: {fault:?}");
             assert_eq!(state.closes_on_refusal(), fault == BucketFault::NoAnswer, "{fault:?}");

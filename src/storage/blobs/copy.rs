@@ -1,4 +1,4 @@
-//! Blobs on their way into a folder: a backup, and back from one.
+//! Copies blobs into a folder: into a backup, and back from one.
 
 use std::{
     fs::{self, File},
@@ -14,14 +14,13 @@ use super::{BlobReader, BlobStore, StoreError};
 use crate::runtime::modes;
 use model::ContentHash;
 
-/// What became of a blob that was to be taken over.
+/// The outcome of copying a blob from another store.
 #[derive(Debug)]
 pub enum CopyOutcome {
-    /// It was copied.
     Copied,
-    /// One of its length was there.
+    /// A blob of this length already existed.
     AlreadyPresent,
-    /// The other store does not have its bytes.
+    /// The other store does not have the right bytes.
     Refused(StoreError),
 }
 
@@ -29,7 +28,7 @@ impl BlobFolder {
     pub(super) fn age(&self, hash: ContentHash) -> Result<Option<Duration>, StoreError> {
         let path = self.path(hash);
         match fs::metadata(&path).and_then(|facts| facts.modified()) {
-            // One that was written in the future was written just now.
+            // A time in the future, from a clock that differs, counts as now.
             Ok(at) => Ok(Some(at.elapsed().unwrap_or_default())),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(cause) => Err(failed(&path)(cause)),
@@ -43,6 +42,7 @@ impl BlobFolder {
         length: u64,
     ) -> Result<CopyOutcome, StoreError> {
         let path = self.path(hash);
+        // Lengths are cheap to compare; `replace` handles blobs with wrong bytes.
         if fs::metadata(&path).is_ok_and(|found| found.len() == length) {
             return Ok(CopyOutcome::AlreadyPresent);
         }
@@ -70,7 +70,7 @@ impl BlobFolder {
             Err(cause) => Err(cause),
         };
         if !matches!(moved, Ok(CopyOutcome::Copied)) {
-            // That the remains of a copy that failed cannot be removed either adds nothing.
+            // The error of the copy is reported; a failed removal of its remains adds nothing.
             drop(fs::remove_file(&tmp));
         }
         moved
@@ -102,8 +102,7 @@ impl BlobFolder {
     }
 }
 
-/// Copies a blob into a new file and flushes it; gives why the blob is not the one of this hash, if
-/// so.
+/// Copies a blob into a new file and flushes it. Returns the reason where the blob does not match its hash.
 fn copy_checked(
     reader: &BlobReader,
     hash: ContentHash,

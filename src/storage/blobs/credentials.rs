@@ -1,4 +1,4 @@
-//! Where the key to a bucket comes from.
+//! Provides the credentials of a bucket.
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
@@ -13,46 +13,44 @@ use super::{StoreError, s3::bad};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::config::SecretSource;
 
-/// Time for which a key that was read from files is used without a look at them.
+/// Period for which a key that was read from files is used without reading them again.
 const REREAD_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Where the key to a bucket comes from.
+/// The source of a bucket's credentials.
 #[derive(Clone, Debug)]
 pub enum CredentialSource {
     /// The settings, or files that they name.
     Key {
-        /// Id of the key.
         id: SecretSource,
-        /// The key.
         secret: SecretSource,
-        /// What goes with a key that is valid for a while only; empty: nothing.
+        /// Session token of a temporary key; empty: none.
         token: SecretSource,
     },
-    /// Amazon's token service gives it for a role, to who shows a token of an issuer that it trusts.
+    /// Amazon's token service issues a key for a role, in exchange for a token of an issuer that it trusts.
     WebIdentity {
-        /// The role.
+        /// ARN of the role.
         role: String,
-        /// The file with the token, which is read each time.
+        /// The file with the token, which is read for each exchange.
         token_file: PathBuf,
-        /// Base of the token service; empty: Amazon's in the region.
+        /// Base URL of the token service; empty: Amazon's in the region.
         service: String,
     },
-    /// The metadata service of the machine gives that of the machine's role.
+    /// The metadata service of the machine issues a key for the machine's role.
     Instance {
-        /// Its base; empty: Amazon's.
+        /// Base URL of the metadata service; empty: Amazon's.
         service: String,
     },
 }
 
 impl CredentialSource {
-    /// A key that stands in the settings.
+    /// Creates a key from the text of settings.
     #[cfg(test)]
     pub(super) fn key(id: &str, secret: &str) -> Self {
         let [id, secret, token] = [id, secret, ""].map(SecretSource::text);
         Self::Key { id, secret, token }
     }
 
-    /// Gives them to a bucket that is opened.
+    /// Applies the credentials to the builder of a bucket's client.
     ///
     /// Fails with the name of the setting that is missing.
     pub(super) fn apply(&self, builder: AmazonS3Builder) -> Result<AmazonS3Builder, StoreError> {
@@ -100,7 +98,7 @@ fn given(builder: AmazonS3Builder, key: AmazonS3ConfigKey, value: &str) -> Amazo
     if value.is_empty() { builder } else { builder.with_config(key, value) }
 }
 
-/// The key of the settings; what stands in files is read again.
+/// Provides the key of the settings and reads the files that they name again after [`REREAD_INTERVAL`].
 struct SettingsKeyProvider {
     id: SecretSource,
     secret: SecretSource,
@@ -125,7 +123,7 @@ impl CredentialProvider for SettingsKeyProvider {
         {
             return Ok(Arc::clone(key));
         }
-        // Some small files of the same machine.
+        // Blocking reads are acceptable here: the files are small and local.
         let read = |secret: &SecretSource| {
             let failed =
                 |cause| object_store::Error::Generic { store: "S3", source: Box::new(cause) };

@@ -1,9 +1,9 @@
-//! Files made from blobs, by the blob's hash and their kind.
+//! Stores the files derived from blobs, by the blob's hash and their kind.
 //!
-//! Derived state: each file can be made again, so a write is not flushed to disk. A file appears
-//! whole or not at all; what a crash tore is found by the checks of whoever reads it. They lie where
-//! the blobs do, so that several machines make them once; of a bucket's side files there are copies
-//! on the disk, since each render of a picture needs its own.
+//! Derived state can be rebuilt, so a write is not flushed to disk. A file appears whole or not at all;
+//! readers detect with their own checks what a crash damaged. The files are stored where the blobs are, so
+//! that several machines build them once. The side files of a bucket are also cached on the disk, since each
+//! render of a picture needs its own.
 
 use std::{
     fs,
@@ -22,22 +22,22 @@ use super::{BlobReader, StoreError};
 use crate::runtime::modes;
 use model::ContentHash;
 
-/// What a derived file is.
+/// The kind of a derived file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DerivedKind {
-    /// Where an original can be entered.
+    /// The entry points for random access to an original.
     Index,
-    /// An original's picture in a form that can be entered.
+    /// An original's picture in a form that permits random access.
     Working,
-    /// A smaller copy.
+    /// A smaller copy, from which Previews are scaled.
     Level,
 }
 
 impl DerivedKind {
-    /// All of them.
+    /// All kinds of derived files.
     pub const ALL: [Self; 3] = [Self::Index, Self::Working, Self::Level];
 
-    /// The word in file names and messages.
+    /// Returns the word in file names and messages.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -61,12 +61,12 @@ enum DerivedLocation {
 }
 
 impl DerivedStore {
-    /// Opens the folder `dir`, which is made when it is missing.
+    /// Opens the folder `dir`, which is created when it is missing.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         Ok(Self { place: DerivedLocation::Folder(DerivedFolder::open(dir)?) })
     }
 
-    /// Those in a bucket; `dir` is for copies of side files, `copies_bytes` of them at most.
+    /// Opens the derived files of a bucket; `dir` caches at most `copies_bytes` bytes of side files.
     pub(super) fn in_bucket(
         bucket: Bucket,
         dir: &Path,
@@ -76,13 +76,13 @@ impl DerivedStore {
         Ok(Self { place: DerivedLocation::Bucket(bucket, Arc::new(near)) })
     }
 
-    /// Whether each read waits for a network.
+    /// Returns whether each read uses the network.
     #[must_use]
     pub fn is_remote(&self) -> bool {
         matches!(self.place, DerivedLocation::Bucket(..))
     }
 
-    /// Writes a file; one that is there is replaced.
+    /// Writes a file; replaces an existing one.
     pub fn write(
         &self,
         kind: DerivedKind,
@@ -96,13 +96,14 @@ impl DerivedStore {
         let key = bucket.key(kind.as_str(), hash);
         let mut part = |range| Some(Bytes::copy_from_slice(super::part(bytes, &range)));
         bucket.send(&key, hash, bytes.len() as u64, None, &mut part)?;
+        // Only side files are cached: each render of a picture reads one.
         if kind == DerivedKind::Index {
             near.insert(hash, bytes);
         }
         Ok(())
     }
 
-    /// Reads a file of at most `bytes_max` bytes; `None` if there is none, or a longer one.
+    /// Reads a file of at most `bytes_max` bytes; `None` if it does not exist or is longer.
     pub fn read(
         &self,
         kind: DerivedKind,
@@ -126,8 +127,8 @@ impl DerivedStore {
         Ok(found)
     }
 
-    /// Forgets the copy of a side file, so that the next read goes to where it lies; `false` where
-    /// there are no copies.
+    /// Removes the cached copy of a side file, so that the next read fetches it from the bucket; returns
+    /// `false` where there is no cache.
     pub fn invalidate(&self, hash: ContentHash) -> bool {
         match &self.place {
             DerivedLocation::Folder(_) => false,
@@ -138,7 +139,7 @@ impl DerivedStore {
         }
     }
 
-    /// Bytes of a file; `None` if there is none.
+    /// Returns the length of a file in bytes; `None` if it does not exist.
     pub fn length(&self, kind: DerivedKind, hash: ContentHash) -> Result<Option<u64>, StoreError> {
         match &self.place {
             DerivedLocation::Folder(files) => files.length(kind, hash),
@@ -148,7 +149,7 @@ impl DerivedStore {
         }
     }
 
-    /// Opens a file of `length` bytes for reading parts of it.
+    /// Opens a file of `length` bytes for reading ranges of it.
     pub fn reader(
         &self,
         kind: DerivedKind,
@@ -164,7 +165,7 @@ impl DerivedStore {
         }
     }
 
-    /// Removes a file, if it is there.
+    /// Removes a file; succeeds where it does not exist.
     pub fn remove(&self, kind: DerivedKind, hash: ContentHash) -> Result<(), StoreError> {
         match &self.place {
             DerivedLocation::Folder(files) => files.remove(kind, hash),
@@ -175,7 +176,7 @@ impl DerivedStore {
         }
     }
 
-    /// What interrupted writes left on the disk.
+    /// Lists the files that interrupted writes left on the disk.
     pub fn leftovers(&self) -> Result<Vec<PathBuf>, StoreError> {
         match &self.place {
             DerivedLocation::Folder(files) => files.leftovers(),
@@ -183,7 +184,7 @@ impl DerivedStore {
         }
     }
 
-    /// The hashes that have a file of `kind`.
+    /// Lists the hashes that have a file of `kind`.
     pub fn list(&self, kind: DerivedKind) -> Result<Vec<ContentHash>, StoreError> {
         match &self.place {
             DerivedLocation::Folder(files) => files.list(kind),
@@ -233,7 +234,7 @@ impl DerivedFolder {
             fs::rename(&tmp, &path)
         });
         written.map_err(|cause| {
-            // The write failed; that its remains cannot be removed either adds nothing.
+            // The error of the write is reported; a failed removal of its remains adds nothing.
             drop(fs::remove_file(&tmp));
             failed(&path)(cause)
         })

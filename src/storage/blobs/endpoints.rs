@@ -1,11 +1,12 @@
-//! One service behind several addresses: where one does not answer, the next one is asked.
+//! Sends requests to one service behind several addresses, with failover to the next address.
 //!
-//! The address that answered last is asked first. Requests are signed for the address that they go to, so
-//! each has a client of its own. All requests may be repeated: an object is written under the hash of its
-//! bytes, and parts of an upload under their numbers, at whichever address. The end of an upload that was done
-//! and not answered is told as done: who sends looks at the object's length afterwards.
+//! The address that answered last is asked first. A request is signed for the address that it is sent to, so
+//! each address has its own client. All requests are idempotent: an object is written under the hash of its
+//! bytes, and parts of an upload under their numbers, at any address. Completing an upload that another
+//! address has already completed counts as success: the sender checks the object's length afterwards.
 //!
-//! The bucket counts as failing when no address answered: one that fails while another answers shows nothing.
+//! The bucket counts as failing when no address answered: one that fails while another answers proves
+//! nothing.
 
 use std::{
     fmt,
@@ -36,12 +37,12 @@ use object_store::{
 use super::circuit_breaker::{BucketFault, CircuitBreaker};
 use super::s3;
 
-/// Rest after a round in which no address answered; it doubles with each.
+/// Backoff after the first round in which no address answered; it doubles with each round.
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
-/// The longest rest.
+/// Upper limit of the backoff.
 const BACKOFF_MAX: Duration = Duration::from_secs(3);
 
-/// A bucket that several addresses lead to.
+/// A bucket that is reached at several addresses.
 #[derive(Clone)]
 pub(super) struct FailoverStore {
     inner: Arc<FailoverInner>,
@@ -49,11 +50,11 @@ pub(super) struct FailoverStore {
 
 struct FailoverInner {
     all: Vec<Arc<AmazonS3>>,
-    /// The one that is asked first, of all who ask the bucket.
+    /// Index of the address to ask first, shared by all clients of the bucket.
     first: Arc<AtomicUsize>,
-    /// Rounds through all of them after the first one.
+    /// Rounds through all addresses after the first one.
     rounds: usize,
-    /// Time for each, where there is a limit of its own.
+    /// Time limit of each attempt; `None` leaves it to the client.
     each: Option<Duration>,
     breaker: Arc<CircuitBreaker>,
 }
@@ -71,7 +72,7 @@ impl fmt::Display for FailoverStore {
 }
 
 impl FailoverStore {
-    /// Over these, of which there is one at least; each tries nothing again by itself.
+    /// Creates a store over at least one client; the clients do not retry by themselves.
     pub(super) fn new(
         all: Vec<AmazonS3>,
         first: Arc<AtomicUsize>,
@@ -83,7 +84,7 @@ impl FailoverStore {
         Self { inner: Arc::new(FailoverInner { all, first, rounds, each, breaker }) }
     }
 
-    /// Asks one after the other until one answers, also that it refuses.
+    /// Asks one address after the other until one answers; a refusal is an answer.
     async fn try_each<T, F: Future<Output = Result<T>>>(
         &self,
         work: impl Fn(Arc<AmazonS3>) -> F,
@@ -96,7 +97,8 @@ impl FailoverStore {
             for at in (0..all.len()).map(|step| (start + step) % all.len()) {
                 match self.within(work(Arc::clone(&all[at]))).await {
                     Err(cause) if s3::may_succeed_elsewhere(&cause) => {
-                        // Also for others, and for who is cut off before the next one was asked.
+                        // Before the next address is tried: other requests, and this one if it is cut off
+                        // now, skip the failed address.
                         first.store((at + 1) % all.len(), Ordering::Relaxed);
                         failed = Some(cause);
                     }
@@ -194,13 +196,13 @@ impl ObjectStore for FailoverStore {
         locations.then(delete).boxed()
     }
 
-    /// A list that breaks off is not gone on with elsewhere: whoever asks begins again.
+    /// Lists objects. A listing that breaks off is not continued at another address: the caller starts over.
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
         let (endpoints, prefix) = (self.clone(), prefix.cloned());
         let begin = async move {
             endpoints
                 .try_each(|at| {
-                    // An empty one is asked twice for its end.
+                    // `fuse`, because an empty listing is polled again after its end.
                     let mut list = at.list(prefix.as_ref()).fuse();
                     async move {
                         let first = list.next().await.transpose()?;
@@ -225,13 +227,13 @@ impl ObjectStore for FailoverStore {
     }
 }
 
-/// An upload in parts.
+/// An upload in parts, each of which may use another address.
 #[derive(Debug)]
 struct FailoverUpload {
-    /// The bucket, the key and the number of the upload.
+    /// The bucket, the key and the id of the upload.
     of: Arc<(FailoverStore, Path, String)>,
     next: usize,
-    /// The parts that arrived, by their numbers.
+    /// The parts that arrived, by number.
     parts: Arc<parking_lot::Mutex<Vec<(usize, PartId)>>>,
 }
 
@@ -272,7 +274,7 @@ impl MultipartUpload for FailoverUpload {
             })
             .await;
         match completed {
-            // An address that did it could not say so: the upload is over.
+            // Another address completed it without being able to answer, so the upload no longer exists.
             Err(Error::NotFound { .. }) => {
                 Ok(PutResult { e_tag: None, version: None, extensions: Extensions::default() })
             }

@@ -1,6 +1,6 @@
-//! A blob store in a folder: `ab/cdef…` by hash, `tmp/` for what is being written.
+//! Stores blobs in a folder: `ab/cdef…` by hash, `tmp/` for files being written.
 //!
-//! A write goes to `tmp/`, is flushed to disk and renamed; then the folder is flushed. A crash
+//! A write creates a file in `tmp/`, flushes it to disk and renames it; then the folder is flushed. A crash
 //! leaves a whole blob or a file in `tmp/` that the next start removes.
 
 use std::{
@@ -16,7 +16,7 @@ use super::{BlobReader, COPY_BYTES, StoreError};
 use crate::runtime::modes;
 use model::ContentHash;
 
-/// Files in `tmp/` that nobody has touched for this long belong to a process that is gone.
+/// Age after which an untouched file in `tmp/` is taken as left over from a process that has ended.
 const ABANDONED_AGE: Duration = Duration::from_secs(3600);
 
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub(super) fn failed(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
     move |cause| StoreError::Io { path, cause }
 }
 
-/// Whether the file at `path` has these bytes; one that cannot be read has not.
+/// Returns whether the file at `path` has these bytes; `false` for one that cannot be read.
 fn holds(path: &Path, bytes: &[u8]) -> bool {
     let same_length = fs::metadata(path).is_ok_and(|found| found.len() == bytes.len() as u64);
     let Some(mut file) = same_length.then(|| File::open(path).ok()).flatten() else {
@@ -61,16 +61,16 @@ impl BlobFolder {
     pub(super) fn write(&self, hash: ContentHash, bytes: &[u8]) -> Result<(), StoreError> {
         let path = self.path(hash);
         let parent = path.parent().unwrap_or(&self.dir);
-        // Also when the blob is there: whoever wrote it may not have come to this yet.
+        // Also when the blob exists: the process that wrote it may not have flushed the folders yet.
         let flush_folders = || {
             File::open(parent)?.sync_all()?;
             File::open(&self.dir)?.sync_all()
         };
-        // One that was damaged since is replaced: sending a file again mends it.
+        // A damaged blob is replaced: sending a file again repairs it.
         if holds(&path, bytes) {
             return flush_folders().map_err(failed(&path));
         }
-        // Unique among machines too: process ids repeat between containers.
+        // A UUID is unique across machines; process ids repeat between containers.
         let tmp = self.dir.join("tmp").join(Uuid::now_v7().to_string());
         let written = write_and_flush(&tmp, bytes).and_then(|()| {
             modes::create_private_folder(parent)?;
@@ -79,7 +79,7 @@ impl BlobFolder {
             flush_folders()
         });
         written.map_err(|cause| {
-            // The write failed; that its remains cannot be removed either adds nothing.
+            // The error of the write is reported; a failed removal of its remains adds nothing.
             drop(fs::remove_file(&tmp));
             failed(&path)(cause)
         })
@@ -107,7 +107,7 @@ impl BlobFolder {
             Ok((hash, length))
         });
         moved.map_err(|cause| {
-            // The copy failed; that its remains cannot be removed either adds nothing.
+            // The error of the copy is reported; a failed removal of its remains adds nothing.
             drop(fs::remove_file(&tmp));
             failed(source)(cause)
         })
@@ -131,7 +131,7 @@ impl BlobFolder {
             let path = self.path(hash);
             match fs::metadata(&path) {
                 Ok(facts) => Some(Ok((hash, facts.len()))),
-                // It was removed since the folder was read.
+                // The blob was removed after the folder was listed.
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => None,
                 Err(cause) => Some(Err(failed(&path)(cause))),
             }
@@ -149,7 +149,7 @@ impl BlobFolder {
     }
 }
 
-/// The files in `dir` whose names begin with `start` and which nobody has touched for long.
+/// Lists the files in `dir` whose names begin with `start` and that are older than [`ABANDONED_AGE`].
 pub(super) fn abandoned(dir: &Path, start: &str) -> Result<Vec<PathBuf>, StoreError> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).map_err(failed(dir))? {
@@ -169,7 +169,7 @@ fn write_and_flush(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Copies `source` to `target`; gives the hash and the number of the bytes.
+/// Copies `source` to `target`; returns the hash and the number of the bytes.
 fn copy_and_flush(
     source: &Path,
     target: &Path,
@@ -196,7 +196,7 @@ pub(super) fn for_each_chunk(
     let mut piece = Vec::with_capacity(COPY_BYTES);
     loop {
         piece.clear();
-        // Full but for the last one, whatever the system gives at a time.
+        // Fills the whole piece, except the last one, however little the system returns per read.
         from.take(COPY_BYTES as u64).read_to_end(&mut piece)?;
         if piece.is_empty() {
             return Ok(());
@@ -205,7 +205,7 @@ pub(super) fn for_each_chunk(
     }
 }
 
-/// The hashes whose files lie in `dir` as `ab/cdef…`.
+/// Lists the hashes whose files are stored in `dir` as `ab/cdef…`.
 pub(super) fn list(dir: &Path) -> Result<Vec<ContentHash>, StoreError> {
     let mut found = Vec::new();
     for folder in fs::read_dir(dir).map_err(failed(dir))? {

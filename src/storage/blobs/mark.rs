@@ -1,9 +1,9 @@
-//! Whose store it is: the id of the archive, which its database has too, in a file or object of its own
-//! beside the originals.
+//! Reads and writes the mark of a store: the id of its archive, which the database also has, in a file or
+//! object beside the originals.
 //!
-//! A node whose settings name another store than its database belongs to would take originals in that no
-//! other node finds. So each write looks at the mark first: in a folder each time, in a bucket when
-//! the last look is some seconds old.
+//! A node whose settings name the store of another archive would write originals that no other node finds. So
+//! each write checks the mark first: in a folder every time, in a bucket when the last check is some seconds
+//! old.
 
 use std::{
     fs::{self, File},
@@ -24,36 +24,36 @@ use super::{BlobStore, StoreError, StoreLocation};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::modes;
 
-/// The name of the file or object.
+/// Name of the file or object.
 pub(super) const MARK: &str = "archive-id";
-/// Its bytes at most: what is longer is no id.
+/// Maximum length in bytes: longer content is not an id.
 pub(super) const MARK_BYTES_MAX: u64 = 128;
-/// Time for which a bucket is believed to be the one that was looked at.
+/// Period for which a verified bucket is not checked again.
 const MARK_CACHE_TTL: Duration = Duration::from_secs(5);
-/// Time that a look at a store may take that finds out whether it can be reached.
+/// Time limit of a check that finds out whether a store can be reached.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Behind the id: the store replaces the one that the database knows.
+/// The word behind the id where the store replaces the one that the database knows.
 const REPLACES: &str = "replaces";
 
-/// What a store says of the archive that it belongs to.
+/// The mark of a store: the archive that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreMark {
     /// The id of the archive.
     pub id: String,
-    /// Whether it replaces the store that the database knows: a command has brought the originals here.
+    /// Whether it replaces the store that the database knows: a command has copied the originals to it.
     pub replaces: bool,
 }
 
-/// The archive that a store has to belong to, once that is known.
+/// The archive that a store has to belong to, once it is known.
 #[derive(Debug, Default)]
 pub(super) struct StoreOwner {
     id: OnceLock<String>,
-    /// Since a bucket was last seen to belong to it.
+    /// Time since a bucket was last verified to belong to the archive.
     seen: Mutex<Option<Stopwatch>>,
-    /// Whether it was ever seen to.
+    /// Whether the store was ever verified.
     was_seen: AtomicBool,
-    /// Where the originals lie by now, where the database names another place.
+    /// The present place of the originals, where the database names another one than this store.
     moved_to: Mutex<Option<String>>,
 }
 
@@ -69,7 +69,7 @@ impl StoreOwner {
 }
 
 impl BlobStore {
-    /// The store, as messages name it.
+    /// Returns the name of the store in messages.
     #[must_use]
     pub fn name(&self) -> String {
         match &self.place {
@@ -78,7 +78,7 @@ impl BlobStore {
         }
     }
 
-    /// The id of the archive that the store says it belongs to; `None` where it says nothing.
+    /// Reads the mark of the store; `None` where it has none.
     pub fn mark(&self) -> Result<Option<StoreMark>, StoreError> {
         match &self.place {
             StoreLocation::Folder(folder) => read_file(folder),
@@ -86,7 +86,7 @@ impl BlobStore {
         }
     }
 
-    /// Says this from now on, whatever it said before.
+    /// Writes the mark of the store, replacing an earlier one.
     pub fn set_mark(&self, mark: &StoreMark) -> Result<(), StoreError> {
         let text = match mark.replaces {
             true => format!("{} {REPLACES}\n", mark.id),
@@ -98,14 +98,14 @@ impl BlobStore {
         }
     }
 
-    /// Refuses every write from now on while the store does not say that it belongs to the archive `id`.
-    /// What was expected first stays.
+    /// Refuses every write from now on unless the store's mark has the archive id `id`. Only the first call
+    /// has an effect.
     pub fn expect_archive(&self, id: &str) {
         self.owner.id.get_or_init(|| id.to_owned());
     }
 
-    /// Whether the store is certainly another one than that of this name: a folder may be called otherwise
-    /// on another machine, a bucket is not.
+    /// Returns whether the store is certainly another one than that of this name: a folder may have another
+    /// path on another machine, but the name of a bucket is the same everywhere.
     #[must_use]
     pub fn differs_from(&self, name: &str) -> bool {
         let is_bucket = |name: &str| name.starts_with("s3://");
@@ -113,8 +113,8 @@ impl BlobStore {
         name != own && (is_bucket(name) || is_bucket(&own))
     }
 
-    /// Notes where the originals lie, as the database says. Where that is another place every write is refused
-    /// from now on: another store has replaced this one while the process ran.
+    /// Records where the originals are stored according to the database. If that is another place, every
+    /// write is refused from now on: another store has replaced this one while the process ran.
     pub fn note_claim(&self, claim: Option<&str>) {
         let moved = claim.filter(|claim| self.differs_from(claim)).map(str::to_owned);
         *self.owner.moved_to.lock() = moved;
@@ -126,20 +126,20 @@ impl BlobStore {
         Err(StoreError::OtherArchive { place: self.name(), why })
     }
 
-    /// Fails with [`StoreError::OtherArchive`] where the store does not belong to the archive that is
-    /// expected.
+    /// Fails with [`StoreError::OtherArchive`] where the store does not belong to the expected archive.
     pub(super) fn check_owner(&self) -> Result<(), StoreError> {
         self.check_claim()?;
         let Some(expected) = self.owner.id.get() else { return Ok(()) };
+        // The check costs a request to a bucket, but only a small local read in a folder.
         if self.is_remote() && self.owner.is_recently_verified() {
             return Ok(());
         }
+        // Taken before the read: the answer may be as old as the request.
         let since = Stopwatch::start();
         self.compare(expected, self.mark()?, since)
     }
 
-    /// Whether the store can be reached and belongs to the archive that is expected, found out within some
-    /// seconds. Blocks.
+    /// Checks within some seconds that the store can be reached and belongs to the expected archive. Blocks.
     pub fn check_reachable(&self) -> Result<(), StoreError> {
         let since = Stopwatch::start();
         let mark = match &self.place {
@@ -148,7 +148,7 @@ impl BlobStore {
         };
         self.check_claim()?;
         match self.owner.id.get() {
-            // A store that can only be read may have none.
+            // A read-only store may have no mark.
             Some(_) if mark.is_none() && !self.owner.was_seen.load(Ordering::Relaxed) => Ok(()),
             Some(expected) => self.compare(expected, mark, since),
             None => Ok(()),
@@ -196,7 +196,7 @@ fn read_file(folder: &BlobFolder) -> Result<Option<StoreMark>, StoreError> {
     match read {
         Ok(_) => Ok(Some(parse(&bytes))),
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
-            // A folder that is gone is no folder without a mark.
+            // A missing folder is an error, not a folder without a mark.
             fs::metadata(&folder.dir).map_err(failed(&folder.dir))?;
             Ok(None)
         }
@@ -215,15 +215,14 @@ fn write_file(folder: &BlobFolder, text: &str) -> Result<(), StoreError> {
         File::open(&folder.dir)?.sync_all()
     });
     written.map_err(|cause| {
-        // It was not written; that its remains cannot be removed either adds nothing.
+        // The error of the write is reported; a failed removal of its remains adds nothing.
         drop(fs::remove_file(&part));
         failed(&path)(cause)
     })
 }
 
 impl Bucket {
-    /// What the mark says; `limit` is for a look that finds out whether the bucket answers, whatever is
-    /// known of it.
+    /// Reads the mark; with a `limit` even while the circuit is open, to check that the bucket answers.
     fn read_mark(&self, limit: Option<Duration>) -> Result<Option<StoreMark>, StoreError> {
         let bytes = self.small(MARK, MARK_BYTES_MAX, limit)?;
         Ok(bytes.map(|bytes| parse(&bytes)))

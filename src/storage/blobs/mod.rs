@@ -1,9 +1,9 @@
-//! The blob store: originals by content hash.
+//! Stores blobs: originals by content hash.
 //!
-//! A blob has a key (the SHA-256 of its bytes), a length and bytes; nothing above this unit knows
-//! a path. A blob appears whole or not at all and never changes, so readers need no lock and
-//! writing the same bytes twice is one blob. A folder lies behind it, or a bucket of S3. All calls
-//! block, on the disk or on the network.
+//! A blob has a key (the SHA-256 of its bytes), a length and bytes; no code above this unit knows a path. A
+//! blob appears whole or not at all and never changes, so readers need no lock and writing the same bytes
+//! twice is idempotent. The store is a folder or an S3 bucket. All calls block, on the disk or on the
+//! network.
 
 mod bucket;
 mod circuit_breaker;
@@ -48,55 +48,52 @@ pub enum StoreError {
     /// No blob has this key.
     #[error("blob {0} is missing from the store")]
     Missing(ContentHash),
-    /// The blob on disk is not as long as it was when it came in.
+    /// The stored blob has another length than at ingest.
     #[error("blob {hash} has {found} bytes, expected {expected}")]
     Length {
-        /// Its key.
         hash: ContentHash,
-        /// Bytes found.
+        /// Length found, in bytes.
         found: u64,
-        /// Bytes when it came in.
+        /// Length at ingest, in bytes.
         expected: u64,
     },
-    /// The blob on disk has other bytes than when it came in.
+    /// The stored blob has other bytes than at ingest.
     #[error("blob {0} has other bytes than it had when it came in")]
     Corrupted(ContentHash),
     /// The disk or folder failed.
     #[error("blob store {path}: {cause}")]
     Io {
-        /// Folder or file.
+        /// Path of the folder or file.
         path: String,
-        /// What the system says; no source, which would be told twice.
+        /// The error of the system; not exposed as `source`, which would repeat it in messages.
         cause: io::Error,
     },
     /// The bucket failed, refused or did not answer.
     #[error("{place}: {cause}")]
     Unavailable {
-        /// Bucket and key.
         place: String,
-        /// What it says, or why it said nothing; no source, which would be told twice.
+        /// The bucket's error, or why there was no answer; not exposed as `source`, which would repeat it in
+        /// messages.
         cause: io::Error,
     },
-    /// The store belongs to another archive, or does not say to which.
+    /// The store belongs to another archive, or has no mark.
     #[error("{place}: {why}")]
     OtherArchive {
-        /// Folder or bucket.
         place: String,
-        /// What it says, and what was expected.
+        /// The mark found and the one expected.
         why: String,
     },
-    /// The bucket cannot be used as the settings say.
+    /// The bucket cannot be used with these settings.
     #[error("{setting}: {why}")]
     Setting {
         /// The setting that is likely to be wrong.
         setting: &'static str,
-        /// Why.
         why: String,
     },
 }
 
 impl StoreError {
-    /// The error of one blob, which others do not share; one of the whole store is handed on.
+    /// Returns `Ok` for an error that concerns one blob, and `Err` for one that concerns the whole store.
     fn refusal(self) -> Result<Self, Self> {
         match self {
             Self::Missing(_) | Self::Length { .. } | Self::Corrupted(_) | Self::Io { .. } => {
@@ -109,10 +106,10 @@ impl StoreError {
     }
 }
 
-/// Bytes of a piece of a file that is copied.
+/// Size of the pieces in which a file is copied, in bytes.
 pub const COPY_BYTES: usize = 256 * 1024;
 
-/// A blob store.
+/// A blob store, in a folder or in a bucket.
 #[derive(Clone, Debug)]
 pub struct BlobStore {
     place: StoreLocation,
@@ -126,14 +123,14 @@ enum StoreLocation {
 }
 
 impl BlobStore {
-    /// Opens the folder `dir`, which is made when it is missing.
+    /// Opens the folder `dir`, which is created when it is missing.
     ///
-    /// Fails with [`StoreError::Io`] when it cannot be made or written.
+    /// Fails with [`StoreError::Io`] when it cannot be created or written.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         Ok(Self::new(StoreLocation::Folder(BlobFolder::open(dir)?)))
     }
 
-    /// A store in the folder `dir` as it is, to read from; the folder need not be writable.
+    /// Opens the existing folder `dir` for reading; it need not be writable.
     #[must_use]
     pub fn open_existing(dir: &Path) -> Self {
         Self::new(StoreLocation::Folder(BlobFolder::at(dir)))
@@ -143,7 +140,7 @@ impl BlobStore {
         Self { place, owner: Arc::default() }
     }
 
-    /// Opens a bucket; what is to go into it is made in the folder `scratch`.
+    /// Opens a bucket; files to be uploaded are created in the folder `scratch`.
     ///
     /// Fails with [`StoreError::Setting`] when it does not answer or refuses.
     pub fn in_bucket(
@@ -159,8 +156,8 @@ impl BlobStore {
         Ok(Self::new(StoreLocation::Bucket(BucketBlobs { bucket, scratch })))
     }
 
-    /// The derived files of its blobs: in the folder `dir`, or beside the blobs in their bucket, with
-    /// copies of side files in `dir`, `copies_bytes` at most.
+    /// Opens the derived files of the blobs: in the folder `dir`, or beside the blobs in their bucket with at
+    /// most `copies_bytes` bytes of side files cached in `dir`.
     pub fn derived(&self, dir: &Path, copies_bytes: u64) -> Result<DerivedStore, StoreError> {
         match &self.place {
             StoreLocation::Folder(_) => DerivedStore::open(dir),
@@ -170,8 +167,8 @@ impl BlobStore {
         }
     }
 
-    /// Proves that it can be written, which an open folder has shown: in a bucket a small object is
-    /// written, read and removed.
+    /// Proves write access. Opening a folder has already proved it; in a bucket a small object is written,
+    /// read and removed.
     ///
     /// Fails with [`StoreError::Setting`] when the bucket refuses, and with [`StoreError::Unavailable`] when
     /// it does not answer in time.
@@ -182,7 +179,8 @@ impl BlobStore {
         }
     }
 
-    /// Writes to the metrics what is known of it since before they were kept.
+    /// Writes the state of the bucket's circuit to the metrics, for when the metrics were not yet collected
+    /// as it changed.
     pub fn report(&self) {
         match &self.place {
             StoreLocation::Folder(_) => {}
@@ -190,15 +188,15 @@ impl BlobStore {
         }
     }
 
-    /// Whether each read waits for a network.
+    /// Returns whether each read uses the network.
     #[must_use]
     pub fn is_remote(&self) -> bool {
         matches!(self.place, StoreLocation::Bucket(_))
     }
 
-    /// Writes `bytes` under their hash; a blob that is there already stays as it is.
+    /// Writes `bytes` under their hash; an existing blob stays as it is.
     ///
-    /// When this returns the blob is on disk, name and all.
+    /// When this returns, the blob and its name are on disk.
     pub fn write(&self, bytes: &[u8]) -> Result<ContentHash, StoreError> {
         let hash = ContentHash::of(bytes);
         self.check_owner()?;
@@ -209,10 +207,10 @@ impl BlobStore {
         Ok(hash)
     }
 
-    /// Copies the file at `source` in, piece by piece; `seen` gets each piece of
-    /// [`COPY_BYTES`] bytes, the last one shorter.
+    /// Copies the file at `source` into the store; calls `seen` with each piece of [`COPY_BYTES`] bytes, the
+    /// last one shorter.
     ///
-    /// When this returns the blob is on disk, name and all.
+    /// When this returns, the blob and its name are on disk.
     pub fn copy(
         &self,
         source: &Path,
@@ -225,14 +223,14 @@ impl BlobStore {
         }
     }
 
-    /// A path for a file that is being made and stored afterwards; what an interrupted process
-    /// leaves there is swept as half-written blobs are.
+    /// Returns a path for a file that is created first and stored later. [`BlobStore::sweep`] removes what an
+    /// interrupted process leaves there.
     #[must_use]
     pub fn temporary(&self, extension: &str) -> PathBuf {
         self.local().temporary(extension)
     }
 
-    /// The folder on this machine where files are made.
+    /// Returns the local folder for files in progress.
     fn local(&self) -> &BlobFolder {
         match &self.place {
             StoreLocation::Folder(folder) => folder,
@@ -248,7 +246,7 @@ impl BlobStore {
         }
     }
 
-    /// Opens a blob of `length` bytes for reading parts of it.
+    /// Opens a blob of `length` bytes for reading ranges of it.
     pub fn reader(&self, hash: ContentHash, length: u64) -> Result<BlobReader, StoreError> {
         match &self.place {
             StoreLocation::Folder(folder) => folder.reader(hash, length),
@@ -256,7 +254,7 @@ impl BlobStore {
         }
     }
 
-    /// The keys of all blobs, sorted.
+    /// Lists the keys of all blobs, sorted.
     pub fn list(&self) -> Result<Vec<ContentHash>, StoreError> {
         match &self.place {
             StoreLocation::Folder(folder) => folder.list(),
@@ -264,9 +262,9 @@ impl BlobStore {
         }
     }
 
-    /// The keys of all blobs with their lengths in bytes, sorted by key.
+    /// Lists the keys of all blobs with their lengths in bytes, sorted by key.
     ///
-    /// Reads no blob: a folder is asked for the facts of each file, a bucket gives them with its listing.
+    /// Reads no blob: a folder returns the metadata of each file, a bucket includes them in its listing.
     pub fn list_with_sizes(&self) -> Result<Vec<(ContentHash, u64)>, StoreError> {
         match &self.place {
             StoreLocation::Folder(folder) => folder.sizes(),
@@ -274,19 +272,19 @@ impl BlobStore {
         }
     }
 
-    /// Removes what interrupted writes left behind on this machine; gives how many files it removed.
+    /// Removes the files that interrupted writes left on this machine; returns their number.
     ///
-    /// Parts of interrupted uploads do not show in a bucket; its own rule removes them.
+    /// Parts of interrupted uploads are not listed in a bucket; its own lifecycle rule removes them.
     pub fn sweep(&self) -> Result<usize, StoreError> {
         self.local().sweep()
     }
 
-    /// The files that [`BlobStore::sweep`] would remove.
+    /// Lists the files that [`BlobStore::sweep`] would remove.
     pub fn leftovers(&self) -> Result<Vec<PathBuf>, StoreError> {
         self.local().leftovers()
     }
 
-    /// Whether no blob is in it.
+    /// Returns whether the store contains no blob.
     pub fn is_empty(&self) -> Result<bool, StoreError> {
         match &self.place {
             StoreLocation::Folder(folder) => Ok(folder.list()?.is_empty()),
@@ -294,7 +292,7 @@ impl BlobStore {
         }
     }
 
-    /// How long ago a blob was written; `None` if it is gone.
+    /// Returns the age of a blob; `None` if it does not exist.
     pub fn age(&self, hash: ContentHash) -> Result<Option<Duration>, StoreError> {
         match &self.place {
             StoreLocation::Folder(folder) => folder.age(hash),
@@ -302,11 +300,11 @@ impl BlobStore {
         }
     }
 
-    /// Takes a blob of `length` bytes over from another store, unless one of this length is there.
-    /// Its bytes are checked on the way.
+    /// Copies a blob of `length` bytes from another store, unless one of this length exists, and verifies its
+    /// bytes.
     ///
-    /// When this returns the blob is on disk; [`BlobStore::flush`] does the same for its name. Fails
-    /// when this store cannot be written, or the other one is a bucket that does not answer.
+    /// When this returns, the blob is on disk; [`BlobStore::flush`] does the same for its name. Fails when
+    /// this store cannot be written, or the other one is a bucket that does not answer.
     pub fn copy_from(
         &self,
         from: &Self,
@@ -320,8 +318,8 @@ impl BlobStore {
         }
     }
 
-    /// The same where one that is there is not what it should be: it stays as it is until the
-    /// other store's was found whole, which then takes its place.
+    /// Copies a blob from another store even if one exists, to repair it. The existing one stays until the
+    /// other store's has been verified whole, and is then replaced.
     pub fn replace(
         &self,
         from: &Self,
@@ -335,7 +333,8 @@ impl BlobStore {
         }
     }
 
-    /// Lets the next reader of a blob look anew: what is known of a bucket may be some seconds old.
+    /// Drops cached metadata of a blob, which may be some seconds old in a bucket, so that the next reader
+    /// fetches it.
     pub fn invalidate(&self, hash: ContentHash) {
         match &self.place {
             StoreLocation::Folder(_) => {}
@@ -343,13 +342,13 @@ impl BlobStore {
         }
     }
 
-    /// Whether the blob is there with the bytes of its hash. One that cannot be read is not.
+    /// Returns whether the blob exists with the bytes of its hash; `false` if it cannot be read.
     #[must_use]
     pub fn is_intact(&self, hash: ContentHash, length: u64) -> bool {
         self.checksum(hash, length).is_ok_and(|found| found == hash)
     }
 
-    /// The hash of the bytes that a blob has, which all are read.
+    /// Computes the hash of the blob's present bytes, by reading them all.
     pub fn checksum(&self, hash: ContentHash, length: u64) -> Result<ContentHash, StoreError> {
         self.invalidate(hash);
         let reader = self.reader(hash, length)?;
@@ -364,13 +363,13 @@ impl BlobStore {
     pub fn flush(&self) -> Result<(), StoreError> {
         match &self.place {
             StoreLocation::Folder(folder) => folder.flush(),
-            // What a bucket has acknowledged is there.
+            // A bucket acknowledges an object only when it is durable.
             StoreLocation::Bucket(_) => Ok(()),
         }
     }
 
-    /// Removes a blob of a copy of the archive. The archive's own blobs are never removed: who
-    /// writes the same bytes again relies on what is there.
+    /// Removes a blob of a copy of the archive. The archive's own blobs are never removed: a later write of
+    /// the same bytes relies on their existence.
     pub fn remove(&self, hash: ContentHash) -> Result<(), StoreError> {
         match &self.place {
             StoreLocation::Folder(folder) => folder.remove(hash),
@@ -412,7 +411,7 @@ impl BlobReader {
         let numbers = [facts.ino(), facts.dev(), facts.mtime().cast_unsigned()];
         let stamp =
             numbers.into_iter().fold(facts.mtime_nsec().cast_unsigned(), |stamp, number| {
-                // Any good mixture does: two stamps are compared for being the same.
+                // Any good mixing function will do: stamps are only compared for equality.
                 (stamp ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
             });
         Ok(Self { hash, length, stamp, source: BlobSource::File(file) })
@@ -422,20 +421,20 @@ impl BlobReader {
         Self { hash, length, stamp: object.stamp(), source: BlobSource::Object(object) }
     }
 
-    /// A number that changes when somebody writes the blob or puts another in its place.
+    /// Returns a number that changes when the blob is written to or replaced.
     #[must_use]
     pub fn stamp(&self) -> u64 {
         self.stamp
     }
 
-    /// Bytes in all.
+    /// Returns the length in bytes.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// The whole blob in pieces that are sensible to read at a time: multiples of [`COPY_BYTES`],
-    /// the last one shorter.
+    /// Returns the ranges of the whole blob that are efficient to read at a time: multiples of
+    /// [`COPY_BYTES`], the last one shorter.
     pub fn pieces(&self) -> impl Iterator<Item = Range<u64>> + use<> {
         let (length, step) = match &self.source {
             BlobSource::File(_) => (self.length, COPY_BYTES as u64),
@@ -444,7 +443,7 @@ impl BlobReader {
         (0..length.div_ceil(step)).map(move |n| n * step..length.min((n + 1) * step))
     }
 
-    /// Reads the bytes `range`, which lie inside the blob.
+    /// Reads the bytes `range`, which must be inside the blob.
     pub fn read(&self, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
         match &self.source {
             BlobSource::File(file) => self.read_file(file, &range),
@@ -452,7 +451,7 @@ impl BlobReader {
         }
     }
 
-    /// Reads several ranges, at a time where that is faster.
+    /// Reads several ranges, concurrently where that is faster.
     pub fn read_many(&self, ranges: &[Range<u64>]) -> Result<Vec<Vec<u8>>, StoreError> {
         match &self.source {
             BlobSource::File(file) => {
@@ -467,7 +466,7 @@ impl BlobReader {
         let io = |cause| StoreError::Io { path: self.hash.to_string(), cause };
         let length = usize::try_from(range.end.saturating_sub(range.start))
             .map_err(|cause| io(io::Error::other(cause)))?;
-        // Memory that is read into need not be cleared first.
+        // `read_to_end` into spare capacity spares clearing the memory first.
         let mut bytes = Vec::with_capacity(length);
         let from = FileCursor { file, at: range.start };
         from.take(length as u64).read_to_end(&mut bytes).map_err(io)?;
@@ -478,13 +477,13 @@ impl BlobReader {
     }
 }
 
-/// The bytes `range` of `bytes`, those of it that are there.
+/// Returns the bytes `range` of `bytes`, as far as they exist.
 fn part<'a>(bytes: &'a [u8], range: &Range<u64>) -> &'a [u8] {
     let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
     &bytes[index(range.start)..index(range.end.max(range.start))]
 }
 
-/// Reads a file from a place of its own, so that threads can share it.
+/// Reads a file at its own position, so that threads can share the handle.
 struct FileCursor<'a> {
     file: &'a std::fs::File,
     at: u64,

@@ -1,4 +1,4 @@
-//! Blobs in a bucket: `originals/ab/cdef…` by hash.
+//! Stores originals in a bucket: `originals/ab/cdef…` by hash.
 
 use std::{
     fs::File,
@@ -16,10 +16,10 @@ use super::folder::{BlobFolder, failed, for_each_chunk};
 use super::{BlobReader, BlobStore, CopyOutcome, StoreError};
 use model::ContentHash;
 
-/// What keys of blobs begin with, behind the prefix.
+/// The folder of originals under the prefix.
 const FOLDER: &str = "originals";
 
-/// The blobs of a bucket, and a folder on this machine for files that are being made.
+/// The blobs of a bucket, and a local folder for files in progress.
 #[derive(Clone, Debug)]
 pub(super) struct BucketBlobs {
     pub(super) bucket: Bucket,
@@ -36,13 +36,13 @@ impl BucketBlobs {
         Ok(BlobReader::of_object(hash, length, object))
     }
 
-    /// Lets the next reader look anew.
+    /// Drops the cached head, so that the next reader asks the bucket.
     pub(super) fn invalidate(&self, hash: ContentHash) {
         self.bucket.invalidate(&self.key(hash));
     }
 
-    /// Whether the bucket has the bytes of this hash. One that was damaged since is replaced: sending
-    /// a file again mends it. So its bytes are read, which costs what sending them would.
+    /// Returns whether the bucket has the bytes of this hash. A damaged blob has to be replaced, because
+    /// sending a file again repairs it. So the bytes are read, which costs as much as sending them.
     fn holds(&self, hash: ContentHash, length: u64) -> Result<bool, StoreError> {
         if self.bucket.length(&self.key(hash), hash)? != Some(length) {
             return Ok(false);
@@ -65,7 +65,8 @@ impl BucketBlobs {
         self.bucket.send(&self.key(hash), hash, length, None, &mut part).map(drop)
     }
 
-    /// The name of an object is its hash, so the file is read twice: for the name, and to be sent.
+    /// Copies a file into the bucket. An object's name is its hash, so the file is read twice: to compute the
+    /// name, and to be sent.
     pub(super) fn copy(
         &self,
         source: &Path,

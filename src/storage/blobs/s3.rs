@@ -1,8 +1,8 @@
-//! How a bucket is reached, and what its refusals mean.
+//! Connects to a bucket and interprets its refusals.
 //!
-//! The library signs, makes requests and tries again; connections are ours: no redirects, no
-//! proxy, nothing from the environment, a time-out for every wait. No body is longer than what was
-//! asked for, so each is read whole, and what breaks off is tried again like what never came.
+//! The library signs, makes requests and retries; connections are ours: no redirects, no proxy, nothing from
+//! the environment, a time-out for every wait. No body is longer than the range that was requested, so each
+//! is read whole, and a body that breaks off is retried like a missing answer.
 
 use std::{
     fmt, fs,
@@ -38,31 +38,28 @@ use super::{
 use crate::runtime::limits;
 use crate::runtime::telemetry;
 
-/// A bucket and how it is spoken to; the settings `store.…` in our terms.
+/// A bucket and its connection: the settings `store.…` in the terms of this unit.
 #[derive(Clone)]
 pub struct BucketSettings {
-    /// Its name.
     pub bucket: String,
-    /// What all keys begin with, without a slash at either end; may be empty.
+    /// The prefix of all keys, without a slash at either end; may be empty.
     pub prefix: String,
-    /// Bases of the service, without a slash at their ends, any of which will do; none: Amazon's in the
+    /// Base URLs of the service, without a slash at their ends, any of which will do; none: Amazon's in the
     /// region.
     pub endpoints: Vec<String>,
-    /// Its region.
     pub region: String,
-    /// Where the key comes from.
     pub credentials: CredentialSource,
-    /// Whether the bucket is the first part of the path, and not of the host's name.
+    /// Whether the bucket is the first part of the path rather than of the host name.
     pub path_style: bool,
     /// Whether the endpoint may be `http://`.
     pub plain_http: bool,
-    /// Certificates (PEM) that are believed besides the public authorities; empty: none.
+    /// File of certificates (PEM) that are trusted besides the public authorities; empty: none.
     pub ca: PathBuf,
-    /// Time for the beginning of an answer and for each piece of it.
+    /// Time limit for the beginning of an answer and for each piece of it.
     pub answer: Duration,
-    /// Time for all tries of a request, besides what its bytes take.
+    /// Time limit for all attempts of a request, besides the time to transfer its bytes.
     pub give_up: Duration,
-    /// Requests at a time.
+    /// Maximum number of concurrent requests.
     pub requests: usize,
 }
 
@@ -77,13 +74,13 @@ pub(super) fn bad(setting: &'static str, why: impl Into<String>) -> StoreError {
 }
 
 impl BucketSettings {
-    /// `s3://bucket/prefix`, as messages name it.
+    /// Returns `s3://bucket/prefix`, as messages name it.
     pub(super) fn place(&self) -> String {
         let slash = if self.prefix.is_empty() { "" } else { "/" };
         format!("s3://{}{slash}{}", self.bucket, self.prefix)
     }
 
-    /// The host that is spoken to, as messages name it.
+    /// Returns the host names of the service, as messages name them.
     fn host(&self) -> String {
         match self.endpoints.as_slice() {
             [] => format!("s3.{}.amazonaws.com", self.region),
@@ -91,10 +88,10 @@ impl BucketSettings {
         }
     }
 
-    /// The bucket, whose answers `breaker` hears; a request that failed is tried so often again.
-    /// Nothing is asked yet.
+    /// Creates the client of the bucket, which reports answers to `breaker` and retries a failed request up
+    /// to `retries_max` times. Sends no request yet.
     ///
-    /// Fails with the name of the setting that makes no sense.
+    /// Fails with the name of the setting that is invalid.
     pub(super) fn open(
         &self,
         breaker: &Arc<CircuitBreaker>,
@@ -105,7 +102,7 @@ impl BucketSettings {
         Ok(match self.endpoints.as_slice() {
             [] => Arc::new(self.open_at(None, breaker, retries_max)?),
             [one] => Arc::new(self.open_at(Some(one), breaker, retries_max)?),
-            // Who fails is not asked again at once: the next one is.
+            // No retries at the same address: failover asks the next one.
             several => {
                 let open = |endpoint: &String| self.open_at(Some(endpoint), breaker, 0);
                 let all = several.iter().map(open).collect::<Result<Vec<_>, _>>()?;
@@ -143,7 +140,7 @@ impl BucketSettings {
             .with_retry(self.retry(retries_max))
             .with_bucket_name(&self.bucket)
             .with_region(&self.region)
-            // Not all services have the request that deletes several.
+            // Not all services support the request that deletes several objects.
             .with_disable_bulk_delete(true)
             .with_virtual_hosted_style_request(!self.path_style);
         builder = self.credentials.apply(builder)?;
@@ -162,13 +159,14 @@ impl BucketSettings {
         RetryConfig { backoff, max_retries, retry_timeout: self.give_up }
     }
 
-    /// The library wants the bucket in the host's name already when it belongs there.
+    /// Returns the endpoint as the library expects it: with the bucket in the host name, unless path style is
+    /// used.
     fn endpoint_with_bucket(&self, endpoint: &str) -> Result<String, StoreError> {
         let mut endpoint =
             Url::parse(endpoint).map_err(|error| bad("store.endpoint", error.to_string()))?;
         if !self.path_style {
             let host = endpoint.host_str().map(|host| format!("{}.{host}", self.bucket));
-            // An address of numbers takes no name in front.
+            // An IP address cannot have a bucket name in front.
             if endpoint.set_host(host.as_deref()).is_err() || endpoint.domain().is_none() {
                 let why = "host needs an endpoint with a name, and this one is an address";
                 return Err(bad("store.address_style", why));
@@ -200,7 +198,7 @@ impl BucketSettings {
         built.map_err(|error| bad("store.ca", error.without_url().to_string()))
     }
 
-    /// Time for a connection: where there is another address it is asked soon.
+    /// Returns the connect time-out: short where there is another address to try.
     fn connecting(&self) -> Duration {
         match self.endpoints.len() {
             0 | 1 => self.answer,
@@ -225,23 +223,23 @@ impl BucketSettings {
         }
     }
 
-    /// Which setting is likely to be wrong when the first request of a kind to the bucket fails; `what`
-    /// was tried, and is empty where it was only looked at.
+    /// Names the setting that is likely to be wrong when the first request of a kind fails; `what` was
+    /// attempted, empty for a plain check.
     pub(super) fn setting_error(&self, what: &str, error: &object_store::Error) -> StoreError {
         let setting = likely_setting(&chain(error));
         bad(setting, format!("{} at {}: {what}{}", self.place(), self.host(), words(error)))
     }
 }
 
-/// The setting that is likely to be wrong, by what the service answered: its status between spaces, and
-/// the body.
+/// Returns the setting that is likely to be wrong, judging by the service's answer: its status between
+/// spaces, and the body.
 fn likely_setting(answer: &str) -> &'static str {
     match code(answer).as_deref() {
         Some("NoSuchBucket" | "InvalidBucketName") => "store.originals",
         Some("InvalidAccessKeyId") => "store.access_key_id",
         Some("InvalidToken" | "ExpiredToken" | "TokenRefreshRequired") => "store.session_token",
         Some("SignatureDoesNotMatch") => "store.secret_access_key",
-        // What Garage calls it.
+        // Garage's message for a wrong secret.
         Some("AccessDenied") if answer.contains("Invalid signature") => "store.secret_access_key",
         Some(
             "AuthorizationHeaderMalformed"
@@ -256,8 +254,8 @@ fn likely_setting(answer: &str) -> &'static str {
     }
 }
 
-/// Why a service that answers with this status and body is taken to fail; a refusal names the setting that
-/// is likely to be wrong.
+/// Describes why an answer with this status and body counts as a failure; for a refusal, names the setting
+/// that is likely to be wrong.
 fn failure_reason(status: u16, body: &[u8]) -> String {
     let answer = format!(" {status} {}", String::from_utf8_lossy(body));
     let said = error_message(&answer).map(|said| format!(": {}", tidy(&said))).unwrap_or_default();
@@ -267,54 +265,57 @@ fn failure_reason(status: u16, body: &[u8]) -> String {
     }
 }
 
-/// Whether the bucket may be there and be slow: nobody refused, and no answer came in time, or one
-/// that says to come again.
+/// Returns whether the bucket may exist and be slow: no answer came in time, or one that asks to retry later,
+/// and no refusal.
 pub(super) fn is_slow(error: &object_store::Error) -> bool {
     let text = chain(error);
     let again = [" 429 ", " 500 ", " 502 ", " 503 ", " 504 "];
     text.contains(NO_ANSWER) || again.iter().any(|status| text.contains(status))
 }
 
-/// Whether another address of the same service may answer better: nothing came, or that it fails itself.
+/// Returns whether another address of the same service may succeed: no answer came, or a failure of that
+/// address itself.
 pub(super) fn may_succeed_elsewhere(error: &object_store::Error) -> bool {
+    // Every other variant is an answer about the object, which is the same at each address.
     let object_store::Error::Generic { .. } = error else { return false };
     let text = chain(error);
+    // 429 may concern this address only; other 4xx answers are the same everywhere.
     !(400..500).any(|status| status != 429 && text.contains(&format!(" {status} ")))
 }
 
-/// Whether the bucket does not let us.
+/// Returns whether the bucket refuses our credentials.
 pub(super) fn is_refusal(error: &object_store::Error) -> bool {
     let text = chain(error);
     [" 401 ", " 403 "].iter().any(|status| text.contains(status))
 }
 
-/// Time for a connection to one of several addresses.
+/// Connect time-out for one of several addresses.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
-/// How the message of a request begins that was not answered in time.
+/// The beginning of the message of a request that was not answered in time.
 pub(super) const NO_ANSWER: &str = "no answer within";
 
-/// Whether there is no such object, or no such bucket.
+/// Returns whether the object or the bucket does not exist.
 pub(super) fn is_missing(error: &object_store::Error) -> bool {
     matches!(error, object_store::Error::NotFound { .. })
 }
 
-/// Whether the bucket itself is gone.
+/// Returns whether the bucket itself does not exist.
 pub(super) fn is_without_bucket(error: &object_store::Error) -> bool {
     is_missing(error) && code(&chain(error)).as_deref() == Some("NoSuchBucket")
 }
 
-/// Whether the object is another one than was asked for.
+/// Returns whether the object has been replaced since it was opened.
 pub(super) fn is_replaced(error: &object_store::Error) -> bool {
     matches!(error, object_store::Error::Precondition { .. })
 }
 
-/// Whether the object has fewer bytes than the first that was asked for.
+/// Returns whether the object ends before the first requested byte.
 pub(super) fn is_too_short(error: &object_store::Error) -> bool {
     let text = chain(error);
     code(&text).as_deref() == Some("InvalidRange") || text.contains(" 416 ")
 }
 
-/// An error with its causes.
+/// Formats an error with its causes.
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -335,8 +336,8 @@ fn code(text: &str) -> Option<String> {
     element(text, "Code")
 }
 
-/// What went wrong, in the words of the service or of the system. Answers are not repeated whole:
-/// they tell how the request was signed.
+/// Describes a failure in the words of the service or of the system. Answers are not repeated whole: they
+/// reveal how the request was signed.
 pub(super) fn words(error: &(dyn std::error::Error + 'static)) -> String {
     let text = chain(error);
     let said = error_message(&text).unwrap_or_else(|| {
@@ -349,7 +350,7 @@ pub(super) fn words(error: &(dyn std::error::Error + 'static)) -> String {
     tidy(&said)
 }
 
-/// Code and message of an answer that is an error.
+/// Returns code and message of an error answer.
 fn error_message(answer: &str) -> Option<String> {
     let code = code(answer)?;
     Some(match element(answer, "Message") {
@@ -358,19 +359,20 @@ fn error_message(answer: &str) -> Option<String> {
     })
 }
 
-/// One short line of what a service or the system says.
+/// Shortens a message of a service or the system to one line.
 fn tidy(said: &str) -> String {
     let said = said.split(['<', '\n']).next().unwrap_or_default().trim_end_matches([' ', ':']);
     said.chars().filter(|c| !c.is_control()).take(limits::TRANSPORT_ERROR_CHARS_MAX).collect()
 }
 
-/// Gives the library our own connections.
+/// Makes the library use our connections.
 #[derive(Clone)]
 struct BucketConnector {
     client: Client,
     answer: Duration,
     breaker: Arc<CircuitBreaker>,
-    /// Whether there are other addresses that may answer: who asks tells the breaker that none does.
+    /// Whether other addresses may still answer: then [`FailoverStore`] reports to the breaker when none
+    /// does.
     is_one_of_many: bool,
 }
 
@@ -392,14 +394,14 @@ fn failed(error: reqwest::Error) -> HttpError {
     } else if error.is_connect() {
         HttpErrorKind::Connect
     } else {
-        // A connection that broke: all that we send can be sent again.
+        // A broken connection: every request is idempotent and can be sent again.
         HttpErrorKind::Interrupted
     };
     HttpError::new(kind, error.without_url())
 }
 
 impl BucketConnector {
-    /// Waits for `work`, `limit` at most.
+    /// Waits for `work`, at most for `limit`.
     async fn within<T>(
         &self,
         limit: Duration,
@@ -427,7 +429,7 @@ impl BucketConnector {
         Ok(body.into())
     }
 
-    /// Sends a request; the response, and its body once more.
+    /// Sends a request; returns the response, and its body once more.
     async fn send(&self, request: HttpRequest) -> Result<(HttpResponse, Bytes), HttpError> {
         let (parts, body) = request.into_parts();
         let url = Url::parse(&parts.uri.to_string());
@@ -463,6 +465,7 @@ impl BucketConnector {
                 let status = answer.status().as_u16();
                 let refused = matches!(status, 401 | 403);
                 let fault = if refused { BucketFault::Refused } else { BucketFault::NoAnswer };
+                // With several addresses only a refusal counts here: it is the same at every address.
                 if refused || !self.is_one_of_many {
                     self.breaker.record_failure(began, fault, &failure_reason(status, body));
                 }
@@ -479,8 +482,8 @@ impl BucketConnector {
     }
 }
 
-/// What the metrics call an answer of the bucket with this status. That an object is not there, is unchanged,
-/// is another one, or is shorter than the part that was asked for is what was to be found out.
+/// Returns the metrics label for an answer with this status. That an object is missing, unchanged, replaced
+/// or shorter than the requested range is a successful answer to a question.
 fn outcome(status: u16) -> &'static str {
     match status {
         200..300 | 304 | 404 | 412 | 416 => "done",
@@ -489,8 +492,8 @@ fn outcome(status: u16) -> &'static str {
     }
 }
 
-/// Whether a bucket that is well would not answer so. One that lets itself be read and not be written
-/// is well for all who read.
+/// Returns whether a healthy bucket would not answer like this. A bucket that can be read and not written is
+/// healthy for all readers.
 fn is_failure(method: &str, status: u16) -> bool {
     let reads = matches!(method, "get" | "head");
     matches!(status, 429 | 500..) || (reads && matches!(status, 401 | 403))
@@ -513,7 +516,7 @@ impl HttpService for BucketConnector {
 mod tests {
     use super::*;
 
-    /// The setting that is blamed when a service answers this status with this code and message.
+    /// Checks which setting is blamed when a service answers this status with this code and message.
     fn check((status, code, message): (u16, &str, &str), expected: &'static str) {
         let settings = BucketSettings {
             bucket: "pictures".to_owned(),
@@ -546,7 +549,7 @@ mod tests {
         check((403, "SignatureDoesNotMatch", "check your key"), "store.secret_access_key");
         check((403, "AccessDenied", "Access Denied."), "store.access_key_id");
         check((400, "AuthorizationHeaderMalformed", "the region is wrong"), "store.region");
-        // Garage.
+        // Garage's message for a wrong secret.
         check((403, "AccessDenied", "Forbidden: No such key: GK1"), "store.access_key_id");
         check((403, "AccessDenied", "Forbidden: Invalid signature"), "store.secret_access_key");
     }

@@ -1,7 +1,7 @@
-//! Copies of a bucket's side files on the disk, so that each is fetched once.
+//! Caches a bucket's side files on the disk, so that each is fetched once.
 //!
-//! What was written first goes first when there is no room. A copy that is damaged is found by
-//! whoever reads it; one that cannot be written is missing.
+//! The oldest files are evicted first. Readers detect a damaged copy; a copy that cannot be written is simply
+//! missing.
 
 use std::{
     fs,
@@ -14,17 +14,17 @@ use super::derived::{DerivedFolder, DerivedKind};
 use super::{StoreError, folder::failed};
 use model::ContentHash;
 
-/// Copies in a folder.
+/// A cache of side files in a folder.
 #[derive(Debug)]
 pub(super) struct SideFileCache {
     files: DerivedFolder,
     bytes_max: u64,
-    /// Bytes of all of them, as far as this process knows; `None` until they were counted.
+    /// Total size in bytes, as far as this process knows; `None` until the files were counted.
     bytes: Mutex<Option<u64>>,
 }
 
 impl SideFileCache {
-    /// Copies of `bytes_max` bytes at most; 0 keeps none.
+    /// Opens a cache of at most `bytes_max` bytes; 0 disables it.
     pub(super) fn open(dir: &Path, bytes_max: u64) -> Result<Self, StoreError> {
         Ok(Self { files: DerivedFolder::open(dir)?, bytes_max, bytes: Mutex::new(None) })
     }
@@ -38,7 +38,7 @@ impl SideFileCache {
     }
 
     pub(super) fn invalidate(&self, hash: ContentHash) {
-        // One that stays is read again, and found to be damaged if it is.
+        // A copy that cannot be removed is read again; the reader's checks find out if it is damaged.
         drop(self.files.remove(DerivedKind::Index, hash));
     }
 
@@ -48,7 +48,7 @@ impl SideFileCache {
             return;
         }
         if let Err(cause) = self.files.write(DerivedKind::Index, hash, bytes) {
-            tracing::warn!("copy of a side file is not kept: {cause}");
+            tracing::warn!("side file cache: write failed: {cause}");
             return;
         }
         let mut count = self.bytes.lock();
@@ -59,12 +59,13 @@ impl SideFileCache {
         *count = Some(if now > self.bytes_max { self.evict() } else { now });
     }
 
-    /// Removes the oldest copies until a tenth is free; gives the bytes that are left.
+    /// Evicts the oldest copies until a tenth is free; returns the bytes that are left.
     fn evict(&self) -> u64 {
         let mut all = self.all();
         all.sort_unstable_by(|a, b| (a.written, &a.path).cmp(&(b.written, &b.path)));
         let mut left: u64 = all.iter().map(|one| one.bytes).sum();
         for one in all {
+            // Makes room for many files at once: listing the folder is the expensive part.
             if left <= self.bytes_max / 10 * 9 {
                 break;
             }
@@ -78,7 +79,7 @@ impl SideFileCache {
     fn all(&self) -> Vec<CachedFile> {
         let dir = self.files.folder(DerivedKind::Index);
         copies(&dir).unwrap_or_else(|cause| {
-            tracing::warn!("copies of side files cannot be counted: {cause}");
+            tracing::warn!("side file cache: listing failed: {cause}");
             Vec::new()
         })
     }

@@ -1,5 +1,5 @@
-//! What holds for every store: in a folder, in a bucket over the library's own store of objects in
-//! memory, and in one of an S3 server where `tests/garage.sh` names one. `tests/suite/store_s3.rs` has
+//! Tests the contract that every store fulfils: in a folder, in a bucket over the library's in-memory object
+//! store, and in a bucket of an S3 server where `tests/garage.sh` names one. `tests/suite/store_s3.rs` tests
 //! the service over such a bucket.
 
 use std::{
@@ -22,19 +22,19 @@ use super::{
 };
 use model::ContentHash;
 
-/// More than one part, and no multiple of it.
+/// More than one part, and not a multiple of the part size.
 const LARGE: usize = 9_000_123;
 
-/// The variable with an S3 server of region `eu-north-1` that has the bucket `bilder`: address, id of a
-/// key and key, with spaces between them.
+/// The variable that names an S3 server of region `eu-north-1` with the bucket `bilder`: address, key id and
+/// key, separated by spaces.
 const SERVER: &str = "WIREPHOTO_TEST_S3";
 
 struct Scene {
     dir: tempfile::TempDir,
     store: BlobStore,
-    /// Its objects past the store; none of a folder.
+    /// The objects of the bucket, accessed past the store; `None` for a folder.
     objects: Arc<dyn ObjectStore>,
-    /// What their keys begin with.
+    /// The prefix of their keys.
     prefix: Key,
 }
 
@@ -59,7 +59,7 @@ fn bucket() -> Scene {
     Scene { dir, store, objects, prefix }
 }
 
-/// A bucket of the server, if there is one.
+/// A bucket of the server, if one is configured.
 #[expect(clippy::disallowed_methods, reason = "a test may look at its environment")]
 fn server() -> Option<Scene> {
     let server = std::env::var(SERVER).ok()?;
@@ -70,7 +70,7 @@ fn server() -> Option<Scene> {
     let settings = BucketSettings {
         bucket: "bilder".to_owned(),
         prefix: uuid::Uuid::now_v7().to_string(),
-        // One service behind two addresses, as far as the store can tell.
+        // The store sees one service behind two addresses.
         endpoints: vec![endpoint.to_owned(); 2],
         region: "eu-north-1".to_owned(),
         credentials: CredentialSource::key(id, key),
@@ -88,17 +88,17 @@ fn server() -> Option<Scene> {
     Some(Scene { dir, store, objects, prefix: Key::from(settings.prefix) })
 }
 
-/// One of each kind of bucket.
+/// Returns one bucket of each kind.
 fn buckets() -> impl Iterator<Item = Scene> {
     std::iter::once(bucket()).chain(server())
 }
 
-/// One of each kind of store.
+/// Returns one store of each kind.
 fn all() -> impl Iterator<Item = Scene> {
     std::iter::once(folder()).chain(buckets())
 }
 
-/// Checks what holds for all.
+/// Runs a check on every kind of store.
 fn each(check: impl Fn(&Scene)) {
     all().for_each(|scene| check(&scene));
 }
@@ -112,7 +112,7 @@ impl Scene {
         matches!(self.store.place, StoreLocation::Bucket(_))
     }
 
-    /// Puts other bytes in a blob's place, past the store.
+    /// Replaces the bytes of a blob, past the store.
     fn overwrite(&self, hash: ContentHash, bytes: &[u8]) {
         let name = hash.to_string();
         let (start, rest) = name.split_at(2);
@@ -257,7 +257,7 @@ fn check_taking_over(from: &Scene, to: &Scene) {
     assert!(to.store.is_intact(hash, 7));
     from.overwrite(hash, b"pictura");
     assert!(!from.store.is_intact(hash, 7));
-    // What is there stays until there is a better one.
+    // The existing blob stays until a better one has been verified.
     let kept = to.store.replace(&from.store, hash, 7);
     assert!(matches!(kept, Ok(CopyOutcome::Refused(StoreError::Corrupted(_)))));
     assert!(to.store.is_intact(hash, 7));

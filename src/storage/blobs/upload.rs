@@ -1,4 +1,5 @@
-//! An upload in parts. It shows when it is finished; one that is dropped before is taken back.
+//! Uploads an object in parts. The object appears when the upload is finished; an upload that is dropped
+//! earlier is aborted.
 
 use std::collections::VecDeque;
 
@@ -10,7 +11,7 @@ use crate::runtime::limits::BUCKET_PARTS_MAX;
 
 pub(super) struct PartUpload<'a> {
     bucket: &'a Bucket,
-    /// There until it is finished.
+    /// `Some` until the upload is finished.
     parts: Option<Box<dyn MultipartUpload>>,
     under_way: VecDeque<PendingReply<()>>,
 }
@@ -21,7 +22,7 @@ impl<'a> PartUpload<'a> {
         Ok(Self { bucket, parts, under_way: VecDeque::new() })
     }
 
-    /// Sends the next part; waits while as many are under way as may be.
+    /// Sends the next part; waits while the maximum number of parts is in flight.
     pub(super) fn push(&mut self, part: Bytes) -> Result<(), BucketFailure> {
         if self.under_way.len() >= BUCKET_PARTS_MAX
             && let Some(first) = self.under_way.pop_front()
@@ -36,7 +37,7 @@ impl<'a> PartUpload<'a> {
         Ok(())
     }
 
-    /// Waits for all parts and makes them one object.
+    /// Waits for all parts and completes the object.
     pub(super) fn finish(mut self) -> Result<(), BucketFailure> {
         for part in self.under_way.drain(..) {
             part.wait()?;
@@ -46,9 +47,9 @@ impl<'a> PartUpload<'a> {
             let done = parts.complete().await;
             Ok((done, parts))
         };
-        // Whatever becomes of the bucket: the parts come back with the answer, to be taken back.
+        // Even while the circuit is open: the parts come back with the answer, so that `drop` can abort them.
         let (done, parts) = self.bucket.request_through_open_circuit(finish).wait()?;
-        // What could not be finished is taken back with the rest.
+        // `drop` aborts an upload that could not be completed.
         done.map(drop).map_err(|error| {
             self.parts = Some(parts);
             BucketFailure::Bucket(error)
@@ -57,10 +58,10 @@ impl<'a> PartUpload<'a> {
 }
 
 impl Drop for PartUpload<'_> {
-    /// Parts that belong to nothing cost the bucket's owner money.
+    /// Aborts an unfinished upload: its parts would cost the bucket's owner money.
     fn drop(&mut self) {
         let Some(mut parts) = self.parts.take() else { return };
-        // One that arrives after the end of its upload would stay.
+        // A part that arrives after the abort would stay.
         for part in self.under_way.drain(..) {
             drop(part.wait());
         }
@@ -68,7 +69,7 @@ impl Drop for PartUpload<'_> {
             self.bucket.request_through_open_circuit(async move { parts.abort().await }).wait();
         if taken_back.is_err() {
             tracing::warn!(
-                "an upload in parts could not be taken back; see docs/operations/s3.md"
+                "multipart upload: abort failed, its parts remain; see docs/operations/s3.md"
             );
         }
     }

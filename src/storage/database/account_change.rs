@@ -1,27 +1,28 @@
-//! What changed in accounts, as a row of their log says it.
+//! Defines the changes of accounts that the account log records.
 
 use model::ContentHash;
 use model::account::UserId;
 
-/// Something that caches in memory must forget.
+/// A change that invalidates entries of in-memory caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccountChange {
-    /// An access token ended.
+    /// An access token ended before its expiry, by its hash.
     Token(ContentHash),
-    /// An API key ended or has another owner.
+    /// An API key was revoked or has another owner.
     Key(ContentHash),
-    /// A session ended.
+    /// A session ended, by its hash.
     Session(ContentHash),
-    /// A user changed.
+    /// A user changed, by its number.
     User(UserId),
     /// A signing key of id tokens was added or removed.
     SigningKeys,
-    /// Something that many accounts depend on changed: an agreement, a product, an organization.
+    /// A change that affects many accounts: of an agreement, a product or an organization.
     Everything,
 }
 
 impl AccountChange {
-    /// Reads a row of the log. What this version does not know counts as everything.
+    /// Parses a row of the log. A kind that this version does not know counts as
+    /// [`AccountChange::Everything`].
     pub(super) fn parse(what: &str, id: &str) -> Self {
         let hash = |change: fn(ContentHash) -> Self| id.parse().map(change);
         match what {

@@ -1,10 +1,11 @@
-//! A database's way into another one, of whichever engine, while it is in use.
+//! Migrates the archive of a database into another database, of the same or the other engine, while it is in
+//! use.
 //!
-//! What can be large goes over in portions, as often as something is new, until little is. Then the rest
-//! goes over from one state of this database, and all tables are compared by the number of their rows. If the
-//! archive is to live there, nobody may write here in that moment; a rehearsal keeps nobody. What was cut
-//! short is begun again: portions go on where they stood, and the other database says until its end that
-//! it is not whole.
+//! Large tables are copied in batches, round after round, until few rows are new. The rest is then copied
+//! from one state of this database, and all tables are compared by their number of rows. If the archive
+//! switches to the new database, this one holds its write lock meanwhile; a dry run blocks no writers. An
+//! interrupted migration is started again: the batches resume where they ended, and the new database is
+//! marked as incomplete until the end.
 
 use std::sync::Arc;
 
@@ -19,31 +20,31 @@ use crate::runtime::limits::{
     MIGRATION_BATCH_ROWS, MIGRATION_LOCK_ATTEMPTS_MAX, MIGRATION_ROUNDS_MAX,
 };
 
-/// What is heard of rows that go over: the table, and how many rows of it went now.
+/// Reports copied rows: the table, and how many of its rows were copied by the last write.
 pub type ReportRows = Arc<dyn Fn(&'static str, usize) + Send + Sync>;
 
-/// Takes originals over that became known in the moment in which nobody writes; again where that moment
-/// has to be repeated.
+/// Copies the originals that were added last, while the write lock is held; called again where that step has
+/// to be repeated.
 pub type CopyOriginals = Arc<dyn Fn(&[NamedOriginal]) -> Result<(), DbError> + Send + Sync>;
 
-/// What came over.
+/// The result of a migration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MigratedRows {
-    /// Rows by table, which both databases have.
+    /// Number of rows by table, equal in both databases.
     pub tables: Vec<(&'static str, usize)>,
-    /// Milliseconds for which nobody could write, or could not have, had the archive moved.
+    /// Milliseconds for which the write lock was held, or would have been held if this was a dry run.
     pub held_ms: u64,
 }
 
 impl MigratedRows {
-    /// Rows of a table.
+    /// Returns the number of rows of a table.
     #[must_use]
     pub fn of(&self, table: &str) -> usize {
         self.tables.iter().find(|(name, _)| *name == table).map_or(0, |(_, rows)| *rows)
     }
 }
 
-/// A way from one database into another.
+/// A migration from one database into another.
 #[derive(Clone)]
 pub struct ArchiveMigration {
     from: Db,
@@ -69,9 +70,9 @@ fn lived_in(why: &str) -> DbError {
 }
 
 impl ArchiveMigration {
-    /// Begins the way: `to` must be empty, or what an earlier way of this kind left.
+    /// Begins the migration: `to` must be empty, or left by an earlier migration of this archive.
     ///
-    /// Fails with [`DbError::InUse`] when `to` holds an archive of its own.
+    /// Fails with [`DbError::InUse`] when `to` contains another archive.
     pub fn begin(from: &Db, to: &Db, hear: ReportRows) -> Result<Self, DbError> {
         to.write_blocking(|tx| {
             let read = tx.as_read();
@@ -90,8 +91,8 @@ impl ArchiveMigration {
         Ok(moving)
     }
 
-    /// Takes over what is new of the items and their log, until little of it is left; others go on
-    /// writing. Gives the number of the last item.
+    /// Copies the new rows of the items and their log until few are left, while others continue to write.
+    /// Returns the number of the last item.
     pub fn catch_up(&self) -> Result<i64, DbError> {
         for _ in 0..MIGRATION_ROUNDS_MAX {
             let log = self.follow(&ITEM_LOG, &|table, after| {
@@ -100,6 +101,7 @@ impl ArchiveMigration {
             let items = self.follow(&ITEMS, &|table, after| {
                 self.from.read_blocking(move |tx| tx.next_batch(table, after))
             })?;
+            // The rest is small enough to be copied under the write lock.
             if log + items <= MIGRATION_BATCH_ROWS {
                 break;
             }
@@ -107,8 +109,8 @@ impl ArchiveMigration {
         self.to.read_blocking(|tx| tx.reached(&ITEMS))
     }
 
-    /// Takes over the rows of a table behind those that are there, which `next` reads; how many they
-    /// were.
+    /// Copies the rows of a table that follow those in the new database, which `next` reads; returns their
+    /// number.
     fn follow(
         &self,
         table: &'static MigratedTable,
@@ -134,11 +136,11 @@ impl ArchiveMigration {
         Ok(())
     }
 
-    /// Takes over all that is left while nobody writes, with the originals of items with numbers
-    /// behind `carried`; compares both. With `switch` the archive lives there from then on, at what
-    /// the text calls by name, and this database takes no writes any more.
+    /// Copies the remaining rows under the write lock, with the originals of items numbered above `carried`,
+    /// and compares both databases. With `switch` the archive moves: this database refuses writes from then
+    /// on and names `switch` as the archive's place.
     ///
-    /// A database that has moved already, whose way was cut short at its end, may go it again.
+    /// Idempotent: a database that has already moved to `switch` may finish an interrupted migration.
     pub fn finish(
         &self,
         carried: i64,
@@ -152,34 +154,35 @@ impl ArchiveMigration {
         }
         let mut tries = 1;
         let moved = loop {
+            // A database that has moved already refuses writes, so it needs no write lock.
             match self.copy_rest(carried, carry, switch.filter(|_| !has_moved)) {
                 Err(DbError::Engine(cause))
                     if cause.is_busy() && tries < MIGRATION_LOCK_ATTEMPTS_MAX =>
                 {
                     tries += 1;
-                    tracing::warn!("the old database was busy for long, once more: {cause}");
+                    tracing::warn!("the old database is busy, retrying: {cause}");
                 }
                 outcome => break outcome?,
             }
         };
-        // After the other one, so that never both take writes.
+        // This database is marked as moved first, so that never both accept writes.
         if switch.is_some() {
             self.to.write_blocking(|tx| tx.note_filling(false))?;
         }
         Ok(moved)
     }
 
-    /// Takes over all that is left; while nobody writes, if the archive is to live elsewhere.
+    /// Copies the remaining rows, under the write lock if the archive is to switch.
     fn copy_rest(
         &self,
         carried: i64,
         carry: &CopyOriginals,
         switch: Option<&str>,
     ) -> Result<MigratedRows, DbError> {
-        // What takes long and may be done before anybody waits. A transaction each, so that no reference is
-        // looked for among rows that just went.
+        // Slow work is done before the lock is taken. One transaction per table: otherwise the engine would
+        // check foreign keys against the rows just deleted.
         for table in TABLES.iter().rev() {
-            // What an earlier way left may be more than goes with one statement.
+            // An interrupted migration may have left more rows than one statement should delete.
             while self.to.write_blocking(move |tx| tx.clear_some(table))? > 0 {}
             self.to.write_blocking(move |tx| tx.clear_table(table))?;
         }
@@ -214,7 +217,7 @@ impl ArchiveMigration {
         self.to.write_blocking(move |tx| tx.trim_item_log(floor))?;
         carry(&here.originals_after(carried)?)?;
         for table in TABLES {
-            // Triggers may have written to it meanwhile.
+            // Triggers may have inserted rows meanwhile.
             self.to.write_blocking(move |tx| tx.clear_table(table))?;
             here.for_each_batch(table, |portion| self.put(portion))?;
         }
@@ -226,11 +229,11 @@ impl ArchiveMigration {
         self.compare(here)
     }
 
-    /// Fails when the item log over there is not this one, as far as it came.
+    /// Fails when the copied part of the item log differs from this one.
     fn compare_log(&self, here: &ReadTx<'_>) -> Result<(), DbError> {
         let (floor, reached) =
             (here.log_floor()?, self.to.read_blocking(|tx| tx.reached(&ITEM_LOG))?);
-        // What went here since goes there too.
+        // Rows that were trimmed here are trimmed in the new database later, so they are not compared.
         let rows = floor..=reached;
         if floor == 0 || rows.is_empty() {
             return Ok(());
@@ -240,7 +243,7 @@ impl ArchiveMigration {
         if there == here.mark_of_rows(&ITEM_LOG, &rows)? { Ok(()) } else { Err(foreign()) }
     }
 
-    /// Fails when what is over there is not of this archive.
+    /// Fails when the new database contains items of another archive.
     fn compare_marks(&self, here: &ReadTx<'_>) -> Result<(), DbError> {
         let there = self.to.read_blocking(|tx| tx.marks_of_items())?;
         let reached = there.last().map_or(0, |(doc, _)| *doc);
@@ -253,8 +256,8 @@ impl ArchiveMigration {
         Ok(())
     }
 
-    /// Removes versions of items over there that were replaced here since they came over. A version
-    /// never changes: their numbers say which they are.
+    /// Deletes versions of items in the new database that were replaced here since they were copied. A
+    /// version never changes, so its number identifies it.
     fn remove_replaced(&self, here: &ReadTx<'_>) -> Result<(), DbError> {
         let known = here.numbers_of_items()?;
         let mut gone = self.to.read_blocking(|tx| tx.numbers_of_items())?;
@@ -283,29 +286,30 @@ impl ArchiveMigration {
 }
 
 impl Db {
-    /// Where the archive of this database lives now, if it has moved.
+    /// Returns the present place of this database's archive, if it has moved.
     pub fn moved_to(&self) -> Result<Option<String>, DbError> {
         self.read_blocking(|tx| tx.moved_to())
     }
 
-    /// Whether the database is being filled from another one: what it holds is not whole.
+    /// Returns whether a migration into this database is unfinished: its content is incomplete.
     pub fn is_being_filled(&self) -> Result<bool, DbError> {
         self.read_blocking(|tx| tx.is_being_filled())
     }
 
-    /// Sees to it that nobody lives in `to`, where the archive of this database moved: from then on it says of
-    /// itself that it is not whole, as before the move.
+    /// Makes sure that `to`, where the archive of this database moved, is not in use: marks it as incomplete
+    /// again, as before the move.
     ///
-    /// Fails with [`DbError::InUse`] when somebody may live there: it has nodes, or rows that are not as
-    /// they came over.
+    /// Fails with [`DbError::InUse`] when `to` may be in use: it has nodes, or rows that differ from the
+    /// copied ones.
     pub fn invalidate_target(&self, to: &Self) -> Result<(), DbError> {
-        // Nobody writes here: the archive has moved.
+        // No lock is needed here: a moved archive refuses writes.
         let here = self.read_blocking(|tx| tx.marks_of_tables())?;
         to.write_blocking(move |tx| {
             let there = tx.as_read();
             if let Some(node) = there.list_nodes()?.first() {
                 return Err(lived_in(&format!("the node {} lives there", node.node)));
             }
+            // Already marked, by an earlier attempt.
             if there.is_being_filled()? {
                 return Ok(());
             }
@@ -317,7 +321,7 @@ impl Db {
         })
     }
 
-    /// Says that the archive of this database lives here after all.
+    /// Makes this database the place of its archive again.
     pub fn cancel_move(&self) -> Result<(), DbError> {
         self.threads.write(WriteMode::EvenMoved, |tx| tx.note_moved(None))
     }
@@ -404,7 +408,7 @@ mod tests {
         assert_eq!(from.moved_to().unwrap().as_deref(), Some("elsewhere"));
         let refused = from.write_blocking(|tx| tx.note_filling(false));
         assert!(matches!(refused, Err(DbError::Moved(home)) if home == "elsewhere"));
-        // What was not lived in is moved to again, what was is not.
+        // A target that was not in use is migrated to again; one that was in use is refused.
         write(&to, "four", "fourth");
         let refused = begin(&from, &to).map(drop);
         assert!(matches!(refused, Err(DbError::InUse(_))), "{refused:?}");
@@ -438,10 +442,10 @@ mod tests {
             .unwrap();
         refuses("state");
         to.write_blocking(|tx| tx.run_sql("DELETE FROM state WHERE name = 'a'")).unwrap();
-        // Nothing is left of the life: whoever was there wrote nothing.
+        // Nothing is left of the incarnation: it wrote no rows.
         from.invalidate_target(&to).unwrap();
         assert!(to.is_being_filled().unwrap());
-        // Cut short before its end, and once more.
+        // Interrupted before its end, and repeated.
         from.invalidate_target(&to).unwrap();
         from.cancel_move().unwrap();
         write(&from, "two", "second again");
@@ -477,7 +481,7 @@ mod tests {
             write(&from, id, "words");
         }
         finish(&begin(&from, &to).unwrap(), None).unwrap();
-        // Rows that went here are no difference.
+        // Rows that were trimmed here are no difference.
         from.write_blocking(|tx| tx.run_sql("DELETE FROM item_log WHERE seq = 1")).unwrap();
         finish(&begin(&from, &to).unwrap(), None).unwrap();
         from.write_blocking(|tx| tx.run_sql("UPDATE item_log SET at_ms = 1 WHERE seq = 3"))
@@ -499,7 +503,7 @@ mod tests {
                 ))
             })
             .unwrap();
-            // What a rehearsal left makes room.
+            // Rows left by a dry run are replaced.
             finish(&begin(&from, &to).unwrap(), None).unwrap();
             finish(&begin(&from, &to).unwrap(), Some("elsewhere")).unwrap();
             let states = |db: &Db| db.read_blocking(|tx| tx.list_states("name ")).unwrap();

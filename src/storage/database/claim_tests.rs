@@ -1,4 +1,5 @@
-//! Claims beside each other, beside one that writes, and beside the end of the life that claims.
+//! Tests claims that run concurrently with each other, with a write, and with the end of the claiming
+//! incarnation.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -21,7 +22,7 @@ fn by(life: u128) -> ClaimedBy {
     ClaimedBy { incarnation: Uuid::from_u128(life), now: now() }
 }
 
-/// A message about the item of that number.
+/// Creates a message about the item of that number.
 fn message(item: usize) -> NewMessage {
     NewMessage {
         id: Uuid::now_v7(),
@@ -50,7 +51,7 @@ fn live(db: &Db, life: u128) {
     db.write_blocking(begin).unwrap();
 }
 
-/// A database with so many messages that wait, and two lives.
+/// Creates a database with this many waiting messages and two incarnations.
 fn prepared(messages: usize) -> (Db, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let db = Db::scratch(dir.path()).unwrap();
@@ -70,12 +71,12 @@ fn in_state(db: &Db, state: MessageState) -> usize {
     db.read_blocking(move |tx| tx.list_messages(Some(state), 10_000)).unwrap().len()
 }
 
-/// Whether claims go on beside one that writes.
+/// Whether claims run concurrently with a write.
 fn goes_on(db: &Db) -> bool {
     db.is_remote()
 }
 
-/// A transaction that has done its work and does not end yet.
+/// A transaction that has done its work and is not yet committed.
 struct Open<T> {
     end: Sender<()>,
     thread: JoinHandle<T>,
@@ -88,7 +89,7 @@ impl<T> Open<T> {
     }
 }
 
-/// What a transaction does to say that its work is done, and to wait for its end.
+/// A transaction calls this to report that its work is done and to wait until it may commit.
 type Stay = Box<dyn FnOnce() + Send>;
 
 fn open<T: Send + 'static>(run: impl FnOnce(Stay) -> T + Send + 'static) -> Open<T> {
@@ -165,7 +166,7 @@ fn nodes_that_claim_at_once_take_all_messages_and_none_twice() {
         let node = |life| {
             let db = Db::scratch(dir).unwrap();
             let mut ids = Vec::new();
-            // What somebody else is taking may come back as free only by an error, and there is none.
+            // A message that another claim holds could come back as free only by an error, and there is none.
             loop {
                 let claimed = claim(&db, 7, life);
                 if claimed.is_empty() {
@@ -195,7 +196,7 @@ fn a_life_that_ends_while_it_claims_leaves_nothing_under_way() {
     assert_eq!(claiming.end().len(), 4);
     assert!(ending.join().unwrap());
     assert_eq!(in_state(&db, MessageState::Waiting), 4, "they are free again");
-    // And the other way round: a life that is being ended takes nothing.
+    // The reverse: an incarnation that is being ended claims nothing.
     let other = Db::scratch(dir.path()).unwrap();
     let ending = open_write(&other, |tx| tx.end_incarnation(Uuid::from_u128(2), now()));
     if goes_on(&db) {
@@ -247,11 +248,11 @@ fn a_message_that_is_being_taken_up_stands_for_no_new_one() {
     };
     assert_eq!(claimed.len(), 1);
     assert_eq!(in_state(&db, MessageState::Waiting), 1, "it was put in beside the one on its way");
-    // A message that a writer found so is not taken up before the writer has ended.
+    // A message that a writer has found waiting is not claimed before the writer has ended.
     if goes_on(&db) {
         let found = open_write(&db, |tx| {
             tx.insert_message(&message(0), 10, now())?;
-            // A transaction that wrote something is over when its end is told.
+            // Reporting the end of a transaction that wrote something ends it.
             tx.insert_message(&message(1), 10, now())?;
             Ok(())
         });
@@ -286,7 +287,7 @@ fn messages_of_a_claim_without_an_answer_are_freed_and_those_that_are_sent_are_n
     let (db, dir) = prepared(4);
     let sent = claim(&db, 1, 1)[0].id;
     assert_eq!(claim(&db, 1, 2).len(), 1, "another node's");
-    // Nobody got the answer of this one, which is still on its way.
+    // The answer of this claim, which is still running, reaches no caller.
     let other = Db::scratch(dir.path()).unwrap();
     let lost = open_claim(&db, 2, 1);
     let freeing = thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! A connection whose transactions are those that statements are methods of.
+//! Wraps an engine's connection so that its transactions have the statements as methods.
 
 use std::sync::Arc;
 
@@ -20,13 +20,12 @@ impl DatabaseConnection {
         Arc::clone(engine).open(purpose).map(Self)
     }
 
-    /// Runs `read` against one state of the database.
+    /// Runs `read` against one consistent state of the database.
     pub(super) fn read(&mut self, read: Read) {
         self.0.read(read);
     }
 
-    /// Runs `write` as one transaction. What it recorded in the audit log is logged once it is
-    /// committed.
+    /// Runs `write` as one transaction. The audit events that it recorded are logged once it is committed.
     pub(super) fn write<T: Send>(
         &mut self,
         mode: WriteMode,
@@ -41,7 +40,7 @@ impl DatabaseConnection {
         Ok(outcome)
     }
 
-    /// Runs `claim` as one transaction: as a write, or beside one where the engine can do that.
+    /// Runs `claim` as one transaction: as a write, or concurrently with one where the engine supports that.
     pub(super) fn claim<T: Send>(
         &mut self,
         claim: impl FnOnce(&ClaimTx<'_>) -> Result<T, DbError> + Send,
@@ -62,14 +61,15 @@ impl DatabaseConnection {
         self.0.checkpoint()
     }
 
-    /// A number that changes when another connection committed, and seldom without that; a few
+    /// Returns a number that changes when another connection committed, and rarely otherwise; takes a few
     /// microseconds.
     pub(super) fn data_version(&mut self) -> Result<i64, DbError> {
         self.0.data_version()
     }
 }
 
-/// Has `transact` run `work` in its transaction, and gives what it returned once that has ended well.
+/// Lets `transact` run `work` in its transaction, and returns the result of `work` once the transaction has
+/// committed.
 fn run<T: Send>(
     work: impl FnOnce(&dyn EngineTransaction) -> Result<T, DbError> + Send,
     transact: impl FnOnce(Work<'_>) -> Result<(), DbError>,

@@ -1,8 +1,8 @@
-//! What is needed of a database engine, as traits that `sqlite` and `postgres` implement.
+//! Defines the traits that a database engine implements; `sqlite` and `postgres` are the two implementations.
 //!
-//! An [`DatabaseEngine`] opens an [`EngineConnection`] for each thread, which runs each piece of work as an
-//! [`EngineTransaction`]. Statements are written against that one and name no driver: what differs between
-//! engines is a method of it and nothing else.
+//! A [`DatabaseEngine`] opens an [`EngineConnection`] for each thread, which runs each unit of work as an
+//! [`EngineTransaction`]. Statements are written against that trait and name no driver: every difference
+//! between the engines is a method of it.
 
 use std::{fmt, ops::ControlFlow, sync::Arc};
 
@@ -10,84 +10,84 @@ use super::error::DbError;
 use super::facts::{DatabaseFacts, DatabaseFlaw};
 use crate::runtime::limits::CHECK_FLAWS_MAX;
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionPurpose {
-    /// It reads.
+    /// Reads single rows or searches.
     Read,
-    /// It writes.
     Write,
-    /// It claims what waits in queues, beside one that writes.
+    /// Claims queue messages, concurrently with a write.
     Claim,
-    /// It notices what others write.
+    /// Notices what other connections commit.
     Follow,
 }
 
-/// A database: where it is, and how connections to it are opened.
+/// A database: its address, and how to open connections to it.
 pub(super) trait DatabaseEngine: Send + Sync {
-    /// Opens a connection. One to a server is made when it is first used, and again when it broke.
+    /// Opens a connection. A connection to a server is established at its first use, and again after it
+    /// broke.
     fn open(
         self: Arc<Self>,
         purpose: ConnectionPurpose,
     ) -> Result<Box<dyn EngineConnection>, DbError>;
 
-    /// Whether the database is another program's, perhaps on another machine. Claims run beside writes there, on
-    /// a connection of their own.
+    /// Returns whether the database is a separate server, perhaps on another machine. Claims then run
+    /// concurrently with writes, on a dedicated connection.
     fn is_remote(&self) -> bool {
         false
     }
 
-    /// The hosts to which it is reached over a network without TLS.
+    /// Returns the hosts to which it connects over a network without TLS.
     fn hosts_without_tls(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// A read that is given its transaction, or the reason why there is none.
+/// A read, called with its transaction or with the reason why there is none.
 pub(super) type Read = Box<dyn FnOnce(Result<&dyn EngineTransaction, DbError>) + Send>;
-/// Work that is done in a transaction.
+/// Work to be done in a transaction.
 pub(super) type Work<'w> =
     Box<dyn FnOnce(&dyn EngineTransaction) -> Result<(), DbError> + Send + 'w>;
 
 /// How a transaction writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WriteMode {
-    /// Fails with [`DbError::Moved`] where the archive lives elsewhere.
+    /// Fails with [`DbError::Moved`] where the archive has moved.
     Normal,
-    /// Also where the archive lives elsewhere.
+    /// Writes even where the archive has moved.
     EvenMoved,
-    /// With what is changed overwritten in the file, where the engine can do that. A server has its own ways,
-    /// such as `VACUUM`.
+    /// Overwrites deleted content in the file, where the engine can do that. A server has its own means, such
+    /// as `VACUUM`.
     Overwriting,
 }
 
 /// A connection, which one thread owns.
 pub(super) trait EngineConnection: Send {
-    /// Runs `read` against one state of the database.
+    /// Runs `read` against one consistent state of the database.
     fn read(&mut self, read: Read);
 
     /// Runs statements that only read, each against the newest state or all against one.
     fn query(&mut self, look: Work<'_>) -> Result<(), DbError>;
 
-    /// Runs `write` as one transaction, when those of others that write have ended.
+    /// Runs `write` as one transaction, after the write transactions of others have ended.
     fn write(&mut self, mode: WriteMode, write: Work<'_>) -> Result<(), DbError>;
 
-    /// Runs `claim` as one transaction: as a write, or beside one where the engine can do that.
+    /// Runs `claim` as one transaction: as a write, or concurrently with one where the engine supports that.
     fn claim(&mut self, claim: Work<'_>) -> Result<(), DbError>;
 
     /// Folds the write-ahead log into the database and empties it, where there is one.
     ///
-    /// Fails when somebody reads from it.
+    /// Fails while another connection reads from it.
     fn checkpoint(&self) -> Result<(), DbError> {
         Ok(())
     }
 
-    /// A number that changes when another connection committed, and seldom without that; a few
+    /// Returns a number that changes when another connection committed, and rarely otherwise; takes a few
     /// microseconds.
     fn data_version(&mut self) -> Result<i64, DbError>;
 }
 
-/// The value of a parameter.
+/// The value of a statement's parameter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum SqlParam<'p> {
     Null,
@@ -98,8 +98,8 @@ pub(super) enum SqlParam<'p> {
 }
 
 impl fmt::Debug for SqlParam<'_> {
-    /// A driver writes parameters into the log when all lines of its own are wanted: texts are passwords of
-    /// channels, keys and profiles too, so only their lengths are told.
+    /// Hides content: at its most verbose level a driver logs parameters, and texts include passwords of
+    /// channels, keys and profiles. So only lengths are shown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Null => f.write_str("null"),
@@ -111,15 +111,15 @@ impl fmt::Debug for SqlParam<'_> {
     }
 }
 
-/// What a parameter is made of.
+/// A value that can be passed as a parameter.
 pub(super) trait ToParam {
     fn to_param(&self) -> SqlParam<'_>;
 }
 
-/// The values of `?1` to `?n`, made by [`params!`].
+/// The values of `?1` to `?n`, built by [`params!`].
 pub(super) type Params<'p> = &'p [&'p dyn ToParam];
 
-/// The values of `?1` to `?n`.
+/// Builds the values of `?1` to `?n`.
 macro_rules! params {
     ($($value:expr),* $(,)?) => { &[$(&$value as &dyn $crate::storage::database::engine::ToParam),*] };
 }
@@ -173,36 +173,37 @@ impl<T: ToParam + ?Sized> ToParam for &T {
     }
 }
 
-/// A row that was found. The first column is 0.
+/// A row of a result. The first column is 0.
 pub(super) trait ResultRow {
     fn is_null(&self, at: usize) -> Result<bool, DbError>;
     fn int(&self, at: usize) -> Result<i64, DbError>;
-    /// A number below 2^32.
+    /// Reads a number below 2^32.
     fn small_int(&self, at: usize) -> Result<u32, DbError>;
     fn bool(&self, at: usize) -> Result<bool, DbError>;
     fn string(&self, at: usize) -> Result<String, DbError>;
     fn bytes(&self, at: usize) -> Result<Vec<u8>, DbError>;
 
-    /// The text at `at` without a copy of it.
+    /// Reads the text at `at` without copying it.
     fn text(&self, at: usize) -> Result<&str, DbError>;
 
-    /// The text at `at`, with marks for what is none: a row that is damaged there has a name too.
+    /// Reads the text at `at` with replacement characters for invalid bytes: a damaged row still needs a name
+    /// in messages.
     fn lossy(&self, at: usize) -> Result<String, DbError>;
 }
 
 impl dyn ResultRow + '_ {
-    /// The column at `at` as what it is read as.
+    /// Reads the column at `at` as the requested type.
     pub(super) fn get<T: ColumnValue>(&self, at: usize) -> Result<T, DbError> {
         T::read(self, at)
     }
 }
 
-/// What a column can be read as.
+/// A type that a column can be read as.
 pub(super) trait ColumnValue: Sized {
     fn read(row: &dyn ResultRow, at: usize) -> Result<Self, DbError>;
 }
 
-/// Reads a column by the method of [`ResultRow`] for its type.
+/// Implements [`ColumnValue`] by the method of [`ResultRow`] for the type.
 macro_rules! column {
     ($($kind:ty: $read:ident),*) => { $(impl ColumnValue for $kind {
         fn read(row: &dyn ResultRow, at: usize) -> Result<Self, DbError> {
@@ -218,86 +219,87 @@ impl<T: ColumnValue> ColumnValue for Option<T> {
     }
 }
 
-/// How rows that a query finds are held until its transaction ends, where others work beside it.
+/// How the rows of a query are locked until its transaction ends, where others work concurrently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RowLock {
-    /// Nobody else changes or holds them. Those that somebody holds are not found: nobody waits.
+    /// No other transaction may change or lock the rows. Rows that are already locked are skipped without
+    /// waiting.
     UpdateSkipLocked,
-    /// Nobody removes them; others may change them and hold them so too. Those that are being removed are
-    /// not found: nobody waits.
+    /// No other transaction may remove the rows; others may change them and take the same lock. Rows that are
+    /// being removed are skipped without waiting.
     KeyShareSkipLocked,
-    /// Nobody else changes, removes or holds them. Waits for those who do.
+    /// No other transaction may change, remove or lock the rows. Waits for transactions that hold them.
     Update,
 }
 
-/// A transaction, as an engine implements it; statements read by the methods of `dyn EngineTransaction` below.
+/// A transaction, as an engine implements it; statements read through the methods of `dyn EngineTransaction`
+/// below.
 ///
-/// Statements are prepared once a connection and found again by their text.
+/// Each connection prepares a statement once and finds it again by its text.
 pub(super) trait EngineTransaction {
-    /// Runs a statement that gives no rows; how many it wrote.
+    /// Runs a statement that returns no rows; returns the number of rows that it wrote.
     fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize, DbError>;
 
-    /// Gives `read` the first row, if there is one.
+    /// Calls `read` with the first row, if there is one.
     fn read_first(&self, sql: &str, params: Params<'_>, read: ReadRow<'_>) -> Result<(), DbError>;
 
-    /// Gives `each` one row after the other, until it breaks. Rows are not gathered.
+    /// Calls `each` with one row after the other until it breaks. Rows are streamed, not collected.
     fn read_each(&self, sql: &str, params: Params<'_>, each: VisitRow<'_>) -> Result<(), DbError>;
 
-    /// Gives `each` all rows, which may be gathered before.
+    /// Calls `each` with all rows, which may be collected first.
     fn read_all(&self, sql: &str, params: Params<'_>, each: ReadRow<'_>) -> Result<(), DbError> {
         self.read_each(sql, params, &mut |row| each(row).map(ControlFlow::Continue))
     }
 
-    /// What stands at the end of a query whose rows are held so. Nothing where a transaction that writes is
-    /// alone anyway.
+    /// Returns the clause at the end of a query whose rows are to be locked. Empty where a write transaction
+    /// is alone anyway.
     fn lock_clause(&self, _hold: RowLock) -> &'static str {
         ""
     }
 
-    /// Leaves rows that refer to what is not there alone until the transaction ends.
+    /// Defers foreign-key checks until the transaction ends.
     fn defer_foreign_keys(&self) -> Result<(), DbError>;
 
-    /// The last number that was given in the column of a table, whose row may be gone.
+    /// Returns the last number that was assigned in the column of a table; its row may have been removed.
     fn last_assigned_number(&self, table: &str, column: &str) -> Result<i64, DbError>;
 
-    /// Sees to it that the numbers up to `number` are not given again.
+    /// Ensures that the numbers up to `number` are not assigned again.
     fn reserve_numbers(&self, table: &str, column: &str, number: i64) -> Result<(), DbError>;
 
-    /// What the engine tells of itself.
+    /// Returns what the engine reports about itself.
     fn facts(&self) -> Result<DatabaseFacts, DbError>;
 
-    /// What is wrong with the engine's own files; nothing where a server and its operator look after them.
+    /// Checks the engine's own files; nothing for a server, whose operator looks after them.
     fn page_flaws(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
         Ok(Vec::new())
     }
 
-    /// Rows that refer to what is not there although the schema forbids it; none where the engine forbids it
-    /// to everybody who writes.
+    /// Lists foreign-key violations; none where the engine enforces foreign keys for every connection.
     fn foreign_key_violations(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
         Ok(Vec::new())
     }
 
-    /// Runs statements that set a test's scene.
+    /// Runs statements that set up a test.
     #[cfg(test)]
     fn run_script(&self, sql: &str) -> Result<(), DbError>;
 
-    /// Statements by which each `change`, `INSERT` or `UPDATE`, of a table is refused.
+    /// Returns statements that refuse each `change`, `INSERT` or `UPDATE`, of a table.
     #[cfg(test)]
     fn refusing_script(&self, change: &str, table: &str) -> String;
 
-    /// The statement that ends that.
+    /// Returns the statement that undoes [`EngineTransaction::refusing_script`].
     #[cfg(test)]
     fn accepting_script(&self, table: &str) -> String;
 }
 
-/// Reads a row.
+/// A callback that reads a row.
 pub(super) type ReadRow<'r> = &'r mut dyn FnMut(&dyn ResultRow) -> Result<(), DbError>;
-/// Reads a row, and says whether the next one is wanted.
+/// A callback that reads a row and returns whether to continue.
 pub(super) type VisitRow<'r> =
     &'r mut dyn FnMut(&dyn ResultRow) -> Result<ControlFlow<()>, DbError>;
 
 impl dyn EngineTransaction + '_ {
-    /// Reads the first row that is found.
+    /// Reads the first row of a result, if there is one.
     pub(super) fn find<T>(
         &self,
         sql: &str,
@@ -312,7 +314,7 @@ impl dyn EngineTransaction + '_ {
         Ok(found)
     }
 
-    /// The same where there is always a row.
+    /// Reads the first row of a query that always finds one; fails with [`DbError::Damaged`] otherwise.
     pub(super) fn load<T>(
         &self,
         sql: &str,
@@ -325,7 +327,7 @@ impl dyn EngineTransaction + '_ {
         })
     }
 
-    /// The first column of the first row.
+    /// Reads the first column of the first row, if there is one.
     pub(super) fn find_value<T: ColumnValue>(
         &self,
         sql: &str,
@@ -334,7 +336,7 @@ impl dyn EngineTransaction + '_ {
         self.find(sql, params, |row| row.get(0))
     }
 
-    /// The same where there is always a row.
+    /// Reads the first column of a query that always finds a row.
     pub(super) fn load_value<T: ColumnValue>(
         &self,
         sql: &str,
@@ -343,19 +345,19 @@ impl dyn EngineTransaction + '_ {
         self.load(sql, params, |row| row.get(0))
     }
 
-    /// How many rows `sql` counts.
+    /// Reads the number that a `count` query returns.
     pub(super) fn count(&self, sql: &str, params: Params<'_>) -> Result<usize, DbError> {
         let count: i64 = self.load_value(sql, params)?;
         Ok(usize::try_from(count).unwrap_or_default())
     }
 
-    /// Whether there is a row.
+    /// Returns whether the query finds a row.
     pub(super) fn exists(&self, sql: &str, params: Params<'_>) -> Result<bool, DbError> {
         Ok(self.find(sql, params, |_| Ok(()))?.is_some())
     }
 
-    /// Gives `each` one row after the other, until it breaks. Rows are not gathered, so there may be
-    /// any number of them, and `each` may run statements.
+    /// Calls `each` with one row after the other until it breaks. Rows are streamed, so their number is not
+    /// limited, and `each` may run statements.
     pub(super) fn each(
         &self,
         sql: &str,
@@ -365,7 +367,7 @@ impl dyn EngineTransaction + '_ {
         self.read_each(sql, params, &mut each)
     }
 
-    /// Reads all rows.
+    /// Reads all rows into memory.
     pub(super) fn list<T>(
         &self,
         sql: &str,
@@ -380,7 +382,7 @@ impl dyn EngineTransaction + '_ {
         Ok(found)
     }
 
-    /// The first column of all rows.
+    /// Reads the first column of all rows.
     pub(super) fn list_values<T: ColumnValue>(
         &self,
         sql: &str,
@@ -389,7 +391,8 @@ impl dyn EngineTransaction + '_ {
         self.list(sql, params, |row| row.get(0))
     }
 
-    /// The flaws that `flaw` makes of rows, of which no more than the limit are read.
+    /// Collects the flaws that `flaw` derives from rows, at most [`CHECK_FLAWS_MAX`] and a note that there
+    /// are more.
     pub(super) fn list_flaws(
         &self,
         sql: &str,
@@ -408,11 +411,11 @@ impl dyn EngineTransaction + '_ {
         Ok(flaws)
     }
 
-    /// Where the archive of this database lives now, if it has moved.
+    /// Returns the present place of this database's archive, if it has moved.
     pub(super) fn moved_to(&self) -> Result<Option<String>, DbError> {
         self.find_value("SELECT value FROM state WHERE name = ?1", params![MOVED])
     }
 }
 
-/// The row of `state` in a database whose archive lives elsewhere now; its value says where.
+/// The row of `state` in a database whose archive has moved; its value names the new place.
 pub(super) const MOVED: &str = "moved to";

@@ -1,4 +1,4 @@
-//! Errors of the database and of its engines.
+//! Defines the errors of the database and of its engines.
 
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::telemetry;
@@ -9,23 +9,23 @@ use crate::storage::secrets::SecretError;
 #[error("{text}")]
 pub struct EngineError {
     pub(super) class: ErrorClass,
-    /// The SQLSTATE, where the engine gives one.
+    /// The SQLSTATE, where the engine reports one.
     pub(super) code: Option<String>,
     pub(super) text: String,
 }
 
-/// What an error of an engine means for callers.
+/// The class of an engine's error, by what it means for callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ErrorClass {
     /// The database cannot be reached.
     Unreachable,
     /// A statement or a transaction took too long.
     TimedOut,
-    /// The write lock was not granted in time, and nothing was done.
+    /// The write lock was not acquired in time, and nothing was changed.
     Locked,
     /// Another transaction changed the same rows.
     Conflict,
-    /// What is stored cannot be read as it was written.
+    /// Stored content is corrupt.
     Damaged,
     /// A disk, memory or another resource is exhausted or fails.
     Resource,
@@ -34,35 +34,35 @@ pub(super) enum ErrorClass {
 }
 
 impl EngineError {
-    /// Whether the engine cannot work now: a state that passes, not a mistake.
+    /// Returns whether the engine is temporarily unable to work, as opposed to a mistake in a statement.
     #[must_use]
     pub fn is_resource(&self) -> bool {
         self.class != ErrorClass::Mistake
     }
 
-    /// Whether the database cannot be reached.
+    /// Returns whether the database cannot be reached.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
         self.class == ErrorClass::Unreachable
     }
 
-    /// Whether what is stored cannot be read as it was written.
+    /// Returns whether stored content is corrupt.
     #[must_use]
     pub fn is_damage(&self) -> bool {
         self.class == ErrorClass::Damaged
     }
 
-    /// Whether the write lock was not granted in time, and nothing was done.
+    /// Returns whether the write lock was not acquired in time, with nothing changed.
     pub(super) fn is_busy(&self) -> bool {
         self.class == ErrorClass::Locked
     }
 
-    /// Whether the engine gave one of these codes.
+    /// Returns whether the engine reported one of these codes.
     pub(super) fn has_code(&self, codes: &[&str]) -> bool {
         self.code.as_deref().is_some_and(|code| codes.contains(&code))
     }
 
-    /// The label of the metric that counts errors that pass.
+    /// Returns the label of the metric that counts temporary errors.
     fn kind(&self) -> &'static str {
         match self.class {
             ErrorClass::Unreachable => "away",
@@ -74,7 +74,7 @@ impl EngineError {
 }
 
 impl From<EngineError> for DbError {
-    /// Counts it where the engine cannot work now.
+    /// Counts the error in the metrics where it is temporary.
     fn from(error: EngineError) -> Self {
         if error.is_resource() {
             metrics::counter!(telemetry::DATABASE_ERRORS, "kind" => error.kind()).increment(1);
@@ -83,43 +83,42 @@ impl From<EngineError> for DbError {
     }
 }
 
-/// Why the database did not do what was asked.
+/// Why a call of the database failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DbError {
     /// The engine reports an error.
     #[error("database: {0}")]
     Engine(EngineError),
-    /// A row holds what this version did not write.
+    /// A row contains what this version did not write.
     #[error("database: {what} is damaged: {why}")]
     Damaged {
-        /// Table and row.
+        /// The damaged table and row, as messages name them.
         what: String,
-        /// What is wrong.
         why: String,
     },
-    /// Too many calls wait.
+    /// The queue of database calls is full.
     #[error("too many database calls wait")]
     Overloaded,
     /// The database was closed.
     #[error("the database is closed")]
     Closed,
-    /// The schema is of another version of the product, or became one while this process ran, or could
-    /// not be brought up to date.
+    /// The schema belongs to another version of the product, or was changed to one while this process ran, or
+    /// could not be upgraded.
     #[error("database schema: {0}")]
     Schema(String),
-    /// Others work on the data directory in a way that does not allow this.
+    /// Other processes use the data directory in a way that does not permit the call.
     #[error("{0}")]
     InUse(String),
-    /// The archive lives elsewhere now.
+    /// The archive has moved to another database.
     #[error("this archive has moved to {0}")]
     Moved(String),
     /// A copy of the database cannot be written.
     #[error("{0}")]
     File(String),
-    /// The address of a database is none.
+    /// The address of a database is invalid.
     #[error("{0}")]
     Address(String),
-    /// This process only reads, and what was asked for writes.
+    /// This process only reads, and the call writes.
     #[error("this node only reads the database")]
     ReadsOnly,
     /// A secret cannot be encrypted or decrypted.
@@ -128,7 +127,7 @@ pub enum DbError {
 }
 
 impl DbError {
-    /// Whether this process will not write again.
+    /// Returns whether this process will never be able to write again.
     #[must_use]
     pub fn is_final(&self) -> bool {
         match self {
@@ -166,7 +165,7 @@ impl From<DbError> for Error {
             DbError::InUse(words) | DbError::File(words) => {
                 Self::new(ErrorKind::Unavailable, words.clone())
             }
-            // Where to is not for everybody who asks.
+            // The new place is for the operator, not for every client.
             DbError::Moved(_) => {
                 Self::new(ErrorKind::Unavailable, "This archive has moved").with_source(cause)
             }
@@ -175,12 +174,12 @@ impl From<DbError> for Error {
                 "read_only_node",
                 "This node only reads: purchases, deliveries and changes are made at another one",
             ),
-            // Another version works on it, or is about to.
+            // Another version uses the database, or is about to.
             DbError::Schema(_) => {
                 Self::new(ErrorKind::Unavailable, "The database cannot be used now")
                     .with_source(cause)
             }
-            // Which key is missing is for the operator's eyes.
+            // Which key is missing is for the operator, not for clients.
             DbError::Secret(_) => {
                 Self::new(ErrorKind::Unavailable, "A stored secret cannot be read now")
                     .with_source(cause)
@@ -190,7 +189,8 @@ impl From<DbError> for Error {
     }
 }
 
-/// What is stored is not what this version writes: `what` names the row, `why` says what is wrong.
+/// Creates the error for content that this version does not write: `what` names the row, `why` says what is
+/// wrong.
 pub(super) fn damaged(what: impl Into<String>, why: &dyn std::fmt::Display) -> DbError {
     DbError::Damaged { what: what.into(), why: why.to_string() }
 }

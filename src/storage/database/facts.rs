@@ -1,36 +1,36 @@
-//! What a database tells of itself: its engine, and what is wrong with it.
+//! Defines what a database reports about itself: its engine, and its flaws.
 
 use jiff::Timestamp;
 
-/// The engine and how it is reached.
+/// The engine and the connection to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DatabaseFacts {
-    /// Name and version.
+    /// Name and version of the engine.
     pub engine: String,
-    /// As whom this process is connected; nothing in a file.
+    /// The role of this process at the server; `None` for a file.
     pub role: Option<String>,
-    /// What its clock says; nothing where it is that of this machine.
+    /// Time of the server's clock; `None` where it is this machine's clock.
     pub clock: Option<Timestamp>,
-    /// Connections that are open, and how many may be; nothing in a file.
+    /// Open connections and their maximum; `None` for a file.
     pub connections: Option<(i64, i64)>,
-    /// Tables that the role may not read and write.
+    /// Tables that the role may not both read and write.
     pub inaccessible_tables: Vec<String>,
 }
 
-/// Something wrong with the database.
+/// A flaw that a check of the database found.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DatabaseFlaw {
-    /// A page, table or index of the file is not what it should be.
+    /// A page, table or index of the file is corrupt.
     Page(String),
-    /// A row refers to one that is not there.
+    /// A foreign-key violation: a row refers to one that does not exist.
     Reference(String),
     /// A row cannot be read or does not fit its item.
     Row(String),
-    /// The search index and the items do not agree; it can be made anew.
+    /// The search index and the items disagree; it can be rebuilt.
     Index(String),
     /// A secret cannot be decrypted, or is not encrypted.
     Secret(String),
-    /// There are more of one of these than are told.
+    /// More flaws of one kind exist than are listed.
     Truncated(String),
 }
 

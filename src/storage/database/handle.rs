@@ -1,4 +1,4 @@
-//! The handle of the database: opens it with the engine that holds it, and has its threads run transactions.
+//! Defines the handle of the database: opens it with the right engine and runs transactions on its threads.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -19,56 +19,57 @@ use crate::runtime::config::SecretSource;
 use crate::storage::audit::{self, AuditAction};
 use crate::storage::secrets::{KeyId, KeySource, Keyring, SecretKey};
 
-/// Tries to make a database that others may be making, and the time between two.
+/// Maximum attempts to create a database that other processes may be creating, and the delay between two.
 const CREATE_ATTEMPTS_MAX: u32 = 20;
 const CREATE_RETRY_DELAY: Duration = Duration::from_millis(50);
-/// The name of the database in a data directory.
+/// File name of the database in a data directory.
 pub const DATABASE_FILE_NAME: &str = "wirephoto.db";
 
-/// Makes a database. Of several processes that find none and begin at once one is the first, and the others
-/// find it half made or made.
+/// Creates a database. Of several processes that start at once without one, the first creates it; the others
+/// may find it half created, and retry.
 fn create(path: &Path) -> Result<sqlite::FileConnection, DbError> {
     for _ in 1..CREATE_ATTEMPTS_MAX {
         match sqlite::migrate(path) {
             Ok(made) => return Ok(made),
-            Err(cause) => tracing::debug!("the database is not made yet: {cause}"),
+            Err(cause) => tracing::debug!("database not created yet, retrying: {cause}"),
         }
         std::thread::park_timeout(CREATE_RETRY_DELAY);
     }
     sqlite::migrate(path)
 }
 
-/// The database: that of a data directory, or one of a PostgreSQL server.
+/// The database: the file of a data directory, or one of a PostgreSQL server; cheap to clone.
 #[derive(Clone)]
 pub struct Db {
     pub(super) threads: DatabaseThreads,
     /// Whether every write is refused.
     only_reads: bool,
-    /// The keys of what is stored encrypted.
+    /// The keys of encrypted values.
     keys: Keyring,
-    /// The schema that the database had and the one that it has since, where this handle brought it up to date.
+    /// The schema before and after, where this handle upgraded it.
     upgraded: Option<(i64, i64)>,
     written: Arc<WrittenItems>,
 }
 
 impl Db {
-    /// Opens `wirephoto.db` in `dir`, makes it when missing and brings its schema up to date.
+    /// Opens `wirephoto.db` in `dir`, creates it when missing and upgrades its schema.
     ///
-    /// An older schema is brought up to date by whoever is alone with the directory: what runs
-    /// there was made for the older one. Fails with [`DbError::Schema`] when a later version of the
-    /// product made the schema, and leaves the database as it is; with [`DbError::InUse`] when
-    /// somebody else works on the directory who must be alone, or must not be there.
+    /// An older schema is upgraded only under the exclusive lock of the directory: processes that run there
+    /// were built for the older one. Fails with [`DbError::Schema`] when a later version of the product wrote
+    /// the schema, and leaves the database unchanged; with [`DbError::InUse`] when another process needs the
+    /// directory exclusively, or uses it while this one needs it exclusively.
     pub fn open(dir: &Path) -> Result<Self, DbError> {
         let path = dir.join(DATABASE_FILE_NAME);
         let mut lock = DirectoryLock::shared(dir)?;
-        // What is open stays open until the threads' connections are: whoever closes the last one removes
-        // the log, and a full disk has no room for a new one.
+        // The first connections stay open until those of the threads are: closing the last connection removes
+        // the write-ahead log, and a full disk has no room for a new one.
         let (standing, looked) = sqlite::inspect_schema(&path)?;
         let mut upgraded = None;
         let first = match standing {
             SchemaStatus::New => create(&path)?,
             SchemaStatus::Current => sqlite::migrate(&path)?,
             SchemaStatus::Older(found) => {
+                // A shared lock cannot be upgraded: it is released before the exclusive one is requested.
                 drop(lock);
                 let alone = DirectoryLock::exclusive(dir)?;
                 upgraded = Some((found, LATEST));
@@ -87,11 +88,11 @@ impl Db {
         Ok(Self::from_threads(threads, false, upgraded))
     }
 
-    /// Opens the database in `dir` for a process that only reads: every write through this handle fails
-    /// with [`DbError::ReadsOnly`] before it reaches the engine.
+    /// Opens the database in `dir` for a read-only process: every write through this handle fails with
+    /// [`DbError::ReadsOnly`] before it reaches the engine.
     ///
-    /// Fails with [`DbError::Schema`] when the schema is not of this version of the product: who only reads
-    /// brings nothing up to date.
+    /// Fails with [`DbError::Schema`] when the schema is not of this version of the product: a read-only
+    /// process does not upgrade it.
     pub fn open_to_read(dir: &Path) -> Result<Self, DbError> {
         let path = dir.join(DATABASE_FILE_NAME);
         let lock = DirectoryLock::shared(dir)?;
@@ -113,14 +114,12 @@ impl Db {
         Ok(Self::from_threads(threads, true, None))
     }
 
-    /// Opens the PostgreSQL database at `url`, `postgres://USER@HOST:PORT/DATABASE_FILE_NAME`, makes its tables
-    /// when they are missing and brings its schema up to date; `password` counts where it is not
-    /// empty.
+    /// Opens the PostgreSQL database at `url`, `postgres://USER@HOST:PORT/DATABASE`, creates its tables when
+    /// they are missing and upgrades its schema; `password` takes precedence where it is not empty.
     ///
-    /// Fails with [`DbError::Address`] when `url` is none; with [`DbError::Schema`] when a later
-    /// version of the product made the schema, or when it is no database for this; with
-    /// [`DbError::InUse`] when the schema is an older one and nodes live on it. To see that takes seconds
-    /// where nodes were killed.
+    /// Fails with [`DbError::Address`] when `url` is invalid; with [`DbError::Schema`] when a later version
+    /// of the product wrote the schema, or when the database is unsuitable; with [`DbError::InUse`] when the
+    /// schema is older and nodes are running on it. Finding that out takes seconds where nodes were killed.
     pub fn connect(url: &str, password: &SecretSource) -> Result<Self, DbError> {
         let server = Arc::new(postgres::PostgresServer::parse(url)?.with_password(password));
         let upgraded = postgres::migrate(&server)?;
@@ -128,9 +127,9 @@ impl Db {
         Ok(Self::from_threads(threads, false, upgraded))
     }
 
-    /// The same for a process that only reads, with rights to no more than that, at a server that may take
-    /// no writes: every write through this handle fails with [`DbError::ReadsOnly`] before it reaches the
-    /// engine.
+    /// Opens a PostgreSQL database for a read-only process, which needs no more than read rights and works at
+    /// a server that accepts no writes: every write through this handle fails with [`DbError::ReadsOnly`]
+    /// before it reaches the engine.
     ///
     /// Fails with [`DbError::Schema`] when the schema is not of this version of the product.
     pub fn connect_to_read(url: &str, password: &SecretSource) -> Result<Self, DbError> {
@@ -150,16 +149,15 @@ impl Db {
         Self { threads, only_reads, keys, upgraded, written }
     }
 
-    /// The schema that the database had and the one that it has since, where this handle brought it up to
-    /// date.
+    /// Returns the schema before and after, where this handle upgraded it.
     #[must_use]
     pub fn upgraded(&self) -> Option<(i64, i64)> {
         self.upgraded
     }
 
-    /// Copies the database in `dir`, of this schema or an earlier one, into a new file `to`, while
-    /// others read and write it; `report` hears how many of how many pages are done. Gives the
-    /// number of the schema.
+    /// Copies the database in `dir`, of this schema or an earlier one, into a new file `to`, while others
+    /// read and write it; `report` is called with the pages done and the pages in all. Returns the number of
+    /// the schema.
     pub fn copy(dir: &Path, to: &Path, report: &mut dyn FnMut(u64, u64)) -> Result<u32, DbError> {
         sqlite::copy(&dir.join(DATABASE_FILE_NAME), to, report)
     }
@@ -190,8 +188,8 @@ impl Db {
         receiver.recv().map_err(|_| DbError::Closed)?
     }
 
-    /// Runs `search` on a thread for searches against one consistent state: searches may take
-    /// long, and readers of single rows do not wait for them.
+    /// Runs `search` on a search thread against one consistent state. Searches may take long, so they have
+    /// their own threads and do not delay reads of single rows.
     pub async fn search<T, F>(&self, search: F) -> Result<T, DbError>
     where
         T: Send + 'static,
@@ -200,7 +198,7 @@ impl Db {
         let (sender, receiver) = oneshot::channel();
         self.threads.submit_search(Box::new(move |outcome| {
             if sender.is_closed() {
-                // Nobody waits for it any more.
+                // The caller no longer waits for the answer.
                 return;
             }
             drop(sender.send(outcome.and_then(|tx| search(&ReadTx::new(tx)))));
@@ -208,7 +206,7 @@ impl Db {
         receiver.await.map_err(|_| DbError::Closed)?
     }
 
-    /// Runs `write` as one transaction; its outcome comes when it is on disk.
+    /// Runs `write` as one transaction; returns when it is on disk.
     pub async fn write<T, F>(&self, write: F) -> Result<T, DbError>
     where
         T: Send + 'static,
@@ -246,7 +244,8 @@ impl Db {
         Ok(outcome)
     }
 
-    /// The same before all other writes of this process that wait: for the few that others wait for.
+    /// Runs `write` as one transaction, before all queued writes of this process: for the few writes that
+    /// others wait for. Blocks until it is on disk.
     pub fn write_urgent<T, F>(&self, write: F) -> Result<T, DbError>
     where
         T: Send + 'static,
@@ -261,11 +260,11 @@ impl Db {
         Ok(outcome)
     }
 
-    /// Runs `claim`, which takes up what waits in a queue, as one transaction. In SQLite it is a write like
-    /// another one; in PostgreSQL it waits neither for one that writes nor for claims of others, and who
-    /// follows what is written does not hear of it.
+    /// Runs `claim`, which claims queue messages, as one transaction. In SQLite it is an ordinary write. In
+    /// PostgreSQL it waits neither for a write nor for the claims of others, and followers of the log are not
+    /// notified of it.
     ///
-    /// After an error it is open whether it was done, as with a write.
+    /// After an error the outcome is unknown, as with a write.
     pub async fn claim<T, F>(&self, claim: F) -> Result<T, DbError>
     where
         T: Send + 'static,
@@ -281,7 +280,7 @@ impl Db {
         receiver.await.map_err(|_| DbError::Closed)?
     }
 
-    /// The same for a test that blocks.
+    /// Runs `claim` for a test and blocks the calling thread.
     #[cfg(test)]
     pub(crate) fn claim_blocking<T, F>(&self, claim: F) -> Result<T, DbError>
     where
@@ -295,12 +294,11 @@ impl Db {
         receiver.recv().map_err(|_| DbError::Closed)?
     }
 
-    /// Asks a connection of each kind that is not for single reads whether it reaches the database: one that
-    /// searches, and those that write, without their turn to write. The answers come when what each does
-    /// now is done.
+    /// Checks that the search, write and claim connections reach the database, without taking the write lock.
+    /// Each answer arrives when the work in progress on its connection is done.
     #[must_use]
     pub fn check_connections(&self) -> Vec<oneshot::Receiver<Result<(), DbError>>> {
-        // Where a queue is full the sender is dropped, and nothing is known.
+        // A full queue drops the sender, which leaves the state unknown.
         let (sender, searches) = oneshot::channel();
         drop(self.threads.submit_search(Box::new(move |outcome| {
             drop(sender.send(outcome.map(drop)));
@@ -319,38 +317,38 @@ impl Db {
         vec![searches, writes, claims]
     }
 
-    /// Opens the connections that read and search, which would else be opened with their first use. Blocks, for
-    /// some seconds at most.
+    /// Opens the read and search connections, which would otherwise be opened at their first use. Blocks for
+    /// at most some seconds.
     pub fn open_connections(&self) {
         self.threads.open_readers();
     }
 
-    /// Whether every write through this handle is refused.
+    /// Returns whether every write through this handle is refused.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.only_reads
     }
 
-    /// The key that secrets are encrypted with; `None` while they are stored as they are.
+    /// Returns the id of the key that secrets are encrypted with; `None` while they are stored in plain text.
     pub fn secrets_key(&self) -> Result<Option<KeyId>, DbError> {
         self.read_blocking(|tx| tx.secrets_key())
     }
 
-    /// Takes `keys`, which come from `source`, into use for what is stored encrypted.
+    /// Loads `keys`, which come from `source`, for encrypted values.
     pub fn load_keys(&self, source: KeySource, keys: Vec<SecretKey>) {
         self.keys.load(source, keys);
     }
 
-    /// Refuses what needs a key, for the reason `why`, which continues a sentence.
+    /// Refuses every value that needs a key, for the reason `why`, which continues a sentence.
     pub fn refuse_secrets(&self, why: String) {
         self.keys.refuse(why);
     }
 
-    /// Encrypts every secret with the key of that id, in one transaction, and leaves nothing of what
-    /// was there before in SQLite's files. Keys that are needed for that are loaded. The audit log has
-    /// an event where secrets of before encryption were among them.
+    /// Encrypts every secret with the key of that id, in one transaction, and erases the former values from
+    /// SQLite's files. The keys that this needs must be loaded. Records an audit event if secrets were stored
+    /// in plain text before.
     ///
-    /// Fails with [`DbError::InUse`] when the key in force is not `before`.
+    /// Fails with [`DbError::InUse`] when the current key is not `before`.
     pub fn encrypt_secrets(
         &self,
         before: Option<KeyId>,
@@ -364,7 +362,7 @@ impl Db {
             audit::event(AuditAction::SecretsEncrypted).with_detail(format!("with key {with}"));
         let sealed = self.threads.write(WriteMode::Overwriting, move |tx| {
             let count = tx.with_keys(&keys).seal_all(before, with)?;
-            // A rotation is an event of its command.
+            // A key rotation is recorded by its command.
             if before.is_none() && count.total() > 0 {
                 tx.write_audit(&event)?;
             }
@@ -374,58 +372,58 @@ impl Db {
         Ok(sealed)
     }
 
-    /// The hosts to which this database is reached over a network without TLS.
+    /// Returns the hosts to which this database connects over a network without TLS.
     #[must_use]
     pub fn hosts_without_tls(&self) -> Vec<String> {
         self.threads.engine().hosts_without_tls()
     }
 
-    /// Whether the database is another program's, perhaps on another machine.
+    /// Returns whether the database is a separate server, perhaps on another machine.
     #[must_use]
     pub fn is_remote(&self) -> bool {
         self.threads.engine().is_remote()
     }
 
-    /// The newest row of the item log that was written through this handle; 0 while there is none.
+    /// Returns the newest row of the item log that was written through this handle; 0 while there is none.
     #[must_use]
     pub fn written_row(&self) -> i64 {
         self.written.row()
     }
 
-    /// Says that rows of the item log up to `row` count as written through this handle: searches wait for
-    /// the index to hold them.
+    /// Counts rows of the item log up to `row` as written through this handle: searches wait until the index
+    /// contains them.
     pub fn note_written(&self, row: i64) {
         self.written.note(row);
     }
 
-    /// The same, where the item log lost rows behind `row` that were written before.
+    /// Resets the newest written row to `row`, where the item log lost rows after it.
     pub fn restart_written(&self, row: i64) {
         self.written.restart(row);
     }
 
-    /// Blocks the calling thread until a row of the item log behind `row` was written through this handle,
-    /// for `time` at most.
+    /// Blocks the calling thread until a row of the item log after `row` was written through this handle, at
+    /// most for `time`.
     pub fn wait_for_items(&self, row: i64, time: Duration) {
         self.written.wait_beyond(row, time);
     }
 
-    /// A connection of its own that tells whether something was written.
+    /// Opens a dedicated connection that notices commits.
     pub fn commit_watcher(&self) -> Result<CommitWatcher, DbError> {
         CommitWatcher::open(self.threads.engine())
     }
 
-    /// A connection of its own that reads for as long as it takes.
+    /// Opens a dedicated connection for long reads.
     pub fn snapshot_reader(&self) -> Result<SnapshotReader, DbError> {
         SnapshotReader::open(self.threads.engine())
     }
 
-    /// A connection of its own that tells what other processes and this one changed.
+    /// Opens a dedicated connection that follows the changes of this and other processes.
     pub fn log_follower(&self) -> Result<LogFollower, DbError> {
         LogFollower::open(self.threads.engine())
     }
 }
 
-/// The transaction `write`, which also gives the row of the item log that it wrote last.
+/// Extends the transaction `write` to also return the row of the item log that it wrote last.
 fn with_item_row<T>(
     keys: Keyring,
     write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,

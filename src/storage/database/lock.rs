@@ -1,7 +1,7 @@
-//! Who works on a data directory: a lock on a file in it, which ends with its process.
+//! Locks a data directory, by a lock on a file in it that ends with its process.
 //!
-//! The service and every command share it. Whoever changes what the others rely on, the schema or
-//! the whole archive, must be alone. The lock is advisory: it binds this program, not others.
+//! The service and every command share the lock. Changes of what the others rely on, the schema or the whole
+//! archive, need it exclusively. The lock is advisory: it binds this program, not others.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -12,19 +12,19 @@ use std::{
 use super::error::DbError;
 use crate::runtime::modes;
 
-/// The name of the file, which stays when nobody holds it.
+/// Name of the lock file, which remains when the lock is released.
 const LOCK_FILE_NAME: &str = "wirephoto.lock";
 
-/// A hold on a data directory.
+/// A lock on a data directory, released on drop.
 #[derive(Debug)]
 pub struct DirectoryLock {
     _file: File,
 }
 
 impl DirectoryLock {
-    /// Works on `dir` beside others.
+    /// Takes the shared lock of `dir`.
     ///
-    /// Fails with [`DbError::InUse`] while somebody must be alone with it.
+    /// Fails with [`DbError::InUse`] while another process holds it exclusively.
     pub fn shared(dir: &Path) -> Result<Self, DbError> {
         let file = open(dir).map_err(|cause| unusable(dir, &cause))?;
         match file.try_lock_shared() {
@@ -37,9 +37,9 @@ impl DirectoryLock {
         }
     }
 
-    /// Works on `dir` alone.
+    /// Takes the exclusive lock of `dir`.
     ///
-    /// Fails with [`DbError::InUse`] while others, the service for instance, work on it.
+    /// Fails with [`DbError::InUse`] while other processes, such as the service, hold it.
     pub fn exclusive(dir: &Path) -> Result<Self, DbError> {
         let file = open(dir).map_err(|cause| unusable(dir, &cause))?;
         match file.try_lock() {
@@ -53,7 +53,7 @@ impl DirectoryLock {
     }
 }
 
-/// Opens the file for reading alone where it is there: another user may have made it.
+/// Opens an existing file read-only: another user may have created it.
 fn open(dir: &Path) -> io::Result<File> {
     let path = dir.join(LOCK_FILE_NAME);
     match File::open(&path) {

@@ -1,4 +1,5 @@
-//! Notices what any process wrote: a cheap look that reads the log only when there is something.
+//! Follows the changes that any process writes: a cheap poll that reads the log only when there is something
+//! new.
 
 use std::sync::Arc;
 
@@ -10,21 +11,20 @@ use super::transactions::ReadTx;
 use crate::runtime::limits::LOG_ROWS_MAX;
 use model::ItemKey;
 
-/// What changed since the last look.
+/// The changes since the last poll.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FollowedChanges {
     /// Items that were written, in the order of the log.
     pub items: Vec<ItemKey>,
-    /// What changed in accounts.
     pub accounts: Vec<AccountChange>,
-    /// Whether rows are gone that were read, as with a server that took over without them: what is known of any
-    /// item may be of those, and the numbers behind are given again.
+    /// Whether rows that were read have been lost, as when a standby took over without them: what is cached
+    /// of any item may come from those, and their numbers are assigned again.
     pub lost: bool,
-    /// Whether there may be more, which the next call gives.
+    /// Whether there may be more changes, which the next call returns.
     pub more: bool,
 }
 
-/// Notices that something was written, by whichever process, on a connection of its own.
+/// Notices commits of any process, on a dedicated connection.
 pub struct CommitWatcher {
     connection: DatabaseConnection,
     data_version: i64,
@@ -38,14 +38,14 @@ impl CommitWatcher {
         })
     }
 
-    /// Whether another connection committed since the last call; a few microseconds.
+    /// Returns whether another connection committed since the last call; takes a few microseconds.
     pub fn has_commits(&mut self) -> Result<bool, DbError> {
         let found = self.connection.data_version()?;
         Ok(std::mem::replace(&mut self.data_version, found) != found)
     }
 }
 
-/// Reads one consistent state after the other on a connection of its own, for readers that take long.
+/// Reads consistent states one after the other on a dedicated connection, for reads that take long.
 pub struct SnapshotReader(CommitWatcher);
 
 impl SnapshotReader {
@@ -53,12 +53,12 @@ impl SnapshotReader {
         CommitWatcher::open(engine).map(Self)
     }
 
-    /// Whether another connection committed since the last call; a few microseconds.
+    /// Returns whether another connection committed since the last call; takes a few microseconds.
     pub fn has_commits(&mut self) -> Result<bool, DbError> {
         self.0.has_commits()
     }
 
-    /// Runs `read` against one state. Blocks.
+    /// Runs `read` against one consistent state. Blocks.
     pub fn read<T, F>(&mut self, read: F) -> Result<T, DbError>
     where
         T: Send + 'static,
@@ -72,11 +72,11 @@ impl SnapshotReader {
     }
 }
 
-/// Where the logs end. Their newest rows are never swept.
+/// The ends of the logs. Their newest rows are never swept.
 const ENDS: &str = "SELECT (SELECT coalesce(max(seq), 0) FROM item_log),
      (SELECT coalesce(max(seq), 0) FROM account_log)";
 
-/// Follows the item log and the account log on a connection of its own.
+/// Follows the item log and the account log on a dedicated connection.
 pub struct LogFollower {
     connection: DatabaseConnection,
     data_version: i64,
@@ -91,15 +91,15 @@ impl LogFollower {
         Ok(Self { connection, data_version: -1, seq, account_seq })
     }
 
-    /// The row of the item log up to which changes were given out.
+    /// Returns the row of the item log up to which changes were returned.
     #[must_use]
     pub fn seq(&self) -> i64 {
         self.seq
     }
 
-    /// What was written since the last call; at most [`LOG_ROWS_MAX`] of a kind, the
-    /// rest with the next call. Where the logs end before what was read, everything changed: it goes on from
-    /// their ends.
+    /// Returns the changes since the last call, at most [`LOG_ROWS_MAX`] of a kind; the next call returns the
+    /// rest. Where the logs end before the rows already read, everything may have changed, and the follower
+    /// continues from their ends.
     pub fn changes(&mut self) -> Result<FollowedChanges, DbError> {
         let data_version = self.connection.data_version()?;
         if data_version == self.data_version {
@@ -117,7 +117,7 @@ impl LogFollower {
             let sql =
                 "SELECT seq, media_type, id FROM item_log WHERE seq > ?1 ORDER BY seq LIMIT ?2";
             let items = read_log_after(tx, sql, after, |row| {
-                // A row that names no item cannot be in any cache.
+                // A row without a valid item key cannot be in any cache.
                 let key = format!("{}/{}", row.text(1)?, row.text(2)?).parse::<ItemKey>();
                 change.items.extend(key.ok());
                 Ok(())
@@ -133,6 +133,7 @@ impl LogFollower {
         self.seq = seq;
         self.account_seq = account_seq;
         change.more = read >= LOG_ROWS_MAX || accounts_read >= LOG_ROWS_MAX;
+        // Otherwise the next call must read again even if no further commit happens.
         if !change.more {
             self.data_version = data_version;
         }
@@ -140,12 +141,12 @@ impl LogFollower {
     }
 }
 
-/// The newest rows of the item log and of the account log.
+/// Returns the newest rows of the item log and of the account log.
 fn ends(tx: &dyn EngineTransaction) -> Result<(i64, i64), DbError> {
     tx.load(ENDS, params![], |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
-/// Reads a log on behind the row `after`: where it stands then, and how many rows were read.
+/// Reads a log after the row `after`; returns the last row that was read and the number of rows.
 fn read_log_after(
     tx: &dyn EngineTransaction,
     sql: &str,
@@ -195,7 +196,7 @@ mod tests {
         run("DELETE FROM item_log WHERE seq > 1".to_owned());
         assert_eq!(follower.changes().unwrap(), everything);
         assert_eq!((follower.seq(), follower.changes().unwrap()), (1, FollowedChanges::default()));
-        // Their numbers are given again.
+        // Their numbers are assigned again.
         item(2, "d");
         let items = vec!["text/d".parse().unwrap()];
         assert_eq!(
@@ -203,7 +204,7 @@ mod tests {
             FollowedChanges { items, ..FollowedChanges::default() }
         );
         assert_eq!(follower.seq(), 2);
-        // What changed in accounts.
+        // Changes of accounts.
         account(2, "user");
         assert_eq!(follower.changes().unwrap().accounts.len(), 1);
         run("DELETE FROM account_log WHERE seq > 1".to_owned());

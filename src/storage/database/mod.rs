@@ -1,15 +1,17 @@
-//! The database: one handle, transactions as closures, no SQL outside.
+//! Stores everything but media in a database: one handle, transactions as closures, no SQL outside this
+//! module.
 //!
-//! `engine` says in traits what is needed of one, and `sqlite` and `postgres` implement them. `statements` holds
-//! what is read and written, in SQL for any engine, as methods of the `transactions`; `migrations` is the schema
-//! of both engines. `handle` opens the engine that the settings name and runs transactions on `threads`. Imports
-//! go in one direction: engines and statements name neither each other nor what is above them.
+//! `engine` defines the traits of a database engine, which `sqlite` and `postgres` implement. `statements`
+//! contains all reads and writes, in SQL for both engines, as methods of the `transactions`; `migrations` is
+//! the schema of both engines. `handle` opens the engine that the settings name and runs transactions on
+//! `threads`. Imports have one direction: engines and statements name neither each other nor anything above
+//! them.
 //!
-//! One thread owns the write connection and runs one closure as one transaction: it commits on
-//! `Ok` and rolls back on `Err`. Where the engine lets others work beside one that writes, another thread
-//! takes up what waits in queues ([`Db::claim`]). A few threads own a read connection each. Callers wait on
-//! channels, so no async thread ever blocks. Other processes may write the same database; the
-//! [`LogFollower`] notices.
+//! One thread owns the write connection and runs one closure as one transaction: it commits on `Ok` and rolls
+//! back on `Err`. Where the engine supports claims that run concurrently with a write, another thread claims
+//! queue messages ([`Db::claim`]). A few threads own a read connection each. Callers wait on channels, so no
+//! async thread ever blocks. Other processes may write to the same database; the [`LogFollower`] notices
+//! their changes.
 
 mod account_change;
 mod archive_migration;

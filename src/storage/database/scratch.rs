@@ -1,4 +1,4 @@
-//! Databases of tests: SQLite's, or PostgreSQL's where a server is named.
+//! Opens the databases of tests: SQLite's, or PostgreSQL's where a server is configured.
 
 use std::{path::Path, sync::Arc};
 
@@ -9,10 +9,10 @@ use super::postgres;
 use super::threads::DatabaseThreads;
 use model::ContentHash;
 
-/// The variable that names a database of locale C in which tests may make schemas.
+/// The variable that names a database of locale C in which tests may create schemas.
 const SERVER: &str = "WIREPHOTO_TEST_POSTGRES";
 
-/// Where PostgreSQL's database of that folder is, without its tables; nothing where tests run on SQLite.
+/// Returns the PostgreSQL database of that folder, without its tables; `None` where tests run on SQLite.
 pub(in crate::storage::database) fn scratch_server(
     dir: &Path,
 ) -> Result<Option<Arc<postgres::PostgresServer>>, DbError> {
@@ -32,7 +32,7 @@ pub(in crate::storage::database) fn scratch_server(
 }
 
 impl Db {
-    /// Opens the test's database of that folder. The same folder is the same database.
+    /// Opens the test database of that folder. The same folder is the same database.
     pub(crate) fn scratch(dir: &Path) -> Result<Self, DbError> {
         let Some(server) = scratch_server(dir)? else { return Self::open(dir) };
         let upgraded = postgres::migrate(&server)?;

@@ -1,4 +1,4 @@
-//! The threads that own the connections.
+//! Runs the threads that own the connections, with a bounded queue for each kind of work.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -22,15 +22,15 @@ use crate::runtime::limits::{
 };
 use crate::runtime::telemetry;
 
-/// Time that a connection may take to be opened before others are waited for no longer.
+/// Maximum wait for all connections of a kind to open.
 const OPEN_MAX: Duration = Duration::from_secs(2);
-/// A write, given the connection that it opens its transaction on.
+/// A write, called with the connection on which it opens its transaction.
 pub(super) type Write = Box<dyn FnOnce(&mut DatabaseConnection) + Send>;
 
 /// A unit of work in the queue of its threads.
 struct QueuedWork<T> {
     work: T,
-    /// What it is, and since when it waits; nothing of what only wakes a thread.
+    /// The kind of work and the time since it was queued; `None` for a wake-up.
     waits: Option<(&'static str, Stopwatch)>,
 }
 
@@ -39,7 +39,7 @@ impl<T> QueuedWork<T> {
         Self { work, waits: Some((kind, Stopwatch::start())) }
     }
 
-    /// What a thread does that took it, which ends its wait.
+    /// Takes the work out of its queue and records how long it waited.
     fn taken(self) -> T {
         if let Some((kind, since)) = self.waits {
             let seconds = since.elapsed().as_secs_f64();
@@ -56,10 +56,10 @@ pub(super) struct DatabaseThreads {
 
 struct ThreadsShared {
     engine: Arc<dyn DatabaseEngine>,
-    /// Empty once the last handle is dropped.
+    /// `None` once the last handle is dropped.
     queues: Option<WorkQueues>,
     threads: Vec<JoinHandle<()>>,
-    /// Let go when all connections are closed. A server's database has its own locks.
+    /// Released when all connections are closed. A server's database has its own locks.
     _lock: Option<DirectoryLock>,
 }
 
@@ -67,15 +67,15 @@ struct WorkQueues {
     reads: SyncSender<QueuedWork<Read>>,
     searches: SyncSender<QueuedWork<Read>>,
     writes: SyncSender<QueuedWork<Write>>,
-    /// Writes that go before the others.
+    /// Urgent writes, which run before the others.
     first: SyncSender<QueuedWork<Write>>,
-    /// None where claims are writes.
+    /// `None` where claims are writes.
     claims: Option<SyncSender<QueuedWork<Write>>>,
 }
 
 impl Drop for ThreadsShared {
-    /// Ends the threads and waits for them: the last connection to close folds the write-ahead
-    /// log into the database.
+    /// Ends the threads and waits for them: the last connection to close folds the write-ahead log into the
+    /// database.
     fn drop(&mut self) {
         self.queues = None;
         for thread in self.threads.drain(..) {
@@ -86,8 +86,8 @@ impl Drop for ThreadsShared {
 }
 
 impl DatabaseThreads {
-    /// Opens the connections; the threads end with the last handle, and so does the hold on the
-    /// data directory.
+    /// Opens the connections. The threads end with the last handle, which also releases the lock of the data
+    /// directory.
     pub(super) fn start(
         engine: Arc<dyn DatabaseEngine>,
         lock: Option<DirectoryLock>,
@@ -101,6 +101,7 @@ impl DatabaseThreads {
         let (first, pressing) = mpsc::sync_channel(DB_URGENT_WRITES_MAX);
         let connection = DatabaseConnection::open(&engine, ConnectionPurpose::Write)?;
         threads.push(writer("db-write", connection, waiting, Some(pressing))?);
+        // Claims run concurrently with writes there, so they need a connection and a thread.
         let claims = if engine.is_remote() {
             let (claims, waiting) = mpsc::sync_channel(DB_QUEUE_MAX);
             let connection = DatabaseConnection::open(&engine, ConnectionPurpose::Claim)?;
@@ -122,11 +123,12 @@ impl DatabaseThreads {
         submit(&queues.reads, QueuedWork::new("read", read))
     }
 
-    /// Has each thread that reads or searches take a turn, and so open its connection. What is wrong with
-    /// one is told to whoever uses it.
+    /// Opens the connection of each read and search thread by running work on it. Errors are reported to the
+    /// first caller that uses the connection.
     pub(super) fn open_readers(&self) {
         let open = |count: usize, submit: &dyn Fn(Read) -> Result<(), DbError>| {
-            // Each holds its thread until all have one.
+            // Each job blocks its thread until all threads have one: otherwise one thread could run several
+            // jobs.
             let (barrier, (done, all)) =
                 (Arc::new(AtomicUsize::new(0)), mpsc::sync_channel(count));
             for _ in 0..count {
@@ -151,19 +153,19 @@ impl DatabaseThreads {
         open(DB_SEARCHERS, &|read| self.submit_search(read));
     }
 
-    /// Queues a search without waiting for its turn.
+    /// Queues a search; fails at once when the queue is full.
     pub(super) fn submit_search(&self, search: Read) -> Result<(), DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         submit(&queues.searches, QueuedWork::new("search", search))
     }
 
-    /// Queues a write without waiting for its turn.
+    /// Queues a write; fails at once when the queue is full.
     pub(super) fn submit_write(&self, write: Write) -> Result<(), DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         submit(&queues.writes, QueuedWork::new("write", write))
     }
 
-    /// Queues a claim without waiting for its turn.
+    /// Queues a claim; fails at once when the queue is full.
     pub(super) fn submit_claim(&self, claim: Write) -> Result<(), DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         let claims = queues.claims.as_ref().unwrap_or(&queues.writes);
@@ -184,7 +186,7 @@ impl DatabaseThreads {
         )
     }
 
-    /// The same before all that waits.
+    /// Runs a write before all queued ones.
     pub(super) fn write_urgent<T, F>(&self, write: F) -> Result<T, DbError>
     where
         T: Send + 'static,
@@ -200,14 +202,15 @@ impl DatabaseThreads {
     fn submit_first(&self, write: Write) -> Result<(), DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         queues.first.send(QueuedWork::new("write", write)).map_err(|_| DbError::Closed)?;
-        // Wakes a thread that has nothing to do; where this finds no room it has, and looks by itself.
+        // Wakes an idle thread. A full queue means that the thread is busy and checks the urgent writes by
+        // itself.
         let wake: Write = Box::new(|_| {});
         drop(queues.writes.try_send(QueuedWork { work: wake, waits: None }));
         Ok(())
     }
 
-    /// Empties the write-ahead log, where there is one and nobody reads from it; else it goes when the
-    /// last connection closes.
+    /// Empties the write-ahead log, where there is one and no connection reads from it; otherwise it is
+    /// removed when the last connection closes.
     pub(super) fn checkpoint(&self) {
         let (sender, receiver) = mpsc::sync_channel(1);
         let job: Write = Box::new(move |connection| {
@@ -215,7 +218,7 @@ impl DatabaseThreads {
         });
         if let Err(cause) = self.run(&receiver, job) {
             tracing::warn!(
-                "the write-ahead log is not emptied and may hold secrets as they were stored before, \
+                "database: checkpoint failed; the write-ahead log may contain unencrypted secrets \
                  until the last process closes the database: {cause}"
             );
         }
@@ -235,8 +238,7 @@ fn submit<T>(queue: &SyncSender<T>, job: T) -> Result<(), DbError> {
     })
 }
 
-/// Starts a thread that does one transaction after the other, on a connection of its own; those that
-/// press go first.
+/// Starts a thread that runs one transaction after the other on its connection; urgent ones run first.
 fn writer(
     name: &str,
     mut connection: DatabaseConnection,
@@ -245,10 +247,11 @@ fn writer(
 ) -> Result<JoinHandle<()>, DbError> {
     spawn(name, move || {
         for write in waiting {
+            // Bounded, so that urgent writes cannot starve the others.
             let first = pressing.iter().flat_map(Receiver::try_iter).take(DB_URGENT_WRITES_MAX);
             for write in first.chain([write]) {
                 let write = write.taken();
-                // A transaction that panics rolls back; the thread goes on for the others.
+                // A transaction that panics rolls back; the thread continues with the next one.
                 let outcome = catch_unwind(AssertUnwindSafe(|| write(&mut connection)));
                 if outcome.is_err() {
                     tracing::error!("a database transaction panicked");
@@ -258,7 +261,7 @@ fn writer(
     })
 }
 
-/// Starts `count` threads that take reads from one queue, each on a connection of its own.
+/// Starts `count` threads that take reads from one queue, each on its own connection.
 fn readers(
     engine: &Arc<dyn DatabaseEngine>,
     name: &str,
@@ -281,11 +284,11 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
 
 fn read_loop(mut connection: DatabaseConnection, waiting: &Mutex<Receiver<QueuedWork<Read>>>) {
     loop {
-        // A thread that panicked while it waited leaves a receiver that is whole.
+        // A thread that panicked while it waited leaves an intact receiver.
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(read) = next.map(QueuedWork::taken) else { return };
         if catch_unwind(AssertUnwindSafe(|| connection.read(read))).is_err() {
-            tracing::error!("reading the database panicked");
+            tracing::error!("a database read panicked");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The transactions that statements are methods of: one that reads, one that writes, one that takes up what
-//! waits in a queue.
+//! Defines the transactions that have the statements as methods: for reading, for writing, and for claiming
+//! queue messages.
 
 use std::{
     cell::{Cell, RefCell},
@@ -13,10 +13,10 @@ use super::error::DbError;
 use crate::storage::audit::AuditEvent;
 use crate::storage::secrets::Keyring;
 
-/// Reads one consistent state of the database.
+/// A transaction that reads one consistent state of the database.
 pub struct ReadTx<'a> {
     pub(super) tx: &'a dyn EngineTransaction,
-    /// What secrets are decrypted with.
+    /// The keys that decrypt secrets; `None` where secrets are not read.
     pub(super) keys: Option<&'a Keyring>,
 }
 
@@ -25,7 +25,7 @@ impl<'a> ReadTx<'a> {
         Self { tx, keys: None }
     }
 
-    /// The same transaction with keys for what is stored encrypted.
+    /// Returns the same transaction with the keys for encrypted values.
     pub(super) fn with_keys<'k>(&self, keys: &'k Keyring) -> ReadTx<'k>
     where
         'a: 'k,
@@ -34,16 +34,16 @@ impl<'a> ReadTx<'a> {
     }
 }
 
-/// Reads and writes in one transaction.
+/// A transaction that reads and writes.
 pub struct WriteTx<'a> {
     pub(super) tx: &'a dyn EngineTransaction,
-    /// What this transaction changed in accounts.
+    /// Changes of accounts made by this transaction.
     pub(super) changes: RefCell<Vec<AccountChange>>,
-    /// What this transaction recorded in the audit log.
+    /// Audit events recorded by this transaction.
     pub(super) events: Rc<RefCell<Vec<AuditEvent>>>,
-    /// The row of the item log that this transaction wrote last; 0 while there is none.
+    /// The last row of the item log that this transaction wrote; 0 while there is none.
     pub(super) item_row: Cell<i64>,
-    /// What secrets are encrypted and decrypted with.
+    /// The keys that encrypt and decrypt secrets.
     pub(super) keys: Option<&'a Keyring>,
 }
 
@@ -53,34 +53,35 @@ impl<'a> WriteTx<'a> {
         Self { tx, changes, events, item_row: Cell::new(0), keys: None }
     }
 
-    /// The same transaction, in which nothing was done yet, with keys for what is stored encrypted.
+    /// Returns the same transaction, which must not have written yet, with the keys for encrypted values.
     pub(super) fn with_keys<'k>(&self, keys: &'k Keyring) -> WriteTx<'k>
     where
         'a: 'k,
     {
-        // The connection logs the events after the commit, and holds the transaction given here.
+        // Shared, because the connection logs the events after the commit and has only the original
+        // transaction.
         let (changes, events) = (RefCell::default(), Rc::clone(&self.events));
         WriteTx { tx: self.tx, changes, events, item_row: Cell::new(0), keys: Some(keys) }
     }
 
-    /// The same transaction for reading.
+    /// Returns the same transaction for reading.
     #[must_use]
     pub fn as_read(&self) -> ReadTx<'_> {
         ReadTx { tx: self.tx, keys: self.keys }
     }
 
-    /// The row of the item log that this transaction wrote last; 0 while there is none.
+    /// Returns the last row of the item log that this transaction wrote; 0 while there is none.
     pub(super) fn item_row(&self) -> i64 {
         self.item_row.get()
     }
 }
 
-/// Takes up what waits in a queue, beside one that writes and others that do the same.
+/// A transaction that claims queue messages, concurrently with a write and with other claims.
 ///
-/// It writes nothing that has an order or that somebody follows, so it needs no turn; what it must not share
-/// it holds. First it holds the row of the life that takes, then rows of
-/// queues, of which it passes over those that somebody holds. So it waits for nobody and can have no part in
-/// a deadlock, and a life that is ended meanwhile waits for it.
+/// It writes nothing that is ordered or followed, so it does not need the cluster write lock; it locks the
+/// rows that it must not share. It first locks the row of the claiming incarnation, then rows of queues,
+/// skipping those that are locked. So it never waits for a queue row and cannot be part of a deadlock, and
+/// the end of an incarnation waits for its claims.
 pub struct ClaimTx<'a> {
     pub(super) tx: &'a dyn EngineTransaction,
 }
@@ -93,17 +94,17 @@ impl<'a> ClaimTx<'a> {
 
 #[cfg(test)]
 impl WriteTx<'_> {
-    /// Runs statements that set a test's scene.
+    /// Runs statements that set up a test.
     pub fn run_sql(&self, sql: &str) -> Result<(), DbError> {
         self.tx.run_script(sql)
     }
 
-    /// Has the engine refuse each new row of a table.
+    /// Makes the engine refuse each new row of a table.
     pub fn refuse_rows(&self, table: &str) -> Result<(), DbError> {
         self.refuse("INSERT", table)
     }
 
-    /// Has it refuse each change of one.
+    /// Makes the engine refuse each change of a row of a table.
     pub fn refuse_changes(&self, table: &str) -> Result<(), DbError> {
         self.refuse("UPDATE", table)
     }
@@ -112,7 +113,7 @@ impl WriteTx<'_> {
         self.tx.run_script(&self.tx.refusing_script(what, table))
     }
 
-    /// Has it take them again.
+    /// Makes the engine accept rows of a table again.
     pub fn accept_rows(&self, table: &str) -> Result<(), DbError> {
         self.tx.run_script(&self.tx.accepting_script(table))
     }

@@ -1,10 +1,10 @@
-//! The item that this process wrote last, for those that follow the item log.
+//! Tracks the newest item log row written by this process, for the followers of the item log.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The newest row of the item log that was committed through this handle. It is known from the moment
-/// at which the writer gets its answer, so that a search that begins then can wait for it.
+/// The newest row of the item log that was committed through this handle. It is set before the writer gets
+/// its answer, so that a search that starts then can wait for it.
 #[derive(Debug, Default)]
 pub(super) struct WrittenItems {
     row: Mutex<i64>,
@@ -12,7 +12,7 @@ pub(super) struct WrittenItems {
 }
 
 impl WrittenItems {
-    /// Notes that the log was written up to `row`.
+    /// Records that the log was written up to `row`.
     pub(super) fn note(&self, row: i64) {
         let mut newest = self.lock();
         if row > *newest {
@@ -21,17 +21,17 @@ impl WrittenItems {
         }
     }
 
-    /// Begins anew at `row`: the log lost rows behind it.
+    /// Resets the newest row to `row`: the log lost rows after it.
     pub(super) fn restart(&self, row: i64) {
         *self.lock() = row;
     }
 
-    /// The newest row; 0 while there is none.
+    /// Returns the newest row; 0 while there is none.
     pub(super) fn row(&self) -> i64 {
         *self.lock()
     }
 
-    /// Blocks until there is a row behind `row`, for `time` at most.
+    /// Blocks until there is a row after `row`, at most for `time`.
     pub(super) fn wait_beyond(&self, row: i64, time: Duration) {
         let waited = self.changed.wait_timeout_while(self.lock(), time, |newest| *newest <= row);
         drop(waited.unwrap_or_else(PoisonError::into_inner));

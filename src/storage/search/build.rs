@@ -1,4 +1,4 @@
-//! An index built from the items, beside whatever happens to them meanwhile.
+//! Builds an index from all items, while items continue to change.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -15,18 +15,18 @@ use search_index::{
     ANALYSIS, CommitPosition, IndexWriter, ItemVersion, SearchIndex, VersionAdder,
 };
 
-/// Pages of items that are read ahead of the one that is being indexed.
+/// Number of pages of items that are read ahead of the page being indexed.
 const PAGES_AHEAD: usize = 2;
 
-/// How a build is told of and stopped.
+/// Reports the progress of a build and can stop it.
 pub(super) struct BuildControl<'a> {
-    /// Hears how many of how many items are done.
+    /// Called with the number of items done and in all.
     pub(super) report: &'a dyn Fn(u64, u64),
-    /// Whether the build is to end early.
+    /// Returns whether the build should end early.
     pub(super) stops: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// The position of a commit that holds everything up to a row of the log.
+/// Returns the position of a commit that contains everything up to a row of the log.
 pub(super) fn commit_position(archive: &str, row: &LogPosition) -> CommitPosition {
     CommitPosition {
         archive: archive.to_owned(),
@@ -36,10 +36,10 @@ pub(super) fn commit_position(archive: &str, row: &LogPosition) -> CommitPositio
     }
 }
 
-/// Builds an index of all items in the empty folder `path`, as of the end of the item log at the begin;
-/// what is written meanwhile is followed from there. `None` if it was stopped.
+/// Builds an index of all items in the empty folder `path`, as of the end of the item log at the start; later
+/// changes are followed from there. Returns `None` if it was stopped.
 ///
-/// One thread reads, two analyse, two write. Fails as the database or the disk does.
+/// One thread reads, two analyse, two write. Fails when the database or the disk does.
 pub(super) fn build(
     db: &Db,
     path: &Path,
@@ -81,11 +81,12 @@ pub(super) fn build(
     Ok(Some(position))
 }
 
-/// The next items behind `after`, and the number behind which to go on.
+/// The next items, and the number after which to continue; `None` at the end.
 type PageRead = std::result::Result<(Option<u32>, Vec<IndexedVersion>), DbError>;
 
 fn read_page(feed: &mut SnapshotReader, after: u32, last: u32) -> PageRead {
     match feed.read(move |tx| tx.list_versions_after(after, last, INDEX_BUILD_ITEMS)) {
+        // A damaged page fails the whole query: its versions are read one by one to find the intact ones.
         Err(cause) if is_damage(&cause) => {
             let window = u32::try_from(INDEX_BUILD_ITEMS).unwrap_or(u32::MAX);
             let end = after.saturating_add(window).min(last);
@@ -96,7 +97,7 @@ fn read_page(feed: &mut SnapshotReader, after: u32, last: u32) -> PageRead {
     }
 }
 
-/// The versions with numbers behind `after` up to `last`.
+/// Reads the versions with numbers above `after` up to `last`.
 pub(super) fn read_versions(
     feed: &mut SnapshotReader,
     after: u32,
@@ -111,7 +112,7 @@ pub(super) fn read_versions(
     Ok(versions)
 }
 
-/// Reads versions one by one, without those that lie on a damaged page of the database.
+/// Reads versions one by one, without those on a damaged page of the database.
 pub(super) fn read_each(
     feed: &mut SnapshotReader,
     numbers: impl Iterator<Item = u32>,
@@ -121,7 +122,7 @@ pub(super) fn read_each(
         match feed.read(move |tx| tx.find_version_numbered(number)) {
             Ok(version) => versions.extend(version),
             Err(cause) if is_damage(&cause) => {
-                tracing::error!("version {number} of an item is not found by search: {cause}");
+                tracing::error!("search index: version {number} cannot be read: {cause}");
             }
             Err(cause) => return Err(cause),
         }
@@ -145,7 +146,7 @@ fn is_damage(cause: &DbError) -> bool {
     }
 }
 
-/// Adds pages until there are no more; `false` when `goes_on` ended it.
+/// Adds pages until there are no more; returns `false` when `goes_on` stopped it.
 fn add_pages(
     pages: &Receiver<PageRead>,
     writer: &mut IndexWriter,
@@ -162,8 +163,8 @@ fn add_pages(
     Ok(true)
 }
 
-/// Adds versions to an index. One whose document is damaged is left out, with a line in the log: it must
-/// not keep the others out.
+/// Adds versions to an index. A version whose document is damaged is logged and skipped: it must not prevent
+/// the others from being indexed.
 pub(super) fn add(
     writer: &mut IndexWriter,
     versions: &[IndexedVersion],
@@ -191,7 +192,7 @@ fn add_each(
         let document = match Document::from_stored(&version.document) {
             Ok(document) => document,
             Err(cause) => {
-                tracing::error!("item {} is not found by search: {cause}", version.key);
+                tracing::error!("search index: item {} is damaged: {cause}", version.key);
                 continue;
             }
         };

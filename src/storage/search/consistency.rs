@@ -1,4 +1,4 @@
-//! The index compared with the items at one row of the item log, in both directions.
+//! Compares the index with the items at one row of the item log, in both directions.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,18 +13,18 @@ use search_index::{ANALYSIS, IndexError, IndexSnapshot, SearchIndex, stamp};
 
 type DbResult<T> = std::result::Result<T, DbError>;
 
-/// Where an index and the items do not agree.
+/// The differences between an index and the items.
 #[derive(Debug, Default)]
 pub(super) struct IndexDifference {
     /// Versions of items that the index lacks.
     pub(super) missing: Vec<u32>,
-    /// Versions in the index that are no item's, or another item's.
+    /// Versions in the index that belong to no item or to another item.
     pub(super) stale: Vec<u32>,
     /// The end of the item log at which they were compared.
     pub(super) end: LogPosition,
 }
 
-/// Compares `snapshot` with the items as they are at the end of the item log. Memory: 24 bytes a version.
+/// Compares `snapshot` with the items at the end of the item log. Memory: 24 bytes a version.
 pub(super) fn compare(
     feed: &mut SnapshotReader,
     snapshot: &IndexSnapshot,
@@ -50,10 +50,10 @@ fn differences(tx: &ReadTx<'_>, mut versions: HashMap<u32, u64>) -> DbResult<Ind
     Ok(found)
 }
 
-/// What is wrong with the search index that the first process over the data directory keeps below `dir`.
-/// It may be a moment behind the items: what came in since is not asked of it.
+/// Checks the search index of the first process over the data directory, below `dir`. The index may be a
+/// moment behind the items: newer items are not expected in it.
 ///
-/// Nothing where there is no index: the next start builds one.
+/// Returns no flaws where there is no index: the next start builds one.
 pub fn check_index(feed: &mut SnapshotReader, dir: &Path) -> DbResult<Vec<DatabaseFlaw>> {
     let Some(path) = folder::find(dir) else { return Ok(Vec::new()) };
     let opened = SearchIndex::open(&path, 0);
@@ -63,7 +63,7 @@ pub fn check_index(feed: &mut SnapshotReader, dir: &Path) -> DbResult<Vec<Databa
     };
     let damaged = match opened.as_ref().map(SearchIndex::damaged_files) {
         Ok(Ok(damaged)) => damaged,
-        // A server removes files of segments that it merged.
+        // A running server removes files of segments that it merged: their absence is no damage.
         Ok(Err(IndexError::Engine(_) | IndexError::Io(_) | IndexError::TimedOut)) | Err(_) => {
             Vec::new()
         }
@@ -96,8 +96,8 @@ pub fn check_index(feed: &mut SnapshotReader, dir: &Path) -> DbResult<Vec<Databa
     Ok(flaws)
 }
 
-/// Has the index below `dir` that is not right replaced: one that no process uses is removed, so that the
-/// next start builds another one; else every process is asked to build one.
+/// Replaces a wrong index below `dir`: an index that no process uses is removed, so that the next start
+/// builds one; otherwise every process is asked to rebuild its index.
 pub fn replace_index(db: &Db, dir: &Path) -> Result<()> {
     if folder::discard(dir).map_err(Error::internal)? {
         return Ok(());
@@ -107,7 +107,8 @@ pub fn replace_index(db: &Db, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where `versions` are not the items as they were at `row`, behind which those of `replaced` were replaced.
+/// Lists where `versions` differ from the items as of `row`; the versions in `replaced` were replaced after
+/// it.
 fn item_flaws(
     tx: &ReadTx<'_>,
     versions: HashMap<u32, u64>,

@@ -1,8 +1,8 @@
-//! The folder of a process's index: `DATA/search/<slot>/<generation>`.
+//! Manages the folder of a process's index: `DATA/search/<slot>/<generation>`.
 //!
-//! Each process that searches over a data directory has a slot, which it holds locked. An index is built
-//! as `building` and renamed to the next generation once it is whole, so that every generation that is
-//! there was finished. All of it can be removed while no process runs: it is built again.
+//! Each process that searches over a data directory locks a slot. An index is built as `building` and renamed
+//! to the next generation once it is complete, so that every existing generation is complete. All of it is
+//! derived state: it can be removed while no process runs, and is rebuilt.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use crate::runtime::limits::INDEX_FOLDERS_MAX;
 use crate::runtime::modes;
 
-/// The name of a generation that is being built.
+/// Folder name of a generation that is being built.
 const BUILDING: &str = "building";
 
-/// A slot, held for as long as this lives.
+/// A slot, locked until this is dropped.
 #[derive(Debug)]
 pub(super) struct IndexFolder {
     path: PathBuf,
@@ -22,7 +22,7 @@ pub(super) struct IndexFolder {
 }
 
 impl IndexFolder {
-    /// Takes the first slot in `search`, the folder of all indexes, that no process holds.
+    /// Claims the first slot in `search`, the folder of all indexes, that no process holds.
     pub(super) fn claim(search: &Path) -> io::Result<Self> {
         modes::create_private_folder(search)?;
         for slot in 1..=INDEX_FOLDERS_MAX {
@@ -35,7 +35,7 @@ impl IndexFolder {
         )))
     }
 
-    /// Takes the slot `path` unless another process holds it.
+    /// Claims the slot `path`; returns `None` if another process holds it.
     fn try_claim(path: PathBuf) -> io::Result<Option<Self>> {
         modes::create_private_folder(&path)?;
         let lock = path.join("lock");
@@ -48,12 +48,12 @@ impl IndexFolder {
         }
     }
 
-    /// The newest finished generation.
+    /// Returns the newest complete generation.
     pub(super) fn newest(&self) -> Option<PathBuf> {
         newest(&self.path)
     }
 
-    /// An empty folder for an index that is to be built.
+    /// Creates an empty folder for a new index.
     pub(super) fn begin(&self) -> io::Result<PathBuf> {
         let path = self.path.join(BUILDING);
         remove(&path)?;
@@ -61,7 +61,7 @@ impl IndexFolder {
         Ok(path)
     }
 
-    /// Makes the index that was built the newest generation; gives its folder.
+    /// Makes the index that was built the newest generation; returns its folder.
     pub(super) fn publish(&self) -> io::Result<PathBuf> {
         let last = generations(&self.path).into_iter().max().unwrap_or_default();
         let path = self.path.join((last + 1).to_string());
@@ -70,7 +70,7 @@ impl IndexFolder {
         Ok(path)
     }
 
-    /// Removes every generation but `keep`, and what an interrupted build left.
+    /// Removes every generation except `keep`, and what an interrupted build left.
     pub(super) fn remove_others(&self, keep: Option<&Path>) -> io::Result<()> {
         let mut others: Vec<PathBuf> = generations(&self.path)
             .iter()
@@ -81,14 +81,14 @@ impl IndexFolder {
     }
 }
 
-/// The newest finished index of the first process over the data directory `dir`, for a command that only
-/// reads it.
+/// Finds the newest complete index of the first process over the data directory `dir`, for a command that
+/// only reads it.
 pub(super) fn find(dir: &Path) -> Option<PathBuf> {
     newest(&dir.join("1"))
 }
 
-/// Removes the index of the first process over the data directory `dir`, unless a process uses it: its next
-/// start builds another one. Gives whether it did.
+/// Removes the index of the first process over the data directory `dir`, unless a process uses it: the next
+/// start builds another one. Returns whether it was removed.
 pub(super) fn discard(dir: &Path) -> io::Result<bool> {
     match IndexFolder::try_claim(dir.join("1"))? {
         Some(folder) => folder.remove_others(None).map(|()| true),

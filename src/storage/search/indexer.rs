@@ -1,9 +1,9 @@
-//! The thread that keeps the index of this process: opens it, follows the item log into it, builds it anew
+//! Maintains the index of this process on a dedicated thread: opens it, follows the item log, rebuilds it
 //! beside the old one, and compares it with the items where the log does not say what changed.
 //!
-//! A commit carries the archive's id, the version of the analysis and the row of the log up to which it
-//! holds everything, with what that row says. Where one of them is not what the database has, the archive
-//! was restored, rolled back, moved or is another one.
+//! A commit records the archive's id, the version of the analysis and the row of the log up to which it
+//! contains everything, with a digest of that row. Where one of them does not match the database, the archive
+//! was restored, rolled back, migrated or is another one.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,19 +27,19 @@ use crate::runtime::telemetry;
 use crate::storage::database::{IndexChange, IndexedVersion, LogPosition, SnapshotReader};
 use search_index::{ANALYSIS, CommitPosition, IndexWriter, SearchIndex};
 
-/// Seconds between two lines of the log about a build.
+/// Seconds between two log lines about the progress of a build.
 const LOG_EVERY_S: u64 = 10;
 
-/// The thread; it ends with this.
+/// The handle of the thread, which ends when this is dropped.
 pub(super) struct Indexer {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Indexer {
-    /// Starts the thread. A folder that cannot be used now is tried again: only searches need it.
+    /// Starts the thread. A folder that cannot be used now is retried: only searches need it.
     pub(super) fn start(shared: Arc<SearchShared>, settings: IndexSettings) -> Result<Self> {
-        // What was written before counts as written here: the first searches wait for it.
+        // Existing rows count as written here: the first searches wait for them.
         let end = shared.db.read_blocking(|tx| tx.log_end())?;
         shared.db.note_written(end.row);
         let feed = shared.db.snapshot_reader()?;
@@ -73,51 +73,51 @@ impl Drop for Indexer {
     }
 }
 
-/// An index that is open.
+/// An open index, with its writer and position.
 struct OpenIndex {
     path: PathBuf,
     index: SearchIndex,
-    /// None after a failure, until the next try.
+    /// `None` after a failure, until the next attempt.
     writer: Option<IndexWriter>,
     position: LogPosition,
-    /// The archive that it is of.
+    /// The id of the archive that it belongs to.
     archive: String,
 }
 
-/// What taking in rows of the item log came to.
+/// The outcome of indexing new rows of the item log.
 enum FollowOutcome {
-    /// There were none.
+    /// There were no new rows.
     Idle,
-    /// The index went on.
+    /// New rows were committed to the index.
     Committed {
-        /// Whether a row asks for a new index.
+        /// Whether a row requests a rebuild.
         rebuild: bool,
     },
 }
 
-/// A failure that lasts.
+/// A failure that persists, with the time since it was noted.
 struct IndexerFailure {
     text: String,
     since: Stopwatch,
 }
 
-/// What a thread beside works at, and ends with.
+/// A task on another thread, and its result.
 type SideTask<T> = JoinHandle<Result<T>>;
 
 struct IndexerWorker {
     shared: Arc<SearchShared>,
     settings: IndexSettings,
-    /// None until it could be claimed.
+    /// `None` until the folder was claimed.
     folder: Option<IndexFolder>,
     feed: SnapshotReader,
     open: Option<OpenIndex>,
-    /// Whether it was looked for an index that is there.
+    /// Whether an existing index was looked for.
     searched_existing: bool,
-    /// A build under way; it gives whether it came to its end.
+    /// A build in progress; its result is whether it was completed.
     building: Option<SideTask<bool>>,
-    /// Whether the item log asks for a build.
+    /// Whether the item log requests a rebuild.
     wants_build: bool,
-    /// A check of all files under way; it gives the names of those that are damaged.
+    /// A check of all files in progress; its result is the names of damaged files.
     checking: Option<SideTask<Vec<String>>>,
     failure: Option<IndexerFailure>,
     /// The time up to which ended embargoes have woken waiting polls.
@@ -127,7 +127,7 @@ struct IndexerWorker {
 
 impl IndexerWorker {
     fn run(mut self) {
-        // An index that could not even be begun is not whole either.
+        // The gauge starts at 0, also where the index cannot even be opened.
         metrics::gauge!(telemetry::SEARCH_INDEX_WHOLE).set(0);
         while !self.stops() {
             let written = self.shared.db.written_row();
@@ -148,7 +148,7 @@ impl IndexerWorker {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The folder of this process, claimed the first time.
+    /// Returns the folder of this process, claimed at the first call.
     fn folder(&mut self) -> Result<&IndexFolder> {
         Ok(match &mut self.folder {
             Some(folder) => folder,
@@ -162,7 +162,7 @@ impl IndexerWorker {
         })
     }
 
-    /// Opens the newest index if it is of this archive and version.
+    /// Opens the newest index if it belongs to this archive and version; otherwise starts a build.
     fn open_newest(&mut self) -> Result<()> {
         let Some(path) = self.folder()?.newest() else {
             return self.start_build("there is none yet");
@@ -183,7 +183,7 @@ impl IndexerWorker {
         self.activate(path, index, &position)
     }
 
-    /// Brings a whole index up to date and has searches use it in the place of the one before.
+    /// Brings a complete index up to date and makes searches use it instead of the previous one.
     fn activate(
         &mut self,
         path: PathBuf,
@@ -202,21 +202,21 @@ impl IndexerWorker {
         Ok(())
     }
 
-    /// Says up to where searches see everything.
+    /// Publishes the row up to which searches see everything.
     fn publish_position(&self, open: &OpenIndex) {
         self.shared.indexed.send_replace(open.position.row);
         self.shared.note_change();
     }
 
-    /// Takes the index away from searches.
+    /// Withdraws the index from searches.
     fn close(&mut self) {
         self.open = None;
         self.shared.publish(None, IndexStatus::Building { done: 0, count: 0 });
     }
 
-    /// Takes the next rows of the item log into an index.
+    /// Indexes the next rows of the item log.
     fn index_new_rows(&mut self, open: &mut OpenIndex) -> Result<FollowOutcome> {
-        // First, since a writer that is taken again says how far the last commit came.
+        // First, because reopening the writer resets the position to that of the last commit.
         open.writer()?;
         let after = open.position.clone();
         let changes = self.feed.read(move |tx| tx.index_changes(&after, INDEX_CHANGES_MAX))?;
@@ -233,8 +233,8 @@ impl IndexerWorker {
         Ok(FollowOutcome::Committed { rebuild: changes.iter().any(|change| change.rebuild) })
     }
 
-    /// Compares an index with the items and makes it equal to them: the log does not say what changed. No
-    /// search uses it meanwhile: its versions may be other items' by now.
+    /// Compares an index with the items and corrects it, because the log does not say what changed. No search
+    /// uses it meanwhile: its versions may belong to other items by now.
     fn repair(&mut self, open: &mut OpenIndex) -> Result<()> {
         tracing::warn!(
             row = open.position.row,
@@ -251,14 +251,14 @@ impl IndexerWorker {
             add(writer, &versions, &self.settings.zone)?;
         }
         open.commit(&found.end)?;
-        // From here on searches wait for rows of the log as it is now.
+        // From now on searches wait for rows of the log as it is now.
         self.shared.db.restart_written(found.end.row);
         let (missing, stale) = (found.missing.len(), found.stale.len());
-        tracing::info!(missing, stale, "the search index equals the items again");
+        tracing::info!(missing, stale, "search index: repaired, equals the items again");
         Ok(())
     }
 
-    /// Builds an index beside the one that there is.
+    /// Builds an index beside the existing one.
     fn start_build(&mut self, why: &str) -> Result<()> {
         tracing::info!("the search index is built: {why}");
         metrics::counter!(telemetry::SEARCH_INDEX_REPAIRS, "kind" => "built").increment(1);
@@ -267,6 +267,7 @@ impl IndexerWorker {
         let (stop, is_beside) = (Arc::clone(&self.stop), self.open.is_some());
         let thread = thread::Builder::new().name("search-build".to_owned());
         let work = move || {
+            // Renders and searches have priority over a build in the background.
             lower_priority();
             let (watch, logged_s) = (Stopwatch::start(), Cell::new(0));
             let report = |done: u64, count: u64| {
@@ -292,7 +293,7 @@ impl IndexerWorker {
         Ok(())
     }
 
-    /// Reads every file of the index and compares it with its checksum.
+    /// Starts verifying the checksum of every file of the index.
     fn start_check(&mut self, index: &SearchIndex) {
         let index = index.clone();
         let thread = thread::Builder::new().name("search-check".to_owned());
@@ -300,8 +301,9 @@ impl IndexerWorker {
         self.checking = thread.spawn(work).ok();
     }
 
-    /// One round: what ended beside, what was written, what else changed.
+    /// Runs one round: handles finished tasks, new rows and other changes.
     fn step(&mut self) -> Result<()> {
+        // Backoff after a failure, such as a full disk.
         if self.failure.as_ref().is_some_and(|failure| failure.since.elapsed() < INDEX_RETRY_DELAY)
         {
             return Ok(());
@@ -313,7 +315,7 @@ impl IndexerWorker {
         if let Some(building) = self.building.take_if(|building| building.is_finished()) {
             let joined = building.join();
             let built = joined.unwrap_or_else(|_| Err(Error::internal("the build panicked")));
-            // What was asked for and failed is tried again beside the index in use.
+            // A requested rebuild that failed is retried beside the index in use.
             self.wants_build |= built.is_err() && self.open.is_some();
             if built? {
                 self.activate_build()?;
@@ -329,7 +331,7 @@ impl IndexerWorker {
         Ok(())
     }
 
-    /// Puts the index that was built in the place of the old one.
+    /// Replaces the old index by the one that was built.
     fn activate_build(&mut self) -> Result<()> {
         let path = self.folder()?.publish().map_err(Error::internal)?;
         let index =
@@ -341,7 +343,7 @@ impl IndexerWorker {
         self.folder()?.remove_others(Some(&path)).map_err(Error::internal)
     }
 
-    /// Checks the files where a search met a fault, and builds anew what is damaged.
+    /// Checks the files after a search met a fault, and rebuilds a damaged index.
     fn finish_checks(&mut self) -> Result<()> {
         if self.shared.take_fault()
             && self.checking.is_none()
@@ -354,7 +356,7 @@ impl IndexerWorker {
         };
         let damaged = match checking.join() {
             Ok(Ok(damaged)) => damaged,
-            // Files of segments that were merged meanwhile are gone; a folder that is gone is another thing.
+            // Files of merged segments disappear during a check, which is no damage; a missing folder is.
             Ok(Err(_)) | Err(_) if self.open.as_ref().is_some_and(OpenIndex::is_there) => {
                 Vec::new()
             }
@@ -363,7 +365,7 @@ impl IndexerWorker {
         if damaged.is_empty() || self.open.is_none() {
             return Ok(());
         }
-        // What it answers may be wrong.
+        // Its answers may be wrong.
         self.close();
         match self.building {
             Some(_) => Ok(()),
@@ -373,11 +375,10 @@ impl IndexerWorker {
         }
     }
 
-    /// Takes in what was written since. The index stays open unless that fails in a way that a later try
-    /// cannot mend.
+    /// Indexes new rows. The index stays open unless it fails in a way that a retry cannot repair.
     fn follow(&mut self, mut open: OpenIndex) -> Result<()> {
         let has_news = self.feed.has_commits();
-        // After a failure, or where a comparison was cut short, there may be something without news of it.
+        // After a failure or an interrupted comparison there may be rows to index without a new commit.
         let due = open.position.row < self.shared.db.written_row()
             || self.failure.is_some()
             || *self.shared.standing.borrow() != IndexStatus::Ready;
@@ -408,7 +409,7 @@ impl IndexerWorker {
         Ok(())
     }
 
-    /// Wakes those that wait when an embargo has ended: what is found changes without a write.
+    /// Wakes waiting polls when an embargo has ended: results change without a write.
     fn end_embargoes(&mut self) {
         let now_ms = clock::now().as_millisecond();
         let Some(open) = &self.open else { return };
@@ -430,14 +431,14 @@ impl IndexerWorker {
             .set(precise(u64::try_from(behind).unwrap_or_default()));
     }
 
-    /// One line when it begins to fail and one when it works again.
+    /// Logs one line when it begins to fail and one when it works again.
     fn note_failure(&mut self, cause: &Error) {
         let text = cause.cause().unwrap_or_else(|| cause.message().to_owned());
         if self.failure.as_ref().is_none_or(|failure| failure.text != text) {
             tracing::error!("the search index cannot be kept up to date: {text}");
         }
         if let Some(open) = &mut self.open {
-            // What was added and not committed is taken in again.
+            // Uncommitted changes are lost with the writer and are indexed again.
             open.writer = None;
         }
         self.failure = Some(IndexerFailure { text, since: Stopwatch::start() });
@@ -452,13 +453,13 @@ impl IndexerWorker {
 }
 
 impl OpenIndex {
-    /// Whether the files are still where they were opened.
+    /// Returns whether the files still exist where they were opened.
     fn is_there(&self) -> bool {
         self.path.join("meta.json").exists()
     }
 
-    /// The writer, taken again after a failure: then the index stands where its last commit says, which may
-    /// have been done although it was reported as a failure.
+    /// Returns the writer, reopened after a failure. The position is then that of the last commit, which may
+    /// have succeeded although it was reported as failed.
     fn writer(&mut self) -> Result<&mut IndexWriter> {
         if self.writer.is_none() {
             self.index.refresh().map_err(Error::internal)?;
@@ -470,7 +471,7 @@ impl OpenIndex {
         })
     }
 
-    /// Removes what `changes` replaced, and adds the `versions` that are left of what they wrote.
+    /// Removes the versions that `changes` replaced, and adds `versions`, the remaining ones that they wrote.
     fn apply(
         &mut self,
         changes: &[IndexChange],
@@ -484,7 +485,7 @@ impl OpenIndex {
         add(writer, versions, zone)
     }
 
-    /// Commits everything up to the row `end`, and shows it.
+    /// Commits everything up to the row `end` and makes it visible.
     fn commit(&mut self, end: &LogPosition) -> Result<()> {
         let position = commit_position(&self.archive, end);
         self.writer()?.commit(&position).map_err(Error::internal)?;
@@ -494,7 +495,7 @@ impl OpenIndex {
     }
 }
 
-/// Why an index that stands at `position` is of no use for the archive.
+/// Returns why an index at `position` cannot be used for the archive; `None` if it can.
 fn unusable(position: &CommitPosition, archive: &str) -> Option<&'static str> {
     if position.analysis != ANALYSIS {
         return Some("it is of another version");
@@ -502,7 +503,7 @@ fn unusable(position: &CommitPosition, archive: &str) -> Option<&'static str> {
     (position.archive != archive).then_some("it is of another archive")
 }
 
-/// The number of the version that a row of the item log wrote.
+/// Returns the number of the version that a row of the item log wrote.
 fn number(row: i64) -> u32 {
     u32::try_from(row).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! The matcher of notifications against search through the database.
+//! Tests that the matcher of notifications agrees with search through the database.
 
 use jiff::tz::TimeZone;
 use proptest::prelude::*;
@@ -13,8 +13,8 @@ use model::item::PubStatus;
 use query::matching::{Interest, InterestCoverage, InterestMatcher, MatchSubject};
 use query::{Facet, parse};
 
-/// What an ask searches for only, as written: when and for whom it is there is not asked, and notifications
-/// never ask for other forms of words.
+/// Returns only the query of a sample search, as written: publication time and audience are not part of it,
+/// and notifications never expand word forms.
 fn whole(ask: &SampleSearch) -> SearchCriteria {
     SearchCriteria {
         query: parse(&ask.text, &TimeZone::UTC).unwrap(),
@@ -29,8 +29,7 @@ fn whole(ask: &SampleSearch) -> SearchCriteria {
     }
 }
 
-/// A request as an interest; what the caller's agreements cover is covered by the agreement
-/// `number`.
+/// Converts a request to an interest; the caller's coverage becomes the agreement `number`.
 fn interest(number: i64, request: &SearchCriteria) -> Interest {
     Interest {
         media_type: request.media_type,

@@ -1,10 +1,10 @@
-//! Search over all items: which ones, how many, in which order, counted by what.
+//! Searches all items: hits, totals, order and facet counts.
 //!
-//! The index is Tantivy's (`crates/search-index`), in a folder of this process below `DATA/search`. It is
-//! fed from the item log by a thread of its own (`indexer`); the database stays the only truth. A search
-//! takes a snapshot of the index, evaluates it on a thread of `pool`, and then reads the hits in one
-//! transaction of the database, which also tells what was replaced or withdrawn since the snapshot: none of
-//! that is in any hit, total or count.
+//! The index is Tantivy's (`crates/search-index`), in a folder of this process below `DATA/search`. A
+//! dedicated thread (`indexer`) feeds it from the item log; the database remains the only source of truth. A
+//! search takes a snapshot of the index, evaluates it on a thread of `pool`, and then reads the hits in one
+//! database transaction. That transaction also lists what was replaced or withdrawn since the snapshot, so
+//! that none of it is in any hit, total or count.
 
 mod build;
 mod consistency;
@@ -31,112 +31,108 @@ use shared::{FillOutcome, SearchShared, unavailable};
 pub use consistency::{check_index, replace_index};
 pub use search_index::{Coverage, SortDate, SortOrder};
 
-/// What is searched for.
+/// The criteria of a search.
 #[derive(Clone, Debug)]
 pub struct SearchCriteria {
-    /// Items of this media type only.
+    /// The media type of the items; `None`: all.
     pub media_type: Option<MediaType>,
-    /// The query.
     pub query: Query,
-    /// Product codes of which an item has one; empty: whatever it has.
+    /// Product codes, of which an item must have at least one; empty: no restriction.
     pub products: Vec<String>,
-    /// Product codes of which an item has none.
+    /// Product codes, of which an item must have none.
     pub products_excluded: Vec<String>,
     /// What the caller's agreements cover.
     pub coverage: Coverage,
-    /// The first `_tstamp`, inclusive.
+    /// The start of the range of `_tstamp`, inclusive.
     pub from: Option<Timestamp>,
-    /// The end of `_tstamp`, exclusive.
+    /// The end of the range of `_tstamp`, exclusive.
     pub until: Option<Timestamp>,
-    /// The publication statuses that are found.
+    /// The publication statuses to find.
     pub statuses: Vec<PubStatus>,
     /// Whether items under embargo are found.
     pub sees_embargoed: bool,
-    /// Only items that come after this one in the order of `_tstamp`; an item that is not there is
-    /// none.
+    /// Only items after this one in the order of `_tstamp`; an unknown item counts as `None`.
     pub after: Option<ItemKey>,
-    /// Only what an earlier search of the same kind cannot have seen.
+    /// Excludes versions that an earlier search of the same kind has seen.
     pub excluding_seen: Option<SeenVersions>,
     /// The order of hits.
     pub sort: SortOrder,
-    /// Hits passed over.
+    /// Number of hits to skip.
     pub skip: usize,
-    /// Hits at most.
+    /// Maximum number of hits.
     pub size: usize,
-    /// What all matches are counted by.
+    /// The facets by which all matches are counted.
     pub facets: Vec<Facet>,
 }
 
-/// What a search has seen: versions up to a number, none of which matches later either, until an embargo
-/// ends.
+/// The versions that a search has seen: those up to a number. One that did not match does not match later
+/// either, until an embargo ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeenVersions {
-    /// The largest number of a version.
+    /// The largest version number.
     pub number: u32,
-    /// The end of the first embargo behind the search.
+    /// The end of the first embargo after the search; `None`: there is none.
     pub until: Option<Timestamp>,
 }
 
-/// What a search does when the index does not hold all items that were taken in before it.
+/// What a search does when the index does not yet contain all items that were stored before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
-    /// It waits for a moment, then answers with what there is.
+    /// Waits for a moment, then answers from what is indexed.
     Preferred,
-    /// It waits for a moment, then fails with [`Kind::Unavailable`](crate::runtime::error::ErrorKind::Unavailable).
+    /// Waits for a moment, then fails with
+    /// [`ErrorKind::Unavailable`](crate::runtime::error::ErrorKind::Unavailable).
     Required,
 }
 
-/// An item that was found.
+/// An item that a search found.
 #[derive(Clone, Debug)]
 pub struct SearchHit {
-    /// Its identity.
     pub key: ItemKey,
-    /// The item.
     pub item: StoredItem,
 }
 
-/// What a search found.
+/// The results of a search.
 #[derive(Clone, Debug)]
 pub struct SearchResults {
-    /// How many items match.
+    /// Number of items that match.
     pub total: u64,
     /// The hits, in order.
     pub hits: Vec<SearchHit>,
-    /// Of each facet that was asked for: its most frequent values with the number of matches,
-    /// the most frequent first.
+    /// For each requested facet its most frequent values with the number of matches, most frequent first.
     pub facets: Vec<(Facet, Vec<(String, u64)>)>,
-    /// What it has seen.
+    /// The versions that the search has seen.
     pub seen: SeenVersions,
 }
 
-/// Where and how an index is kept.
+/// The location and limits of an index.
 #[derive(Clone, Debug)]
 pub struct IndexSettings {
     /// The folder of the indexes of all processes over a data directory.
     pub dir: PathBuf,
-    /// Memory for what was found of single words and filters, in bytes.
+    /// Memory for cached results of single words and filters, in bytes.
     pub memory_bytes: u64,
     /// The time zone in which the days of documents begin.
     pub zone: TimeZone,
 }
 
-/// The index of this process.
+/// The state of this process's index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexStatus {
-    /// It has none and never will.
+    /// This process has no index and never will.
     Disabled,
-    /// It is being built or compared with the items, of which `done` are done.
+    /// The index is being built or compared with the items.
     Building {
-        /// Items that are done.
+        /// Number of items that are done.
         done: u64,
-        /// Items in all, as far as that is known.
+        /// Number of items in all, as far as it is known; 0 before.
         count: u64,
     },
-    /// It is whole.
+    /// The index is complete.
     Ready,
 }
 
-/// Search; cheap to clone. The index is closed with the last one.
+/// The search engine; cheap to clone. Dropping the last clone closes the index.
 #[derive(Clone)]
 pub struct SearchEngine {
     shared: Arc<SearchShared>,
@@ -144,27 +140,29 @@ pub struct SearchEngine {
 }
 
 impl SearchEngine {
-    /// Opens the index of this process in the background, and builds it where there is none that can be
-    /// used. Searches fail with [`Kind::Unavailable`](crate::runtime::error::ErrorKind::Unavailable) until it is whole.
+    /// Opens the index of this process in the background, and builds one where there is none that can be
+    /// used. Until it is complete, searches fail with
+    /// [`ErrorKind::Unavailable`](crate::runtime::error::ErrorKind::Unavailable).
     ///
-    /// Fails when the folder cannot be used.
+    /// Fails when the item log cannot be read or the threads cannot be started.
     pub fn start(db: Db, settings: IndexSettings) -> Result<Self> {
         let shared = SearchShared::new(db, IndexStatus::Building { done: 0, count: 0 })?;
         let indexer = Indexer::start(Arc::clone(&shared), settings)?;
         Ok(Self { shared, _indexer: Arc::new(Some(indexer)) })
     }
 
-    /// A search without an index: every search fails, items are read by name.
+    /// Creates a search engine without an index: every search fails, items can still be read by name.
     pub fn disabled(db: Db) -> Result<Self> {
         let shared = SearchShared::new(db, IndexStatus::Disabled)?;
         Ok(Self { shared, _indexer: Arc::new(None) })
     }
 
-    /// Searches, and gives what `make` makes of what was found.
+    /// Searches, and returns what `make` builds from the results.
     ///
-    /// `make` runs on a thread of the database in the transaction in which the hits were read.
+    /// `make` runs on a thread of the database, in the transaction in which the hits were read.
     ///
-    /// Fails when too many searches wait, when the search takes too long, and while there is no whole index.
+    /// Fails when too many searches wait, when the search takes too long, and while there is no complete
+    /// index.
     pub async fn search<T, F>(
         &self,
         request: SearchCriteria,
@@ -177,13 +175,14 @@ impl SearchEngine {
         F: FnOnce(SearchResults, &ReadTx<'_>) -> Result<T> + Send + 'static,
     {
         let shared = &self.shared;
-        // Behind the wait: an index that was built meanwhile may have taken the place of another one.
+        // After the wait: meanwhile a rebuilt index may have replaced the previous one.
         shared.wait_until_fresh(freshness).await?;
         let index = shared.index()?;
         let request = Arc::new(shared.prepare(request, now).await?);
         for tries in 1.. {
             let snapshot = index.snapshot();
             let known = shared.known_replaced(&snapshot);
+            // The last attempt evaluates inside the transaction, where no further replacement can happen.
             let found = match tries < SEARCH_ATTEMPTS_MAX {
                 true => Some(shared.evaluate_on_pool(&snapshot, &request, &known).await?),
                 false => None,
@@ -200,7 +199,7 @@ impl SearchEngine {
         Err(unavailable("The search index is compared with the archive"))
     }
 
-    /// Reads items by name on a thread for searches, of which it takes as long as one.
+    /// Reads items by name on a search thread, because it takes as long as a search.
     ///
     /// Fails when too many searches wait.
     pub async fn read<T, F>(&self, read: F) -> Result<T>
@@ -211,19 +210,19 @@ impl SearchEngine {
         self.shared.db.search(move |tx| Ok(read(tx))).await?
     }
 
-    /// Counts up whenever the index shows other items, and when an embargo ends.
+    /// Returns a counter that increases whenever the index shows other items, and when an embargo ends.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.shared.changes.subscribe()
     }
 
-    /// How many rows of the item log the index does not hold yet, whoever wrote them.
+    /// Returns how many rows of the item log, from all processes, the index does not contain yet.
     pub async fn rows_behind(&self) -> Result<i64> {
         let end = self.shared.db.read(|tx| tx.log_end()).await?;
         Ok(end.row.saturating_sub(*self.shared.indexed.borrow()).max(0))
     }
 
-    /// How the index of this process stands.
+    /// Returns the state of this process's index.
     #[must_use]
     pub fn status(&self) -> IndexStatus {
         self.shared.standing.borrow().clone()

@@ -1,4 +1,4 @@
-//! Search through the database against a plain look at every item.
+//! Tests search through the database against a plain scan of every item.
 
 use proptest::prelude::*;
 use search_index::oracle::{self, OracleAnswer, SampleSearch, SampleVersion};
@@ -21,7 +21,7 @@ pub(super) fn item(version: &SampleVersion) -> NewItem {
     }
 }
 
-/// The same search as a request.
+/// Converts a sample search to a request.
 pub(super) fn request(ask: &SampleSearch) -> SearchCriteria {
     let filter = &ask.filter;
     SearchCriteria {
@@ -43,7 +43,7 @@ pub(super) fn request(ask: &SampleSearch) -> SearchCriteria {
     }
 }
 
-/// What a search answers; `versions` say which number each item has.
+/// Returns the answer of a search; `versions` maps numbers to items.
 fn answer(scene: &Scene, ask: &SampleSearch, versions: &[(u32, SampleVersion)]) -> OracleAnswer {
     let found = scene.find(&request(ask)).unwrap();
     let number = |hit: &SearchHit| {
@@ -70,7 +70,7 @@ proptest! {
             let indexed: Vec<_> =
                 current.iter().map(|(number, one)| (*number, one.clone(), one.indexed())).collect();
             for mut ask in asks.clone() {
-                // Such a place is an item's here, which another test looks at.
+                // Such a position belongs to an item here, which another test covers.
                 (ask.filter.after, ask.filter.newer_than) = (None, None);
                 let expected = oracle::answer(&indexed, &ask);
                 prop_assert_eq!(answer(&scene, &ask, &current), expected, "{:#?}", ask);

@@ -1,5 +1,5 @@
-//! The threads that evaluate searches: a few, so that searches never take all cores from renders, with a
-//! bounded queue before them.
+//! Runs the threads that evaluate searches: a few, so that searches never take all cores from renders, with a
+//! bounded queue.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,20 +14,18 @@ use crate::runtime::limits::{SEARCH_QUEUE_MAX, SEARCH_THREADS};
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The threads; they end with this.
+/// The thread pool; the threads end when this is dropped.
 #[derive(Debug)]
 pub(super) struct SearchPool {
-    /// Empty once it ends.
+    /// `None` once the pool is shutting down.
     jobs: Option<SyncSender<Job>>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What became of work that was given to the pool.
+/// The outcome of work on the pool.
 #[derive(Debug)]
 pub(super) enum PoolOutcome<T> {
-    /// Its result.
     Done(T),
-    /// It panicked.
     Panicked,
 }
 
@@ -45,9 +43,9 @@ impl SearchPool {
     }
 
     /// Runs `work` on a thread of the pool. Work whose caller is gone before a thread takes it is not
-    /// begun; while it runs, the function that it is given tells whether its caller is gone.
+    /// started; during the work, the function passed to it returns whether the caller is gone.
     ///
-    /// Fails when too much waits.
+    /// Fails when the queue is full.
     pub(super) async fn run<T, F>(&self, work: F) -> Result<PoolOutcome<T>>
     where
         T: Send + 'static,

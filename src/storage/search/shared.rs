@@ -1,4 +1,4 @@
-//! What searches and the thread of the index share, and how one search is evaluated and its hits read.
+//! Holds the state shared by searches and the indexer, evaluates a search and reads its hits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,26 +22,27 @@ use search_index::{
     SearchIndex,
 };
 
-/// Versions that were replaced or withdrawn behind a row of the item log.
+/// Versions that were replaced or withdrawn after a row of the item log.
 type Replaced = Arc<Vec<u32>>;
 
-/// What searches and the thread of the index share.
+/// The state shared by searches and the indexer.
 pub(super) struct SearchShared {
     pub(super) db: Db,
     pool: SearchPool,
     pub(super) standing: watch::Sender<IndexStatus>,
-    /// The index, while it is whole.
+    /// The index, while it is complete.
     index: Mutex<Option<SearchIndex>>,
-    /// The row of the item log up to which the index holds everything.
+    /// The row of the item log up to which the index contains everything.
     pub(super) indexed: watch::Sender<i64>,
     pub(super) changes: watch::Sender<u64>,
     /// Whether a search met a fault of the index.
     suspect: AtomicBool,
-    /// What was replaced behind a snapshot that a search just read; others ask the same.
+    /// The versions replaced after a position, as the last search read them; other searches on the same
+    /// snapshot reuse them.
     replaced: Mutex<(LogPosition, Replaced)>,
 }
 
-/// A request, made ready for the index.
+/// A request, prepared for the index.
 pub(super) struct PreparedSearch {
     filter: SearchFilter,
     page: ResultPage,
@@ -49,31 +50,31 @@ pub(super) struct PreparedSearch {
     now: Timestamp,
 }
 
-/// What a snapshot gave, before its hits are read.
+/// The matches in a snapshot, before their hits are read.
 pub(super) struct SnapshotMatches {
     total: u64,
     numbers: Vec<u32>,
     facets: Vec<(Facet, Vec<(String, u64)>)>,
 }
 
-/// How the reading of hits ended.
+/// The outcome of reading the hits.
 pub(super) enum FillOutcome<T, F> {
     /// The answer, or why there is none.
     Answered(Result<T>),
-    /// Versions were replaced of which the evaluation did not know.
+    /// Versions were replaced that the evaluation did not know about: it has to be repeated.
     Replaced(F),
-    /// The item log does not hold the row of the snapshot any more.
+    /// The item log no longer contains the row of the snapshot.
     LogGap,
 }
 
-/// An error that passes once the index is whole.
+/// Creates a temporary error, for while the index is incomplete.
 pub(super) fn unavailable(message: &str) -> Error {
     Error::new(ErrorKind::Unavailable, message)
         .with_code("search_index")
         .retry_after(SEARCH_RETRY_S)
 }
 
-/// The row of the item log up to which a commit of the index holds everything.
+/// Returns the row of the item log up to which a commit of the index contains everything.
 pub(super) fn log_position(position: Option<&CommitPosition>) -> LogPosition {
     let of = |position: &CommitPosition| LogPosition {
         row: position.row,
@@ -96,7 +97,7 @@ impl SearchShared {
         }))
     }
 
-    /// The index, which is whole.
+    /// Returns the complete index.
     ///
     /// Fails while there is none.
     pub(super) fn index(&self) -> Result<SearchIndex> {
@@ -117,7 +118,7 @@ impl SearchShared {
         })
     }
 
-    /// Has searches use `index`, or none while `standing` says why.
+    /// Makes searches use `index`, or none while `standing` says why.
     pub(super) fn publish(&self, index: Option<SearchIndex>, standing: IndexStatus) {
         let whole = if index.is_some() { 1.0 } else { 0.0 };
         metrics::gauge!(telemetry::SEARCH_INDEX_WHOLE).set(whole);
@@ -125,19 +126,20 @@ impl SearchShared {
         self.standing.send_replace(standing);
     }
 
-    /// Says that the index shows other items than before.
+    /// Notifies waiting polls that the index shows other items than before.
     pub(super) fn note_change(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// Whether a search met a fault of the index since the last call.
+    /// Returns whether a search met a fault of the index since the last call.
     pub(super) fn take_fault(&self) -> bool {
         self.suspect.swap(false, Ordering::Relaxed)
     }
 
-    /// Waits until the index holds what was written through this process before, for a moment at most.
+    /// Waits, for a moment at most, until the index contains what this process wrote before.
     pub(super) async fn wait_until_fresh(&self, freshness: Freshness) -> Result<()> {
         let row = self.db.written_row();
+        // Without an index there is nothing to wait for: the search fails later with the reason.
         if *self.indexed.borrow() >= row || self.index.lock().is_none() {
             return Ok(());
         }
@@ -152,7 +154,7 @@ impl SearchShared {
         }
     }
 
-    /// Makes `request` ready, as of `now`.
+    /// Prepares `request` for the index, as of `now`.
     pub(super) async fn prepare(
         &self,
         request: SearchCriteria,
@@ -173,6 +175,7 @@ impl SearchShared {
             statuses: request.statuses,
             hides_embargoed_at: (!request.sees_embargoed).then_some(now),
             after: after.map(|(order_ms, number)| OrderPosition { order_ms, number }),
+            // An ended embargo can make old versions match: then the earlier search excludes nothing.
             newer_than: request
                 .excluding_seen
                 .filter(|seen| seen.until.is_none_or(|until| now < until))
@@ -182,7 +185,7 @@ impl SearchShared {
         Ok(PreparedSearch { filter, page, facets: request.facets, now })
     }
 
-    /// The versions replaced behind `snapshot`, as far as other searches have read them.
+    /// Returns the versions replaced after `snapshot`, as far as other searches have read them.
     pub(super) fn known_replaced(&self, snapshot: &IndexSnapshot) -> Replaced {
         let known = self.replaced.lock();
         match known.0 == log_position(snapshot.position()) {
@@ -191,7 +194,7 @@ impl SearchShared {
         }
     }
 
-    /// Evaluates `request` on a thread for that.
+    /// Evaluates `request` on a thread of the pool.
     pub(super) async fn evaluate_on_pool(
         &self,
         snapshot: &Arc<IndexSnapshot>,
@@ -214,7 +217,7 @@ impl SearchShared {
         }
     }
 
-    /// Reads the hits of what was `found`, and has `make` make the answer, in one transaction.
+    /// Reads the hits of `found` and lets `make` build the answer, in one transaction.
     pub(super) fn fill<T, F>(
         &self,
         tx: &ReadTx<'_>,
@@ -242,6 +245,7 @@ impl SearchShared {
                 return Ok(FillOutcome::Replaced(make));
             }
             None => {
+                // Last attempt: evaluated in this transaction, whose view of replaced versions cannot change.
                 let watch = Stopwatch::start();
                 let is_over = || watch.elapsed() > SEARCH_TIME_MAX;
                 match evaluate(snapshot, request, &replaced, &is_over) {
@@ -257,7 +261,7 @@ impl SearchShared {
             match tx.find_numbered(number)? {
                 Some((key, item)) => hits.push(SearchHit { key, item }),
                 None => {
-                    tracing::error!(number, "the search index holds a version that is no item's");
+                    tracing::error!(number, "search index: hit without an item, checking files");
                     self.suspect.store(true, Ordering::Relaxed);
                 }
             }
@@ -271,7 +275,7 @@ impl SearchShared {
         Ok(FillOutcome::Answered(make(SearchResults { total, hits, facets, seen }, tx)))
     }
 
-    /// What a client learns of a search that failed.
+    /// Maps a failed search to the error for the client.
     fn service_error(&self, cause: IndexError) -> Error {
         match cause {
             IndexError::TimedOut => {

@@ -1,4 +1,5 @@
-//! Search through the database: the index follows, waits and is repaired, and what went is in no answer.
+//! Tests search through the database: the index follows, waits and is repaired, and replaced versions are in
+//! no answer.
 
 use std::time::Duration;
 
@@ -11,14 +12,14 @@ use crate::storage::database::NewItem;
 use model::item::Document;
 use query::parse;
 
-/// Time that an index of a few items has to be whole.
+/// Maximum time for an index of a few items to be complete.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) fn start() -> Timestamp {
     "2026-03-02T08:00:00Z".parse().unwrap()
 }
 
-/// A data directory with a search over it.
+/// A data directory with a search engine over it.
 pub(super) struct Scene {
     pub(super) db: Db,
     search: Option<SearchEngine>,
@@ -34,7 +35,7 @@ impl Scene {
         scene
     }
 
-    /// Opens search, in the place of the one before.
+    /// Opens the search engine, replacing the previous one.
     pub(super) fn open(&mut self) {
         self.search = None;
         let dir = self.dir.path().join("search");
@@ -81,7 +82,7 @@ impl Scene {
         runtime.block_on(found)
     }
 
-    /// The ids that `query` finds, in the order of storing.
+    /// Returns the ids that `query` finds, in the order of storing.
     fn ids(&self, query: &str) -> Vec<String> {
         let request = SearchCriteria { query: parse(query, &TimeZone::UTC).unwrap(), ..all() };
         let mut ids: Vec<_> =
@@ -90,7 +91,7 @@ impl Scene {
         ids
     }
 
-    /// Looks at what `query` finds until it is `expected`.
+    /// Repeats `query` until it finds `expected`.
     fn wait_for(&self, query: &str, expected: &[&str]) {
         let waited = Stopwatch::start();
         loop {
@@ -179,7 +180,7 @@ fn every_process_over_a_directory_follows_what_the_others_write() {
     first.wait_for("storm", &["d1"]);
 }
 
-/// The log lost rows whose numbers are given again, as after a restore or a fail-over.
+/// The log lost rows whose numbers are assigned again, as after a restore or a failover.
 #[test]
 fn an_index_that_is_ahead_of_a_log_that_lost_rows_is_compared_and_goes_on() {
     let lost = "DELETE FROM items WHERE item_id > 1; DELETE FROM item_log WHERE seq > 1";
@@ -192,7 +193,7 @@ fn an_index_that_is_ahead_of_a_log_that_lost_rows_is_compared_and_goes_on() {
     scene.wait_for("storm", &["d1"]);
     scene.write(vec![text(4, "storm")]);
     assert_eq!(scene.ids("storm"), ["d1", "d4"]);
-    // While it does not, and others were written under the same numbers.
+    // While the service is stopped and other items were written under the same numbers.
     let mut scene = Scene::new();
     scene.write(written());
     assert_eq!(scene.ids("storm").len(), 3);
@@ -218,7 +219,7 @@ fn an_index_of_another_archive_or_without_files_is_built_again() {
     scene.run("DELETE FROM items");
     scene.open();
     assert_eq!(scene.ids("storm"), [""; 0]);
-    // While it runs.
+    // While the service runs.
     scene.write(vec![text(2, "storm")]);
     assert_eq!(scene.ids("storm"), ["d2"]);
     std::fs::remove_dir_all(scene.dir.path().join("search/1/2")).unwrap();
@@ -262,7 +263,7 @@ fn a_requested_index_is_built_beside_the_one_in_use() {
     let next = scene.dir.path().join("search/1/2");
     let mut number = 2;
     while !next.exists() {
-        // It is found meanwhile, and so is what comes in.
+        // The item is found meanwhile, and so are new items.
         scene.write(vec![text(number, "storm")]);
         assert_eq!(scene.ids("storm").len(), usize::try_from(number).unwrap().min(100));
         number += 1;
@@ -272,7 +273,7 @@ fn a_requested_index_is_built_beside_the_one_in_use() {
     assert_eq!(scene.ids("vinter"), ["d1"]);
 }
 
-/// Nobody searches when the command is run: the next process builds the index that was asked for, once.
+/// No process searches while the command runs: the next process builds the requested index, once.
 #[test]
 fn an_index_requested_while_no_process_searches_is_built_by_the_next_one() {
     let mut scene = Scene::new();
@@ -309,7 +310,7 @@ fn what_comes_after_an_item_is_later_or_as_late_and_stored_later() {
     };
     assert_eq!(ids("text/d1"), ["d3", "d2"]);
     assert_eq!(ids("text/d3"), [""; 0]);
-    // An item that is not there is none.
+    // An unknown item counts as none.
     assert_eq!(ids("text/d9").len(), 3);
 }
 
@@ -346,8 +347,8 @@ fn a_search_without_an_index_fails_and_items_are_read_by_name() {
     assert!(read.unwrap());
 }
 
-/// What is replaced or withdrawn is gone from totals, hits and counts at once, although the index still
-/// has it: the check is the search itself, right after the transaction, while items come in.
+/// A replaced or withdrawn item disappears from totals, hits and counts at once, although the index still has
+/// it: the check is the search itself, right after the transaction, while items are stored.
 #[test]
 fn what_went_is_in_no_answer_while_items_come_in() {
     let scene = Scene::new();

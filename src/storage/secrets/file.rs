@@ -1,7 +1,7 @@
-//! The key file: one key a line as 64 hex digits; lines that begin with `#` are comments.
+//! Reads and writes the key file: one key a line as 64 hex digits; lines that begin with `#` are comments.
 //!
-//! The first key is the one in force, except while keys are rotated. It is created and replaced as a
-//! whole, with a flush of file and folder, before a value is sealed with a key in it.
+//! The first key is the current one, except during a rotation. The file is created and replaced atomically,
+//! and file and folder are flushed to disk before a value is sealed with one of its keys.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -14,7 +14,7 @@ use super::{SecretError, SecretKey};
 use crate::runtime::limits::{SECRET_KEY_FILE_BYTES_MAX, SECRET_KEYS_MAX};
 use crate::runtime::modes;
 
-/// What the file says of itself.
+/// The comment at the head of the file.
 const HEAD: &str = "# Wirephoto encrypts passwords of channels and its signing key in the database \
      with this key.\n# Without it they are lost: keep a copy apart from the database.\n";
 
@@ -24,7 +24,7 @@ fn unusable(path: &Path, cause: &dyn std::fmt::Display) -> SecretError {
 
 /// Reads the keys of a file.
 ///
-/// Fails with the name of the file when it is missing, holds no key, or something else.
+/// Fails with the name of the file when it is missing, contains no key, or contains anything else.
 pub fn read(path: &Path) -> Result<Vec<SecretKey>, SecretError> {
     let mut text = String::new();
     File::open(path)
@@ -42,10 +42,10 @@ pub fn read(path: &Path) -> Result<Vec<SecretKey>, SecretError> {
     }
 }
 
-/// Creates the file with `keys`; `false` when it is there already, which stays as it is.
+/// Creates the file with `keys`; returns `false` and changes nothing when it already exists.
 pub fn create(path: &Path, keys: &[SecretKey]) -> Result<bool, SecretError> {
     let part = write_part(path, keys)?;
-    // Whole or not at all, and the first one stays.
+    // A hard link is atomic and fails where the file exists, unlike a rename: the first file stays.
     let linked = fs::hard_link(&part, path);
     drop(fs::remove_file(&part));
     match linked {
@@ -55,7 +55,7 @@ pub fn create(path: &Path, keys: &[SecretKey]) -> Result<bool, SecretError> {
     }
 }
 
-/// Replaces the file, or creates it. A file that is replaced keeps its owner, group and mode.
+/// Replaces or creates the file. A file that is replaced keeps its owner, group and mode.
 ///
 /// Fails without a change where this process may not give the new file to the owner of the old one.
 pub fn replace(path: &Path, keys: &[SecretKey]) -> Result<(), SecretError> {
@@ -68,10 +68,10 @@ pub fn replace(path: &Path, keys: &[SecretKey]) -> Result<(), SecretError> {
     flush_folder(path)
 }
 
-/// Gives the file `part` the owner, group and mode of the file at `path`, if there is one.
+/// Gives the file `part` the owner, group and mode of the file at `path`, if it exists.
 ///
-/// Root rotates keys of a service that runs as another user and that could not read a private file of
-/// root. Others never get a right, nor does the group get more than to read.
+/// Root may rotate keys for a service that runs as another user, which could not read a private file of root.
+/// The group gets at most read access, all others none.
 fn keep_access(path: &Path, part: &Path) -> io::Result<()> {
     let before = match fs::metadata(path) {
         Ok(before) => before,
@@ -80,7 +80,7 @@ fn keep_access(path: &Path, part: &Path) -> io::Result<()> {
     };
     let ours = fs::metadata(part)?;
     if (ours.uid(), ours.gid()) != (before.uid(), before.gid()) {
-        // Before the mode, which opens the file to its group.
+        // Before the mode, which opens the file to its group: the group has to be the right one by then.
         std::os::unix::fs::chown(part, Some(before.uid()), Some(before.gid())).map_err(
             |cause| {
                 let whom = format!("{}:{}", before.uid(), before.gid());
@@ -94,9 +94,9 @@ fn keep_access(path: &Path, part: &Path) -> io::Result<()> {
     fs::set_permissions(part, fs::Permissions::from_mode(before.mode() & 0o640))
 }
 
-/// Holds the key file at `path` for a process that rotates it, until what is given is dropped.
+/// Locks the key file at `path` for a process that rotates it, until the returned file is dropped.
 ///
-/// Fails while another one does.
+/// Fails while another process holds the lock.
 pub fn lock(path: &Path) -> Result<File, SecretError> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".lock");
@@ -112,12 +112,12 @@ pub fn lock(path: &Path) -> Result<File, SecretError> {
     }
 }
 
-/// Writes `keys` to a file beside `path`, which its owner alone may read.
+/// Writes `keys` to a file beside `path` that only its owner may read.
 fn write_part(path: &Path, keys: &[SecretKey]) -> Result<std::path::PathBuf, SecretError> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.part", std::process::id()));
     let part = path.with_file_name(name);
-    // An earlier process of that number may have left one.
+    // An earlier process with the same process id may have left one.
     drop(fs::remove_file(&part));
     let mut text = HEAD.to_owned();
     for key in keys {
@@ -133,7 +133,7 @@ fn write_part(path: &Path, keys: &[SecretKey]) -> Result<std::path::PathBuf, Sec
         drop(fs::remove_file(&part));
         unusable(path, &cause)
     })?;
-    // The service may run as another user than the command that makes the key.
+    // The service may run as another user than the command that creates the key.
     modes::give_to_owner_of_folder(&part);
     Ok(part)
 }

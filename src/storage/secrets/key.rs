@@ -1,4 +1,4 @@
-//! One key and what it does to a value.
+//! Defines a key and how it seals and opens a value.
 
 use std::{fmt, str::FromStr};
 
@@ -10,12 +10,12 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use super::{PREFIX, SecretError};
 use model::ContentHash;
 
-/// Bytes of a key.
+/// Length of a key in bytes.
 const KEY_BYTES: usize = 32;
-/// Separates the hash that names a key from every other use of it.
+/// Domain separation: no other hash of a key equals the one that names it.
 const NAMED: &[u8] = b"wirephoto key id\0";
 
-/// The name of a key: 8 hex digits of a hash of it.
+/// The id of a key: the first 8 hex digits of a hash of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeyId([u8; 4]);
 
@@ -34,7 +34,7 @@ impl FromStr for KeyId {
     }
 }
 
-/// A key of 256 bits. Its `Debug` shows its id alone.
+/// A 256-bit key. Its `Debug` shows only its id.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretKey {
     bytes: [u8; KEY_BYTES],
@@ -54,14 +54,14 @@ impl SecretKey {
         Self { bytes, id: KeyId([a, b, c, d]) }
     }
 
-    /// Draws a key.
+    /// Generates a random key.
     pub fn draw() -> Result<Self, SecretError> {
         let mut bytes = [0; KEY_BYTES];
         SystemRandom::new().fill(&mut bytes).map_err(|_| SecretError::NoRandom)?;
         Ok(Self::new(bytes))
     }
 
-    /// Parses 64 hex digits. The error repeats nothing of them.
+    /// Parses 64 hex digits. The error repeats nothing of the text.
     pub fn parse(text: &str) -> Result<Self, SecretError> {
         let bytes = parse_hex(text.trim()).and_then(|bytes| bytes.try_into().ok());
         bytes.map(Self::new).ok_or_else(|| {
@@ -77,7 +77,7 @@ impl SecretKey {
         self.bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Returns its name.
+    /// Returns the id of the key.
     #[must_use]
     pub fn id(&self) -> KeyId {
         self.id
@@ -87,7 +87,7 @@ impl SecretKey {
         RandomizedNonceKey::new(&AES_256_GCM, &self.bytes).map_err(|_| SecretError::NoRandom)
     }
 
-    /// Encrypts `plain` for `place`.
+    /// Encrypts `plain` for `place`, with a random nonce.
     pub(super) fn seal(&self, place: &str, plain: &[u8]) -> Result<String, SecretError> {
         let mut text = plain.to_vec();
         let aad = Aad::from(place.as_bytes());
@@ -98,7 +98,7 @@ impl SecretKey {
         Ok(format!("{PREFIX}{}:{}", self.id, BASE64_URL_SAFE_NO_PAD.encode(value)))
     }
 
-    /// Decrypts a sealed value of `place`, which names this key.
+    /// Decrypts a sealed value of `place` whose key id is this key's.
     pub(super) fn open(&self, place: &str, stored: &[u8]) -> Result<Vec<u8>, SecretError> {
         let damaged = || SecretError::Damaged(place.to_owned());
         let value = stored.rsplit(|byte| *byte == b':').next().unwrap_or_default();

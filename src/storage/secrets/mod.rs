@@ -1,10 +1,10 @@
-//! Encryption at rest of the secrets that the database holds: passwords and keys of channels, the
-//! signing key, keys of links.
+//! Encrypts the secrets in the database at rest: passwords and keys of channels, the signing key, keys of
+//! links.
 //!
-//! AES-256-GCM with a key from outside the database. A stored value is the text
-//! `sealed:1:<key id>:<base64url of nonce, ciphertext and tag>`. The associated data is the place of
-//! the value, table and row, so that a value decrypts only where it was written. Text without that
-//! prefix is a value of before encryption and is read as it is.
+//! The cipher is AES-256-GCM with a key from outside the database. A stored value is the text `sealed:1:<key
+//! id>:<base64url of nonce, ciphertext and tag>`. The associated data is the place of the value, table and
+//! row, so that a value decrypts only where it was written. Text without that prefix is a value from before
+//! encryption and is read as it is.
 
 mod file;
 mod key;
@@ -16,37 +16,37 @@ use parking_lot::Mutex;
 pub use file::{create, lock, read, replace};
 pub use key::{KeyId, SecretKey};
 
-/// What a sealed value begins with.
+/// The prefix of every sealed value.
 pub const PREFIX: &str = "sealed:1:";
 
-/// Why a value cannot be sealed or opened. The text never repeats a secret.
+/// Why a value cannot be sealed or opened. The text never contains a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
-    /// The key of the value is not at hand.
+    /// The key of the value is not loaded.
     #[error("{place} is encrypted with key {id}, {why}")]
     NoKey {
-        /// Where the value lies.
+        /// Table and row of the value.
         place: String,
-        /// Its key.
+        /// Id of the key that sealed the value.
         id: KeyId,
-        /// What is at hand.
+        /// Which keys are loaded instead, or why there are none.
         why: String,
     },
-    /// The value was changed, or written for another place.
+    /// The value was changed, or was written for another place.
     #[error("{0} does not decrypt: it was changed or moved there from another row")]
     Damaged(String),
     /// The key file is not usable.
     #[error("{0}")]
     File(String),
-    /// The system gives no random numbers.
+    /// The system's random number generator failed.
     #[error("the system gives no random numbers")]
     NoRandom,
 }
 
-/// Where keys come from.
+/// The source of the keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
-    /// A file, which is read again when a value names a key that is not known.
+    /// A file, which is read again when a value names an unknown key.
     File(std::path::PathBuf),
     /// The setting `secrets.key`.
     Setting,
@@ -61,7 +61,7 @@ impl std::fmt::Display for KeySource {
     }
 }
 
-/// The keys at hand, shared by every handle of one database; cheap to clone.
+/// The loaded keys, shared by every handle of one database; cheap to clone.
 #[derive(Clone, Default)]
 pub struct Keyring(Arc<Mutex<KeyringState>>);
 
@@ -69,7 +69,7 @@ pub struct Keyring(Arc<Mutex<KeyringState>>);
 struct KeyringState {
     source: Option<KeySource>,
     keys: Vec<SecretKey>,
-    /// Why there are none.
+    /// Why there are no keys; `None` unless [`Keyring::refuse`] was called.
     refused: Option<String>,
 }
 
@@ -78,7 +78,7 @@ impl KeyringState {
         self.keys.iter().find(|key| key.id() == id)
     }
 
-    /// Reads the file of the keys again, which another process may have rotated, for the key `id`.
+    /// Reads the key file again for the key `id`: another process may have rotated the keys.
     fn read_again(&mut self, id: KeyId) -> Result<(), SecretError> {
         let Some(KeySource::File(path)) = &self.source else { return Ok(()) };
         let fresh = read(path)?;
@@ -88,7 +88,7 @@ impl KeyringState {
         Ok(())
     }
 
-    /// Says what is at hand in place of a key that is not.
+    /// Describes which keys are loaded, for the error about a missing one.
     fn at_hand(&self) -> String {
         if let Some(why) = &self.refused {
             return why.clone();
@@ -103,7 +103,7 @@ impl KeyringState {
 }
 
 impl Keyring {
-    /// Takes `keys`, which come from `source`, into use.
+    /// Replaces the loaded keys by `keys`, which come from `source`.
     pub fn load(&self, source: KeySource, keys: Vec<SecretKey>) {
         *self.0.lock() = KeyringState { source: Some(source), keys, refused: None };
     }
@@ -113,7 +113,7 @@ impl Keyring {
         *self.0.lock() = KeyringState { refused: Some(why), ..KeyringState::default() };
     }
 
-    /// Returns why there are no keys, if it was said.
+    /// Returns the reason that was given to [`Keyring::refuse`], if any.
     #[must_use]
     pub fn refusal(&self) -> Option<String> {
         self.0.lock().refused.clone()
@@ -124,15 +124,15 @@ impl Keyring {
         self.with(id, place, |key| key.seal(place, plain))
     }
 
-    /// Decrypts what was stored at `place`; a value of before encryption is given as it is.
+    /// Decrypts the value stored at `place`; returns a value from before encryption as it is.
     pub fn open(&self, place: &str, stored: Vec<u8>) -> Result<Vec<u8>, SecretError> {
         let Some(id) = sealed_by(&stored) else { return Ok(stored) };
         let id = id.ok_or_else(|| SecretError::Damaged(place.to_owned()))?;
         self.with(id, place, |key| key.open(place, &stored))
     }
 
-    /// Runs `work` with the key of that id; a file is read again for one that is not known: it may
-    /// have been rotated by another process.
+    /// Runs `work` with the key of that id. An unknown id makes it read the key file again, because another
+    /// process may have rotated the keys.
     fn with<T>(
         &self,
         id: KeyId,
@@ -147,7 +147,7 @@ impl Keyring {
         match (keys.find(id), read_again) {
             (Some(key), _) => work(key),
             (None, read_again) => {
-                // A file that cannot be read says more than the keys of before.
+                // The error of reading the file says more than a list of the old keys.
                 let why =
                     read_again.map_or_else(|cause| format!("and {cause}"), |()| keys.at_hand());
                 Err(SecretError::NoKey { place: place.to_owned(), id, why })
@@ -156,8 +156,8 @@ impl Keyring {
     }
 }
 
-/// The key of a sealed value: `None` for a value that is not sealed, `Some(None)` for one whose key
-/// cannot be read.
+/// Returns the id of the key that sealed a value: `None` for a value that is not sealed, `Some(None)` for one
+/// whose key id cannot be parsed.
 #[must_use]
 pub fn sealed_by(stored: &[u8]) -> Option<Option<KeyId>> {
     let rest = stored.strip_prefix(PREFIX.as_bytes())?;
@@ -228,7 +228,7 @@ mod tests {
         replace(&path, &[old, new.clone()]).unwrap();
         let sealed = keys.seal(new.id(), "state/a", b"value").unwrap();
         assert_eq!(keys.open("state/a", sealed.into()).unwrap(), b"value");
-        // A file that cannot be read any more is named with its cause.
+        // A file that can no longer be read is named with its cause.
         std::fs::remove_file(&path).unwrap();
         let unknown = SecretKey::draw().unwrap();
         let text = keys.seal(unknown.id(), "state/a", b"value").unwrap_err().to_string();

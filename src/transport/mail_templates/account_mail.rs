@@ -1,4 +1,4 @@
-//! Mails to a user about its own account. They are in English and Swedish: the language of the receiver
+//! Mails to users about their own accounts. They are in English and Swedish, because the recipient's language
 //! is not known.
 
 use minijinja::{Value, context};
@@ -10,47 +10,33 @@ use crate::runtime::limits::{MAIL_NAME_CHARS_MAX, MAIL_SUBJECT_CHARS_MAX};
 /// A mail to a user about its own account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountMail {
-    /// Name of the service.
     pub site_name: String,
-    /// The service's own page, `http` or `https`.
+    /// Home page of the service, `http` or `https`.
     pub site_url: String,
-    /// What it says.
     pub content: AccountMailContent,
 }
 
-/// What a mail to a user says about its account.
+/// The occasion of a mail about an account, with its facts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccountMailContent {
-    /// Another user registered a device of the receiver.
-    DeviceMoved {
-        /// What the device is called.
-        device: String,
-    },
-    /// The receiver is invited to set its first password.
+    /// Another user registered a device of the recipient.
+    DeviceMoved { device: String },
+    /// The recipient is invited to set a first password.
     Invitation(PasswordLine),
-    /// Somebody asked for links to set a password, one for each user of the receiver's.
+    /// A password reset was requested: one link for each user with the recipient's address.
     PasswordReset(Vec<PasswordLine>),
-    /// The receiver has another password.
-    PasswordChanged {
-        /// The user name.
-        user_name: String,
-    },
-    /// The receiver made an API key.
-    KeyMade {
-        /// The user name.
-        user_name: String,
-        /// What the key is called.
-        key: String,
-    },
-    /// The receiver logged in with a browser that was not known.
+    /// The recipient's password was changed.
+    PasswordChanged { user_name: String },
+    /// An API key was created for the recipient.
+    KeyMade { user_name: String, key: String },
+    /// The recipient logged in with a browser that was not known.
     NewBrowser {
-        /// The user name.
         user_name: String,
-        /// The browser, as far as it is known.
+        /// Browser and operating system, as far as they are known.
         browser: String,
         /// The network address; may be empty.
         address: String,
-        /// When, as it is shown.
+        /// Formatted time of the login.
         time: String,
     },
 }
@@ -58,14 +44,13 @@ pub enum AccountMailContent {
 /// A user name with the link that sets its password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PasswordLine {
-    /// The user name.
     pub user_name: String,
     /// The link, `http` or `https`.
     pub url: String,
 }
 
 impl AccountMailContent {
-    /// The first part of the names of its templates.
+    /// Returns the prefix of its template names.
     fn name(&self) -> &'static str {
         match self {
             Self::DeviceMoved { .. } => "device",
@@ -104,9 +89,9 @@ impl AccountMailContent {
 }
 
 impl MailTemplates {
-    /// Writes the mail.
+    /// Renders a mail about an account.
     ///
-    /// Fails for an address that is not `http` or `https`, which is a mistake of the caller.
+    /// Fails for a URL that is not `http` or `https`, which is a mistake of the caller.
     pub fn render_account_mail(&self, notice: &AccountMail) -> Result<MailTexts> {
         let name = notice.content.name();
         let site = notice.site_url.trim_end_matches('/');
@@ -130,7 +115,7 @@ impl MailTemplates {
     }
 }
 
-/// A mail of each kind, for templates to be tried with.
+/// Returns a mail of each kind, to validate templates with.
 pub(super) fn samples() -> impl Iterator<Item = AccountMail> {
     let name = || "user@example.org".to_owned();
     let link =

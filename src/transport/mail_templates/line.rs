@@ -1,10 +1,10 @@
-//! Any text as one line.
+//! Reduces any text to one line.
 
-/// Makes one line of any text.
+/// Reduces any text to one line of at most `chars_max` characters.
 ///
-/// Line breaks, other control characters and white space become one space each; marks that turn the
-/// direction of what follows are dropped, since they would turn our own words too. What is longer
-/// than `chars_max` is cut, after a word where one ends in the last quarter, and gets `…`.
+/// Runs of line breaks, other control characters and white space become one space; bidirectional control
+/// characters are dropped, since they would affect the text that follows. A longer text is truncated, after a
+/// word if one ends in the last quarter, and gets `…`.
 pub fn line(text: &str, chars_max: usize) -> String {
     let mut line = String::new();
     let (mut count, mut gap) = (0, false);
@@ -34,7 +34,7 @@ fn cut(line: &str, after_word: bool, chars_max: usize) -> String {
     format!("{}…", kept.trim_end_matches([',', ';', ':', '.', '–', '-', ' ']))
 }
 
-/// Marks without a shape that reach beyond their own text.
+/// Returns whether a character is invisible and affects text beyond its own.
 fn is_hidden(c: char) -> bool {
     matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}')
 }

@@ -1,9 +1,8 @@
-//! The texts of mails: subject, text and HTML, from templates.
+//! Renders mails from templates: subject, text and HTML.
 //!
-//! Templates are in the binary; an operator's folder may hold others of the same names. Whatever
-//! comes from documents is made one line and cut here, then escaped by the templates' names: those
-//! that end in `.html` escape, those that end in `.txt` have nothing to escape. Who gets a mail, and
-//! how it travels, is left to others.
+//! Templates are embedded in the binary; an operator's folder may override them by name. Values from
+//! documents are reduced to one line and truncated here, then escaped according to the template's name:
+//! `.html` templates escape, `.txt` templates do not need to. Recipients and transport are handled elsewhere.
 
 mod account_mail;
 mod line;
@@ -27,76 +26,65 @@ pub struct MailTemplates {
     environment: Environment<'static>,
 }
 
-/// What a mail tells of.
+/// The facts of a notification mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotificationMail {
-    /// Name of the service.
     pub site_name: String,
-    /// Title of the notification.
     pub title: String,
-    /// What it is sent for.
     pub occasion: MailOccasion,
-    /// The items, in the order of the mail; of a digest at most
-    /// [`LETTER_ENTRIES_MAX`](limits::MAIL_DIGEST_ITEMS_MAX) are shown, of an item's mail one.
+    /// The items, in the order of the mail; a digest shows at most
+    /// [`MAIL_DIGEST_ITEMS_MAX`](limits::MAIL_DIGEST_ITEMS_MAX), an item's mail one.
     pub entries: Vec<MailEntry>,
     /// Items that matched but are not among the entries.
     pub more: usize,
-    /// Where a reader ends the notification, `http` or `https`.
+    /// URL that ends the notification, `http` or `https`.
     pub unsubscribe_url: String,
-    /// The service's own page, `http` or `https`.
+    /// Home page of the service, `http` or `https`.
     pub site_url: String,
 }
 
-/// What a mail is sent for.
+/// The occasion of a notification mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MailOccasion {
-    /// One item that came in.
+    /// The mail is about one new item.
     Item,
-    /// What came in since the last digest.
+    /// New items since the last digest.
     Digest,
 }
 
-/// An item in a mail. Any text may be empty and hold anything.
+/// An item in a mail. Texts are untrusted and may be empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailEntry {
-    /// Headline.
     pub headline: String,
-    /// Description.
     pub description: String,
-    /// Byline.
     pub byline: String,
-    /// Source.
     pub source: String,
-    /// Word for the media type.
+    /// Media type as in URIs, such as `image`.
     pub media_type: String,
-    /// When it came in, as it is shown.
+    /// Formatted time of the version.
     pub time: String,
     /// The item's page, `http` or `https`.
     pub url: String,
-    /// A picture that travels with the mail.
+    /// A picture that is embedded in the mail.
     pub thumbnail: Option<MailThumbnail>,
 }
 
-/// A picture that travels with the mail.
+/// A picture that is embedded in the mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailThumbnail {
-    /// Id of the part that holds it: 1 to 128 letters, digits, `.`, `_` and `-`.
+    /// Content id of its MIME part: 1 to 128 letters, digits, `.`, `_` and `-`.
     pub cid: String,
-    /// Width in pixels.
+    /// In pixels, like `height`.
     pub width: u32,
-    /// Height in pixels.
     pub height: u32,
 }
 
-/// The texts of a mail.
+/// The rendered texts of a mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailTexts {
-    /// One line of at most [`MAIL_SUBJECT_CHARS_MAX`](limits::MAIL_SUBJECT_CHARS_MAX) characters and
-    /// `…`.
+    /// One line of at most [`MAIL_SUBJECT_CHARS_MAX`](limits::MAIL_SUBJECT_CHARS_MAX) characters and `…`.
     pub subject: String,
-    /// The text for readers without HTML.
     pub text: String,
-    /// The same in HTML.
     pub html: String,
 }
 
@@ -110,11 +98,11 @@ impl MailOccasion {
 }
 
 impl MailTemplates {
-    /// Compiles the templates, those in the folder `overrides` instead of ours.
+    /// Compiles the templates; those in the folder `overrides` replace the embedded ones.
     ///
-    /// Each is tried with letters of every shape, so a template that compiles here writes. Fails
-    /// with the name of the template and the reason when one does not, when the folder cannot be
-    /// read, and when it has a template by a name that nobody asks for.
+    /// Renders each with sample mails of every kind, so that a template that passes here does not fail later.
+    /// Fails with the name of the template and the reason when one does not render, when the folder cannot be
+    /// read, and when it contains a template with an unknown name.
     pub fn compile(overrides: Option<&Path>) -> Result<Self> {
         let letters = Self { environment: templates::load(overrides)? };
         let unusable = |error: Error| {
@@ -130,10 +118,10 @@ impl MailTemplates {
         Ok(letters)
     }
 
-    /// Writes the mail.
+    /// Renders a notification mail.
     ///
-    /// Fails for an address that is not `http` or `https` and an id of a picture that is none, both
-    /// of which are mistakes of the caller.
+    /// Fails for a URL that is not `http` or `https` and for an invalid content id, both of which are
+    /// mistakes of the caller.
     pub fn render_notification(&self, letter: &NotificationMail) -> Result<MailTexts> {
         let view = MailView::of(letter)?;
         let name = letter.occasion.name();

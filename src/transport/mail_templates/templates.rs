@@ -1,4 +1,4 @@
-//! The templates: ours, and those of the operator instead.
+//! Loads mail templates: the embedded ones and the operator's overrides.
 
 use std::{fs, io::Read, path::Path};
 
@@ -15,15 +15,15 @@ use crate::runtime::limits::TEMPLATE_BYTES_MAX;
 #[folder = "assets/mails/"]
 struct MailTemplateFiles;
 
-/// Compiles every template, from `overrides` where it is there.
+/// Compiles every template, preferring the file in `overrides`.
 pub(super) fn load(overrides: Option<&Path>) -> Result<Environment<'static>> {
     if let Some(folder) = overrides {
         check_names(folder)?;
     }
     let mut environment = Environment::new();
-    // A variable that is not there is a mistake in a template, not an empty text.
+    // An undefined variable is an error in a template, not an empty text.
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    // Lines of a template that only decide leave no empty line in a text.
+    // Lines with only control blocks leave no empty line in the output.
     let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
     environment.set_syntax(syntax.map_err(Error::internal)?);
     environment.set_formatter(format);
@@ -43,8 +43,8 @@ pub(super) fn load(overrides: Option<&Path>) -> Result<Environment<'static>> {
     Ok(environment)
 }
 
-/// Writes a value, as minijinja does, but leaves `/` alone in HTML: addresses stay readable for
-/// programs that look for them, and the mail short.
+/// Escapes a value as minijinja does, except that `/` stays unescaped in HTML: URLs stay recognizable to
+/// programs, and mails shorter.
 fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Mistake> {
     let is_html = matches!(state.auto_escape(), AutoEscape::Html);
     let Some(text) = value.as_str().filter(|_| is_html && !value.is_safe()) else {
@@ -69,7 +69,7 @@ fn bad(path: &Path, what: &str) -> Error {
     Error::new(ErrorKind::InvalidArgument, format!("mail template {}: {what}", path.display()))
 }
 
-/// Fails for a template in `folder` whose name is none of ours: a misspelt one would never be used.
+/// Fails for a template in `folder` with an unknown name: a misspelt one would never be used.
 fn check_names(folder: &Path) -> Result<()> {
     let unreadable = |cause: std::io::Error| {
         let message = format!("folder of mail templates {}: {cause}", folder.display());

@@ -1,4 +1,4 @@
-//! What mails say, of ordinary items and of hostile ones.
+//! Tests of rendered mails, with ordinary and hostile items.
 
 use super::{MailEntry, MailOccasion, MailTemplates, MailTexts, MailThumbnail, NotificationMail};
 use crate::runtime::limits;
@@ -32,7 +32,7 @@ fn write(letter: &NotificationMail) -> MailTexts {
     MailTemplates::compile(None).unwrap().render_notification(letter).unwrap()
 }
 
-/// Checks that every element is closed in its order and gives the text between them.
+/// Checks that elements are properly nested and returns the text between them.
 fn visible(html: &str) -> String {
     let (mut open, mut text, mut rest) = (Vec::new(), String::new(), html);
     while let Some(start) = rest.find('<') {
@@ -138,7 +138,7 @@ fn what_a_mail_has_no_room_for_is_counted() {
         ..entry
     });
     let written = write(&letter(MailOccasion::Digest, entries.collect()));
-    // Mail programs cut what is longer.
+    // Mail programs truncate longer HTML.
     assert!(written.html.len() < 102_000, "{}", written.html.len());
 }
 
@@ -241,7 +241,7 @@ fn err_a_bad_template_is_named_with_its_reason() {
     assert!(syntax.starts_with("mail template: syntax error") && syntax.contains("item.html:1"));
     let unknown = refused("digest.txt", b"a\n{{ heading }}");
     assert!(unknown.contains("undefined") && unknown.contains("digest.txt:2"), "{unknown}");
-    // Shown only when there is more than fits.
+    // Rendered only when there are more items than fit.
     let rare = refused("digest.html", b"{% if more %}{{ rest }}{% endif %}");
     assert!(rare.contains("digest.html:1"), "{rare}");
     let latin = refused("footer.txt", b"\xe5");

@@ -1,4 +1,4 @@
-//! A letter as templates see it: every text one line and cut, every address checked.
+//! The template context of a mail: every text reduced to one truncated line, every URL checked.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use super::{MailEntry, MailOccasion, MailThumbnail, NotificationMail, line::line
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits;
 
-/// Sides in pixels of the square that a thumbnail beside its text fits into.
+/// Side in pixels of the square into which a thumbnail beside text fits.
 const SMALL_PX: u32 = 120;
 
 #[derive(Serialize)]
@@ -14,7 +14,7 @@ pub(super) struct MailView {
     site_name: String,
     title: String,
     entries: Vec<MailCard>,
-    /// Items in all, those that are not among the entries too.
+    /// Total number of items, including those not among the entries.
     count: usize,
     more: usize,
     unsubscribe_url: String,
@@ -25,7 +25,7 @@ pub(super) struct MailView {
 struct MailCard {
     headline: String,
     description: String,
-    /// Byline, source, media type and time, those that are there.
+    /// Byline, source, media type and time, without empty ones.
     facts: Vec<String>,
     url: String,
     thumbnail: Option<CardPicture>,
@@ -69,7 +69,7 @@ fn card(entry: &MailEntry, description_chars_max: usize) -> Result<MailCard> {
     let facts = [entry.byline.as_str(), &entry.source, media_type, &entry.time].map(short);
     let headline = line(&entry.headline, limits::MAIL_HEADLINE_CHARS_MAX);
     let description = line(&entry.description, description_chars_max);
-    // Not every item has a headline, and a link needs words.
+    // Not every item has a headline, and a link needs a text.
     let (headline, description) = match (headline.is_empty(), description.is_empty()) {
         (true, true) => ("Without a headline".to_owned(), description),
         (true, false) => {
@@ -104,7 +104,7 @@ fn picture(thumb: &MailThumbnail) -> Result<CardPicture> {
     Ok(CardPicture { cid: thumb.cid.clone(), width, height, small_width, small_height })
 }
 
-/// An address that a link may have.
+/// Checks a URL for use in a link.
 pub(super) fn address(url: &str) -> Result<String> {
     let web = url.starts_with("https://") || url.starts_with("http://");
     let plain = url.chars().all(|c| c.is_ascii_graphic() && !['<', '>', '"', '`'].contains(&c));
@@ -114,7 +114,7 @@ pub(super) fn address(url: &str) -> Result<String> {
     Err(Error::internal("an address in a mail is none of the web's"))
 }
 
-/// Letters of every shape, for templates to be tried with.
+/// Returns sample mails of every kind, to validate templates with.
 pub(super) fn samples() -> Vec<NotificationMail> {
     let full = MailEntry {
         headline: "Headline".into(),
@@ -157,7 +157,7 @@ pub(super) fn samples() -> Vec<NotificationMail> {
         .collect()
 }
 
-/// A media type as people call it.
+/// Returns the display name of a media type.
 fn media_type_name(media_type: &str) -> &str {
     match media_type {
         "image" => "Photo",

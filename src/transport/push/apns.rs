@@ -1,4 +1,4 @@
-//! The Apple Push Notification service.
+//! Client of the Apple Push Notification service.
 //!
 //! Apple, "Sending notification requests to APNs" (headers, HTTP/2), "Establishing a token-based
 //! connection to APNs" (the JWT and its age), "Generating a remote notification" (the payload) and
@@ -20,7 +20,7 @@ use crate::runtime::limits;
 use model::ContentHash;
 use model::account::DeviceKind;
 
-/// Who sends.
+/// The signing key of provider tokens.
 pub(super) struct ApnsSigner {
     pub(super) key: EncodingKey,
     pub(super) key_id: String,
@@ -28,7 +28,7 @@ pub(super) struct ApnsSigner {
 }
 
 impl ApnsSigner {
-    /// The provider token: RFC 7519, ES256, `iss` the team, `kid` the key.
+    /// Signs a provider token: RFC 7519, ES256, `iss` the team, `kid` the key.
     pub(super) fn sign(&self, now: Timestamp) -> Result<String, jsonwebtoken::errors::Error> {
         let mut header = Header::new(Algorithm::ES256);
         header.kid = Some(self.key_id.clone());
@@ -42,13 +42,13 @@ impl ApnsSigner {
 struct ProviderToken {
     text: String,
     issued: Timestamp,
-    /// Whether it was made before its predecessor's time because Apple refused that one.
+    /// Whether it replaced its predecessor early because Apple refused that one.
     is_early: bool,
-    /// Whether the next message needs another one.
+    /// Whether the next message needs a new token.
     is_refused: bool,
 }
 
-/// Provider tokens, one at a time.
+/// Issues provider tokens, one at a time.
 pub(super) struct ProviderTokens {
     signer: ApnsSigner,
     current: Mutex<Option<ProviderToken>>,
@@ -59,12 +59,12 @@ impl ProviderTokens {
         Self { signer, current: Mutex::new(None) }
     }
 
-    /// The token to use at `now`; signing one takes a tenth of a millisecond.
+    /// Returns the token to use at `now`; signing one takes a tenth of a millisecond.
     pub(super) fn current_token(&self, now: Timestamp) -> Result<String, PushError> {
         let mut current = self.current.lock();
         let fresh = |bearer: &ProviderToken| {
             let age = now.duration_since(bearer.issued);
-            // A clock that was set back makes it come from the future, which Apple refuses.
+            // After the clock was set back, the token is from the future, which Apple refuses.
             !bearer.is_refused
                 && !age.is_negative()
                 && age.unsigned_abs() < limits::APNS_BEARER_AGE
@@ -81,11 +81,11 @@ impl ProviderTokens {
         Ok(text)
     }
 
-    /// Notes that Apple refused the token `text`.
+    /// Records that Apple refused the token `text`.
     ///
-    /// The next message gets another one. One that was made early for that reason stays for its
-    /// 20 minutes: a key that Apple does not know is not helped by new signatures, and for renewals
-    /// in quick succession Apple shuts everything out (`TooManyProviderTokenUpdates`).
+    /// The next message gets a new one, unless the refused token itself was an early replacement, which stays
+    /// for its 20 minutes: new signatures do not help a key that Apple does not know, and Apple rejects
+    /// everything after renewals in quick succession (`TooManyProviderTokenUpdates`).
     pub(super) fn mark_refused(&self, text: &str, now: Timestamp) {
         let mut current = self.current.lock();
         if let Some(bearer) = current.as_mut().filter(|bearer| bearer.text == text) {
@@ -94,15 +94,15 @@ impl ProviderTokens {
     }
 }
 
-/// Whether Apple takes no other token yet.
+/// Returns whether it is too early for Apple to accept another token.
 fn is_young(bearer: &ProviderToken, now: Timestamp) -> bool {
     now.duration_since(bearer.issued).unsigned_abs() < limits::APNS_BEARER_AGE_MIN
 }
 
-/// The service with its sandbox.
+/// The service's production and sandbox endpoints.
 pub(super) struct ApnsClient {
     pub(super) client: Client,
-    /// `…/3/device`.
+    /// Base URL, which ends in `/3/device`.
     pub(super) production: Url,
     /// The same in the sandbox.
     pub(super) sandbox: Url,
@@ -150,9 +150,9 @@ impl ApnsClient {
     }
 }
 
-/// The address of a device.
+/// Builds the URL of a device.
 ///
-/// A token is hexadecimal; anything else would leave the path or be refused.
+/// A token is hexadecimal; anything else could escape the path or would be refused.
 fn address(base: &Url, token: &str) -> Result<Url, PushError> {
     let hex = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !hex || token.len() > limits::APNS_TOKEN_CHARS_MAX {
@@ -166,7 +166,7 @@ fn address(base: &Url, token: &str) -> Result<Url, PushError> {
     Ok(url)
 }
 
-/// A value of a header that is not logged.
+/// Builds a header value that is never logged.
 pub(super) fn secret(text: &str) -> Result<HeaderValue, PushError> {
     let value = HeaderValue::from_str(text);
     let mut value = value.map_err(|_| PushError::later("the access token is no header"))?;
@@ -174,7 +174,7 @@ pub(super) fn secret(text: &str) -> Result<HeaderValue, PushError> {
     Ok(value)
 }
 
-/// `text` where Apple takes it, else its hash: messages that collapse still have the same one.
+/// Returns `text` if Apple accepts it, otherwise its hash, which collapsing messages still share.
 pub(super) fn collapse_id(text: &str) -> String {
     let fits = text.len() <= limits::PUSH_COLLAPSE_BYTES_MAX;
     if fits && text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -183,7 +183,7 @@ pub(super) fn collapse_id(text: &str) -> String {
     ContentHash::of(text.as_bytes()).to_string()
 }
 
-/// The payload: `aps` and the data beside it.
+/// Builds the payload: `aps` and the data beside it.
 pub(super) fn payload(message: &PushMessage, texts: FittedTexts<'_>) -> Value {
     let FittedTexts { title, body, image } = texts;
     let mut aps = json!({
@@ -206,14 +206,14 @@ fn reason(answer: &PushReply) -> &str {
     answer.body["reason"].as_str().unwrap_or_default()
 }
 
-/// What an answer says of the message to `token`.
+/// Interprets the response to the message for `token`.
 pub(super) fn result_of_answer(answer: &PushReply, token: &str) -> Result<(), PushError> {
     let reason = reason(answer);
     let said = || answer.describe(reason, &[token]);
     match (answer.status, reason) {
         (200, _) => Ok(()),
         (410, _) | (400, "BadDeviceToken") => Err(PushError::InvalidToken { said: said() }),
-        // `IdleTimeout` has the status of a bad request although the connection is to blame.
+        // `IdleTimeout` has the status of a bad request although the connection caused it.
         (403, "ExpiredProviderToken" | "InvalidProviderToken") | (400, "IdleTimeout") => {
             Err(PushError::Retry { said: said(), after: answer.after })
         }

@@ -1,5 +1,5 @@
-//! The HTTP client of push services: HTTP/2 where the other side speaks it, connections that are
-//! kept, no redirects, no proxy, short answers.
+//! The HTTP client of push services: HTTP/2 where supported, persistent connections, no redirects, no proxy,
+//! bounded responses.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,16 +14,15 @@ use serde_json::Value;
 use super::error::{PushError, clean, describe};
 use crate::runtime::limits;
 
-/// What a service may speak.
+/// HTTP versions that a service may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HttpVersions {
-    /// HTTP/2 and nothing else.
     Http2,
-    /// HTTP/2, or HTTP/1.1 where it has no other.
+    /// HTTP/2, with HTTP/1.1 as a fallback.
     Any,
 }
 
-/// Certificates in PEM; `None` when there is none or one that is damaged.
+/// Parses certificates in PEM; `None` when there is none or a damaged one.
 pub(super) fn certificates(pem: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
     let read = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>().ok()?;
     let mut roots = RootCertStore::empty();
@@ -31,7 +30,7 @@ pub(super) fn certificates(pem: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
     (sound && !read.is_empty()).then_some(read)
 }
 
-/// A client that trusts the public authorities and `more`.
+/// Builds a client that trusts the public certificate authorities and `more`.
 pub(super) fn client(
     more: &[CertificateDer<'static>],
     protocol: HttpVersions,
@@ -44,7 +43,7 @@ pub(super) fn client(
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
     let mut tls = tls.with_root_certificates(roots).with_no_client_auth();
-    // The HTTP library leaves ALPN alone in settings that it is given.
+    // The HTTP library does not set ALPN in a preconfigured TLS backend.
     tls.alpn_protocols = match protocol {
         HttpVersions::Http2 => vec![b"h2".to_vec()],
         HttpVersions::Any => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
@@ -52,12 +51,13 @@ pub(super) fn client(
     let builder = Client::builder()
         .tls_backend_preconfigured(tls)
         .redirect(Policy::none())
-        // The environment is not read; a proxy would be a setting.
+        // Proxy variables of the environment are ignored; a proxy would be a setting.
         .no_proxy()
         .connect_timeout(limits::TRANSPORT_CONNECT_TIMEOUT)
         .timeout(limits::PUSH_SEND)
         .pool_idle_timeout(limits::PUSH_IDLE)
-        // A network that forgot a connection lets every request on it run into its time-out.
+        // Keep-alive detects connections that the network dropped silently, on which every request would time
+        // out.
         .http2_keep_alive_interval(limits::PUSH_PING)
         .http2_keep_alive_timeout(limits::PUSH_PING_ANSWER)
         .http2_keep_alive_while_idle(true)
@@ -69,42 +69,41 @@ pub(super) fn client(
     builder.build().map_err(|error| describe(&error))
 }
 
-/// What a service answered.
+/// The response of a push service.
 #[derive(Debug)]
 pub(super) struct PushReply {
-    /// Host and port, as errors name the service.
+    /// Host and port of the service, for errors.
     pub(super) place: String,
-    /// The status of HTTP.
     pub(super) status: u16,
-    /// How long it wants to be left alone.
+    /// The value of `Retry-After`, if any.
     pub(super) after: Option<Duration>,
-    /// The body; null when it is no JSON.
+    /// The body; null when it is not JSON.
     pub(super) body: Value,
 }
 
 impl PushReply {
-    /// `place answered STATUS: said`.
+    /// Formats `PLACE answered STATUS: SAID`, without `secrets`.
     pub(super) fn describe(&self, said: &str, secrets: &[&str]) -> String {
         let said = clean(said, secrets);
         let colon = if said.is_empty() { "" } else { ": " };
         format!("{} answered {}{colon}{said}", self.place, self.status)
     }
 
-    /// Whether the status alone says that a later try may help.
+    /// Returns whether the status alone permits a retry.
     pub(super) fn is_temporary(&self) -> bool {
         matches!(self.status, 408 | 425 | 429 | 500..)
     }
 }
 
-/// Sends a request; the answer, whatever its status.
+/// Sends a request; returns the response regardless of its status.
 ///
-/// Fails with [`PushError::Later`] when none came.
+/// Fails with [`PushError::Retry`] when there is no response.
 pub(super) async fn send_request(
     request: RequestBuilder,
     place: &str,
     now: fn() -> Timestamp,
 ) -> Result<PushReply, PushError> {
-    // The address may carry a token.
+    // The URL may carry a token.
     let failed = |error: reqwest::Error| {
         let text = clean(&describe(&error.without_url()), &[]);
         PushError::later(format!("{place}: {text}"))
@@ -117,7 +116,7 @@ pub(super) async fn send_request(
     Ok(PushReply { place: place.to_owned(), status, after, body })
 }
 
-/// The body of an answer, cut off where it gets too long.
+/// Reads the body of a response, truncated at the size limit.
 async fn body(response: &mut Response) -> Result<Vec<u8>, reqwest::Error> {
     let mut body = Vec::new();
     while let Some(piece) = response.chunk().await? {
@@ -134,7 +133,7 @@ fn retry_after(response: &Response, now: fn() -> Timestamp) -> Option<Duration> 
     parse_after(response.headers().get(RETRY_AFTER)?.to_str().ok()?, now())
 }
 
-/// `Retry-After` as RFC 9110 §10.2.3 has it: seconds or a date.
+/// Parses `Retry-After` (RFC 9110 §10.2.3): seconds or a date.
 pub(super) fn parse_after(text: &str, now: Timestamp) -> Option<Duration> {
     let text = text.trim();
     let after = match text.parse() {
@@ -147,7 +146,7 @@ pub(super) fn parse_after(text: &str, now: Timestamp) -> Option<Duration> {
     Some(after.min(limits::PUSH_AFTER_MAX))
 }
 
-/// Host and port of an address.
+/// Returns host and port of a URL.
 pub(super) fn place_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     format!("{host}:{}", url.port_or_known_default().unwrap_or(0))

@@ -1,4 +1,4 @@
-//! What is to become of a message that did not arrive, and of its device.
+//! Errors of push messages, which decide about the message and its device.
 
 use std::time::Duration;
 
@@ -6,40 +6,39 @@ use thiserror::Error;
 
 use crate::runtime::limits;
 
-/// Why a message did not arrive. The texts name the service and what it said, never a token or a
-/// key.
+/// Why a message was not delivered. The texts name the service and its response, never a token or a key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PushError {
     /// The device is gone: its token will never work again.
     #[error("{said}")]
     InvalidToken {
-        /// What the service said.
+        /// The response of the service.
         said: String,
     },
-    /// The message cannot be sent, however often it is tried; the device may be fine.
+    /// The message can never be sent; the device may be fine.
     #[error("{said}")]
     Permanent {
-        /// What the service said.
+        /// The response of the service.
         said: String,
     },
-    /// The service is down, busy or does not know us; a later try may help.
+    /// The service is down, busy or rejects our credentials; a retry may succeed.
     #[error("{said}")]
     Retry {
-        /// What went wrong.
+        /// The service's response or the network error.
         said: String,
-        /// How long the service wants to be left alone, a day at most.
+        /// The service's `Retry-After`, at most a day.
         after: Option<Duration>,
     },
 }
 
 impl PushError {
-    /// A failure without a wish of the service.
+    /// Builds a temporary failure without a `Retry-After`.
     pub(super) fn later(said: impl Into<String>) -> Self {
         Self::Retry { said: said.into(), after: None }
     }
 }
 
-/// An error with its causes.
+/// Formats an error with its causes.
 pub(super) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -51,7 +50,7 @@ pub(super) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-/// One line of printable text without `secrets`, shortened.
+/// Reduces a text to one printable line without `secrets`, truncated.
 pub(super) fn clean(text: &str, secrets: &[&str]) -> String {
     let mut text = text.to_owned();
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {

@@ -1,4 +1,4 @@
-//! Firebase Cloud Messaging, HTTP v1.
+//! Client of Firebase Cloud Messaging, HTTP v1.
 //!
 //! Google, "Using OAuth 2.0 for server to server applications" (the assertion, RFC 7523), "Method:
 //! projects.messages.send" and "`ErrorCode`" of the reference of FCM HTTP v1, "About FCM messages"
@@ -22,28 +22,28 @@ use super::{
 };
 use crate::runtime::limits;
 
-/// What the access token is for.
+/// OAuth scope of the access token.
 const SCOPE: &str = "https://www.googleapis.com/auth/firebase.messaging";
-/// What comes before the assertion in the form; an assertion has nothing to be encoded.
+/// The form body up to the assertion, which needs no encoding.
 const FORM: &str = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=";
 
-/// What Google says of a token that it never gave out.
+/// Google's message for a token that it never issued.
 const NO_TOKEN: &str = "registration token is not a valid FCM registration token";
 
-/// A service account.
+/// A Google service account with its key.
 pub(super) struct ServiceAccount {
     pub(super) email: String,
     pub(super) key: EncodingKey,
-    /// Which of the account's keys it is, if the file tells.
+    /// Id of the key, if the file contains it.
     pub(super) key_id: Option<String>,
     pub(super) token_url: Url,
-    /// The address of tokens as the file has it: `aud` is compared as text.
+    /// The token URL exactly as in the file, because `aud` is compared as text.
     pub(super) audience: String,
     pub(super) project: String,
 }
 
 impl ServiceAccount {
-    /// The assertion (RFC 7523): who asks for what, for an hour.
+    /// Signs an assertion (RFC 7523) for the scope, valid for an hour.
     pub(super) fn sign(&self, now: Timestamp) -> Result<String, jsonwebtoken::errors::Error> {
         let mut header = Header::new(Algorithm::RS256);
         header.kid.clone_from(&self.key_id);
@@ -59,26 +59,26 @@ impl ServiceAccount {
     }
 }
 
-/// An access token with the time until which it is used.
+/// An access token with the time after which it is replaced.
 #[derive(Clone)]
 struct FcmAccessToken {
     text: Arc<str>,
     until: Timestamp,
 }
 
-/// The service.
+/// The client with its cached access token.
 pub(super) struct FcmClient {
     client: Client,
     account: ServiceAccount,
-    /// Where messages are posted to.
+    /// URL that messages are posted to.
     url: Url,
     access: Mutex<Option<FcmAccessToken>>,
-    /// Whoever holds it fetches a token; the others wait for that one.
+    /// Coalesces token requests: the holder fetches a token, the others wait for it.
     fetching: Semaphore,
 }
 
 impl FcmClient {
-    /// `url` is where messages are posted to.
+    /// Creates a client that posts messages to `url`.
     pub(super) fn new(client: Client, account: ServiceAccount, url: Url) -> Self {
         let (access, fetching) = (Mutex::new(None), Semaphore::new(1));
         Self { client, account, url, access, fetching }
@@ -107,7 +107,7 @@ impl FcmClient {
         result_of_answer(&answer, &[&message.token, &access])
     }
 
-    /// An access token that is valid for a while.
+    /// Returns a valid access token, from the cache if possible.
     async fn access_token(&self, now: fn() -> Timestamp) -> Result<Arc<str>, PushError> {
         if let Some(access) = self.cached(now()) {
             return Ok(access);
@@ -115,7 +115,7 @@ impl FcmClient {
         let permit = self.fetching.acquire().await;
         let _one =
             permit.map_err(|_| PushError::later("access tokens are not fetched any more"))?;
-        // Who waited finds what the one before fetched.
+        // A waiter finds the token that the previous holder fetched.
         if let Some(access) = self.cached(now()) {
             return Ok(access);
         }
@@ -130,16 +130,16 @@ impl FcmClient {
         access.as_ref().filter(|access| now < access.until).map(|access| access.text.clone())
     }
 
-    /// Drops the token `text`, unless another one took its place.
+    /// Drops the token `text`, unless another one has replaced it.
     fn drop_token(&self, text: &str) {
         let mut access = self.access.lock();
         access.take_if(|access| *access.text == *text);
     }
 
-    /// Asks for an access token.
+    /// Requests a new access token.
     ///
-    /// Every failure is [`PushError::Retry`]: the message is fine, and an operator can give the
-    /// account its rights back.
+    /// Every failure is [`PushError::Retry`]: the message is fine, and an operator can restore the account's
+    /// rights.
     async fn request_token(&self, now: fn() -> Timestamp) -> Result<FcmAccessToken, PushError> {
         let issued = now();
         let assertion = self.account.sign(issued);
@@ -157,7 +157,7 @@ impl FcmClient {
             PushError::Retry { said: format!("access token: {said}"), after: answer.after }
         };
         if answer.status != 200 {
-            // RFC 6749 §5.2; what `error_description` says helps whoever made the account.
+            // RFC 6749 §5.2; `error_description` helps the operator who set up the account.
             let text = |name: &str| answer.body[name].as_str().unwrap_or_default();
             return Err(refused(&format!("{} {}", text("error"), text("error_description"))));
         }
@@ -165,7 +165,7 @@ impl FcmClient {
     }
 }
 
-/// The access token in an answer (RFC 6749 §5.1) that was asked for at `issued`.
+/// Reads the access token from a response (RFC 6749 §5.1) to a request made at `issued`.
 fn read_access(body: &Value, issued: Timestamp) -> Option<FcmAccessToken> {
     let text = body["access_token"].as_str()?;
     let valid = body["expires_in"].as_u64()?;
@@ -176,8 +176,8 @@ fn read_access(body: &Value, issued: Timestamp) -> Option<FcmAccessToken> {
     graphic.then(|| FcmAccessToken { text: text.into(), until })
 }
 
-/// Firebase says nothing of the form of its tokens; those in use have letters, digits, `:`, `-` and
-/// `_`.
+/// Checks a device token. Firebase does not document the format of its tokens; those in use have letters,
+/// digits, `:`, `-` and `_`.
 fn check(token: &str) -> Result<(), PushError> {
     let graphic = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
     if !graphic || token.len() > limits::DEVICE_TOKEN_BYTES_MAX {
@@ -187,7 +187,7 @@ fn check(token: &str) -> Result<(), PushError> {
     Ok(())
 }
 
-/// The message without the token, which does not count into its size.
+/// Builds the message without the token, which does not count towards its size.
 pub(super) fn payload(message: &PushMessage, texts: FittedTexts<'_>) -> Value {
     let FittedTexts { title, body, image } = texts;
     let mut notification = json!({ "title": title, "body": body });
@@ -204,15 +204,15 @@ pub(super) fn payload(message: &PushMessage, texts: FittedTexts<'_>) -> Value {
     json!({ "notification": notification, "data": data(message, image), "android": android })
 }
 
-/// The code of FCM in an answer, `UNREGISTERED` for instance; empty when there is none.
+/// Returns the FCM error code of a response, such as `UNREGISTERED`; empty when there is none.
 fn code(error: &Value) -> &str {
     let details = error["details"].as_array().map(Vec::as_slice).unwrap_or_default();
     let codes = details.iter().filter_map(|detail| detail["errorCode"].as_str());
     codes.into_iter().next().unwrap_or_default()
 }
 
-/// Whether an answer blames the token: by the name of the field or, as Google answers today, in
-/// words alone (firebase/firebase-admin-java issue 1064).
+/// Returns whether a response reports the token as invalid: by the name of the field or, as Google answers
+/// today, only in its message (firebase/firebase-admin-java issue 1064).
 fn blames_token(error: &Value) -> bool {
     let details = error["details"].as_array().map(Vec::as_slice).unwrap_or_default();
     let violations = details.iter().filter_map(|detail| detail["fieldViolations"].as_array());
@@ -220,7 +220,7 @@ fn blames_token(error: &Value) -> bool {
     named || error["message"].as_str().is_some_and(|text| text.contains(NO_TOKEN))
 }
 
-/// What an answer says of the message; `secrets` stay out of the error.
+/// Interprets the response to a message; `secrets` are kept out of the error.
 pub(super) fn result_of_answer(answer: &PushReply, secrets: &[&str]) -> Result<(), PushError> {
     let error = &answer.body["error"];
     let (code, status) = (code(error), error["status"].as_str().unwrap_or_default());
@@ -231,7 +231,8 @@ pub(super) fn result_of_answer(answer: &PushReply, secrets: &[&str]) -> Result<(
     };
     match (answer.status, code) {
         (200, _) => Ok(()),
-        // A sender that does not fit may as well be a wrong key file of ours: it costs no device.
+        // Only `UNREGISTERED` removes a device: a sender mismatch may also be caused by a wrong key file of
+        // ours.
         (404, "UNREGISTERED") => Err(PushError::InvalidToken { said: said() }),
         (400, _) if blames_token(error) => Err(PushError::InvalidToken { said: said() }),
         (401, _) => Err(PushError::Retry { said: said(), after: answer.after }),

@@ -1,11 +1,11 @@
 //! Sends one push message to one mobile device: over Firebase Cloud Messaging to Android, over the
 //! Apple Push Notification service to iOS.
 //!
-//! Knows no database and keeps nothing but connections and tokens: the caller repeats what may
-//! succeed later and removes devices that are gone. Every send has a time-out, every answer a cap;
-//! no redirect is followed and no proxy used.
+//! Without database access, and stateless except for connections and access tokens: the caller retries
+//! temporary failures and removes devices with invalid tokens. Every send has a timeout, every response a
+//! size limit; no redirect is followed and no proxy used.
 //!
-//! A message has a title, a body, perhaps a picture, and what the app needs to open the item,
+//! A message has a title, a body, an optional picture, and the data that the app needs to open the item,
 //! under the same names on every platform (`payload`). Contract notifications-22.
 
 mod apns;
@@ -29,13 +29,13 @@ use crate::runtime::error::Result;
 use crate::runtime::limits;
 use model::account::DeviceKind;
 
-/// The way to mobile devices. Copies share connections and tokens.
+/// Sends push messages to mobile devices. Clones share connections and tokens.
 #[derive(Clone)]
 pub struct Push {
     services: Arc<PushServices>,
 }
 
-/// The services that are set.
+/// The configured push services.
 struct PushServices {
     fcm: Option<FcmClient>,
     apns: Option<ApnsClient>,
@@ -44,38 +44,37 @@ struct PushServices {
 /// One message to one device.
 #[derive(Clone)]
 pub struct PushMessage {
-    /// Names the message, the same for every try; Apple and the app recognize a repetition by it.
+    /// Id of the message, the same for every attempt; Apple and the app recognize retries by it.
     pub id: Uuid,
-    /// How the device is reached.
+    /// Platform, which selects the service.
     pub device: DeviceKind,
-    /// What its maker's service knows the device by; a secret.
+    /// The device's token at the push service; a secret.
     pub token: String,
-    /// The first line; any text. A long one is shortened.
+    /// The first line; any text, truncated if too long.
     pub title: String,
-    /// What stands below it; any text. Shortened to what the services take.
+    /// The text below it; truncated to the payload limit of the services.
     pub body: String,
     /// The page that the message opens.
     pub url: String,
-    /// The address of a picture; left out where there is no room for it.
+    /// URL of a picture; left out if the payload has no room for it.
     pub image: Option<String>,
-    /// URI of the item.
     pub item_uri: String,
-    /// Its media type, as in addresses.
+    /// Media type as in URIs, such as `image`.
     pub media_type: String,
     /// The notification that the item matched; iOS groups messages by it.
     pub notification: Uuid,
-    /// Of messages with the same one the device shows the last; empty: all are shown.
+    /// Collapse key: the device shows only the last message with the same key; empty for none.
     pub collapse: String,
 }
 
-/// Without the token.
+/// Leaves the token out.
 impl fmt::Debug for PushMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Message {} to {} about {}", self.id, self.device.as_str(), self.item_uri)
     }
 }
 
-/// Without keys.
+/// Leaves the keys out.
 impl fmt::Debug for Push {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kinds = DeviceKind::ALL.into_iter().filter(|kind| self.reaches(*kind));
@@ -84,16 +83,16 @@ impl fmt::Debug for Push {
 }
 
 impl Push {
-    /// The services that the settings `push.…` describe; reads the files that they name, blocks.
+    /// Creates the services that the settings `push.…` describe; reads the files that they name and blocks.
     ///
-    /// Fails when a file is missing or damaged and when a setting lacks another one; the message
-    /// names the setting.
+    /// Fails when a file is missing or damaged and when a setting requires another one; the message names the
+    /// setting.
     pub fn of(config: &Config) -> Result<Self> {
         let (fcm, apns) = settings::read(&config.push)?;
         Ok(Self { services: Arc::new(PushServices { fcm, apns }) })
     }
 
-    /// Whether a service for such devices is set.
+    /// Returns whether a service for such devices is configured.
     #[must_use]
     pub fn reaches(&self, kind: DeviceKind) -> bool {
         match kind {
@@ -102,11 +101,10 @@ impl Push {
         }
     }
 
-    /// Sends `message`; takes [`limits::PUSH_SEND`] at most. `now` is asked where something is
-    /// signed or dated.
+    /// Sends `message` within [`limits::PUSH_SEND`]. `now` is the clock for signatures and dates.
     ///
-    /// The error says what is to become of device and message. A message that failed with
-    /// [`PushError::Retry`] may have arrived; its `id` tells the app.
+    /// The error decides about device and message. A message that failed with [`PushError::Retry`] may have
+    /// arrived; the app recognizes the retry by its `id`.
     pub async fn send(
         &self,
         message: &PushMessage,

@@ -1,4 +1,4 @@
-//! What both services have in common in a message: the names of its data, and its size.
+//! The data fields and the size limit of a message, which both services share.
 //!
 //! | name | value |
 //! | --- | --- |
@@ -14,10 +14,10 @@ use serde_json::{Map, Value};
 use super::{PushMessage, error::PushError};
 use crate::runtime::limits;
 
-/// What stands at the end of a text that was shortened; 3 bytes.
+/// Appended to a truncated text; 3 bytes.
 const CUT: &str = "…";
 
-/// The texts of a message once they fit.
+/// The texts of a message, truncated to fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FittedTexts<'a> {
     pub(super) title: &'a str,
@@ -25,7 +25,7 @@ pub(super) struct FittedTexts<'a> {
     pub(super) image: Option<&'a str>,
 }
 
-/// The data of a message, every value a text: Firebase takes no other.
+/// Returns the data of a message. Every value is a string, because Firebase accepts no other.
 pub(super) fn data(message: &PushMessage, image: Option<&str>) -> Map<String, Value> {
     let mut data = Map::new();
     let mut put = |name: &str, value: String| data.insert(name.to_owned(), value.into());
@@ -40,11 +40,10 @@ pub(super) fn data(message: &PushMessage, image: Option<&str>) -> Map<String, Va
     data
 }
 
-/// The message as JSON of at most [`limits::PUSH_PAYLOAD_BYTES_MAX`] bytes.
+/// Builds the message as JSON of at most [`limits::PUSH_PAYLOAD_BYTES_MAX`] bytes.
 ///
-/// `write` makes JSON of texts, each as a JSON string and the title and the body once. First the
-/// body gives way, then the picture; without room for title and address the message is
-/// [`PushError::Permanent`].
+/// `write` renders the texts as JSON, with title and body once each. The body is truncated first, then the
+/// picture is dropped; without room for title and URL it fails with [`PushError::Permanent`].
 pub(super) fn fit_payload(
     message: &PushMessage,
     write: impl Fn(FittedTexts<'_>) -> Value,
@@ -62,11 +61,10 @@ pub(super) fn fit_payload(
     Err(PushError::Permanent { said })
 }
 
-/// `text`, cut between two characters so that it takes at most `room` bytes as JSON, its quotes
-/// not counted.
+/// Truncates `text` between two characters to at most `room` bytes as JSON, without its quotes.
 pub(super) fn shorten(text: &str, room: usize) -> String {
     let mut used = 0;
-    // Where the text has to end for the mark of the cut to fit behind it.
+    // Where the text has to end for the ellipsis to fit.
     let mut end = None;
     for (at, c) in text.char_indices() {
         let bytes = written_bytes(c);
@@ -82,7 +80,7 @@ pub(super) fn shorten(text: &str, room: usize) -> String {
     text.to_owned()
 }
 
-/// Bytes that a character takes in JSON, as `serde_json` writes it.
+/// Returns the bytes that a character takes in JSON as `serde_json` writes it.
 fn written_bytes(c: char) -> usize {
     match c {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,

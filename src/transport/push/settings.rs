@@ -1,4 +1,4 @@
-//! From settings to services: reads key files and certificates, and tries each key once.
+//! Builds push services from the settings: reads key files and certificates, and tests each key once.
 
 use std::{fs, path::Path};
 
@@ -17,7 +17,7 @@ use crate::runtime::config::{self, BaseUrl};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits;
 
-/// The services that the settings describe.
+/// Creates the services that the settings describe.
 ///
 /// Fails with a message that names the setting.
 pub(super) fn read(settings: &config::Push) -> Result<(Option<FcmClient>, Option<ApnsClient>)> {
@@ -25,12 +25,12 @@ pub(super) fn read(settings: &config::Push) -> Result<(Option<FcmClient>, Option
     Ok((fcm(settings, &trusted)?, apns(settings, &trusted)?))
 }
 
-/// An error of the setting `push.{name}`.
+/// Builds an error about the setting `push.{name}`.
 fn wrong(name: &str, what: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::InvalidArgument, format!("push.{name}: {what}"))
 }
 
-/// The file that the setting `push.{name}` names.
+/// Reads the file that the setting `push.{name}` names.
 fn read_file(name: &str, path: &Path) -> Result<Vec<u8>> {
     let shown = path.display();
     let failed = |cause: std::io::Error| wrong(name, format!("{shown} cannot be read: {cause}"));
@@ -50,7 +50,7 @@ fn trusted(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     client::certificates(&read_file("ca", path)?).ok_or_else(unusable)
 }
 
-/// `{base}{path}` of the setting `push.{name}`.
+/// Builds the URL `{base}{path}` from the setting `push.{name}`.
 fn address(name: &str, base: &BaseUrl, path: &str) -> Result<Url> {
     let unusable = || wrong(name, "expected an address such as https://push.example.org");
     let url = Url::parse(&format!("{}{path}", base.0)).map_err(|_| unusable())?;
@@ -71,7 +71,7 @@ fn fcm(settings: &config::Push, trusted: &[CertificateDer<'static>]) -> Result<O
     Ok(Some(FcmClient::new(client, account, url)))
 }
 
-/// The key file of a service account; the error says what is wrong with it and shows none of it.
+/// Parses the key file of a service account; errors do not quote its content.
 fn service_account(json: &[u8]) -> Result<ServiceAccount, String> {
     let file: Value = serde_json::from_slice(json).map_err(|_| "is no JSON".to_owned())?;
     let find = |name: &str| file[name].as_str().filter(|text| !text.is_empty());
@@ -93,7 +93,7 @@ fn service_account(json: &[u8]) -> Result<ServiceAccount, String> {
         audience,
         project,
     };
-    // Only a signature shows that the key is sound.
+    // Only signing proves that the key is usable.
     account.sign(Timestamp::UNIX_EPOCH).map_err(unusable)?;
     Ok(account)
 }

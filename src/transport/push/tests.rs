@@ -1,4 +1,4 @@
-//! Wire forms, sizes, tables of errors, claims and ages, without a network.
+//! Tests of payloads, sizes, error tables, claims and token ages, without a network.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -111,7 +111,7 @@ fn a_long_address_costs_the_picture_and_then_the_message() {
     }
 }
 
-/// Text as people and machines write it, some of it long.
+/// Arbitrary text, some of it long.
 fn any_text() -> impl Strategy<Value = String> {
     let ascii = proptest::char::range('\0', '\u{7f}');
     let c = prop_oneof![any::<char>(), ascii, Just('"'), Just('é')];
@@ -270,7 +270,7 @@ fn what_google_answers_decides_over_device_and_message() {
         "details": [{ "errorCode": "INVALID_ARGUMENT" }],
     } });
     assert_eq!(fate(&fcm::result_of_answer(&answer(400, words), &[])), Fate::Dead);
-    // An answer of something between us and Google is no JSON.
+    // A response of a proxy in between is not JSON.
     assert_eq!(fate(&fcm::result_of_answer(&answer(502, Value::Null), &[])), Fate::Later(None));
 }
 
@@ -310,7 +310,7 @@ fn pem(pkcs8: &[u8]) -> String {
     format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n")
 }
 
-/// A private key in PEM with its public one.
+/// Generates a private key in PEM with its public key.
 fn curve_key(algorithm: &'static EcdsaSigningAlgorithm) -> (String, Vec<u8>) {
     let pair = EcdsaKeyPair::generate(algorithm).unwrap();
     let public = pair.public_key().as_ref()[1..].to_vec();
@@ -363,7 +363,7 @@ fn a_provider_token_is_used_for_forty_minutes() {
     assert_eq!(bearers.current_token(at(2399)).unwrap(), first);
     let second = bearers.current_token(at(2400)).unwrap();
     assert_ne!(second, first);
-    // The clock was set back: what comes from the future is refused by Apple.
+    // The clock was set back: Apple refuses a token from the future.
     assert_ne!(bearers.current_token(at(2000)).unwrap(), second);
 }
 
@@ -374,7 +374,7 @@ fn a_refused_provider_token_is_replaced_once_in_twenty_minutes() {
     bearers.mark_refused(&first, at(1));
     let second = bearers.current_token(at(2)).unwrap();
     assert_ne!(second, first);
-    // Late answers to the first one change nothing.
+    // Late responses to the first token change nothing.
     bearers.mark_refused(&first, at(3));
     assert_eq!(bearers.current_token(at(3)).unwrap(), second);
     bearers.mark_refused(&second, at(4));
@@ -407,7 +407,7 @@ fn the_assertion_asks_google_for_an_hour_of_messaging() {
     assert_eq!(claims, expected);
 }
 
-/// Settings over files in a folder; `files` are written there and named by their settings.
+/// Loads settings over a folder to which `files` are written and in which their settings name them.
 fn load(folder: &tempfile::TempDir, files: &[(&str, &str)], texts: &[(&str, &str)]) -> Config {
     let mut flags = Vec::new();
     for (name, content) in files {
@@ -481,7 +481,7 @@ fn err_bad_settings_are_named_and_no_key_is_shown() {
     check(&[("fcm_service_account", "s3cret")], &[], "push.fcm_service_account: ");
 }
 
-/// The time of these tests.
+/// The fixed time of these tests.
 fn noon() -> Timestamp {
     at(0)
 }
@@ -491,7 +491,7 @@ fn a_token_that_is_none_is_dead_and_goes_nowhere() {
     let folder = tempfile::tempdir().unwrap();
     let key = curve_key(&ECDSA_P256_SHA256_FIXED_SIGNING).0;
     let account = account_file(&rsa_key().0).to_string();
-    // Nothing may be asked: the services have no address that works.
+    // No request may be sent: the services have no working address.
     let nowhere = [("apns_url", "https://0.invalid"), ("fcm_url", "https://0.invalid")];
     let texts = [&NAMES[..], &nowhere].concat();
     let files = [("apns_key", key.as_str()), ("fcm_service_account", account.as_str())];

@@ -1,7 +1,7 @@
-//! Captions and news item documents: which property is which field (contract files-12).
+//! Maps captions to news item documents and back, property by property (contract files-12).
 //!
-//! The schema has no property for a credit line; it is an `infosource` with `rel` `credit`, so
-//! that it is not lost between a photograph that brings one and its renditions.
+//! The schema has no property for a credit line. It is stored as an `infosource` with `rel` `credit`, so that
+//! the renditions of a photograph keep the credit that it was delivered with.
 
 use jiff::{civil::DateTime, tz::TimeZone};
 use serde_json::{Map, Value, json};
@@ -12,12 +12,12 @@ use model::item::Document;
 const PLACE_SCHEME: &str = "http://tt.se/spec/place/1.0/";
 const KEYWORD_SCHEME: &str = "http://tt.se/spec/keyword/1.0/";
 const SUBJECT_SCHEME: &str = "http://cv.iptc.org/newscodes/subjectcode/";
-/// What places call themselves that are a city, the first one being what we write; so below.
+/// The values of `rel` that mark a city. The first is the one written; likewise for the lists below.
 const CITY: [&str; 3] = ["ort", "city", "capital"];
 const COUNTRY: [&str; 2] = ["land", "country"];
 const CREDIT: [&str; 1] = ["credit"];
 
-/// The caption that renditions of an item carry; `uri` identifies the item.
+/// Builds the caption of an item's renditions; `uri` identifies the item.
 #[must_use]
 pub fn from_document(document: &Document, uri: &str) -> Caption {
     let text = |name: &str| document.text(name).unwrap_or_default().to_owned();
@@ -56,10 +56,10 @@ pub fn from_document(document: &Document, uri: &str) -> Caption {
     }
 }
 
-/// The properties of a document for a photograph that brings this caption.
+/// Builds the document properties for a photograph that was delivered with this caption.
 ///
-/// A time without an offset is one in `zone`. The caption's own uri is not taken over: the
-/// item gets ours.
+/// A time without a UTC offset is taken to be in `zone`. The caption's own URI is ignored, because the item
+/// gets one of this service.
 #[must_use]
 pub fn to_fields(caption: &Caption, zone: &TimeZone) -> Map<String, Value> {
     let mut fields = Map::new();
@@ -139,7 +139,7 @@ fn objects<'a>(document: &'a Document, name: &str) -> impl Iterator<Item = &'a V
     document.value(name).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// The first entry of a list with the first of `rels` that any entry has.
+/// Returns the first list entry with the first of `rels` that any entry has.
 fn related<'a>(document: &'a Document, name: &str, rels: &[&str]) -> Option<&'a Value> {
     rels.iter()
         .find_map(|rel| objects(document, name).find(|entry| field(Some(*entry), "rel") == *rel))
@@ -149,7 +149,7 @@ fn field<'a>(entry: Option<&'a Value>, name: &str) -> &'a str {
     entry.and_then(|entry| entry.get(name)).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The byline; without one, what the list of bylines says, names put together if it must be.
+/// Returns the byline, or else the entries of `bylines`, built from first and last names if necessary.
 fn byline(document: &Document) -> String {
     if let Some(byline) = document.text("byline") {
         return byline.to_owned();
@@ -165,7 +165,7 @@ fn byline(document: &Document) -> String {
     all.collect::<Vec<_>>().join(", ")
 }
 
-/// The reference, which later documents have among the other identifiers.
+/// Returns the transmission reference, which newer documents have only in `altids`.
 fn transmission_reference(document: &Document) -> &str {
     const NAME: &str = "originaltransmissionreference";
     document.text(NAME).unwrap_or_else(|| field(document.value("altids"), NAME))
@@ -175,7 +175,7 @@ fn is_keyword(subject: &&Value) -> bool {
     field(Some(*subject), "scheme").contains("/keyword/") || subject.get("code").is_none()
 }
 
-/// The codes of IPTC's shape; a keyword can have a code too, which is none of theirs.
+/// Returns the IPTC subject codes, which are numeric. Keywords may have codes too, which are skipped.
 fn subject_codes(document: &Document) -> Vec<String> {
     objects(document, "subject")
         .filter(|subject| !is_keyword(subject))
@@ -194,20 +194,20 @@ fn keywords(document: &Document) -> Vec<String> {
         .collect()
 }
 
-/// An urgency of 1 to 9; JSON may write it `4` or `4.0`.
+/// Parses an urgency of 1 to 9; JSON may have it as `4` or `4.0`.
 fn urgency(value: &Value) -> Option<u8> {
     let number = value.as_f64()?;
     (1..=9).find(|&urgency| f64::from(urgency) == number)
 }
 
-/// Latitude and longitude of a place; GeoJSON has them the other way round.
+/// Returns the latitude and longitude of a place; GeoJSON has them in reverse order.
 fn position(place: &Value) -> Option<(f64, f64)> {
     let coordinates = place.get("geometry_geojson")?.get("coordinates")?;
     let number = |index: usize| coordinates.get(index)?.as_f64();
     Some((number(1)?, number(0)?))
 }
 
-/// A caption's time as the schema wants it, with an offset.
+/// Converts a caption's time to the schema's form, with a UTC offset.
 fn time(text: &str, zone: &TimeZone) -> Option<String> {
     if text.parse::<jiff::Timestamp>().is_ok() {
         return Some(text.to_owned());

@@ -1,10 +1,10 @@
-//! Boxes and their fields, read from bytes without trusting a length.
+//! Parses boxes and their fields, without trusting any length.
 
 use std::fmt;
 
 use crate::mp4::error::VideoError;
 
-/// The four bytes that say what a box is, or what a sample is coded with.
+/// The four-character code of a box, or of the codec of a sample entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoxKind(pub [u8; 4]);
 
@@ -13,10 +13,10 @@ impl BoxKind {
     pub(super) const MOOV: Self = Self(*b"moov");
 }
 
-/// The four characters, or their bytes in hexadecimal if one of them is not printable ASCII.
+/// Prints the four characters, or their bytes in hexadecimal if one of them is not printable ASCII.
 impl fmt::Display for BoxKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // One of blanks alone would be no name at all.
+        // Spaces alone would print as nothing.
         match std::str::from_utf8(&self.0).map(|text| text.trim_end_matches(' ')) {
             Ok(text)
                 if !text.is_empty() && text.bytes().all(|b| b == b' ' || b.is_ascii_graphic()) =>
@@ -28,24 +28,24 @@ impl fmt::Display for BoxKind {
     }
 }
 
-/// How a box starts. Nothing of it is checked against what holds the box.
+/// The header of a box, not yet validated against the parent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BoxHeader {
     pub(super) kind: BoxKind,
-    /// Bytes before the contents: 8, or 16 with a long size.
+    /// Bytes before the contents: 8, or 16 with a 64-bit size.
     pub(super) header_bytes: u64,
-    /// Bytes of the whole box; may be impossible.
+    /// Bytes of the whole box; may be invalid.
     pub(super) size_bytes: u64,
 }
 
 impl BoxHeader {
-    /// The most bytes that a header takes.
+    /// The maximum length of a header in bytes.
     pub(super) const BYTES_MAX: u64 = 16;
-    /// The fewest.
+    /// The minimum length of a header in bytes.
     pub(super) const BYTES_MIN: u64 = 8;
 
-    /// Takes a header from the start of `bytes`; `available` bytes are left in what holds the box,
-    /// which a box of size 0 fills.
+    /// Parses a header from the start of `bytes`. `available` is the number of bytes left in the parent, all
+    /// of which a box of size 0 occupies.
     ///
     /// ISO/IEC 14496-12 §4.2.
     pub(super) fn parse(bytes: &[u8], available: u64) -> Option<Self> {
@@ -60,8 +60,8 @@ impl BoxHeader {
     }
 }
 
-/// The boxes in the contents of another one: kind and contents. Fewer than eight bytes at the end
-/// are left out, since QuickTime ends some lists with four zeros. Ends after the first error.
+/// Iterates over the child boxes in the contents of a box: kind and contents. Fewer than eight trailing bytes
+/// are ignored, since QuickTime terminates some lists with four zeros. Ends after the first error.
 pub(super) struct BoxIterator<'a>(pub(super) &'a [u8]);
 
 impl<'a> Iterator for BoxIterator<'a> {
@@ -74,7 +74,7 @@ impl<'a> Iterator for BoxIterator<'a> {
             return None;
         }
         let Some(header) = BoxHeader::parse(bytes, available) else {
-            // Only a long size can be missing here, so the kind is there.
+            // Only a 64-bit size can be cut off here, so the kind is present.
             let kind = bytes.get(4..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
             return Some(Err(VideoError::Damaged { kind: BoxKind(kind) }));
         };
@@ -91,7 +91,7 @@ impl<'a> Iterator for BoxIterator<'a> {
     }
 }
 
-/// The contents of the first box of `kind` in the contents of a box.
+/// Finds the first box of `kind` in the contents of a box.
 pub(super) fn find<'a>(
     contents: &'a [u8],
     kind: &[u8; 4],
@@ -105,7 +105,7 @@ pub(super) fn find<'a>(
     Ok(None)
 }
 
-/// Same as [`find`], where the box has to be there. `parent` is the kind of what holds it.
+/// Like [`find`], but fails if the box is missing. `parent` is the kind of the enclosing box.
 pub(super) fn load<'a>(
     contents: &'a [u8],
     kind: &[u8; 4],
@@ -115,7 +115,7 @@ pub(super) fn load<'a>(
     find(contents, kind)?.ok_or(missing)
 }
 
-/// The fields of one box, taken in order; each read fails with [`VideoError::Damaged`] at the end.
+/// Reads the fields of one box in order; each read fails with [`VideoError::Damaged`] at the end.
 pub(super) struct BoxFields<'a> {
     bytes: &'a [u8],
     kind: BoxKind,
@@ -126,7 +126,7 @@ impl<'a> BoxFields<'a> {
         Self { bytes, kind: BoxKind(*kind) }
     }
 
-    /// The version and the flags of a full box.
+    /// Reads the version and the flags of a full box.
     pub(super) fn version_and_flags(&mut self) -> Result<(u8, u32), VideoError> {
         let word = self.u32()?;
         Ok((word.to_be_bytes()[0], word & 0x00ff_ffff))
@@ -148,12 +148,12 @@ impl<'a> BoxFields<'a> {
         self.chunk().map(u64::from_be_bytes)
     }
 
-    /// A time or length: 64 bits from version 1 on, else 32.
+    /// Reads a time or duration: 64 bits from version 1 on, else 32.
     pub(super) fn u32_or_u64(&mut self, version: u8) -> Result<u64, VideoError> {
         if version == 0 { self.u32().map(u64::from) } else { self.u64() }
     }
 
-    /// Same as [`long`](Self::long), where 0 and all bits set mean "unknown".
+    /// Like [`u32_or_u64`](Self::u32_or_u64), where 0 and all bits set mean "unknown".
     pub(super) fn duration(&mut self, version: u8) -> Result<Option<u64>, VideoError> {
         let found = self.u32_or_u64(version)?;
         let unknown = if version == 0 { u64::from(u32::MAX) } else { u64::MAX };
@@ -165,8 +165,8 @@ impl<'a> BoxFields<'a> {
         Ok(())
     }
 
-    /// The next `count` entries of `entry_bytes` each, which is not 0; fails if the box does not
-    /// hold so many, before anything is allocated.
+    /// Reads the next `count` entries of `entry_bytes` each, which is not 0. Fails before any allocation if
+    /// the box does not contain that many.
     pub(super) fn entries(
         &mut self,
         count: u32,

@@ -1,13 +1,13 @@
-//! Names of codecs in the form of RFC 6381, from the sample entries' own configuration.
+//! Builds codec names in the form of RFC 6381 from the configuration in sample entries.
 //!
-//! Configuration that is missing or damaged is left out of the name; it does not make a file
-//! unreadable.
+//! If the configuration is missing or damaged, the name is just the four-character code; the file remains
+//! readable.
 
 use std::fmt::Write;
 
 use crate::mp4::boxes::{BoxIterator, BoxKind};
 
-/// Bytes of an audio sample entry before its boxes.
+/// Bytes of an audio sample entry before its child boxes.
 const AUDIO_ENTRY_BYTES: usize = 28;
 
 fn config<'a>(boxes: &'a [u8], kind: &[u8; 4]) -> Option<&'a [u8]> {
@@ -15,7 +15,7 @@ fn config<'a>(boxes: &'a [u8], kind: &[u8; 4]) -> Option<&'a [u8]> {
     readable.find(|(found, _)| found.0 == *kind).map(|(_, contents)| contents)
 }
 
-/// Names the codec of a picture's sample entry; `boxes` are those in it.
+/// Names the codec of a video sample entry; `boxes` are its child boxes.
 ///
 /// Forms: RFC 6381 §3.3 for `avc1` and `mp4v`, ISO/IEC 14496-15 annex E for `hvc1`, "VP Codec ISO
 /// Media File Format Binding" for `vp09`, "AV1 Codec ISO Media File Format Binding" for `av01`.
@@ -31,11 +31,10 @@ pub(super) fn video_codec(kind: BoxKind, boxes: &[u8]) -> String {
     named(kind, details)
 }
 
-/// Names the codec of a sound's sample entry, given without its header; `version` is that of the
-/// `stsd` box. QuickTime's entries of version 1 and 2 are longer, and may keep their boxes in one
-/// of kind `wave`.
+/// Names the codec of an audio sample entry, given without its header; `version` is that of the `stsd` box.
+/// QuickTime's entries of version 1 and 2 are longer, and may have their boxes inside a `wave` box.
 ///
-/// Form: RFC 6381 §3.3; the object types are those that the MP4 registration authority lists.
+/// Form: RFC 6381 §3.3; the object types are those of the MP4 registration authority.
 pub(super) fn audio_codec(kind: BoxKind, entry: &[u8], version: u8) -> String {
     let more_bytes = match (version, entry.get(8..10)) {
         (0, Some([0, 1])) => 16,
@@ -56,14 +55,14 @@ fn named(kind: BoxKind, details: Option<String>) -> String {
     details.map_or_else(|| kind.to_string(), |details| format!("{kind}.{details}"))
 }
 
-/// Profile, constraints and level, two hexadecimal digits each.
+/// Formats profile, constraints and level, two hexadecimal digits each.
 fn avc(config: &[u8]) -> Option<String> {
     let [profile, constraints, level] = config.get(1..)?.first_chunk()?;
     Some(format!("{profile:02x}{constraints:02x}{level:02x}"))
 }
 
-/// Profile, compatibility bits in reverse order, tier and level, constraints without zeros at the
-/// end.
+/// Formats profile, compatibility bits in reverse order, tier and level, and constraints without trailing
+/// zeros.
 fn hevc(config: &[u8]) -> Option<String> {
     let first = *config.get(1)?;
     let compatible = u32::from_be_bytes(*config.get(2..)?.first_chunk()?);
@@ -81,13 +80,13 @@ fn hevc(config: &[u8]) -> Option<String> {
     Some(text)
 }
 
-/// Profile, level and bits of a sample, two decimal digits each.
+/// Formats profile, level and bits per sample, two decimal digits each.
 fn vp9(config: &[u8]) -> Option<String> {
     let [profile, level, depth] = config.get(4..)?.first_chunk()?;
     Some(format!("{profile:02}.{level:02}.{:02}", depth >> 4))
 }
 
-/// Profile, level and tier, bits of a sample.
+/// Formats profile, level and tier, and bits per sample.
 fn av1(config: &[u8]) -> Option<String> {
     let [first, second] = config.get(1..)?.first_chunk()?;
     let (profile, level) = (first >> 5, first & 0x1f);
@@ -100,20 +99,20 @@ fn av1(config: &[u8]) -> Option<String> {
     Some(format!("{profile}.{level:02}{tier}.{depth:02}"))
 }
 
-/// What an elementary stream descriptor says of its codec.
+/// The codec information of an elementary stream descriptor.
 ///
 /// ISO/IEC 14496-1 §7.2.6.
 struct StreamDescriptor<'a> {
     object_type: u8,
-    /// The decoder's own configuration.
+    /// The decoder-specific configuration.
     specific: &'a [u8],
 }
 
-/// Takes a descriptor with `tag` from the start of `bytes`: its contents, which may be cut short.
+/// Parses a descriptor with `tag` at the start of `bytes` and returns its contents, which may be truncated.
 fn descriptor(bytes: &[u8], tag: u8) -> Option<&[u8]> {
     let (&found, mut rest) = bytes.split_first()?;
     let mut length = 0;
-    // Seven bits a byte, four bytes at most.
+    // The length has seven bits per byte, in four bytes at most.
     for _ in 0..4 {
         let (&byte, after) = rest.split_first()?;
         (rest, length) = (after, length << 7 | usize::from(byte & 0x7f));
@@ -125,11 +124,12 @@ fn descriptor(bytes: &[u8], tag: u8) -> Option<&[u8]> {
 }
 
 impl<'a> StreamDescriptor<'a> {
-    /// Reads an `esds` box.
+    /// Parses an `esds` box.
     fn parse(esds: &'a [u8]) -> Option<Self> {
         let stream = descriptor(esds.get(4..)?, 3)?;
         let flags = *stream.get(2)?;
         let mut at = 3;
+        // Optional fields by flag: the stream depended on, a URL with its length, the clock stream.
         if flags & 0x80 != 0 {
             at += 2;
         }
@@ -140,12 +140,14 @@ impl<'a> StreamDescriptor<'a> {
             at += 2;
         }
         let decoder = descriptor(stream.get(at..)?, 4)?;
+        // The fixed fields of the decoder configuration take 13 bytes.
         let specific = decoder.get(13..).and_then(|rest| descriptor(rest, 5)).unwrap_or_default();
         Some(Self { object_type: *decoder.first()?, specific })
     }
 
-    /// The object type, and the AAC object type where there is one.
+    /// Formats the object type, with the AAC object type if there is one.
     fn audio(&self) -> String {
+        // Object type 31 is an escape: the type is 32 plus the next six bits.
         let aac = match self.specific {
             [first, second, ..] if first >> 3 == 31 => Some(32 + (first & 7) * 8 + (second >> 5)),
             [first, ..] if first >> 3 != 0 => Some(first >> 3),
@@ -157,7 +159,7 @@ impl<'a> StreamDescriptor<'a> {
         }
     }
 
-    /// The object type, and the profile and level where MPEG-4 video states them.
+    /// Formats the object type, with the profile and level if MPEG-4 video states them.
     fn video(&self) -> String {
         match self.specific {
             [0, 0, 1, 0xb0, profile, ..] if self.object_type == 0x20 => format!("20.{profile}"),

@@ -1,10 +1,10 @@
-//! The size at which a video is shown: pixel aspect, rotation, scaling.
+//! Computes the display size of a video from pixel aspect, rotation and scaling.
 
 use crate::mp4::boxes::BoxFields;
 use crate::mp4::error::VideoError;
 
-/// The turning and scaling part of a transformation matrix: `x' = a·x + c·y`, `y' = b·x + d·y`, in
-/// units of 1/65536. Its shift moves the picture and does not change its size.
+/// The linear part of a transformation matrix: `x' = a·x + c·y`, `y' = b·x + d·y`, in units of 1/65536. The
+/// translation is ignored, since it does not change the size.
 ///
 /// ISO/IEC 14496-12 §6.2.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +18,8 @@ pub(super) struct DisplayMatrix {
 impl DisplayMatrix {
     pub(super) const IDENTITY: Self = Self { a: 1 << 16, b: 0, c: 0, d: 1 << 16 };
 
-    /// Takes the nine numbers of a matrix. One that makes every picture empty is what careless
-    /// writers leave, and means none.
+    /// Parses the nine numbers of a matrix. An all-zero matrix, which some writers leave, is treated as the
+    /// identity.
     pub(super) fn parse(fields: &mut BoxFields<'_>) -> Result<Self, VideoError> {
         let (a, b) = (fields.i32()?, fields.i32()?);
         fields.skip(4)?;
@@ -29,32 +29,31 @@ impl DisplayMatrix {
         Ok(if (a, b, c, d) == (0, 0, 0, 0) { Self::IDENTITY } else { found })
     }
 
-    /// Width and height of the upright box around a transformed picture.
+    /// Returns the width and height of the bounding box of a transformed picture.
     fn bounds(self, width: u128, height: u128) -> (u128, u128) {
         let [a, b, c, d] = [self.a, self.b, self.c, self.d].map(|x| u128::from(x.unsigned_abs()));
         ((a * width + c * height) >> 16, (b * width + d * height) >> 16)
     }
 }
 
-/// What decides on the size of a video.
+/// The properties of a track that determine the display size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct VideoGeometry {
-    /// Width and height of the track header, in units of 1/65536 pixel; 0 when left out.
+    /// Width and height of the track header, in units of 1/65536 pixel; 0 if absent.
     pub(super) track: (u32, u32),
     /// Width and height of the coded pictures in pixels.
     pub(super) coded: (u16, u16),
-    /// Width to height of a pixel.
+    /// The pixel aspect ratio, width to height.
     pub(super) pixel: Option<(u32, u32)>,
-    /// The track's matrix.
     pub(super) matrix: DisplayMatrix,
 }
 
 impl VideoGeometry {
-    /// Width and height in pixels as shown, rounded to the nearest; `movie` is the movie's matrix.
+    /// Returns the displayed width and height in pixels, rounded; `movie` is the movie's matrix.
     ///
-    /// The track header's size counts, as the standard says. Only where it is left out or merely
-    /// repeats the coded size does the pixel aspect count: some writers do not apply it, and
-    /// browsers then go by the aspect.
+    /// The size in the track header takes precedence, as the standard says. The pixel aspect ratio applies
+    /// only if that size is absent or merely repeats the coded size: some writers do not apply it, and
+    /// browsers then use the ratio.
     pub(super) fn display_size(self, movie: DisplayMatrix) -> (u64, u64) {
         let coded = (u32::from(self.coded.0) << 16, u32::from(self.coded.1) << 16);
         let is_given = self.track.0 != 0 && self.track.1 != 0 && self.track != coded;

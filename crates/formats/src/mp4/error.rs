@@ -1,4 +1,4 @@
-//! Why the facts of a video file cannot be read.
+//! The errors of reading a video file.
 
 use std::io;
 
@@ -6,103 +6,98 @@ use thiserror::Error;
 
 use crate::mp4::boxes::BoxKind;
 
-/// What is wrong with a video file, or which limit it leaves.
+/// How a video file is damaged, or which limit it exceeds.
 #[derive(Debug, Error)]
 pub enum VideoError {
     /// The file is shorter than any box.
     #[error("the file is not an MP4: it has {size_bytes} bytes")]
     TooShort {
-        /// Its length in bytes.
+        /// The length of the file in bytes.
         size_bytes: u64,
     },
-    /// The file does not start with a box that an MP4 or QuickTime file starts with.
+    /// The first box is not one with which an MP4 or QuickTime file starts.
     #[error("the file is not an MP4: it starts with {found}, expected ftyp")]
     NotMp4 {
-        /// What stands where the first box's kind would be.
+        /// The bytes at the position of the first box's kind.
         found: BoxKind,
     },
-    /// The file is made of boxes, but none of them is an index.
+    /// The file consists of boxes, but has no index.
     #[error("the MP4 has no moov box: it holds no movie, or its recording was never finished")]
     NoIndex,
-    /// The file has an index, but nothing of what it points to.
+    /// The file has an index, but no media data.
     #[error("the MP4 is cut off: it has no mdat box")]
     NoMedia,
-    /// A box ends after the file.
+    /// A box extends beyond the end of the file.
     #[error("the MP4 is cut off: its {kind} box ends at byte {end}, the file at {size_bytes}")]
     Truncated {
-        /// The box.
         kind: BoxKind,
-        /// Where it should end, in bytes from the start of the file.
+        /// The end of the box, in bytes from the start of the file.
         end: u64,
-        /// The file's length in bytes.
+        /// The length of the file in bytes.
         size_bytes: u64,
     },
-    /// A box that we need is missing inside another one.
+    /// A required child box is missing.
     #[error("the MP4 is damaged: its {parent} box holds no {kind} box")]
     Missing {
-        /// The box that should be there.
+        /// The missing box.
         kind: BoxKind,
-        /// Where it should be.
+        /// The box that should contain it.
         parent: BoxKind,
     },
-    /// A box is shorter than its fields say, or its size is impossible.
+    /// A box is shorter than its fields require, or its size is impossible.
     #[error("the MP4 is damaged: its {kind} box is too short for what it should hold")]
-    Damaged {
-        /// The box.
-        kind: BoxKind,
-    },
-    /// The index is packed, as old QuickTime files could be; no player of today reads it.
+    Damaged { kind: BoxKind },
+    /// The index is compressed, as in some old QuickTime files; current players do not read it either.
     #[error("the movie's index is compressed (cmov), which is not supported")]
     CompressedIndex,
     /// The index is larger than [`VideoLimits::index_bytes`](super::VideoLimits::index_bytes).
     #[error("the MP4's moov box has {size_bytes} bytes, at most {max_bytes} are read")]
     IndexTooLarge {
-        /// Its length in bytes.
+        /// The length of the index in bytes.
         size_bytes: u64,
-        /// The most bytes that are read.
+        /// The maximum length in bytes.
         max_bytes: u64,
     },
-    /// The fragment headers leave
-    /// [`VideoLimits::fragments_bytes`](super::VideoLimits::fragments_bytes).
+    /// The fragment headers exceed [`VideoLimits::fragments_bytes`](super::VideoLimits::fragments_bytes).
     #[error("the MP4's moof boxes have more than {max_bytes} bytes together")]
     FragmentsTooLarge {
-        /// The most bytes that are read.
+        /// The maximum length in bytes.
         max_bytes: u64,
     },
-    /// There are more boxes at the top than [`VideoLimits::boxes`](super::VideoLimits::boxes).
+    /// The file has more top-level boxes than [`VideoLimits::boxes`](super::VideoLimits::boxes).
     #[error("the MP4 has more than {max} boxes")]
     TooManyBoxes {
-        /// The most boxes that are looked at.
+        /// The maximum number of boxes.
         max: usize,
     },
-    /// There are more tracks than [`VideoLimits::tracks`](super::VideoLimits::tracks).
+    /// The file has more tracks than [`VideoLimits::tracks`](super::VideoLimits::tracks).
     #[error("the MP4 has more than {max} tracks")]
     TooManyTracks {
-        /// The most tracks that are looked at.
+        /// The maximum number of tracks.
         max: usize,
     },
-    /// No track holds moving pictures.
+    /// The file has no video track.
     #[error("the MP4 has no video track")]
     NoVideoTrack,
-    /// The picture is empty, or a side leaves [`VideoLimits::side_px`](super::VideoLimits::side_px).
+    /// The picture is empty, or a side exceeds [`VideoLimits::side_px`](super::VideoLimits::side_px).
     #[error("the video is {width}x{height}, expected sides of 1 to {max} pixels")]
     Size {
-        /// Width in pixels as shown.
+        /// Width in pixels as displayed.
         width: u64,
-        /// Height in pixels as shown.
+        /// Height in pixels as displayed.
         height: u64,
-        /// The longest side in pixels.
+        /// The maximum side in pixels.
         max: u32,
     },
-    /// The length leaves [`VideoLimits::duration_ms`](super::VideoLimits::duration_ms).
+    /// The duration exceeds [`VideoLimits::duration_ms`](super::VideoLimits::duration_ms).
     #[error("the video is {ms} ms long, at most {max} ms are allowed")]
     Duration {
-        /// Its length in milliseconds.
+        /// The duration in milliseconds.
         ms: u64,
-        /// The most milliseconds.
+        /// The maximum duration in milliseconds.
         max: u64,
     },
-    /// The reader failed.
+    /// Reading from the file failed.
     #[error("the video file cannot be read")]
     Read(#[from] io::Error),
 }

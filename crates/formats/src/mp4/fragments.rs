@@ -1,24 +1,24 @@
-//! Fragments of a movie: how many samples they add to a track, and how long these last.
+//! Counts the samples in the fragments of a movie and adds up their durations.
 
 use crate::mp4::boxes::{BoxFields, BoxIterator, find};
 use crate::mp4::error::VideoError;
 use crate::mp4::movie::{MovieIndex, Track, milliseconds};
 
-/// The samples of a track so far, in the track's units of time.
+/// The number and timing of a track's samples so far, in the track's time units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SampleClock {
-    /// How many there are.
+    /// The number of samples.
     samples: u64,
-    /// How long they last together.
+    /// The total duration of the samples.
     time: u64,
-    /// When the first one starts; a recording may start at any time.
+    /// The start of the first sample; a recording may start at any time.
     start: Option<u64>,
-    /// When the last one ends.
+    /// The end of the last sample.
     end: u64,
 }
 
 impl SampleClock {
-    /// Adds `samples` that last `time` together, after those that are there.
+    /// Adds `samples` with a total duration of `time`, after the existing ones.
     pub(super) fn add(&mut self, samples: u64, time: u64) {
         if samples == 0 {
             return;
@@ -29,17 +29,17 @@ impl SampleClock {
         self.end = self.end.saturating_add(time);
     }
 
-    /// Says when the samples that are added next start. Never goes back.
+    /// Sets the start of the samples that are added next; never moves backwards.
     fn advance_to(&mut self, time: u64) {
         self.end = self.end.max(time);
     }
 
-    /// Milliseconds from the first sample to the end of the last one.
+    /// Returns the milliseconds from the first sample to the end of the last one.
     pub(super) fn milliseconds(self, timescale: u32) -> Option<u64> {
         milliseconds(self.end - self.start?, timescale)
     }
 
-    /// Samples per second on average, to a millionth.
+    /// Returns the average number of samples per second, rounded to a millionth.
     pub(super) fn frames_per_s(self, timescale: u32) -> Option<f64> {
         let samples = u128::from(self.samples) * u128::from(timescale);
         let time = u128::from(self.time);
@@ -49,7 +49,7 @@ impl SampleClock {
     }
 }
 
-/// Adds the samples of the contents of a `moof` box to the movie's video and audio track.
+/// Adds the samples of the contents of a `moof` box to the movie's video and audio tracks.
 pub(super) fn add_fragment(moof: &[u8], movie: &mut MovieIndex) -> Result<(), VideoError> {
     for found in BoxIterator(moof) {
         let (kind, traf) = found?;
@@ -69,7 +69,7 @@ pub(super) fn add_fragment(moof: &[u8], movie: &mut MovieIndex) -> Result<(), Vi
     Ok(())
 }
 
-/// The length of this fragment's samples where a run does not say, in the track's units.
+/// Returns the default sample duration of this fragment, in the track's units.
 ///
 /// ISO/IEC 14496-12 §8.8.7: optional fields in the order of their flags.
 fn sample_duration(
@@ -80,6 +80,7 @@ fn sample_duration(
     if flags & 0x8 == 0 {
         return Ok(track.sample_duration);
     }
+    // The base data offset and the sample description index.
     for (flag, size_bytes) in [(0x1, 8), (0x2, 4)] {
         if flags & flag != 0 {
             fields.skip(size_bytes)?;
@@ -105,14 +106,15 @@ fn add_runs(traf: &[u8], sample_duration: u32, track: &mut Track) -> Result<(), 
     Ok(())
 }
 
-/// Adds the samples of a `trun` box. Only runs whose entries say how long they last are gone
-/// through, and these entries are there: a count alone costs nothing.
+/// Adds the samples of a `trun` box. Runs without durations are only counted. For the others every entry must
+/// be present in the box, so a forged count costs nothing.
 ///
 /// ISO/IEC 14496-12 §8.8.8.
 fn add_run(trun: &[u8], sample_duration: u32, clock: &mut SampleClock) -> Result<(), VideoError> {
     let mut fields = BoxFields::new(b"trun", trun);
     let flags = fields.version_and_flags()?.1;
     let count = fields.u32()?;
+    // The data offset and the flags of the first sample.
     for flag in [0x1, 0x4] {
         if flags & flag != 0 {
             fields.skip(4)?;
@@ -123,7 +125,7 @@ fn add_run(trun: &[u8], sample_duration: u32, clock: &mut SampleClock) -> Result
         clock.add(samples, samples * u64::from(sample_duration));
         return Ok(());
     }
-    // Length, size, flags and composition offset, four bytes each; the length comes first.
+    // Duration, size, flags and composition offset, four bytes each; the duration comes first.
     let columns = [0x100, 0x200, 0x400, 0x800].iter().filter(|&flag| flags & flag != 0).count();
     let mut time = 0_u64;
     for mut entry in fields.entries(count, 4 * columns)? {

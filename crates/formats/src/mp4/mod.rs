@@ -1,12 +1,12 @@
-//! What a video file says about itself: size, length, codecs, whether it starts fast.
+//! Reads the properties of a video file: size, duration, codecs, fast start.
 //!
-//! Reads the boxes of MP4 and QuickTime files (ISO/IEC 14496-12 and 14496-14, Apple's QuickTime
-//! File Format). Only the index (`moov`) and, in fragmented files, the fragments' headers (`moof`)
-//! are read into memory, up to [`VideoLimits`]; media data is skipped. Pictures and sound are never
-//! decoded, and opening the file is left to the caller.
+//! Parses the boxes of MP4 and QuickTime files (ISO/IEC 14496-12 and 14496-14, Apple's QuickTime File
+//! Format). Only the index (`moov`) and, in fragmented files, the fragment headers (`moof`) are read into
+//! memory, up to [`VideoLimits`]; media data is skipped. Pictures and sound are never decoded, and the caller
+//! opens the file.
 //!
-//! Our own walker, because the published reader we looked at (`re_mp4` 0.5.1) lists every sample of
-//! every track and panics on two of three files in which one entry count was changed.
+//! The parser is our own because the published one that we evaluated (`re_mp4` 0.5.1) lists every sample of
+//! every track and panics on two of three files with one modified entry count.
 
 mod boxes;
 mod codec;
@@ -29,42 +29,42 @@ use crate::mp4::fragments::add_fragment;
 use crate::mp4::movie::{MovieIndex, Track};
 use crate::mp4::scan::{read_exactly, scan};
 
-/// What a video file says about itself.
+/// The properties of a video file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VideoFacts {
-    /// Width of the picture as it is shown, in pixels: rotated and with square pixels.
+    /// Width in pixels as displayed: rotated and with square pixels.
     pub width: u32,
-    /// Height of the picture as it is shown, in pixels.
+    /// Height in pixels as displayed.
     pub height: u32,
-    /// Length in milliseconds, rounded; 0 if the file does not say.
+    /// Duration in milliseconds, rounded; 0 if the file does not state it.
     pub duration_ms: u64,
-    /// Bits per second of the whole file, rounded; 0 if the length is unknown.
+    /// Average bits per second of the whole file, rounded; 0 if the duration is unknown.
     pub bitrate_bps: u64,
-    /// The video track's codec in the form of RFC 6381, `avc1.64001f` for instance. What we cannot
-    /// spell out is the four characters of its sample entry.
+    /// The video codec in the form of RFC 6381, such as `avc1.64001f`. For an unsupported codec, only the
+    /// four characters of its sample entry.
     pub video_codec: String,
-    /// The codec of the first enabled audio track in the same form.
+    /// The codec of the first enabled audio track, in the same form; `None` without audio.
     pub audio_codec: Option<String>,
-    /// Frames per second of the video track on average; none if it lists no frames.
+    /// Average frames per second of the video track; `None` if it lists no frames.
     pub frame_rate: Option<f64>,
-    /// Whether the index comes before the media data, so that a player can start early.
+    /// Whether the index precedes the media data, so that playback can start before the download ends.
     pub fast_start: bool,
 }
 
-/// How much of a video file is looked at.
+/// The limits on parsing a video file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VideoLimits {
     /// Bytes of the index, which is held in memory.
     pub index_bytes: u64,
-    /// Bytes of all fragment headers together; one at a time is held in memory.
+    /// Total bytes of all fragment headers; one at a time is held in memory.
     pub fragments_bytes: u64,
-    /// Boxes at the top of the file.
+    /// The number of top-level boxes.
     pub boxes: usize,
-    /// Tracks of any kind.
+    /// The number of tracks of any kind.
     pub tracks: usize,
-    /// Pixels of each side of the picture.
+    /// Width and height in pixels.
     pub side_px: u32,
-    /// Length in milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
 }
 
@@ -81,18 +81,18 @@ impl Default for VideoLimits {
     }
 }
 
-/// Reads the facts of a video file of `size_bytes` bytes.
+/// Reads the properties of a video file of `size_bytes` bytes.
 ///
-/// The video track is the first enabled one, or the first one if none is enabled. The length is
-/// the movie header's; where that is silent, the tracks' after their edit lists; in a fragmented
-/// file that of `mehd`, else of all fragments.
+/// The video track is the first enabled one, or the first one if none is enabled. The duration is that of the
+/// movie header; if absent, that of the tracks after their edit lists. In a fragmented file it is that of
+/// `mehd`, else of all fragments.
 ///
-/// Costs a few reads for a plain file and two for each fragment of a fragmented one; a caller that
-/// gives a buffered reader gains nothing. Memory: twice [`VideoLimits::index_bytes`] at most.
+/// Takes a few reads for a plain file and two per fragment for a fragmented one; a buffered reader gains
+/// nothing. Uses memory of at most twice [`VideoLimits::index_bytes`].
 ///
-/// Fails with [`VideoError`], which says what is wrong with the file or which limit it leaves.
+/// Fails with [`VideoError`], which says how the file is damaged or which limit it exceeds.
 ///
-/// `width`, `height` and `duration` of a video's renditions come from here (contract files-8).
+/// The `width`, `height` and `duration` of a video's renditions come from here (contract files-8).
 pub fn facts<R: Read + Seek>(
     reader: &mut R,
     size_bytes: u64,

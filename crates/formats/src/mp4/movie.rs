@@ -1,4 +1,4 @@
-//! The index of a movie: its tracks, their lengths and sizes.
+//! Parses the index of a movie: its tracks, their durations and sizes.
 
 use crate::mp4::VideoLimits;
 use crate::mp4::boxes::{BoxFields, BoxIterator, BoxKind, find, load};
@@ -7,49 +7,50 @@ use crate::mp4::display::{DisplayMatrix, VideoGeometry};
 use crate::mp4::error::VideoError;
 use crate::mp4::fragments::SampleClock;
 
-/// What we keep of a movie's index.
+/// The relevant parts of a movie's index.
 pub(super) struct MovieIndex {
-    /// Units of a second that [`duration`](Self::duration) and the edits count.
+    /// Time units per second of [`duration`](Self::duration) and the edits.
     timescale: u32,
-    /// Length that the movie header states.
+    /// The duration stated in the movie header.
     duration: Option<u64>,
     matrix: DisplayMatrix,
     /// Whether samples also come in fragments.
     pub(super) fragmented: bool,
-    /// Length with all fragments, in units of [`timescale`](Self::timescale).
+    /// The duration with all fragments, in units of [`timescale`](Self::timescale).
     fragments_duration: Option<u64>,
     pub(super) video: Track,
     pub(super) audio: Option<Track>,
 }
 
-/// What we keep of a track.
+/// The relevant parts of a track.
 #[derive(Clone, Debug)]
 pub(super) struct Track {
     pub(super) id: u32,
     is_enabled: bool,
     handler: [u8; 4],
-    /// Units of a second that the track's times count.
+    /// Time units per second of the track.
     pub(super) timescale: u32,
-    /// Length of the media before edits, in the track's units.
+    /// The duration of the media before edits, in the track's units.
     duration: Option<u64>,
-    /// Length after edits, in the movie's units; none without an edit list that says.
+    /// The duration after edits, in the movie's units; `None` if no edit list states it.
     edits_duration: Option<u64>,
     geometry: VideoGeometry,
     pub(super) codec: String,
-    /// Samples so far: those of the index, then those of fragments.
+    /// The samples so far: those of the index, then those of fragments.
     pub(super) clock: SampleClock,
-    /// Length of a sample that a fragment says nothing about, in the track's units.
+    /// The default duration of a sample in a fragment, in the track's units.
     pub(super) sample_duration: u32,
 }
 
 impl MovieIndex {
-    /// Reads the contents of a `moov` box.
+    /// Parses the contents of a `moov` box.
     pub(super) fn parse(moov: &[u8], limits: &VideoLimits) -> Result<Self, VideoError> {
         if find(moov, b"cmov")?.is_some() {
             return Err(VideoError::CompressedIndex);
         }
         let mut fields = BoxFields::new(b"mvhd", load(moov, b"mvhd", b"moov")?);
         let version = fields.version_and_flags()?.0;
+        // The times of creation and modification.
         fields.skip(if version == 0 { 8 } else { 16 })?;
         let timescale = fields.u32()?;
         let duration = fields.duration(version)?;
@@ -64,7 +65,7 @@ impl MovieIndex {
         Ok(Self { timescale, duration, matrix, fragmented, fragments_duration, video, audio })
     }
 
-    /// Width and height in pixels as shown, neither of them 0 nor above the limit.
+    /// Returns the displayed width and height in pixels, neither of them 0 nor above the limit.
     pub(super) fn display_size(&self, limits: &VideoLimits) -> Result<(u32, u32), VideoError> {
         let (width, height) = self.video.geometry.display_size(self.matrix);
         let max = limits.side_px;
@@ -73,7 +74,7 @@ impl MovieIndex {
         size.ok_or(VideoError::Size { width, height, max })
     }
 
-    /// The movie's length in milliseconds, 0 if nothing says. Fragments have been added.
+    /// Returns the movie's duration in milliseconds, 0 if unknown. All fragments must have been added before.
     pub(super) fn duration_ms(&self, limits: &VideoLimits) -> Result<u64, VideoError> {
         let header = self.duration.and_then(|duration| milliseconds(duration, self.timescale));
         let tracks = || [Some(&self.video), self.audio.as_ref()].into_iter().flatten();
@@ -90,21 +91,21 @@ impl MovieIndex {
         if ms > max { Err(VideoError::Duration { ms, max }) } else { Ok(ms) }
     }
 
-    /// A track's length by its edit list, else by its media header.
+    /// Returns a track's duration from its edit list, else from its media header.
     fn track_duration_ms(&self, track: &Track) -> Option<u64> {
         let edited = track.edits_duration.and_then(|edited| milliseconds(edited, self.timescale));
         edited.or_else(|| milliseconds(track.duration?, track.timescale))
     }
 }
 
-/// `duration` units of which `timescale` make a second, in milliseconds, rounded to the nearest.
+/// Converts a duration in units of 1/`timescale` s to milliseconds, rounded to the nearest.
 pub(super) fn milliseconds(duration: u64, timescale: u32) -> Option<u64> {
     let timescale = u128::from(timescale);
     let rounded = (u128::from(duration) * 1000 + timescale / 2).checked_div(timescale)?;
     Some(u64::try_from(rounded).unwrap_or(u64::MAX))
 }
 
-/// The first enabled track of a kind, else its first track.
+/// Selects the first enabled track of a kind, else its first track.
 fn select_track(tracks: &[Track], handler: [u8; 4]) -> Option<Track> {
     let mut found = tracks.iter().filter(|track| track.handler == handler);
     let first = found.clone().next();
@@ -126,8 +127,8 @@ fn parse_tracks(moov: &[u8], limits: &VideoLimits) -> Result<Vec<Track>, VideoEr
     Ok(tracks)
 }
 
-/// Reads the contents of an `mvex` box: the defaults of the tracks' samples, which go to `tracks`,
-/// and the length of the movie with all fragments.
+/// Parses the contents of an `mvex` box: stores the default sample durations in `tracks`, and returns the
+/// duration of the movie with all fragments.
 fn parse_extends(mvex: &[u8], tracks: &mut [Track]) -> Result<Option<u64>, VideoError> {
     let mut duration = None;
     for found in BoxIterator(mvex) {
@@ -155,8 +156,8 @@ fn parse_extends(mvex: &[u8], tracks: &mut [Track]) -> Result<Option<u64>, Video
 }
 
 impl Track {
-    /// Reads the contents of a `trak` box. Sample tables are read for pictures and sound only:
-    /// other tracks have their own ideas of them, and nobody asks.
+    /// Parses the contents of a `trak` box. Sample tables are parsed only for video and audio: in other
+    /// tracks they have other layouts and are not needed.
     fn parse(trak: &[u8]) -> Result<Self, VideoError> {
         let mdia = load(trak, b"mdia", b"trak")?;
         let mut track = Self::parse_header(load(trak, b"tkhd", b"trak")?)?;
@@ -178,13 +179,14 @@ impl Track {
         Ok(track)
     }
 
-    /// Reads a `tkhd` box; what other boxes say is left empty.
+    /// Parses a `tkhd` box; properties from other boxes are left empty.
     fn parse_header(tkhd: &[u8]) -> Result<Self, VideoError> {
         let mut fields = BoxFields::new(b"tkhd", tkhd);
         let (version, flags) = fields.version_and_flags()?;
+        // The times of creation and modification.
         fields.skip(if version == 0 { 8 } else { 16 })?;
         let id = fields.u32()?;
-        // Reserved, length, reserved, layer, group, volume, reserved.
+        // Reserved, duration, reserved, layer, group, volume, reserved.
         fields.skip(if version == 0 { 4 + 4 } else { 4 + 8 })?;
         fields.skip(16)?;
         let matrix = DisplayMatrix::parse(&mut fields)?;
@@ -203,7 +205,7 @@ impl Track {
         })
     }
 
-    /// Reads the first entry of an `stsd` box; a later one is for a change of codec on the way.
+    /// Parses the first entry of an `stsd` box; later ones are for a change of codec within the track.
     fn parse_description(&mut self, stsd: &[u8]) -> Result<(), VideoError> {
         let mut fields = BoxFields::new(b"stsd", stsd);
         let version = fields.version_and_flags()?.0;
@@ -235,23 +237,25 @@ impl Track {
     }
 }
 
-/// The part of a picture's sample entry that all codecs share.
+/// The part of a video sample entry that all codecs share.
 ///
 /// ISO/IEC 14496-12 §12.1.3.
 struct VideoSampleEntry<'a> {
     coded: (u16, u16),
     pixel: Option<(u32, u32)>,
-    /// The boxes that follow.
+    /// The child boxes after the fields.
     boxes: &'a [u8],
 }
 
 impl<'a> VideoSampleEntry<'a> {
     fn parse(entry: &'a [u8]) -> Result<Self, VideoError> {
         let mut fields = BoxFields::new(b"stsd", entry);
+        // Reserved bytes and the index of the data reference.
         fields.skip(24)?;
         let coded = (fields.u16()?, fields.u16()?);
+        // The fixed fields of a video sample entry take 78 bytes.
         let boxes = entry.get(78..).unwrap_or_default();
-        // What follows the last box is not always a box; an error there is not the track's.
+        // The bytes after the last box are not always a box, so an error there is ignored.
         let pasp = BoxIterator(boxes).map_while(Result::ok).find(|(kind, _)| kind.0 == *b"pasp");
         let pixel = pasp.and_then(|(_, contents)| {
             let mut fields = BoxFields::new(b"pasp", contents);
@@ -261,22 +265,23 @@ impl<'a> VideoSampleEntry<'a> {
     }
 }
 
-/// The units of a second that a media's times count, and its length in them.
+/// Parses the time units per second of a media, and its duration in them.
 fn parse_media_header(mdhd: &[u8]) -> Result<(u32, Option<u64>), VideoError> {
     let mut fields = BoxFields::new(b"mdhd", mdhd);
     let version = fields.version_and_flags()?.0;
+    // The times of creation and modification.
     fields.skip(if version == 0 { 8 } else { 16 })?;
     Ok((fields.u32()?, fields.duration(version)?))
 }
 
-/// What a track is of: `vide`, `soun` and so on.
+/// Parses the kind of a track: `vide`, `soun` and so on.
 fn parse_handler(hdlr: &[u8]) -> Result<[u8; 4], VideoError> {
     let mut fields = BoxFields::new(b"hdlr", hdlr);
     fields.skip(8)?;
     Ok(fields.u32()?.to_be_bytes())
 }
 
-/// The sum of all edits in the movie's units, empty ones included; none if they say nothing.
+/// Adds up all edits in the movie's units, empty ones included; `None` if the total is 0.
 fn parse_edits(elst: &[u8]) -> Result<Option<u64>, VideoError> {
     let mut fields = BoxFields::new(b"elst", elst);
     let version = fields.version_and_flags()?.0;

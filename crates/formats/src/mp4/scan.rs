@@ -1,4 +1,4 @@
-//! The boxes at the top of a file: where the index, the media data and the fragments are.
+//! Scans the top-level boxes of a file for the index, the media data and the fragments.
 
 use std::{
     io::{Read, Seek, SeekFrom},
@@ -9,21 +9,21 @@ use crate::mp4::VideoLimits;
 use crate::mp4::boxes::{BoxHeader, BoxKind};
 use crate::mp4::error::VideoError;
 
-/// What a file may start with. QuickTime files older than 2001 have no `ftyp`.
+/// The boxes with which a file may start. QuickTime files before 2001 have no `ftyp`.
 const FIRST: [&[u8; 4]; 10] =
     [b"ftyp", b"styp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"uuid", b"sidx"];
 
-/// What [`scan`] finds in a file.
+/// The result of [`scan`].
 pub(super) struct FileLayout {
     /// The contents of the first `moov` box.
     pub(super) index: Vec<u8>,
-    /// Where the contents of the `moof` boxes are, in bytes from the start of the file.
+    /// The byte ranges of the contents of the `moof` boxes in the file.
     pub(super) fragments: Vec<Range<u64>>,
-    /// Whether the index comes before any media data.
+    /// Whether the index precedes all media data.
     pub(super) fast_start: bool,
 }
 
-/// Steps over the boxes of a file of `size_bytes` bytes and reads its index.
+/// Scans the boxes of a file of `size_bytes` bytes and reads its index.
 pub(super) fn scan<R: Read + Seek>(
     reader: &mut R,
     size_bytes: u64,
@@ -43,7 +43,7 @@ pub(super) fn scan<R: Read + Seek>(
         let header = read_header(reader, at, size_bytes)?;
         let contents = match span(&header, at, size_bytes) {
             Ok(contents) => contents,
-            // What others append to a finished file is not ours to judge.
+            // Other programs append data to finished files, so a bad box after the index is ignored.
             Err(_) if index.is_some() && !is_media(header.kind) => break,
             Err(error) => return Err(error),
         };
@@ -92,7 +92,7 @@ fn read_header<R: Read + Seek>(
     header.ok_or(VideoError::Damaged { kind: BoxKind(kind) })
 }
 
-/// Where the contents of a box that starts at `at` are.
+/// Returns the byte range of the contents of a box that starts at `at`.
 fn span(header: &BoxHeader, at: u64, size_bytes: u64) -> Result<Range<u64>, VideoError> {
     let kind = header.kind;
     if header.size_bytes < header.header_bytes {
@@ -117,8 +117,8 @@ fn read_index<R: Read + Seek>(
     read_exactly(reader, contents, BoxKind::MOOV)
 }
 
-/// Reads `range` of the file, which belongs to a box of `kind`. The buffer grows with what is
-/// really there, so a file that is shorter than was said costs nothing.
+/// Reads `range` of the file, which belongs to a box of `kind`. The buffer grows with the bytes actually
+/// read, so a forged length costs no memory.
 pub(super) fn read_exactly<R: Read + Seek>(
     reader: &mut R,
     range: Range<u64>,

@@ -1,53 +1,53 @@
-//! Movies made box by box, for the tests.
+//! Builds movies box by box, for tests.
 
-/// A box of `kind` with `contents`.
+/// Builds a box of `kind` with `contents`.
 pub(super) fn make_box(kind: &[u8; 4], contents: &[&[u8]]) -> Vec<u8> {
     let contents = contents.concat();
     let size = u32::try_from(contents.len() + 8).unwrap();
     [&size.to_be_bytes()[..], kind, &contents].concat()
 }
 
-/// The same with a 64-bit size.
+/// Builds a box with a 64-bit size.
 pub(super) fn make_long_box(kind: &[u8; 4], contents: &[u8]) -> Vec<u8> {
     let size = u64::try_from(contents.len() + 16).unwrap();
     [&1_u32.to_be_bytes()[..], kind, &size.to_be_bytes(), contents].concat()
 }
 
-/// 32-bit fields in a row.
+/// Concatenates 32-bit fields.
 pub(super) fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
 pub(super) const UPRIGHT: [u32; 4] = [1 << 16, 0, 0, 1 << 16];
-/// A quarter turn clockwise.
+/// A clockwise rotation by 90 degrees.
 pub(super) const TURNED: [u32; 4] = [0, 1 << 16, 0xffff_0000, 0];
 
 fn matrix([a, b, c, d]: [u32; 4]) -> Vec<u8> {
     words(&[a, b, 0, c, d, 0, 0, 0, 1 << 30])
 }
 
-/// A track as it will be written. The movie counts 1000 units a second, the track 600.
+/// A track to be written. The movie has 1000 time units per second, the track 600.
 #[derive(Clone)]
 pub(super) struct TestTrack {
     pub(super) id: u32,
     pub(super) is_enabled: bool,
     pub(super) handler: [u8; 4],
-    /// Of the track header, in pixels.
+    /// The size in the track header, in pixels.
     pub(super) size: (u32, u32),
     pub(super) coded: (u16, u16),
     pub(super) pixel: Option<(u32, u32)>,
     pub(super) matrix: [u32; 4],
     pub(super) codec: [u8; 4],
-    /// Number and length of samples.
+    /// The number and duration of samples.
     pub(super) times: Vec<(u32, u32)>,
-    /// Length of the media in its header.
+    /// The duration in the media header.
     pub(super) duration: u32,
-    /// Lengths of edits in the movie's units.
+    /// The durations of edits in the movie's units.
     pub(super) edits: Vec<u32>,
 }
 
 impl TestTrack {
-    /// Ten seconds of 25 frames each, 640x360.
+    /// Builds a video track of ten seconds at 25 frames per second, 640x360.
     pub(super) fn video() -> Self {
         Self {
             id: 1,
@@ -94,7 +94,7 @@ impl TestTrack {
     }
 }
 
-/// An index with `tracks`; `duration` is the movie header's, in milliseconds, and `more` follows.
+/// Builds an index with `tracks`; `duration` is that of the movie header in milliseconds. `more` is appended.
 pub(super) fn index(duration: u32, tracks: &[TestTrack], more: &[u8]) -> Vec<u8> {
     let head = words(&[0, 0, 0, 1000, duration, 0, 0, 0, 0]);
     let mvhd = make_box(b"mvhd", &[&head, &matrix(UPRIGHT), &[0; 28]]);
@@ -106,19 +106,19 @@ pub(super) fn file_type() -> Vec<u8> {
     make_box(b"ftyp", &[b"isom", &[0; 4]])
 }
 
-/// A file with an index of `tracks` and some media data behind it.
+/// Builds a file with an index of `tracks`, followed by some media data.
 pub(super) fn movie(duration: u32, tracks: &[TestTrack]) -> Vec<u8> {
     let data = make_box(b"mdat", &[&[7; 100]]);
     [file_type(), index(duration, tracks, &[]), data].concat()
 }
 
-/// A fragment of track `id` that starts at `start` with `runs` of samples: how long each lasts, or
-/// their number where the track's default counts.
+/// Builds a fragment of track `id` that starts at `start`, with two runs of samples: one with the durations
+/// `lengths`, and `plain` samples with the track's default duration.
 pub(super) fn fragment(id: u32, start: u32, lengths: &[u32], plain: u32) -> Vec<u8> {
     let tfhd = make_box(b"tfhd", &[&words(&[0, id])]);
     let tfdt = make_box(b"tfdt", &[&words(&[0, start])]);
     let count = u32::try_from(lengths.len()).unwrap();
-    // Lengths and sizes are given.
+    // Each entry has a duration and a size.
     let entries: Vec<u8> = lengths.iter().flat_map(|&time| words(&[time, 99])).collect();
     let given = make_box(b"trun", &[&words(&[0x300, count]), &entries]);
     let plain = make_box(b"trun", &[&words(&[0, plain])]);

@@ -1,15 +1,15 @@
-//! Vocabularies: which alias of the catalogs stands for which scheme of the document.
+//! Vocabularies: maps the schemes of documents to the aliases of the catalogs.
 
-/// The aliases of the standards body: `ninat`, `stat`, `cpnat`, `rnd`, `irel`, `medtop`, ….
+/// The catalog of the IPTC with the aliases `ninat`, `stat`, `cpnat`, `rnd`, `irel`, `medtop`, ….
 pub(super) const CATALOG_STANDARD: &str =
     "http://www.iptc.org/std/catalog/catalog.IPTC-G2-Standards_38.xml";
 
-/// Our aliases: `tt`, `ttninjs`, `ttstat` and those of [`SCHEMES`]. `catalog.xml` beside this file
-/// is its text.
+/// Our catalog with the aliases `tt`, `ttninjs`, `ttstat` and those of [`SCHEMES`]. Its text is in
+/// `catalog.xml` next to this file.
 pub(super) const CATALOG_OURS: &str = "http://tt.se/spec/catalog/1.0/catalog.xml";
 
-/// The schemes that documents name, without the slash at the end, and their aliases. Documents
-/// write them with the slash and without; both mean the same.
+/// The schemes used in documents, without their trailing slash, and their aliases. Documents write them with
+/// or without the slash; both mean the same.
 pub(crate) const SCHEMES: [(&str, &str); 9] = [
     ("http://cv.iptc.org/newscodes/genre", "genre"),
     ("http://cv.iptc.org/newscodes/mediatopic", "medtop"),
@@ -22,13 +22,13 @@ pub(crate) const SCHEMES: [(&str, &str); 9] = [
     ("http://tt.se/spec/subref/1.0", "ttsubref"),
 ];
 
-/// The alias of a scheme.
+/// Finds the alias of a scheme.
 pub(super) fn alias(scheme: &str) -> Option<&'static str> {
     let scheme = scheme.strip_suffix('/').unwrap_or(scheme);
     SCHEMES.iter().find(|(known, _)| *known == scheme).map(|(_, alias)| *alias)
 }
 
-/// The news item nature, publishing status, and so on: an alias and a code.
+/// Builds a QCode, such as the news item nature or publishing status, from an alias and a code.
 pub(super) fn qcode(alias: &str, code: &str) -> String {
     let mut qcode = String::with_capacity(alias.len() + code.len() + 1);
     qcode.push_str(alias);

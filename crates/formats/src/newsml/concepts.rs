@@ -1,4 +1,4 @@
-//! Persons, places, products and the other concepts of a document.
+//! Writes persons, places, products and the other concepts of a document.
 
 use super::codes;
 use super::item::ItemSource;
@@ -9,8 +9,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::io;
 
-/// The concept lists that become `subject`, in the order of the XML, with the type of their
-/// entries.
+/// The concept lists that become `subject`, in XML order, with the type of their entries.
 pub(crate) const SUBJECTS: [(&str, &str); 8] = [
     ("subject", "cpnat:abstract"),
     ("product", "tt:product"),
@@ -22,21 +21,21 @@ pub(crate) const SUBJECTS: [(&str, &str); 8] = [
     ("fixture", "tt:story"),
 ];
 
-/// The scheme whose entries are free keywords.
+/// The scheme whose entries are free-text keywords.
 const KEYWORDS: &str = "ttkeyword";
 
 /// How a concept list is written.
 #[derive(Clone, Copy)]
 pub(super) struct ConceptList<'a> {
-    /// The property.
+    /// The property of the document.
     pub name: &'a str,
-    /// The element of an entry.
+    /// The XML element of an entry.
     pub element: &'static str,
-    /// The type of an entry.
+    /// The concept type of an entry.
     pub kind: Option<&'a str>,
 }
 
-/// The positions of places, which stand apart from the places themselves.
+/// The positions of places, which are written separately from the places.
 #[derive(Debug, Default)]
 pub(super) struct PositionAsserts {
     positions: Vec<PlacePosition>,
@@ -49,7 +48,7 @@ struct PlacePosition {
     latitude: String,
 }
 
-/// How an assertion names its concept.
+/// How an assertion refers to its concept.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum ConceptIdentity {
     Code(String),
@@ -66,7 +65,7 @@ impl ConceptIdentity {
 }
 
 impl PositionAsserts {
-    /// Writes one assertion per position, latitude and longitude in degrees.
+    /// Writes one assertion per position, with latitude and longitude in degrees.
     pub(super) fn write(&self, xml: &mut XmlWriter<'_>) -> io::Result<()> {
         for position in &self.positions {
             let (qcode, literal) = position.identity.attributes();
@@ -82,7 +81,7 @@ impl PositionAsserts {
     }
 }
 
-/// Writes every list of [`SUBJECTS`] and gives the positions of the places.
+/// Writes every list of [`SUBJECTS`] and returns the positions of the places.
 pub(super) fn write_subjects(
     xml: &mut XmlWriter<'_>,
     item: &mut ItemSource<'_>,
@@ -164,7 +163,7 @@ fn write_entry<'a>(
     Ok(())
 }
 
-/// Writes a subject that is nothing but a keyword. False if it is more.
+/// Writes a subject as a keyword and returns true, or returns false if it has other properties.
 fn write_keyword<'a>(
     xml: &mut XmlWriter<'_>,
     item: &mut ItemSource<'a>,
@@ -196,14 +195,15 @@ fn write_keyword<'a>(
     Ok(true)
 }
 
-/// The QCode of an entry, if its scheme has an alias and its code is one.
+/// Returns the QCode of an entry, if its scheme has an alias and its code is valid.
 fn code(entry: &Map<String, Value>) -> Option<String> {
     let alias = entry.get("scheme").and_then(Value::as_str).and_then(codes::alias)?;
     let code = entry.get("code").and_then(Value::as_str).filter(|code| lexical::is_code(code))?;
     Some(codes::qcode(alias, code))
 }
 
-/// What names an entry without a QCode: its code, else its name. Not exact: the members are.
+/// Returns the identifier of an entry without a QCode: its code, else its name. It may be altered to fit; the
+/// exact values are in the members.
 fn literal(entry: &Map<String, Value>) -> Option<String> {
     let text = |name| entry.get(name).and_then(Value::as_str);
     let literal = text("code").or_else(|| text("name"))?;
@@ -226,8 +226,8 @@ fn count(entries: &[&Map<String, Value>]) -> HashMap<ConceptIdentity, usize> {
     counts
 }
 
-/// The position of a place. None if it is no pair of plain decimals, or if an assertion could not
-/// tell the place from another of the document.
+/// Returns the position of a place. `None` unless it is a pair of plain decimals and the place can be
+/// distinguished from all others of the document.
 fn position(
     entry: &Map<String, Value>,
     named: &HashMap<ConceptIdentity, usize>,

@@ -1,4 +1,4 @@
-//! `contentSet`: the bodies of a text and the renditions of a picture.
+//! Writes `contentSet`: the bodies of a text and the renditions of a picture.
 
 use super::extension::ExtensionProperties;
 use super::item::ItemKind;
@@ -10,7 +10,7 @@ use serde_json::Map;
 use serde_json::Value;
 use std::io;
 
-/// The content of a news item, as far as it has places in `contentSet`.
+/// The parts of a news item that have a place in `contentSet`.
 #[derive(Debug, Default)]
 pub(super) struct ContentSet<'a> {
     /// HTML bodies with their `contenttypevariant`.
@@ -22,7 +22,7 @@ pub(super) struct ContentSet<'a> {
     renditions: Vec<(&'a str, &'a Map<String, Value>)>,
 }
 
-/// Takes the content of a news item; what has no place becomes extension properties.
+/// Takes the content of a news item; parts without a place become extension properties.
 pub(super) fn take<'a>(item: &mut ItemSource<'a>) -> ContentSet<'a> {
     let mut bodies = ContentSet::default();
     if item.kind != ItemKind::News {
@@ -59,7 +59,7 @@ pub(super) fn take<'a>(item: &mut ItemSource<'a>) -> ContentSet<'a> {
     bodies
 }
 
-/// Writes the content set, nothing if there is no content.
+/// Writes the content set, or nothing if there is no content.
 pub(super) fn write(
     xml: &mut XmlWriter<'_>,
     item: &ItemSource<'_>,
@@ -150,7 +150,7 @@ fn write_rendition(
     xml.close("remoteContent")
 }
 
-/// The standard's name of a rendition. Only the plain ones have one.
+/// Returns the standard's name of a rendition, which only the plain ones have.
 fn class(variant: Option<&str>, usage: Option<&str>) -> Option<&'static str> {
     match (variant?, usage?) {
         ("Normal", "Hires") => Some("rnd:highRes"),
@@ -160,7 +160,7 @@ fn class(variant: Option<&str>, usage: Option<&str>) -> Option<&'static str> {
     }
 }
 
-/// The unit of width and height, pixels unless the document says millimetres.
+/// Returns the unit of width and height: pixels, unless the document says millimetres.
 fn unit(unit: Option<&str>) -> &'static str {
     match unit {
         Some(unit) if unit.eq_ignore_ascii_case("mm") => "tt:mm",

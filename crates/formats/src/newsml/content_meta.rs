@@ -1,4 +1,4 @@
-//! `contentMeta`: what the content is about.
+//! Writes `contentMeta`: the metadata of the content.
 
 use super::concepts;
 use super::concepts::ConceptList;
@@ -12,7 +12,7 @@ use serde_json::Map;
 use serde_json::Value;
 use std::io;
 
-/// Writes the content metadata in the schema's order and gives the assertions that follow it.
+/// Writes the content metadata in schema order, and returns the assertions to write after it.
 pub(super) fn write(
     xml: &mut XmlWriter<'_>,
     item: &mut ItemSource<'_>,
@@ -51,7 +51,7 @@ pub(super) fn write(
     Ok(asserts)
 }
 
-/// A picture's description stands below it, another one sums the item up.
+/// Returns the role of the description: a caption for a picture, a summary for other items.
 fn description_role(item: &ItemSource<'_>) -> &'static str {
     match item.members.get("type").and_then(Value::as_str) {
         Some("picture" | "graphic" | "video") => "drol:caption",
@@ -107,7 +107,7 @@ fn creators(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<()
     Ok(())
 }
 
-/// Writes a person of the byline: names, and how to reach them.
+/// Writes a person of the byline with names and contact details.
 fn creator(xml: &mut XmlWriter<'_>, byline: &Map<String, Value>) -> io::Result<()> {
     let text = |name: &str| byline.get(name).and_then(Value::as_str);
     xml.open("creator", [])?;
@@ -133,7 +133,7 @@ fn creator(xml: &mut XmlWriter<'_>, byline: &Map<String, Value>) -> io::Result<(
     xml.close("creator")
 }
 
-/// Writes the identifiers that others gave the item.
+/// Writes the identifiers that other systems gave the item.
 fn identifiers(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<()> {
     if let Some(reference) = item.text("originaltransmissionreference") {
         let kind = Some("tt:transmissionreference");

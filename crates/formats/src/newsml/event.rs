@@ -1,4 +1,4 @@
-//! `concept`: an event of the calendar.
+//! Writes `concept`: an event of the calendar.
 
 use super::item;
 use super::item::ItemSource;
@@ -8,7 +8,7 @@ use serde_json::Map;
 use serde_json::Value;
 use std::io;
 
-/// The properties that `eventDetails` places, if the event has a start.
+/// The date properties that `eventDetails` uses, if the event has a start.
 pub(super) struct EventDates {
     start: &'static str,
     end: Option<&'static str>,
@@ -32,7 +32,7 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &ItemSource<'_>) -> io::Resul
     xml.close("concept")
 }
 
-/// Which properties hold the start and the end: the times, else the days.
+/// Selects the properties with the start and the end: the times, else the days.
 pub(super) fn event_dates(members: &Map<String, Value>) -> Option<EventDates> {
     let first = |time: &'static str, day: &'static str| {
         let text = |name| members.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -46,7 +46,7 @@ pub(super) fn event_dates(members: &Map<String, Value>) -> Option<EventDates> {
     Some(EventDates { start, end: first("enddatetime", "enddate") })
 }
 
-/// Hands on as extension properties what the concept does not place.
+/// Passes on the properties that the concept has no place for as extension properties.
 pub(super) fn take(item: &mut ItemSource<'_>) {
     let details = event_dates(item.members);
     for (time, used) in [
@@ -70,7 +70,7 @@ pub(super) fn take(item: &mut ItemSource<'_>) {
     }
 }
 
-/// The members of `body_event` that stand in the place and the organiser.
+/// The members of `body_event` that are written in the location and the organiser.
 const DETAIL_PROPERTIES: [&str; 5] = ["address", "arena", "city", "country", "organizer"];
 
 fn write_details(

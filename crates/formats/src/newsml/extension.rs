@@ -1,14 +1,13 @@
-//! Extension properties: where NewsML-G2 has no place, a property stands as its JSON path with its
-//! value.
+//! Extension properties: a property without a place in NewsML-G2 is written as its JSON path with its value.
 //!
-//! `rel` is `ttninjs:` and the path from the document's root, `/` between its steps, as in
-//! `ttninjs:person/0/contactinfo/1/value`; `value` is the text. Letters, digits, `_`, `-`, `.` and
-//! `$` stand for themselves in a step, every other byte is `%` and two digits. A path that grew
-//! long stands once, with the JSON text of all below it and `type="tt:json"`: so the output stays
-//! linear in the input. Lists and objects without content say nothing and are left out.
+//! `rel` is `ttninjs:` followed by the path from the document's root, with `/` between its steps, as in
+//! `ttninjs:person/0/contactinfo/1/value`; `value` is the text. Letters, digits, `_`, `-`, `.` and `$` are
+//! written unchanged in a step, every other byte as `%` and two hexadecimal digits. Where a path would grow
+//! too long, the whole subtree is written as JSON text with `type="tt:json"`, which keeps the output linear
+//! in the input. Lists and objects without content are omitted.
 //!
-//! An extension property is exact. Where the same property stands elsewhere too, that place holds
-//! it as far as its type allows.
+//! An extension property is exact. If the same property also has a place elsewhere, that place holds it as
+//! far as its type allows.
 
 use super::xml::XmlWriter;
 use serde_json::Map;
@@ -16,10 +15,10 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::io;
 
-/// A path beyond this is not continued.
+/// The maximum length of a path in bytes; longer ones are not extended.
 const PATH_MAX_BYTES: usize = 200;
 
-/// Properties that wait for the place where the schema wants them.
+/// Extension properties that are collected until the schema's place for them is reached.
 #[derive(Debug, Default)]
 pub(super) struct ExtensionProperties<'a> {
     properties: Vec<ExtensionProperty<'a>>,
@@ -33,7 +32,7 @@ struct ExtensionProperty<'a> {
 }
 
 impl<'a> ExtensionProperties<'a> {
-    /// Adds a property of the document with all that it holds.
+    /// Adds a property of the document, including all nested values.
     pub(super) fn add(&mut self, name: &'a str, value: &'a Value) {
         self.add_at(step(name), value);
     }
@@ -49,7 +48,7 @@ impl<'a> ExtensionProperties<'a> {
         self.add_at(Cow::Owned(format!("{object}/{}", step(name))), value);
     }
 
-    /// Adds every member of `object` that is not `placed`.
+    /// Adds every member of `object` that is not in `placed`.
     pub(super) fn add_unplaced(&mut self, object: &'a Map<String, Value>, placed: &[&str]) {
         for (name, value) in object {
             if !placed.contains(&name.as_str()) {
@@ -82,7 +81,7 @@ impl<'a> ExtensionProperties<'a> {
         self.properties.push(ExtensionProperty { path, value, json });
     }
 
-    /// Writes all as elements called `element`.
+    /// Writes all properties as elements named `element`.
     pub(super) fn write(&self, xml: &mut XmlWriter<'_>, element: &'static str) -> io::Result<()> {
         let mut rel = String::from("ttninjs:");
         let alias = rel.len();
@@ -97,7 +96,7 @@ impl<'a> ExtensionProperties<'a> {
     }
 }
 
-/// A name as a step of a path.
+/// Encodes a name as a step of a path.
 fn step(name: &str) -> Cow<'_, str> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.$".contains(&byte);
     if name.bytes().all(plain) {

@@ -1,4 +1,4 @@
-//! One item: its start and the order of its parts.
+//! Writes one item: its opening element and its parts in order.
 
 use super::codes;
 use super::content;
@@ -17,21 +17,20 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::io;
 
-/// Which of the schema's items a document is.
+/// The item element of the schema for a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ItemKind {
-    /// `newsItem`: everything with content of its own.
+    /// `newsItem`, for anything that has content.
     News,
-    /// `planningItem`.
     Planning,
-    /// `conceptItem` of an event.
+    /// `conceptItem`, for an event.
     Event,
 }
 
-/// A document on its way into an item.
+/// A document that is being written as an item.
 ///
-/// Each property is either taken by the part that places it or waits in one of the two lists of
-/// extension properties. Parts fill the lists before the lists are written.
+/// Each property is either taken by the part that has a place for it, or collected in one of the two lists of
+/// extension properties. The parts fill these lists before they are written.
 pub(super) struct ItemSource<'a> {
     pub members: &'a Map<String, Value>,
     pub kind: ItemKind,
@@ -44,8 +43,7 @@ pub(super) struct ItemSource<'a> {
 }
 
 impl<'a> ItemSource<'a> {
-    /// Sorts the document's properties by their places. `sent` is the version time of a document
-    /// that has none.
+    /// Sorts the document's properties by their places. `sent` is the version time of a document without one.
     pub(super) fn new(members: &'a Map<String, Value>, sent: &'a str) -> ItemSource<'a> {
         let kind = match members.get("type").and_then(Value::as_str) {
             Some("planning") => ItemKind::Planning,
@@ -106,7 +104,7 @@ impl<'a> ItemSource<'a> {
         xml.close(element)
     }
 
-    /// The text of a placed property. Another type than text becomes an extension property.
+    /// Takes the text of a placed property. A value of another type becomes an extension property.
     pub(super) fn text(&mut self, name: &'a str) -> Option<&'a str> {
         let value = self.members.get(name)?;
         if value.is_string() {
@@ -116,7 +114,7 @@ impl<'a> ItemSource<'a> {
         None
     }
 
-    /// The text of a placed property if `fits` likes it; else it becomes an extension property.
+    /// Takes the text of a placed property if `fits` accepts it; else it becomes an extension property.
     pub(super) fn valid_text(&mut self, name: &'a str, fits: fn(&str) -> bool) -> Option<&'a str> {
         let value = self.members.get(name)?;
         let text = value.as_str().filter(|text| fits(text));
@@ -126,7 +124,7 @@ impl<'a> ItemSource<'a> {
         text
     }
 
-    /// The text of a placed property on one line; if it was on more, an extension property has the
+    /// Takes the text of a placed property as one line. If it had several, an extension property has the
     /// exact text.
     pub(super) fn line(&mut self, name: &'a str) -> Option<Cow<'a, str>> {
         let text = self.text(name)?;
@@ -137,7 +135,7 @@ impl<'a> ItemSource<'a> {
         Some(line)
     }
 
-    /// The entries of a list of objects; a list with anything else becomes extension properties.
+    /// Takes the entries of a list of objects; a list with other values becomes extension properties.
     pub(super) fn entries(&mut self, name: &'a str) -> Vec<&'a Map<String, Value>> {
         let Some(value) = self.members.get(name) else { return Vec::new() };
         let values = value.as_array().map(Vec::as_slice).unwrap_or_default();
@@ -170,19 +168,19 @@ pub(super) fn open_item(
     write_catalogs(xml)
 }
 
-/// Refers to the catalogs of the aliases.
+/// Writes the references to the catalogs of the aliases.
 pub(super) fn write_catalogs(xml: &mut XmlWriter<'_>) -> io::Result<()> {
     xml.empty("catalogRef", [("href", Some(codes::CATALOG_STANDARD))])?;
     xml.empty("catalogRef", [("href", Some(codes::CATALOG_OURS))])
 }
 
-/// Writes who provides the item. `sender` is one line.
+/// Writes the provider of the item. `sender` is one line.
 pub(super) fn write_provider(xml: &mut XmlWriter<'_>, sender: &str) -> io::Result<()> {
     write_named(xml, ("provider", None), sender)
 }
 
-/// Writes an element whose party or place is known by its name only. `element` is its name and
-/// its role, `name` is one line.
+/// Writes an element for a party or place that is identified only by name. `element` is its name and its
+/// role, `name` is one line.
 pub(super) fn write_named(
     xml: &mut XmlWriter<'_>,
     element: (&'static str, Option<&str>),
@@ -193,7 +191,8 @@ pub(super) fn write_named(
     xml.close(element.0)
 }
 
-/// The version time of an item. The schema demands one: the nearest stands for one that is absent.
+/// Returns the version time of an item. The schema requires one, so the closest other time is used if it is
+/// missing.
 pub(super) fn version_time<'a>(members: &'a Map<String, Value>, sent: &'a str) -> &'a str {
     let names = ["versioncreated", "versionstored", "firstcreated", "contentcreated", "datetime"];
     let times = names.iter().filter_map(|name| members.get(*name).and_then(Value::as_str));
@@ -201,13 +200,13 @@ pub(super) fn version_time<'a>(members: &'a Map<String, Value>, sent: &'a str) -
     times.find(|time| lexical::is_date_time(time)).unwrap_or_default()
 }
 
-/// The version number, if it is one.
+/// Returns the version number, if it is one.
 pub(super) fn version(members: &Map<String, Value>) -> Option<&str> {
     let version = members.get("version").and_then(Value::as_str);
     version.filter(|version| lexical::is_positive(version))
 }
 
-/// The publishing status as a QCode. The standard's list has three; the others are ours.
+/// Returns the publishing status as a QCode. The standard's list has three; the others are ours.
 pub(super) fn status_qcode(members: &Map<String, Value>) -> String {
     match members.get("pubstatus").and_then(Value::as_str) {
         Some(status @ ("replaced" | "commissioned")) => codes::qcode("ttstat", status),

@@ -1,4 +1,4 @@
-//! `itemMeta`: the management of an item.
+//! Writes `itemMeta`: the management metadata of an item.
 
 use super::codes;
 use super::item;
@@ -9,7 +9,7 @@ use super::xml::XmlWriter;
 use serde_json::Value;
 use std::io;
 
-/// Writes the management metadata, in the schema's order.
+/// Writes the management metadata, in schema order.
 pub(super) fn write(
     xml: &mut XmlWriter<'_>,
     item: &mut ItemSource<'_>,
@@ -44,7 +44,7 @@ pub(super) fn write(
     xml.close("itemMeta")
 }
 
-/// The class of the item: a news item's own type, and the two that the standard names.
+/// Returns the class of the item: the type of a news item, else the class that the standard defines.
 fn class(item: &mut ItemSource<'_>) -> Option<String> {
     match item.kind {
         ItemKind::News => {

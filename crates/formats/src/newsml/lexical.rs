@@ -1,10 +1,10 @@
-//! Which texts fit the simple types of the schema. What does not fit goes into an extension
-//! property, whose value may be any text.
+//! Checks whether texts fit the simple types of the schema. A text that does not fit is written as an
+//! extension property, whose value may be any text.
 
 use std::borrow::Cow;
 
-/// The text without the characters that XML 1.0 cannot carry in any way: the C0 controls other
-/// than tab and line ends, U+FFFE and U+FFFF.
+/// Removes the characters that XML 1.0 cannot represent: C0 controls other than tab and line ends, U+FFFE and
+/// U+FFFF.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_xml) {
         text.into()
@@ -13,12 +13,12 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Tells whether XML 1.0 has the character.
+/// Reports whether XML 1.0 can represent the character.
 pub(super) fn is_xml(c: char) -> bool {
     !matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
 }
 
-/// The text for the schema's one-line type: each tab or line end is a space.
+/// Converts a text to the schema's one-line type: tabs and line ends become spaces.
 pub(super) fn one_line(text: &str) -> Cow<'_, str> {
     if text.contains(['\t', '\n', '\r']) {
         text.replace(['\t', '\n', '\r'], " ").into()
@@ -27,12 +27,12 @@ pub(super) fn one_line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Tells whether the text can stand after the colon of a QCode.
+/// Reports whether the text can follow the colon of a QCode.
 pub(super) fn is_code(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| is_xml(c) && !c.is_whitespace())
 }
 
-/// Tells whether the text is an `xs:date`, `2026-03-02`.
+/// Reports whether the text is an `xs:date`, such as `2026-03-02`.
 pub(super) fn is_date(text: &str) -> bool {
     let bytes = text.as_bytes();
     let [y0, y1, y2, y3, b'-', m0, m1, b'-', d0, d1] = *bytes else { return false };
@@ -56,9 +56,9 @@ pub(super) fn is_date(text: &str) -> bool {
     year > 0 && (1..=days).contains(&day)
 }
 
-/// Tells whether the text is an `xs:dateTime` with an offset.
+/// Reports whether the text is an `xs:dateTime` with an offset.
 ///
-/// Stricter than RFC 3339: `T` and `Z` are capital, no second is 60 and an offset is at most 14:00.
+/// Stricter than RFC 3339: `T` and `Z` are upper case, seconds are below 60 and offsets at most 14:00.
 pub(super) fn is_date_time(text: &str) -> bool {
     let Some((date, time)) = text.split_once('T') else { return false };
     let Some(offset) = time.find(['Z', '+', '-']) else { return false };
@@ -75,7 +75,7 @@ pub(super) fn is_date_time(text: &str) -> bool {
             || offset.get(1..).is_some_and(|offset| is_clock(offset, &[14, 60])))
 }
 
-/// Tells whether the text is two-digit numbers with colons between, each below its limit.
+/// Reports whether the text is two-digit numbers separated by colons, each below its limit.
 fn is_clock(text: &str, limits: &[u8]) -> bool {
     let mut parts = text.split(':');
     let fits = limits.iter().all(|limit| {
@@ -87,7 +87,7 @@ fn is_clock(text: &str, limits: &[u8]) -> bool {
     fits && parts.next().is_none()
 }
 
-/// Tells whether the text is a language tag as `xs:language` knows it.
+/// Reports whether the text is a language tag as defined by `xs:language`.
 pub(super) fn is_language(text: &str) -> bool {
     text.split('-').enumerate().all(|(index, part)| {
         let plain = |byte: u8| byte.is_ascii_alphabetic() || index > 0 && byte.is_ascii_digit();
@@ -95,14 +95,14 @@ pub(super) fn is_language(text: &str) -> bool {
     })
 }
 
-/// Tells whether the text is a whole number above zero, as it would be printed.
+/// Reports whether the text is a positive integer in canonical form.
 pub(super) fn is_positive(text: &str) -> bool {
     (1..=18).contains(&text.len())
         && !text.starts_with('0')
         && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Tells whether the text is an `xs:decimal` as it would be printed: no exponent.
+/// Reports whether the text is an `xs:decimal` in canonical form, without an exponent.
 pub(super) fn is_decimal(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
@@ -110,9 +110,9 @@ pub(super) fn is_decimal(text: &str) -> bool {
     plain(whole) && plain(fraction)
 }
 
-/// Tells whether the text is a plain complete URI, which every reader of `xs:anyURI` accepts.
+/// Reports whether the text is a plain absolute URI, which every parser of `xs:anyURI` accepts.
 ///
-/// ASCII only, percent signs before two hexadecimal digits, no user name, digits as a port.
+/// ASCII only, percent signs before two hexadecimal digits, no user name, and a numeric port.
 pub(super) fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     let schemes = scheme.bytes().enumerate().all(|(index, byte)| {

@@ -1,9 +1,9 @@
-//! NewsML-G2 2.30 of a document: what `.json` says, `.xml` says.
+//! Writes a document as NewsML-G2 2.30, so that `.xml` has the same data as `.json`.
 //!
-//! A message holds a `packageItem`, the document's own item and one item per association, also of
-//! associations within associations. Which property stands where is in [`PROPERTIES`]; what the
-//! standard has no place for stands in an extension property (`extension`). Characters that XML
-//! 1.0 cannot carry (C0 controls other than tab and line ends, U+FFFE, U+FFFF) are left out.
+//! A message contains a `packageItem`, the document's own item and one item per association, including nested
+//! associations. [`PROPERTIES`] lists the place of each property; properties that have none in the standard
+//! are written as extension properties (`extension`). Characters that XML 1.0 cannot represent (C0 controls
+//! other than tab and line ends, U+FFFE, U+FFFF) are removed.
 
 mod codes;
 mod concepts;
@@ -35,10 +35,10 @@ use std::io;
 
 /// Writes a document as a NewsML-G2 message in UTF-8.
 ///
-/// `document` is an object of schema 1.6; what it holds beyond that becomes extension properties.
-/// `out` gets many small writes: give it memory or a buffer. Linear in the document.
+/// `document` is an object of schema 1.6; unknown properties become extension properties. `out` receives many
+/// small writes, so pass memory or a buffered writer. Takes linear time.
 ///
-/// Fails only when `out` does.
+/// Fails only if writing to `out` fails.
 ///
 /// Contract files-1, files-2, files-3.
 pub fn newsml<W: io::Write>(

@@ -1,4 +1,4 @@
-//! The message around the items, and the package that says how they belong together.
+//! Writes the message around the items, and the package that relates them to each other.
 
 use super::MessageHeader;
 use super::item;
@@ -10,16 +10,16 @@ use serde_json::Value;
 use std::io;
 use std::ops::Range;
 
-/// A document of the message.
+/// A document in the message.
 struct PackageEntry<'a> {
-    /// The key under which it is associated; the main document has none.
+    /// The key of the association; empty for the main document.
     key: &'a str,
     members: &'a Map<String, Value>,
-    /// The entries that are associated with it, within the list of all.
+    /// The range of its associated documents in the list of all entries.
     associated: Range<usize>,
 }
 
-/// Writes the whole message.
+/// Writes the whole message to `out`.
 pub(super) fn write(
     document: &Value,
     message: &MessageHeader<'_>,
@@ -50,7 +50,7 @@ pub(super) fn write(
     xml.close("newsMessage")
 }
 
-/// The main document and all that is associated with it, breadth first.
+/// Lists the main document and everything associated with it, breadth first.
 fn entries(main: &Map<String, Value>) -> Vec<PackageEntry<'_>> {
     let mut entries = vec![PackageEntry { key: "", members: main, associated: 0..0 }];
     let mut index = 0;
@@ -106,7 +106,7 @@ impl NewsPackage<'_> {
         xml.close("packageItem")
     }
 
-    /// Refers to an item, and to the group of what is associated with it.
+    /// Writes a reference to an item, and to the group of its associated items.
     fn item_ref(&self, xml: &mut XmlWriter<'_>, index: usize) -> io::Result<()> {
         let entry = &self.entries[index];
         let residref = [("residref", Some(uri(entry.members)))];
@@ -124,7 +124,7 @@ impl NewsPackage<'_> {
     }
 }
 
-/// The name of the group of what is associated with the item `index`, counted from the main item.
+/// Returns the name of the group of items associated with the item `index`; the main item is 0.
 fn group(index: usize) -> String {
     if index == 0 { "media".to_owned() } else { format!("media-{index}") }
 }

@@ -1,4 +1,4 @@
-//! `newsCoverageSet`: the assignments of a planning item.
+//! Writes `newsCoverageSet`: the assignments of a planning item.
 
 use super::codes;
 use super::extension::ExtensionProperties;
@@ -9,7 +9,7 @@ use serde_json::Map;
 use serde_json::Value;
 use std::io;
 
-/// Writes one coverage per assignment, nothing if there is none.
+/// Writes one coverage per assignment, or nothing if there is none.
 pub(super) fn write(xml: &mut XmlWriter<'_>, item: &ItemSource<'_>) -> io::Result<()> {
     let assignments = item.members.get("assignments").and_then(Value::as_object);
     let Some(assignments) = assignments.filter(|assignments| !assignments.is_empty()) else {
@@ -27,8 +27,8 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &ItemSource<'_>) -> io::Resul
     xml.close("newsCoverageSet")
 }
 
-/// Writes what is planned. An assignment is a whole document; its extension properties have paths
-/// from its own root.
+/// Writes the planned item. An assignment is a whole document, so the paths of its extension properties start
+/// at its own root.
 fn write_planning(xml: &mut XmlWriter<'_>, assignment: &Map<String, Value>) -> io::Result<()> {
     let text = |name: &str| assignment.get(name).and_then(Value::as_str);
     let mut placed = Vec::new();

@@ -1,27 +1,27 @@
-//! Where each property of the document stands in the XML.
+//! The place of each document property in the XML.
 
 /// How a property is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PropertyPlacement {
     /// In its own element or attribute of every item.
     Everywhere,
-    /// In its own element of a `newsItem`; an extension property of the other two.
+    /// In its own element of a `newsItem`; an extension property in the other two.
     NewsItem,
-    /// In its own element of a `planningItem`; an extension property of the other two.
+    /// In its own element of a `planningItem`; an extension property in the other two.
     PlanningItem,
-    /// In its own element of a `conceptItem`; an extension property of the other two.
+    /// In its own element of a `conceptItem`; an extension property in the other two.
     ConceptItem,
-    /// An extension property of `itemMeta`: about the item, not its content.
+    /// An extension property of `itemMeta`, which describes the item rather than its content.
     ItemExtension,
     /// An extension property of `contentMeta`.
     ContentExtension,
 }
 
-/// Every property of schema 1.6 with its place and its path below the item's element, by name.
+/// Every property of schema 1.6 with its place and its path below the item's element, sorted by name.
 ///
-/// A value that the type at its place cannot hold (a line end in a one-line text, a malformed
-/// date) stands in an extension property too. `ext` is short for `contentMetaExtProperty`, `iext`
-/// for `itemMetaExtProperty`; both are told apart by `@rel`, `ttninjs:` and the property's path.
+/// A value that does not fit the type at its place (a line end in a one-line text, a malformed date) is also
+/// written as an extension property. `ext` is short for `contentMetaExtProperty`, `iext` for
+/// `itemMetaExtProperty`; both are identified by `@rel`, which is `ttninjs:` and the property's path.
 pub const PROPERTIES: &[(&str, PropertyPlacement, &str)] = &[
     ("$standard", PropertyPlacement::ItemExtension, "iext ttninjs:$standard/…"),
     ("advice", PropertyPlacement::ContentExtension, "ext ttninjs:advice/…"),
@@ -205,7 +205,7 @@ pub const PROPERTIES: &[(&str, PropertyPlacement, &str)] = &[
     ),
 ];
 
-/// The place of a property. One that the schema does not know is an extension of the content.
+/// Returns the place of a property. An unknown property is an extension of the content.
 pub(super) fn placement(property: &str) -> PropertyPlacement {
     let row = PROPERTIES.binary_search_by(|(name, ..)| (*name).cmp(property));
     row.map_or(PropertyPlacement::ContentExtension, |row| PROPERTIES[row].1)

@@ -1,4 +1,4 @@
-//! `rightsInfo`: who holds the rights and what may be done.
+//! Writes `rightsInfo`: the rights holder and the usage terms.
 
 use super::item;
 use super::item::ItemSource;
@@ -7,7 +7,7 @@ use super::xml::XmlWriter;
 use serde_json::Value;
 use std::io;
 
-/// Writes the rights of a document, nothing if it names none.
+/// Writes the rights of a document, or nothing if it states none.
 pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<()> {
     let holder = item.line("copyrightholder");
     let notice = item.text("copyrightnotice");
@@ -40,7 +40,7 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::R
     xml.close("rightsInfo")
 }
 
-/// The address of the rights, and the language and text of a rights expression.
+/// Takes the URL of the rights, and the language and text of a rights expression.
 fn rights_expression<'a>(
     item: &mut ItemSource<'a>,
 ) -> (Option<&'a str>, Option<(&'a str, &'a str)>) {

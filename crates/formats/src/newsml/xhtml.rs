@@ -1,4 +1,4 @@
-//! An HTML body as well-formed XHTML.
+//! Writes an HTML body as well-formed XHTML.
 
 use super::super::html;
 use super::super::html::ElementRole;
@@ -6,7 +6,7 @@ use super::super::html::HtmlEvent;
 use super::xml::XmlWriter;
 use std::io;
 
-/// Writes an XHTML document with `title` and the elements of `html` that may stay.
+/// Writes an XHTML document with `title` and the allowed elements of `html`.
 pub(super) fn write(xml: &mut XmlWriter<'_>, title: &str, html: &str) -> io::Result<()> {
     xml.open("html", [("xmlns", Some("http://www.w3.org/1999/xhtml"))])?;
     xml.open("head", [])?;

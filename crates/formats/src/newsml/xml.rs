@@ -1,4 +1,4 @@
-//! Writes XML elements. Escaping happens here and nowhere else.
+//! Writes XML elements. All escaping happens here.
 
 use super::lexical;
 use quick_xml::Writer;
@@ -12,7 +12,7 @@ use quick_xml::name::QName;
 use std::borrow::Cow;
 use std::io;
 
-/// An attribute that is written when it has a value.
+/// Attributes, each written only if it has a value.
 pub(super) type Attributes<'a, const N: usize> = [(&'static str, Option<&'a str>); N];
 
 /// A writer of elements with escaped text.
@@ -28,7 +28,7 @@ impl<'w> XmlWriter<'w> {
         Ok(XmlWriter { writer })
     }
 
-    /// Opens an element.
+    /// Opens an element of the schema.
     pub(super) fn open<const N: usize>(
         &mut self,
         name: &'static str,
@@ -37,7 +37,7 @@ impl<'w> XmlWriter<'w> {
         self.writer.write_event(Event::Start(start(name, attributes)))
     }
 
-    /// Opens an element of a name list other than the schema's.
+    /// Opens an element from a vocabulary other than the schema's.
     pub(super) fn open_foreign(
         &mut self,
         name: &'static str,
@@ -46,7 +46,7 @@ impl<'w> XmlWriter<'w> {
         self.writer.write_event(Event::Start(foreign(name, attributes)))
     }
 
-    /// Writes an empty element of a name list other than the schema's.
+    /// Writes an empty element from a vocabulary other than the schema's.
     pub(super) fn empty_foreign(
         &mut self,
         name: &'static str,
@@ -69,7 +69,7 @@ impl<'w> XmlWriter<'w> {
         self.writer.write_event(Event::Empty(start(name, attributes)))
     }
 
-    /// Writes an element with text only.
+    /// Writes an element that contains only text.
     pub(super) fn leaf<const N: usize>(
         &mut self,
         name: &'static str,
@@ -81,7 +81,7 @@ impl<'w> XmlWriter<'w> {
         self.close(name)
     }
 
-    /// Writes text.
+    /// Writes text, escaping it.
     pub(super) fn text(&mut self, text: &str) -> io::Result<()> {
         let escaped = escape(text, text_entity);
         self.writer.write_event(Event::Text(BytesText::from_escaped(escaped)))
@@ -114,8 +114,8 @@ fn attribute<'a>(key: &'a str, value: &'a str) -> Attribute<'a> {
     Attribute { key: QName(key.as_bytes()), value }
 }
 
-/// What stands for an ASCII byte of text, if not itself. `>` is escaped for the sake of `]]>`, a
-/// carriage return because readers turn it into a line feed.
+/// Returns the entity for an ASCII byte of text, if it must be escaped: `>` because of `]]>`, and a carriage
+/// return because parsers turn it into a line feed.
 fn text_entity(byte: u8) -> Option<&'static str> {
     match byte {
         b'&' => Some("&amp;"),
@@ -126,7 +126,7 @@ fn text_entity(byte: u8) -> Option<&'static str> {
     }
 }
 
-/// What stands for an ASCII byte of an attribute. Readers turn plain tabs and line ends there into
+/// Returns the entity for an ASCII byte of an attribute. Parsers turn unescaped tabs and line ends there into
 /// spaces.
 fn attribute_entity(byte: u8) -> Option<&'static str> {
     match byte {
@@ -138,7 +138,7 @@ fn attribute_entity(byte: u8) -> Option<&'static str> {
 }
 
 fn escape(text: &str, entity: fn(u8) -> Option<&'static str>) -> Cow<'_, str> {
-    // 0xef starts U+F000 to U+FFFF, among them the two that XML has not.
+    // 0xef starts U+F000 to U+FFFF, which include the two code points that XML does not allow.
     let plain =
         |byte: u8| (byte >= b' ' || byte == b'\t') && byte != 0xef && entity(byte).is_none();
     let Some(first) = text.bytes().position(|byte| !plain(byte)) else { return text.into() };

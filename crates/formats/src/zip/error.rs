@@ -1,27 +1,22 @@
-//! Why entries make no archive.
+//! The errors of building an archive.
 
 use thiserror::Error;
 
 use crate::zip::name::EntryName;
 
-/// Why entries make no archive.
+/// Why an archive cannot be built from its entries.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ArchiveError {
-    /// There is nothing to put into it; some readers take an empty archive for a damaged one.
+    /// There are no entries; some readers take an empty archive for a damaged one.
     #[error("the archive has no entries")]
     Empty,
-    /// There are more than [`Archive::ENTRIES_MAX`](super::ArchiveLayout::ENTRIES_MAX).
+    /// There are more than [`ArchiveLayout::ENTRIES_MAX`](super::ArchiveLayout::ENTRIES_MAX) entries.
     #[error("the archive has {count} entries, at most {max} are allowed")]
-    TooManyEntries {
-        /// How many there are.
-        count: usize,
-        /// The most that are allowed.
-        max: usize,
-    },
-    /// Two names are the same but for case; some file systems would write one over the other.
+    TooManyEntries { count: usize, max: usize },
+    /// Two names differ only in case; some file systems would overwrite one with the other.
     #[error("the archive has two entries called {name}")]
     Duplicate {
-        /// The second one's name.
+        /// The name of the second entry.
         name: EntryName,
     },
     /// The archive's length does not fit 63 bits.

@@ -1,20 +1,20 @@
-//! The records of a zip archive that are not contents, byte by byte (APPNOTE §4.3).
+//! Writes the records of a zip archive, that is, everything but the contents (APPNOTE §4.3).
 
 use crate::zip::{ArchiveEntry, CompressionMethod};
 
-/// From this number on, a 32-bit field says "see the long one" (APPNOTE §4.4.1.4).
+/// From this value on, a 32-bit field refers to its ZIP64 counterpart (APPNOTE §4.4.1.4).
 pub(super) const ZIP64_SIZE_MIN: u64 = 0xffff_ffff;
-/// The same for the 16-bit numbers of entries.
+/// The same limit for the 16-bit numbers of entries.
 pub(super) const ZIP64_ENTRIES_MIN: u64 = 0xffff;
 
-/// Names are UTF-8; ours are ASCII, and the flag stops readers from guessing.
+/// Marks names as UTF-8. Ours are ASCII, and the flag keeps readers from guessing an encoding.
 const FLAG_UTF8: u16 = 1 << 11;
-/// APPNOTE 4.5, the first with long fields, and Unix, so that the mode below counts.
+/// APPNOTE 4.5, the first version with ZIP64, and Unix, so that the file mode below applies.
 const MADE_BY: u16 = 3 << 8 | VERSION_ZIP64;
 const VERSION_STORED: u16 = 10;
 const VERSION_DEFLATED: u16 = 20;
 const VERSION_ZIP64: u16 = 45;
-/// A plain file that everybody may read and its owner write, in the upper half.
+/// A regular file with mode 0644, in the upper half.
 const ATTRIBUTES: u32 = 0o100_644 << 16;
 
 pub(super) const LOCAL_BYTES: u64 = 30;
@@ -22,7 +22,7 @@ pub(super) const RECORD_BYTES: u64 = 46;
 pub(super) const END_BYTES: u64 = 22;
 pub(super) const ZIP64_END_BYTES: u64 = 56;
 pub(super) const LOCATOR_BYTES: u64 = 20;
-/// Bytes before the numbers of the extra field for long numbers: its kind and its length.
+/// Bytes of the ZIP64 extra field before its numbers: its kind and its length.
 const EXTRA_BYTES: u64 = 4;
 
 fn put16(out: &mut Vec<u8>, value: u16) {
@@ -37,22 +37,22 @@ fn put64(out: &mut Vec<u8>, value: u64) {
     out.extend(value.to_le_bytes());
 }
 
-/// A 32-bit field, which is full where the number stands in a long one.
+/// Writes a 32-bit field, with all bits set if the value is in the ZIP64 field.
 fn put_saturated_u32(out: &mut Vec<u8>, value: u64) {
     put32(out, u32::try_from(value).unwrap_or(u32::MAX));
 }
 
-/// What a record says of an entry's lengths and place.
+/// The lengths and offset of an entry, as stored in a record.
 struct RecordNumbers {
     uncompressed_bytes: u64,
     compressed_bytes: u64,
-    /// Those that stand in the extra field, in its order.
+    /// The numbers in the ZIP64 extra field, in its order.
     zip64_fields: Vec<u64>,
 }
 
 impl RecordNumbers {
-    /// Both lengths are long where one is, in both records: the local header has to have both
-    /// (APPNOTE §4.5.3), and strict readers want the two records to agree.
+    /// Stores both lengths in ZIP64 form if one needs it, in both records: the local header must have both
+    /// (APPNOTE §4.5.3), and strict readers require the two records to agree.
     fn of(entry: &ArchiveEntry, offset: Option<u64>) -> Self {
         let (unpacked, packed) = (entry.uncompressed_bytes(), entry.size_bytes);
         let mut long = Vec::new();
@@ -66,7 +66,7 @@ impl RecordNumbers {
         Self { uncompressed_bytes: unpacked, compressed_bytes: packed, zip64_fields: long }
     }
 
-    /// The fields from "version needed" to "extra field length" that both records share.
+    /// Writes the fields from "version needed" to "extra field length", which both records share.
     fn put_common(&self, out: &mut Vec<u8>, entry: &ArchiveEntry) {
         let (method, version) = match entry.method {
             CompressionMethod::Stored => (0, VERSION_STORED),
@@ -108,20 +108,20 @@ fn name_bytes(entry: &ArchiveEntry) -> u64 {
     u64::try_from(entry.name.as_str().len()).expect("lengths fit 64 bits")
 }
 
-/// Bytes of an entry's local header.
+/// Returns the length of an entry's local header in bytes.
 pub(super) fn local_bytes(entry: &ArchiveEntry) -> u64 {
     let extra = if has_zip64_sizes(entry) { EXTRA_BYTES + 16 } else { 0 };
     LOCAL_BYTES + name_bytes(entry) + extra
 }
 
-/// Bytes of an entry's record in the central directory; its local header is at `offset`.
+/// Returns the length of an entry's record in the central directory; its local header is at `offset`.
 pub(super) fn record_bytes(entry: &ArchiveEntry, offset: u64) -> u64 {
     let sizes = if has_zip64_sizes(entry) { 16 } else { 0 };
     let long = sizes + if offset >= ZIP64_SIZE_MIN { 8 } else { 0 };
     RECORD_BYTES + name_bytes(entry) + if long == 0 { 0 } else { EXTRA_BYTES + long }
 }
 
-/// The header before an entry's contents (APPNOTE §4.3.7).
+/// Writes the header before an entry's contents (APPNOTE §4.3.7).
 pub(super) fn put_local(out: &mut Vec<u8>, entry: &ArchiveEntry) {
     let numbers = RecordNumbers::of(entry, None);
     put32(out, 0x0403_4b50);
@@ -130,7 +130,7 @@ pub(super) fn put_local(out: &mut Vec<u8>, entry: &ArchiveEntry) {
     numbers.put_extra(out);
 }
 
-/// An entry's record in the central directory (APPNOTE §4.3.12); its local header is at `offset`.
+/// Writes an entry's record in the central directory (APPNOTE §4.3.12); its local header is at `offset`.
 pub(super) fn put_record(out: &mut Vec<u8>, entry: &ArchiveEntry, offset: u64) {
     let numbers = RecordNumbers::of(entry, Some(offset));
     put32(out, 0x0201_4b50);
@@ -144,7 +144,7 @@ pub(super) fn put_record(out: &mut Vec<u8>, entry: &ArchiveEntry, offset: u64) {
     numbers.put_extra(out);
 }
 
-/// Where the central directory is and how many records it has.
+/// The position and size of the central directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CentralDirectory {
     pub(super) entries: u64,
@@ -159,19 +159,19 @@ impl CentralDirectory {
             || self.size_bytes >= ZIP64_SIZE_MIN
     }
 
-    /// Bytes of all records after the directory.
+    /// Returns the total bytes of the records after the directory.
     pub(super) fn end_bytes(self) -> u64 {
         END_BYTES + if self.is_zip64() { ZIP64_END_BYTES + LOCATOR_BYTES } else { 0 }
     }
 
-    /// The records after the directory (APPNOTE §4.3.14 to §4.3.16).
+    /// Writes the records after the directory (APPNOTE §4.3.14 to §4.3.16).
     pub(super) fn put_end(self, out: &mut Vec<u8>) {
         if self.is_zip64() {
             put32(out, 0x0606_4b50);
             put64(out, ZIP64_END_BYTES - 12);
             put16(out, MADE_BY);
             put16(out, VERSION_ZIP64);
-            // This disk, the directory's disk.
+            // The number of this disk and that of the directory.
             out.extend([0; 8]);
             put64(out, self.entries);
             put64(out, self.entries);

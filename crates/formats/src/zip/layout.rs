@@ -1,4 +1,4 @@
-//! Where every byte of an archive comes from.
+//! Computes where each byte of an archive comes from.
 
 use std::{collections::HashSet, ops::Range};
 
@@ -6,38 +6,38 @@ use crate::limits::ARCHIVE_ENTRIES_MAX;
 use crate::zip::headers::{CentralDirectory, local_bytes, put_local, put_record, record_bytes};
 use crate::zip::{ArchiveEntry, ArchiveError};
 
-/// Records of the directory that go into one piece: some ten kilobytes.
+/// Directory records per piece: about ten kilobytes.
 const RECORDS_PER_PIECE: usize = 128;
 
-/// The layout of an archive: for each entry its header and its contents, then the directory, then
-/// the end records. The same entries give the same bytes.
+/// The layout of an archive: for each entry its header and contents, then the directory, then the end
+/// records. The layout is deterministic: the same entries give the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchiveLayout {
     entries: Vec<ArchiveEntry>,
-    /// Where each entry's local header starts.
+    /// The offset of each entry's local header.
     headers: Vec<u64>,
-    /// Where each entry's record in the directory starts.
+    /// The offset of each entry's record in the directory.
     records: Vec<u64>,
     directory: CentralDirectory,
     size_bytes: u64,
 }
 
-/// A part of an archive.
+/// A piece of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArchivePiece {
-    /// These bytes.
+    /// Literal bytes of headers and records.
     Bytes(Vec<u8>),
-    /// A part of an entry's contents, as they stand in the archive.
+    /// A part of an entry's contents, in the form in which the archive stores them.
     Content {
-        /// Which entry, from 0 in the order given.
+        /// The index of the entry, from 0 in the order given.
         entry: usize,
-        /// Which bytes of its contents; not empty.
+        /// The byte range in its contents; not empty.
         range: Range<u64>,
     },
 }
 
 impl ArchivePiece {
-    /// Bytes of the archive that this piece makes up, at least 1.
+    /// Returns the number of archive bytes in this piece, at least 1.
     pub fn size_bytes(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => length(bytes),
@@ -51,13 +51,13 @@ fn length(bytes: &[u8]) -> u64 {
 }
 
 impl ArchiveLayout {
-    /// The most entries of an archive.
+    /// The maximum number of entries of an archive.
     pub const ENTRIES_MAX: usize = ARCHIVE_ENTRIES_MAX;
 
     /// Lays out an archive with `entries` in this order.
     ///
-    /// Fails with [`ArchiveError`]: no entries, too many, two with the same name (case aside), or
-    /// a length that no file has.
+    /// Fails with [`ArchiveError`] if there are no entries, too many, two with the same name (ignoring case),
+    /// or if the archive would be too long for any file.
     ///
     /// Contract files-11.
     pub fn new(entries: Vec<ArchiveEntry>) -> Result<Self, ArchiveError> {
@@ -77,7 +77,7 @@ impl ArchiveLayout {
         Self::new_unchecked(entries)
     }
 
-    /// Same as [`new`](Self::new) without a look at the number of entries and their names.
+    /// Like [`new`](Self::new), without checking the number of entries and their names.
     pub(super) fn new_unchecked(entries: Vec<ArchiveEntry>) -> Result<Self, ArchiveError> {
         let mut at = 0_u64;
         let mut step = |size_bytes: u64| {
@@ -106,20 +106,20 @@ impl ArchiveLayout {
         Ok(Self { entries, headers, records, directory, size_bytes })
     }
 
-    /// Bytes of the whole archive.
+    /// Returns the length of the whole archive in bytes.
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
 
-    /// The entries in their order.
+    /// Returns the entries in their order.
     pub fn entries(&self) -> &[ArchiveEntry] {
         &self.entries
     }
 
-    /// The pieces that make up bytes `range` of the archive, in order.
+    /// Iterates over the pieces that make up bytes `range` of the archive, in order.
     ///
-    /// What lies outside the archive is left out. Each step costs a binary search and, at most,
-    /// some ten kilobytes of records.
+    /// Bytes beyond the archive are ignored. Each step takes a binary search and builds at most about ten
+    /// kilobytes of records.
     pub fn pieces(&self, range: Range<u64>) -> impl Iterator<Item = ArchivePiece> {
         let mut rest = range;
         std::iter::from_fn(move || {
@@ -129,9 +129,9 @@ impl ArchiveLayout {
         })
     }
 
-    /// The first piece of bytes `range`, none if no byte of it is in the archive.
+    /// Returns the first piece of bytes `range`, or `None` if the range is outside the archive.
     ///
-    /// For streams that own the archive: ask again with `start` moved by the piece's length.
+    /// For streams that own the archive: call it again with `start` advanced by the length of the piece.
     pub fn piece(&self, range: Range<u64>) -> Option<ArchivePiece> {
         let range = range.start..range.end.min(self.size_bytes);
         if range.is_empty() {
@@ -149,7 +149,7 @@ impl ArchiveLayout {
         })
     }
 
-    /// A piece of a local header or of contents; `range` starts before the directory.
+    /// Returns a piece of a local header or of contents; `range` starts before the directory.
     fn local_piece(&self, range: &Range<u64>) -> ArchivePiece {
         let index = last_at_or_before(&self.headers, range.start);
         let (entry, header) = (&self.entries[index], self.headers[index]);
@@ -163,7 +163,7 @@ impl ArchiveLayout {
         ArchivePiece::Content { entry: index, range: range.start - contents..end - contents }
     }
 
-    /// A piece of the directory; `range` starts in it.
+    /// Returns a piece of the directory; `range` starts in it.
     fn directory_piece(&self, range: &Range<u64>) -> ArchivePiece {
         let first = last_at_or_before(&self.records, range.start);
         let mut bytes = Vec::new();
@@ -177,13 +177,13 @@ impl ArchiveLayout {
     }
 }
 
-/// The index of the last of `starts` that is not after `at`. They ascend, and the first is not
+/// Returns the index of the last of `starts` that is not after `at`. They are ascending, and the first is not
 /// after `at`.
 fn last_at_or_before(starts: &[u64], at: u64) -> usize {
     starts.partition_point(|&start| start <= at).saturating_sub(1)
 }
 
-/// The part of `bytes`, which stand at `start`, that lies in `range`.
+/// Returns the part of `bytes`, which begin at offset `start`, that is within `range`.
 fn cut(mut bytes: Vec<u8>, start: u64, range: &Range<u64>) -> ArchivePiece {
     let index = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX).min(bytes.len());
     let (from, to) = (index(range.start), index(range.end));

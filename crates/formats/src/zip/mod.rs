@@ -1,14 +1,14 @@
 //! Zip archives whose length and every byte are known before the first one is sent.
 //!
-//! An [`ArchiveLayout`] is a layout: it knows where each header and each entry's contents lie, writes
-//! headers itself and says which part of which entry fills the rest. So `Content-Length`, `RangeLiteral`
-//! and a repetition of the same bytes need no run through the contents, and memory does not grow
-//! with them. Contents are the caller's, with length and CRC-32 known in advance.
+//! An [`ArchiveLayout`] knows the offsets of all headers and contents. It generates the headers itself and
+//! states which part of which entry fills the rest. `Content-Length`, range requests and repeated downloads
+//! with identical bytes thus need no pass through the contents, and memory does not grow with them. The
+//! caller provides the contents, with length and CRC-32 known in advance.
 //!
-//! Follows PKWARE's APPNOTE 6.3.10. Lengths and sums stand in the local headers, without data
-//! descriptors, so that readers of streams can take entries apart too. This is our own layout,
-//! because the zip crate's `new_stream` (9.4) writes a data descriptor after every entry, cannot
-//! start in the middle and knows the length only at the end.
+//! Follows PKWARE's APPNOTE 6.3.10. Lengths and checksums are in the local headers, without data descriptors,
+//! so that streaming readers can extract entries too. The layout is our own because the zip crate's
+//! `new_stream` (9.4) writes a data descriptor after every entry, cannot start in the middle and knows the
+//! length only at the end.
 
 mod error;
 mod headers;
@@ -23,23 +23,23 @@ pub use crate::zip::name::{EntryName, EntryNameError};
 pub use crate::zip::pack::{deflate, pack};
 pub use crate::zip::time::DosTime;
 
-/// A file of an archive.
+/// A file in an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchiveEntry {
-    /// Its name; the archive has no folders.
+    /// The file name; archives have no directories.
     pub name: EntryName,
-    /// How its contents stand in the archive.
+    /// How the contents are stored.
     pub method: CompressionMethod,
-    /// Bytes that its contents take in the archive: packed, if they are.
+    /// Length of the stored contents in bytes: compressed, if they are.
     pub size_bytes: u64,
-    /// CRC-32 of the contents, unpacked (ISO 3309, as in PNG).
+    /// CRC-32 of the uncompressed contents (ISO 3309, as in PNG).
     pub crc32: u32,
-    /// When it was changed last.
+    /// The time of the last modification.
     pub modified: DosTime,
 }
 
 impl ArchiveEntry {
-    /// Bytes of the contents after unpacking.
+    /// Returns the length of the uncompressed contents in bytes.
     pub fn uncompressed_bytes(&self) -> u64 {
         match self.method {
             CompressionMethod::Stored => self.size_bytes,
@@ -48,14 +48,14 @@ impl ArchiveEntry {
     }
 }
 
-/// How an entry's contents stand in an archive.
+/// How an entry's contents are stored in an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompressionMethod {
-    /// As they are: pictures, videos, PDFs are compressed already.
+    /// Uncompressed: pictures, videos and PDFs are compressed already.
     Stored,
-    /// As a raw DEFLATE stream (RFC 1951): texts.
+    /// As a raw DEFLATE stream (RFC 1951): for texts.
     Deflated {
-        /// Bytes after unpacking.
+        /// The uncompressed length in bytes.
         unpacked_bytes: u64,
     },
 }

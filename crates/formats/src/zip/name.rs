@@ -1,4 +1,4 @@
-//! Names of an archive's entries, safe to unpack anywhere.
+//! Names of an archive's entries that are safe to extract anywhere.
 
 use std::fmt;
 
@@ -6,47 +6,41 @@ use thiserror::Error;
 
 use crate::limits::ARCHIVE_NAME_BYTES_MAX;
 
-/// The name of an entry: letters, digits, `_`, `.` and `-` of ASCII, no two dots in a row, no dot
-/// at either end. So it names a file in the folder it is unpacked to, on every system, and can
-/// neither leave it nor hide.
+/// The name of an entry: ASCII letters, digits, `_`, `.` and `-`, without two consecutive dots and without a
+/// dot at either end. On every system it thus names a visible file inside the directory of extraction and
+/// prevents path traversal.
 ///
 /// Names contain only the id, the suffix and the extension (contract files-11).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EntryName(Box<str>);
 
-/// Why a text is no name of an entry.
+/// Why a text is not a valid entry name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum EntryNameError {
-    /// There is none.
+    /// The name is empty.
     #[error("the entry's name is empty")]
     Empty,
-    /// It is longer than [`EntryName::BYTES_MAX`].
+    /// The name is longer than [`EntryName::BYTES_MAX`].
     #[error("the entry's name has {bytes} bytes, at most {max} are allowed")]
     TooLong {
-        /// Its length in bytes.
+        /// The length in bytes.
         bytes: usize,
-        /// The most bytes that are allowed.
+        /// The maximum length in bytes.
         max: usize,
     },
-    /// It holds a character that no name may hold.
+    /// The name contains a character that is not allowed.
     #[error("the entry's name has the character {found:?}, expected A-Z a-z 0-9 _ . -")]
-    BadCharacter {
-        /// The character.
-        found: char,
-    },
-    /// It has a dot at an end or two in a row.
+    BadCharacter { found: char },
+    /// The name has a dot at either end, or two consecutive dots.
     #[error("the entry's name {found:?} has a dot at an end or two in a row")]
-    Dots {
-        /// The name.
-        found: String,
-    },
+    Dots { found: String },
 }
 
 impl EntryName {
-    /// The most bytes of a name.
+    /// The maximum length of a name in bytes.
     pub const BYTES_MAX: usize = ARCHIVE_NAME_BYTES_MAX;
 
-    /// Parses a name; nothing is decoded, trimmed or folded.
+    /// Parses a name, without decoding, trimming or case folding.
     ///
     /// Fails with [`EntryNameError`], which says what is wrong.
     pub fn parse(text: &str) -> Result<Self, EntryNameError> {
@@ -66,7 +60,7 @@ impl EntryName {
         Ok(Self(text.into()))
     }
 
-    /// The name as it stands in the archive.
+    /// Returns the name as written in the archive.
     pub fn as_str(&self) -> &str {
         &self.0
     }

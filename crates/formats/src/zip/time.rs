@@ -1,8 +1,8 @@
-//! The date and time of an archive's entries.
+//! The modification time of an archive's entries.
 
 use jiff::civil::DateTime;
 
-/// A date and time as zip archives keep them: without a zone, to two seconds, 1980 to 2107.
+/// A date and time in the form of zip archives: no time zone, a resolution of two seconds, 1980 to 2107.
 ///
 /// APPNOTE §4.4.6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,14 +12,13 @@ pub struct DosTime {
 }
 
 impl DosTime {
-    /// The first instant there is: midnight of 1 January 1980.
+    /// The earliest time: midnight on 1 January 1980.
     pub const FIRST: Self = Self { date: 1 << 5 | 1, time: 0 };
-    /// The last one: 23:59:58 on 31 December 2107.
+    /// The latest time: 23:59:58 on 31 December 2107.
     pub const LAST: Self = Self { date: 127 << 9 | 12 << 5 | 31, time: 23 << 11 | 59 << 5 | 29 };
 
-    /// Takes the wall clock's `moment`, in whichever zone readers shall see it; the second is
-    /// rounded down to an even one. What lies before [`FIRST`](Self::FIRST) or after
-    /// [`LAST`](Self::LAST) becomes that.
+    /// Converts the wall-clock time `moment`, in the time zone that readers shall see; seconds are rounded
+    /// down to an even number. Times before [`FIRST`](Self::FIRST) or after [`LAST`](Self::LAST) are clamped.
     pub fn from_civil(moment: DateTime) -> Self {
         let years = i32::from(moment.year()) - 1980;
         if years < 0 {
@@ -39,12 +38,12 @@ impl DosTime {
         }
     }
 
-    /// The date's 16 bits: years since 1980, month, day.
+    /// Returns the 16 bits of the date: years since 1980, month, day.
     pub(super) fn date(self) -> u16 {
         self.date
     }
 
-    /// The time's 16 bits: hour, minute, pairs of seconds.
+    /// Returns the 16 bits of the time: hour, minute, seconds divided by two.
     pub(super) fn time(self) -> u16 {
         self.time
     }

@@ -1,4 +1,4 @@
-//! JPEG: what originals are, and the format of every rendition that names no other.
+//! JPEG: the format of originals, and the default format of renditions.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use ::jpeg::rewrite::rewrite_metadata;
 use crate::format::{DecodableFile, ImageAttachments, ImageCodec, ImageDecoder, UnencodedPicture};
 use crate::{OutputSampling, RasterError, colour};
 
-/// JPEG (ITU-T T.81).
+/// The codec for JPEG (ITU-T T.81).
 pub static CODEC: ImageCodec = ImageCodec {
     name: "jpeg",
     extension: ".jpg",
@@ -26,13 +26,14 @@ pub static CODEC: ImageCodec = ImageCodec {
     side_px_max: 65_535,
 };
 
-/// Headers that our own encoder wrote have no more than a few segments.
+/// Limits for files that our own encoder wrote, which have only a few segments.
 const LIMITS: HeaderLimits =
     HeaderLimits { scans_max: 1, segments_max: 64, metadata_bytes_max: 1 << 16 };
 
 fn open(file: &[u8]) -> Result<DecodableFile<'_>, RasterError> {
     match codec::read_header(file) {
         Ok(header) => Ok(DecodableFile { file: Cow::Borrowed(file), header }),
+        // Most files need no repair, so the copy is made only after a failure.
         Err(error) => {
             let file = repair::repair(file).ok_or(error)?;
             let header = codec::read_header(&file)?;
@@ -59,7 +60,7 @@ fn encode(picture: &UnencodedPicture<'_>) -> Result<Vec<u8>, RasterError> {
     match picture.pixels.channels {
         1 => write(&picture.pixels, ColourSpace::Grey),
         3 => write(&picture.pixels, ColourSpace::YCbCr),
-        // The encoder writes Adobe's marker, which says that inks are inverted.
+        // The encoder writes Adobe's marker, which implies inverted inks.
         _ if picture.inks_inverted => write(&picture.pixels, original.space),
         _ => write(&colour::invert(picture.pixels.clone().into_owned()), original.space),
     }

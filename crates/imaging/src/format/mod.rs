@@ -1,8 +1,7 @@
-//! Image formats: the one place that knows what a format is called, how its files begin, who reads and writes them,
-//! how they carry metadata, and what they cannot hold.
+//! Image formats: names, magic numbers, decoders, encoders, metadata and limits of each format.
 //!
-//! A new format is a module beside [`jpeg`](self) and a line in the table `FORMATS`. Media URLs, MIME types and
-//! planned renditions follow from the table.
+//! To add a format, add a module next to [`jpeg`](self) and a line in the table `FORMATS`. Media URLs,
+//! MIME types and planned renditions are derived from the table.
 
 mod jpeg;
 
@@ -14,52 +13,52 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::{OutputOptions, RasterError, colour};
 
-/// Every format, the one of originals first.
+/// All formats; the format of originals comes first.
 static FORMATS: [&ImageCodec; 1] = [&jpeg::CODEC];
 
-/// What a format is and who reads and writes it.
+/// The description of a format, with its decoder and encoder.
 pub struct ImageCodec {
-    /// Lower-case name, for serialized data: `jpeg`.
+    /// Lower-case name for serialized data, such as `jpeg`.
     pub name: &'static str,
-    /// The extension of media URLs and of files that are delivered, with its dot.
+    /// The extension of media URLs and of delivered files, with its dot.
     pub extension: &'static str,
-    /// Other extensions of files that come in, lower case, without a dot.
+    /// Other accepted extensions of incoming files, lower case, without a dot.
     pub other_extensions: &'static [&'static str],
     /// The MIME type.
     pub mime_type: &'static str,
-    /// The first bytes of every file.
+    /// The magic number: the first bytes of every file.
     pub magic: &'static [u8],
-    /// How files are read; `None` for a format that is only written.
+    /// The decoder; `None` for a format that is only written.
     pub decoder: Option<ImageDecoder>,
-    /// Encodes pixels. They have no more channels and no longer sides than the format holds.
+    /// Encodes pixels, whose channels and sides must be within the limits of the format.
     pub encode: fn(&UnencodedPicture<'_>) -> Result<Vec<u8>, RasterError>,
-    /// Gives an encoded file its metadata and its colour profile.
+    /// Embeds metadata and a colour profile in an encoded file.
     pub embed: fn(&[u8], &ImageAttachments<'_>) -> Result<Vec<u8>, RasterError>,
-    /// Whether files hold four inks; pictures of inks are converted to sRGB where they do not.
+    /// Whether the format supports CMYK; if not, CMYK pictures are converted to sRGB.
     pub holds_inks: bool,
-    /// The longest side of a picture, in pixels.
+    /// The maximum width and height of a picture, in pixels.
     pub side_px_max: u32,
 }
 
-/// How files of a format are read.
+/// The functions that read files of a format.
 pub struct ImageDecoder {
     /// Reads size and colour space, and repairs headers that `decode` would refuse.
     pub open: fn(&[u8]) -> Result<DecodableFile<'_>, RasterError>,
-    /// Decodes a file that `open` gave, at a part of its size where the format can.
+    /// Decodes a file returned by `open`, at a reduced scale if the format supports that.
     pub decode: fn(&[u8], DecodeScale) -> Result<DecodeOutput<Pixels>, RasterError>,
 }
 
 /// A file that is ready to be decoded.
 pub struct DecodableFile<'a> {
-    /// The file; a repaired copy where its headers needed it.
+    /// The file, or a repaired copy if its headers required repair.
     pub file: Cow<'a, [u8]>,
-    /// What its headers say.
+    /// Size, colour space and subsampling from the headers.
     pub header: PictureHeader,
 }
 
-/// What a file carries beside its picture.
+/// The metadata and colour profile to embed in a file.
 pub struct ImageAttachments<'a> {
-    /// The metadata.
+    /// The EXIF, XMP and IIM blocks.
     pub metadata: &'a EmbeddedMetadata,
     /// The ICC profile; `None` for pixels in sRGB.
     pub icc: Option<&'a [u8]>,
@@ -67,19 +66,18 @@ pub struct ImageAttachments<'a> {
 
 /// A picture to be encoded.
 pub struct UnencodedPicture<'a> {
-    /// Its pixels.
     pub pixels: Cow<'a, Pixels>,
-    /// How it is written.
+    /// Format, quality, subsampling and colour space of the result.
     pub output: OutputOptions,
-    /// What the original's headers say, for what [`crate::OutputSampling::Keep`] keeps.
+    /// The headers of the original, from which [`crate::OutputSampling::Keep`] takes the subsampling.
     pub original: PictureHeader,
-    /// Whether the original is turned by a quarter, so that its subsampling is too.
+    /// Whether the picture is turned by a quarter, so that its subsampling must be transposed.
     pub is_quarter_turned: bool,
     /// Whether inks are stored inverted, 0 for full ink.
     pub inks_inverted: bool,
 }
 
-/// A format of image files; as cheap to copy as a reference.
+/// An image file format; as cheap to copy as a reference.
 #[derive(Clone, Copy)]
 pub struct ImageFormat(&'static ImageCodec);
 
@@ -87,18 +85,18 @@ impl ImageFormat {
     /// JPEG (ITU-T T.81).
     pub const JPEG: Self = Self(&jpeg::CODEC);
 
-    /// Every format.
+    /// Iterates over all known formats.
     pub fn all() -> impl Iterator<Item = Self> {
         FORMATS.into_iter().map(Self)
     }
 
-    /// The format of a file that begins with `head`.
+    /// Detects the format of a file that begins with `head`.
     #[must_use]
     pub fn of_file(head: &[u8]) -> Option<Self> {
         Self::all().find(|format| head.starts_with(format.0.magic))
     }
 
-    /// The format of files with this extension, with or without its dot, in any case.
+    /// Returns the format of files with this extension, with or without its dot, case-insensitively.
     #[must_use]
     pub fn of_extension(extension: &str) -> Option<Self> {
         let extension = extension.strip_prefix('.').unwrap_or(extension).to_ascii_lowercase();
@@ -108,19 +106,19 @@ impl ImageFormat {
         })
     }
 
-    /// Lower-case name: `jpeg`.
+    /// Returns the lower-case name, such as `jpeg`.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.0.name
     }
 
-    /// The extension of media URLs, with its dot: `.jpg`.
+    /// Returns the extension of media URLs with its dot, such as `.jpg`.
     #[must_use]
     pub fn extension(self) -> &'static str {
         self.0.extension
     }
 
-    /// The MIME type.
+    /// Returns the MIME type of files of this format.
     #[must_use]
     pub fn mime_type(self) -> &'static str {
         self.0.mime_type
@@ -131,7 +129,7 @@ impl ImageFormat {
         (self.decoder()?.open)(file)
     }
 
-    /// Decodes a file that [`ImageFormat::open`] gave.
+    /// Decodes a file returned by [`ImageFormat::open`].
     pub fn decode(
         self,
         file: &[u8],
@@ -140,7 +138,7 @@ impl ImageFormat {
         (self.decoder()?.decode)(file, scale)
     }
 
-    /// Whether files of this format can be read, and so be originals.
+    /// Whether files of this format can be read, and so can be originals.
     #[must_use]
     pub fn is_readable(self) -> bool {
         self.0.decoder.is_some()
@@ -152,10 +150,12 @@ impl ImageFormat {
         self.0.decoder.as_ref().ok_or_else(written)
     }
 
-    /// Encodes a picture; inks become sRGB where the format does not hold them, with the profile `icc` of the
+    /// Encodes a picture.
+    ///
+    /// If the format does not support CMYK, inks are converted to sRGB with `icc`, the profile of the
     /// original.
     ///
-    /// Fails with [`RasterError::Unsupported`] for a picture that is longer than the format's files.
+    /// Fails with [`RasterError::Unsupported`] for a picture with a side that is too long for the format.
     pub fn encode(
         self,
         picture: UnencodedPicture<'_>,
@@ -174,9 +174,9 @@ impl ImageFormat {
         (self.0.encode)(&UnencodedPicture { pixels: Cow::Owned(pixels), ..picture })
     }
 
-    /// Gives an encoded file its metadata and its colour profile.
+    /// Returns the encoded file with metadata and a colour profile embedded.
     ///
-    /// Fails with [`RasterError::Decode`] for a file that is none of this format.
+    /// Fails with [`RasterError::Decode`] for a file that is not of this format.
     pub fn embed(
         self,
         file: &[u8],

@@ -1,8 +1,8 @@
-//! A mark on the grids of a picture's components, as stored.
+//! Blends a watermark into the component grids of a picture as stored.
 //!
-//! The blocks under a mark are changed where they are, so the mark is turned to how the picture is
-//! stored, and split into luma and chroma, once for each size, sampling and
-//! place within a cell.
+//! Local marks change blocks in place, so the mark is turned to the stored orientation of the picture
+//! and split into luma and chroma layers. The layers are cached by size, orientation, sampling and
+//! offset within a chroma cell.
 
 use std::sync::{Arc, PoisonError};
 
@@ -13,38 +13,39 @@ use geometry::{Rect, Size};
 use jpeg::codec::{ChromaSubsampling, Pixels};
 use jpeg::scan::region::{RegionSamples, SampleGrid};
 
-/// What distinguishes prepared layers.
+/// The cache key of prepared layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LayerKey {
-    /// The mark as stored.
+    /// Size of the mark in pixels as stored.
     size: Size,
     orientation: Orientation,
+    /// Pixels per chroma sample, across and down.
     cell: (u32, u32),
-    /// Where in a cell the mark starts.
+    /// Offset of the mark's corner within a chroma cell, in pixels.
     offset: (u32, u32),
 }
 
-/// A mark's parts on the grids of luma and colour.
+/// A mark split into layers for the grids of luma and chroma.
 #[derive(Debug)]
 pub(super) struct MarkLayers {
     key: LayerKey,
-    /// Rows of: the mark's own part, alpha.
+    /// The mark's luma, premultiplied, and its alpha; row by row.
     luma: Vec<[u8; 2]>,
-    /// Cells in a row.
+    /// Number of chroma cells in a row.
     cells_across: u32,
-    /// Rows of: sums over a cell of alpha and of the mark's two chroma components.
+    /// Totals over each cell of alpha and of the mark's two chroma components; row by row.
     colour: Vec<(i32, [i32; 2])>,
 }
 
-/// A mark at its place on a picture.
+/// A mark with its position on a picture.
 pub(crate) struct PlacedMark {
     layers: Arc<MarkLayers>,
-    /// Pixels as stored.
+    /// The rectangle that the mark covers, in pixels as stored.
     rect: Rect,
 }
 
 impl Watermark {
-    /// The mark for a picture of `stored` pixels, before it is turned upright.
+    /// Prepares the mark for the component grids of a picture of `stored` pixels.
     pub(crate) fn prepare_grids(
         &self,
         stored: Size,
@@ -63,7 +64,7 @@ impl Watermark {
             return PlacedMark { layers, rect: place };
         }
         drop(kept);
-        // Prepared outside the lock: two threads may prepare the same mark once, none waits.
+        // Prepared outside the lock: two threads may prepare the same mark, but neither waits.
         let (stamp, _) = self.prepare(image);
         let layers = Arc::new(MarkLayers::new(&stamp, key));
         let mut kept = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,12 +106,12 @@ impl MarkLayers {
 }
 
 impl PlacedMark {
-    /// The pixels that it covers, as stored.
+    /// Returns the rectangle that the mark covers, in pixels as stored.
     pub(crate) fn rect(&self) -> Rect {
         self.rect
     }
 
-    /// Blends the mark into what of it lies on `samples`.
+    /// Blends the part of the mark that overlaps `samples` into them.
     pub(crate) fn paint(&self, samples: &mut RegionSamples) {
         let MarkLayers { key, luma, cells_across, colour } = &*self.layers;
         let mut grids = samples.grids.iter_mut();
@@ -142,8 +143,10 @@ impl PlacedMark {
     }
 }
 
-/// Calls `paint` for each row of `rect` on `grid`: its number in the rectangle, its samples on the
-/// grid, and how many of the rectangle's come before them.
+/// Calls `paint` for each row of `rect` on `grid`.
+///
+/// The arguments of `paint` are the row's number in the rectangle, its samples on the grid, and the
+/// number of the rectangle's samples to the left of them.
 fn for_each_row(
     grid: &mut SampleGrid,
     rect: Rect,

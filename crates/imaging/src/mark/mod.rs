@@ -1,8 +1,8 @@
 //! The watermark: a line of text or a PNG, prepared for each size of picture.
 //!
-//! It lies in the lower left corner; its width and margin are fractions of the picture's width, so
-//! that it looks the same on every size. A text is white with a soft dark shadow, to read on white
-//! and on black.
+//! The watermark is in the lower left corner; its width and margin are fractions of the picture's
+//! width, so that it looks the same at every size. Text is white with a soft dark shadow, so that it is
+//! legible on white and on black.
 
 mod grids;
 
@@ -19,80 +19,81 @@ use std::io::Cursor;
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 
-/// Characters of a text mark.
+/// Maximum number of characters of a text mark.
 const TEXT_CHARS_MAX: usize = 200;
 
-/// Edge of a PNG mark in pixels.
+/// Maximum edge of a PNG mark in pixels.
 const PNG_EDGE_MAX: u32 = 4096;
 
-/// Memory that reading a PNG mark may take, in bytes.
+/// Maximum memory for reading a PNG mark, in bytes.
 const PNG_ALLOC_MAX: u64 = 96 << 20;
 
-/// Pixels of a prepared mark; on larger pictures it stays at this size.
+/// Maximum number of pixels of a prepared mark; on larger pictures the mark stays at this size.
 const BITMAP_PIXELS_MAX: u64 = 8 << 20;
 
-/// Prepared marks that are kept, and their pixels in all.
+/// Maximum number of prepared marks in the cache.
 const CACHED_BITMAPS_MAX: usize = 12;
+/// Maximum total number of pixels of the prepared marks in the cache.
 const CACHED_PIXELS_MAX: usize = 6 << 20;
 
-/// The font size at which a text is measured, in pixels.
+/// Font size in pixels at which text is measured.
 const MEASURE_FONT_SIZE: f32 = 200.0;
 
-/// Around the letters, for the shadow, in font sizes.
+/// Padding around the text, for the shadow, as a fraction of the font size.
 const PAD: f32 = 0.14;
 
-/// The shadow: a narrow dark rim that separates letters from a white ground, and a wide soft one.
-/// Sigma in font sizes, gain on the blurred letters, greatest darkness.
+/// The shadow: a narrow dark rim that separates letters from a white background, and a wide soft one.
+/// For each: sigma as a fraction of the font size, gain on the blurred letters, maximum darkness.
 const SHADOWS: [(f32, f32, f32); 2] = [(0.022, 2.6, 0.7), (0.06, 1.4, 0.5)];
 
-/// The narrowest blur, in pixels: below it a rim has no room between two samples.
+/// Minimum sigma of a blur in pixels: a narrower rim would fall between two samples.
 const SIGMA_MIN: f32 = 0.6;
 
-/// The font size in pixels above which the shadow is blurred in a smaller picture: it has no
-/// detail, and a blur costs as much as its radius times its pixels.
+/// Font size in pixels above which the shadow is blurred at a reduced size: it has no detail, and the
+/// cost of a blur is proportional to its radius times its pixels.
 const SHADOW_FONT_MAX: f32 = 64.0;
 
-/// The font size in pixels at which the shadow gains as much again: thin strokes blur to little.
+/// Font size in pixels at which the gain of the shadow is doubled, because a blur weakens thin strokes.
 const SMALL: f32 = 16.0;
 
-/// Changes when the same settings begin to give other pixels.
+/// Version of the drawing code; changed whenever the same settings give different pixels.
 const VERSION: &str = "mark-1";
 
-/// The picture or text of a watermark.
+/// The image or text of a watermark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MarkKind {
-    /// A line of text in a font (TrueType or OpenType with outlines). Both must be trusted: the
-    /// font parser is not made for hostile input.
+    /// A line of text in a font (TrueType or OpenType with outlines). Both must come from a trusted
+    /// source: the font parser is not hardened against hostile input.
     Text {
-        /// The line; at most 200 characters.
+        /// The text, at most 200 characters.
         line: String,
-        /// The font file.
+        /// The contents of the font file.
         font: Vec<u8>,
     },
     /// A PNG file with straight alpha, at most 4096 pixels wide and high.
     Png(Vec<u8>),
 }
 
-/// The settings of a mark.
+/// The settings of a watermark.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MarkSetup {
-    /// The picture or text.
+    /// The image or text.
     pub kind: MarkKind,
-    /// Its width as a fraction of the picture's width, above 0 and at most 1.
+    /// Width of the mark as a fraction of the picture's width, above 0 and at most 1.
     pub width_fraction: f32,
-    /// Its distance from the left and lower edge, a fraction of the picture's width, below 0.5.
+    /// Distance from the left and lower edges as a fraction of the picture's width, 0 to below 0.5.
     pub margin_fraction: f32,
-    /// Opacity, above 0 and at most 1, which is solid.
+    /// Opacity, above 0 and at most 1, which is opaque.
     pub opacity: f32,
 }
 
-/// Why a mark cannot be made.
+/// Why a watermark could not be created.
 #[derive(Clone, Debug, PartialEq, Eq, Error, Serialize)]
 pub enum MarkError {
     /// The font file cannot be read.
     #[error("the watermark's font cannot be read")]
     Font,
-    /// The text is empty, too long, or the font has no visible letter of it.
+    /// The text is empty or too long, or the font has no visible glyphs for it.
     #[error("the watermark's text has no visible letters or more than {TEXT_CHARS_MAX}")]
     Text,
     /// The PNG cannot be read or is too large.
@@ -113,7 +114,7 @@ enum Artwork {
     Picture(Pixels),
 }
 
-/// What the letters of a line cover at the font size [`MEASURE_FONT_SIZE`].
+/// The bounding box of a line's glyphs at the font size [`MEASURE_FONT_SIZE`], in pixels.
 #[derive(Clone, Copy)]
 struct LineBounds {
     left: f32,
@@ -122,16 +123,16 @@ struct LineBounds {
     height: f32,
 }
 
-/// A mark as set up, with the last prepared sizes.
+/// A watermark, with a cache of the bitmaps for recently used sizes.
 pub struct Watermark {
     artwork: Artwork,
     width_fraction: f32,
     margin_fraction: f32,
     opacity: f32,
     id: String,
-    /// Least recently used first.
+    /// Cached bitmaps, least recently used first.
     bitmaps: Mutex<Vec<Arc<MarkBitmap>>>,
-    /// The same for the grids of components.
+    /// Cached layers for the grids of components, least recently used first.
     layers: Mutex<Vec<Arc<grids::MarkLayers>>>,
 }
 
@@ -146,7 +147,7 @@ fn in_range(name: &'static str, value: f32, valid: bool) -> Result<f32, MarkErro
 }
 
 impl Watermark {
-    /// Reads the artwork and checks the settings.
+    /// Reads the artwork and validates the settings.
     pub fn new(setup: MarkSetup) -> Result<Watermark, MarkError> {
         let MarkSetup { width_fraction, margin_fraction, opacity, .. } = setup;
         in_range("width", width_fraction, width_fraction > 0.0 && width_fraction <= 1.0)?;
@@ -176,15 +177,16 @@ impl Watermark {
         })
     }
 
-    /// A hash of everything that changes the mark's pixels, for cache keys: 32 hex digits.
+    /// Returns a hash of everything that affects the mark's pixels, for cache keys: 32 hex digits.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Where the mark lies on a picture of `image` pixels, shadow included.
+    /// Computes the position and size of the mark, with its shadow, on a picture of `image` pixels.
     ///
-    /// At least one pixel, always inside; it shrinks where it would be too high.
+    /// The rectangle has at least one pixel and is inside the picture; the mark is reduced where it
+    /// would be too high.
     #[must_use]
     pub fn placement(&self, image: Size) -> Rect {
         let margin = rounded(f64::from(self.margin_fraction) * f64::from(image.width));
@@ -203,7 +205,7 @@ impl Watermark {
         Rect { x: margin, y: image.height.saturating_sub(margin + height), width, height }
     }
 
-    /// Height over width, shadow included.
+    /// Returns the ratio of height to width, including the shadow.
     fn aspect(&self) -> f64 {
         match &self.artwork {
             Artwork::Text { ink, .. } => {
@@ -216,7 +218,7 @@ impl Watermark {
         }
     }
 
-    /// The mark for a picture of `image` pixels, and where it lies on it.
+    /// Returns the mark for a picture of `image` pixels and its position on the picture.
     pub(crate) fn prepare(&self, image: Size) -> (Arc<MarkBitmap>, MarkPosition) {
         let rect = self.placement(image);
         let size = Size { width: rect.width, height: rect.height };
@@ -224,7 +226,7 @@ impl Watermark {
         if let Some(stamp) = self.find_cached(size) {
             return (stamp, place);
         }
-        // Drawn outside the lock: two threads may draw the same mark once, none waits.
+        // Drawn outside the lock: two threads may draw the same mark, but neither waits.
         let stamp = Arc::new(self.draw(size));
         self.cache_bitmap(Arc::clone(&stamp));
         (stamp, place)
@@ -239,6 +241,7 @@ impl Watermark {
     }
 
     fn cache_bitmap(&self, stamp: Arc<MarkBitmap>) {
+        // A mark that exceeds the limit alone would evict all others.
         if stamp.pixels.len() > CACHED_PIXELS_MAX {
             return;
         }
@@ -268,7 +271,7 @@ impl Watermark {
     }
 }
 
-/// Hashes the settings; every variable part is preceded by its length.
+/// Hashes the settings; each part is preceded by its length, so that the encoding is unambiguous.
 fn id(setup: &MarkSetup) -> String {
     let mut hash = Sha256::new();
     let mut add = |part: &[u8]| {
@@ -298,7 +301,7 @@ fn glyphs<'a>(font: &'a Font<'_>, line: &'a str, size: f32) -> Vec<PositionedGly
     font.layout(line, Scale::uniform(size), Point { x: 0.0, y: 0.0 }).collect()
 }
 
-/// What the letters of `line` cover; `None` if nothing is visible.
+/// Measures the bounding box of the glyphs of `line`; `None` if nothing is visible.
 fn measure(font: &Font<'_>, line: &str) -> Option<LineBounds> {
     let boxes = glyphs(font, line, MEASURE_FONT_SIZE);
     let boxes = boxes.iter().filter_map(PositionedGlyph::pixel_bounding_box);
@@ -307,7 +310,7 @@ fn measure(font: &Font<'_>, line: &str) -> Option<LineBounds> {
         all.max = Point { x: all.max.x.max(one.max.x), y: all.max.y.max(one.max.y) };
         all
     })?;
-    // Boxes of a few thousand pixels: exact in f32.
+    // Boxes have a few thousand pixels, which f32 represents exactly.
     let float = |value: i32| i16::try_from(value).map(f32::from).ok();
     Some(LineBounds {
         left: float(all.min.x)?,
@@ -318,7 +321,7 @@ fn measure(font: &Font<'_>, line: &str) -> Option<LineBounds> {
     .filter(|ink| ink.width >= 1.0 && ink.height >= 1.0)
 }
 
-/// The font size at which the line with its padding is as wide as `size`.
+/// Computes the font size at which the line with its padding is as wide as `size`.
 fn font_size(ink: LineBounds, size: Size) -> f32 {
     MEASURE_FONT_SIZE * float(size.width) / (ink.width + 2.0 * PAD * MEASURE_FONT_SIZE)
 }
@@ -328,7 +331,7 @@ fn float(value: u32) -> f32 {
     value as f32
 }
 
-/// A positive number to the nearest integer.
+/// Rounds a positive number to the nearest integer.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -347,11 +350,11 @@ fn level(value: f32) -> u8 {
     (value.clamp(0.0, 1.0) * 255.0).round() as u8
 }
 
-/// Draws the letters' coverage into `size` pixels.
+/// Draws the coverage of the letters into a picture of `size` pixels.
 fn draw_line(font: &Font<'_>, line: &str, ink: LineBounds, size: Size) -> GrayImage {
     let font_size = font_size(ink, size);
     let factor = font_size / MEASURE_FONT_SIZE;
-    // The padded line is centred where rounding made the picture a little higher than it.
+    // Centres the padded line vertically where rounding made the picture slightly higher.
     let spare = (float(size.height) - factor * (ink.height + 2.0 * PAD * MEASURE_FONT_SIZE)) / 2.0;
     let origin = Point {
         x: (PAD * MEASURE_FONT_SIZE - ink.left) * factor,
@@ -366,6 +369,7 @@ fn draw_line(font: &Font<'_>, line: &str, ink: LineBounds, size: Size) -> GrayIm
                 && x < size.width
                 && y < size.height
             {
+                // Boxes of neighbouring glyphs overlap, so keep the higher coverage.
                 let Luma([old]) = *image.get_pixel(x, y);
                 image.put_pixel(x, y, Luma([old.max(level(coverage))]));
             }
@@ -374,7 +378,7 @@ fn draw_line(font: &Font<'_>, line: &str, ink: LineBounds, size: Size) -> GrayIm
     image
 }
 
-/// The size in which the shadow of a line of `size` pixels is blurred.
+/// Computes the size at which the shadow of a line of `size` pixels is blurred.
 fn shadow_size(ink: LineBounds, size: Size) -> Size {
     let font_size = font_size(ink, size);
     if font_size <= SHADOW_FONT_MAX {
@@ -385,7 +389,7 @@ fn shadow_size(ink: LineBounds, size: Size) -> Size {
     Size { width: edge(size.width), height: edge(size.height) }
 }
 
-/// The darkness around letters: 255 for black.
+/// Computes the darkness of the shadow for each pixel; 255 is black.
 fn shadow(letters: &GrayImage, font_size: f32) -> Vec<u8> {
     let mut clear = vec![1.0f32; letters.as_raw().len()];
     for (sigma, gain, darkest) in SHADOWS {
@@ -398,15 +402,15 @@ fn shadow(letters: &GrayImage, font_size: f32) -> Vec<u8> {
     clear.into_iter().map(|clear| level(1.0 - clear)).collect()
 }
 
-/// Scales a shadow of `from` pixels to `to`.
+/// Scales a shadow from the size `from` to the size `to`.
 fn enlarge(shadow: Vec<u8>, from: Size, to: Size) -> Vec<u8> {
     let shadow = Pixels { size: from, channels: 1, data: shadow };
-    // Without its shadow a mark is still a mark.
+    // If scaling fails, the mark has no shadow, which is better than no mark.
     let samples = index(to.width) * index(to.height);
     resize(shadow, to).map_or_else(|_| vec![0; samples], |pixels| pixels.data)
 }
 
-/// White letters over their shadow, of as many samples.
+/// Composes white letters over their shadow; `shadow` has one sample for each pixel of `letters`.
 fn shade(letters: &GrayImage, shadow: Vec<u8>, opacity: f32) -> MarkBitmap {
     let (width, height) = letters.dimensions();
     let pixel = |(letter, dark): (&u8, u8)| {
@@ -432,7 +436,7 @@ fn read_png(file: &[u8]) -> Result<Pixels, MarkError> {
     Ok(Pixels { size: Size { width, height }, channels: 4, data: image.into_raw() })
 }
 
-/// Scales a picture with straight alpha; colours are multiplied first, so that no rim appears.
+/// Scales a picture with straight alpha; colours are premultiplied first, which avoids a coloured rim.
 fn draw_picture(picture: &Pixels, size: Size, opacity: f32) -> MarkBitmap {
     let mut multiplied = picture.clone();
     for pixel in multiplied.data.chunks_exact_mut(4) {

@@ -1,8 +1,8 @@
-//! Carrying out steps on a JPEG.
+//! Renders a picture by applying steps to it.
 //!
-//! Cropping and marking are noted, not done: only when the end or a change of scale comes does
-//! the needed part of the original get decoded, turned, converted and marked. So a crop never
-//! decodes what it throws away, in whatever order it comes with the mark.
+//! Crops and watermarks are applied lazily: the needed part of the original is decoded, turned,
+//! converted and watermarked only at the end or before a change of scale. So a crop never processes
+//! pixels that it discards, whether it comes before or after the watermark.
 
 use crate::bands::decode_bands;
 use crate::blend::{MarkPosition, SampleModel, blend_pixels, blend_planes};
@@ -22,19 +22,23 @@ use jpeg::codec::{
 use jpeg::scan::ByteRanges;
 use std::borrow::Cow;
 
-/// Carries out a job.
+/// Renders a job: decodes the original, applies the steps and encodes the result.
 ///
-/// `stage` is told when a stage begins or goes on to its next step, in whatever order and as often
-/// as the job needs; once it says no, the render ends as [`RasterError::Abandoned`]. A single step
-/// (decoding a whole picture, say) is not interrupted, but for decoding in bands, which asks
-/// [`BandDecoder::go_on`](crate::BandDecoder::should_continue) before each of them.
+/// `stage` is called at the start of each stage and again before each further part of it; a job may
+/// visit stages several times and in any order. Once `stage` returns false, the render ends with
+/// [`RasterError::Abandoned`]. A single part, such as decoding a whole picture, is not interrupted, except
+/// for decoding in bands, which calls [`BandDecoder::should_continue`] before each band.
 ///
 /// Memory: for a crop a small multiple of the crop; for a whole picture its samples once or twice;
 /// for progressive originals another two bytes for each sample of each component.
 ///
 /// Damaged picture data still gives a picture, the same every time, with
-/// [`RenderOutput::warning`]; a file that is no JPEG, a kind that is not decoded, more pixels than
-/// allowed, and steps that leave the picture are errors.
+/// [`RenderOutput::warning`].
+///
+/// # Errors
+///
+/// [`RasterError`] for a file that is not a JPEG or is of an unsupported kind, for more pixels than
+/// allowed, and for crops that extend beyond the picture.
 pub fn render(
     job: &RenderJob<'_>,
     marker: &Watermark,
@@ -47,7 +51,7 @@ pub fn render(
     work.finish()
 }
 
-/// The file, repaired if its headers need it, and what they say.
+/// Opens the file, repairs its headers if necessary, and checks its size.
 fn open<'a>(job: &RenderJob<'a>) -> Result<DecodableFile<'a>, RasterError> {
     let source = &job.source;
     let opened = source.format.open(source.file)?;
@@ -72,20 +76,20 @@ fn size_of(rect: Rect) -> Size {
     Size { width: rect.width, height: rect.height }
 }
 
-/// The picture as it stands: a base, the part of it that is left, and what is noted.
+/// The state of a render between steps: base pixels, the visible region, and pending watermarks.
 struct RenderState<'a> {
     job: &'a RenderJob<'a>,
     marker: &'a Watermark,
     stage: &'a dyn Fn(RenderStage) -> bool,
     file: Cow<'a, [u8]>,
     header: PictureHeader,
-    /// Pixels after a change of scale; before it the original is the base.
+    /// Pixels after a change of scale; `None` while the base is the original.
     base: Option<Pixels>,
-    /// What is left, in pixels of the upright base.
+    /// The part of the upright base that is still visible, in its pixels.
     region: Rect,
-    /// The pictures that were marked, in pixels of the upright base.
+    /// Pending watermarks: the region at each watermark step, in pixels of the upright base.
     marks: Vec<Rect>,
-    /// The base's pixels are sRGB already.
+    /// Whether the pixels of the base have been converted to sRGB.
     srgb: bool,
     decoded_pixels: u64,
     render_path: RenderPath,
@@ -156,12 +160,14 @@ impl<'a> RenderState<'a> {
         Ok(())
     }
 
-    /// What is left, with its marks on it; larger than `wanted`, where that is given, but not
-    /// necessarily in full size.
+    /// Returns the pixels of the region with the pending watermarks blended in.
+    ///
+    /// With `wanted`, the pixels may be at a reduced scale, but are not smaller than `wanted`.
     fn marked_pixels(&mut self, wanted: Option<Size>) -> Result<Pixels, RasterError> {
         let region = self.region;
         let pixels = match self.base.take() {
             Some(base) => crop_pixels(base, region),
+            // Watermarks are placed in pixels of the full size, so they rule out a reduced scale.
             None => self.decode(wanted.filter(|_| self.marks.is_empty()))?,
         };
         if self.marks.is_empty() {
@@ -181,7 +187,7 @@ impl<'a> RenderState<'a> {
         Ok(pixels)
     }
 
-    /// Converts to sRGB once, if that is asked for.
+    /// Converts to sRGB if the output requires it and the pixels are not converted yet.
     fn convert(&mut self, pixels: Pixels) -> Result<Pixels, RasterError> {
         if self.srgb || self.job.output.colour == OutputColour::Keep {
             return Ok(pixels);
@@ -199,6 +205,7 @@ impl<'a> RenderState<'a> {
         let orientation = source.orientation;
         let stored = orientation.to_stored(self.region, source.stored);
         let is_whole = size_of(stored) == source.stored;
+        // The file is a level, a smaller copy of the original.
         let is_smaller = self.header.size != source.stored;
         let scale = wanted.filter(|_| is_whole).map_or(DecodeScale::FULL, |wanted| {
             decode_scale(self.header.size, orientation.oriented_size(wanted))
@@ -214,7 +221,7 @@ impl<'a> RenderState<'a> {
         Ok(orientation.orient(pixels))
     }
 
-    /// Decodes the file at `scale`, in bands if that can be.
+    /// Decodes the file at `scale`, in bands if possible.
     fn decode_at(&mut self, scale: DecodeScale) -> Result<DecodeOutput<Pixels>, RasterError> {
         if self.header.size != self.job.source.stored {
             self.render_path = RenderPath::Level;
@@ -226,7 +233,7 @@ impl<'a> RenderState<'a> {
                 self.render_path = RenderPath::Bands;
                 return Ok(decoded);
             }
-            // Bands that were stopped must not end in more work.
+            // If the bands failed because of a cancellation, do not decode the whole picture instead.
             self.begin(RenderStage::Decode)?;
         }
         self.job.source.format.decode(&self.file, scale)
@@ -269,10 +276,10 @@ impl<'a> RenderState<'a> {
         output.format.encode(picture, source.icc)
     }
 
-    /// The region with its marks as planes, if it can stay what the file holds: no change of
-    /// scale, colour or sampling, and edges on the chroma grid.
+    /// Returns the region with its watermarks as planes if the components of the file can be kept: no
+    /// change of scale, colour or sampling, and edges on the chroma grid.
     ///
-    /// Colour is then neither interpolated nor averaged again, and three conversions fall away.
+    /// Chroma is then neither upsampled nor downsampled again, and colour conversions are avoided.
     fn planes(&mut self) -> Result<Option<Planes>, RasterError> {
         let (job, PictureHeader { size, space, chroma }) = (self.job, self.header);
         let orientation = job.source.orientation;
@@ -314,7 +321,8 @@ impl<'a> RenderState<'a> {
     }
 }
 
-/// Where a mark placed on `canvas` lies in `region`; both in the same pixels.
+/// Converts the position of a watermark on `canvas` to a position in `region`; both rectangles are in
+/// the same pixels.
 pub(super) fn translate_mark(place: MarkPosition, canvas: Rect, region: Rect) -> MarkPosition {
     MarkPosition {
         x: place.x + i64::from(canvas.x) - i64::from(region.x),
@@ -322,8 +330,8 @@ pub(super) fn translate_mark(place: MarkPosition, canvas: Rect, region: Rect) ->
     }
 }
 
-/// Whether a stored rectangle starts on a boundary between chroma samples, and on axes that are
-/// read backwards also ends on one.
+/// Whether a stored rectangle starts on a boundary between chroma samples, and on reversed axes also
+/// ends on one.
 fn is_on_chroma_grid(stored: Rect, reversed: ReversedAxes, chroma: ChromaSubsampling) -> bool {
     let (across, down) = chroma.cell();
     let fits = |start: u32, length: u32, cell: u32, reversed: bool| {
@@ -333,7 +341,7 @@ fn is_on_chroma_grid(stored: Rect, reversed: ReversedAxes, chroma: ChromaSubsamp
         && fits(stored.y, stored.height, down, reversed.rows)
 }
 
-/// Cuts `region`, which lies on the grid, out of the planes and turns each of them upright.
+/// Cuts `region`, which must be on the chroma grid, out of the planes and turns each plane upright.
 pub(super) fn orient_planes(planes: Planes, region: Rect, orientation: Orientation) -> Planes {
     let upright = orientation == Orientation::Upright;
     let Planes { size, space, chroma, data } = planes;

@@ -1,8 +1,8 @@
 //! Decodes and encodes whole pictures with libjpeg-turbo.
 //!
-//! Whole pictures go in and out as interleaved pixels or as planes of components; what is not
-//! needed is left out by [`DecodeScale`] (fewer pixels from the DCT itself) or by `scan` (a region).
-//! Nothing of the crate's types leaves this file.
+//! Pictures are passed as interleaved pixels or as planes of components. To decode less than the whole,
+//! use [`DecodeScale`] (the DCT itself produces fewer pixels) or `scan` (a region). The types of the
+//! `turbojpeg` crate are not exposed outside this file.
 
 use geometry::Size;
 use serde::Serialize;
@@ -12,31 +12,31 @@ use turbojpeg::{
     Subsamp, Transform, Transformer, YuvImage,
 };
 
-/// Scans that a progressive file may have; usual encoders write 6 to 12, the most frugal 64.
+/// Maximum number of scans of a progressive file; encoders usually write 6 to 12, at most 64.
 ///
-/// Each scan costs a pass over the whole picture, whatever its own length is.
+/// Each scan costs a pass over the whole picture, however short the scan is.
 const SCANS_MAX: u32 = 128;
 
-/// Row alignment of the planes that we exchange with the library, in bytes: rows without padding.
+/// Row alignment of the planes that are exchanged with the library, in bytes; 1 means no padding.
 const PLANE_ALIGN: usize = 1;
 
-/// The colour space in which a JPEG stores its components.
+/// The colour space of the components stored in a JPEG.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum ColourSpace {
     /// One component of grey levels.
     Grey,
     /// Luma and two chroma channels.
     YCbCr,
-    /// Red, green and blue as they are (Adobe transform 0 or component ids `RGB`).
+    /// Red, green and blue, not transformed (Adobe transform 0 or component ids `RGB`).
     Rgb,
-    /// Four inks as they are.
+    /// Four inks, not transformed.
     Cmyk,
-    /// Four inks, the first three as luma and chroma.
+    /// Four inks, the first three transformed to luma and chroma.
     Ycck,
 }
 
 impl ColourSpace {
-    /// Samples per pixel after decoding.
+    /// Returns the number of samples per pixel after decoding.
     #[must_use]
     pub fn channels(self) -> usize {
         match self {
@@ -46,7 +46,7 @@ impl ColourSpace {
         }
     }
 
-    /// The format in which pixels of this space are decoded and encoded.
+    /// Returns the format in which pixels of this space are decoded and encoded.
     fn format(self) -> PixelFormat {
         match self {
             ColourSpace::Grey => PixelFormat::GRAY,
@@ -69,7 +69,7 @@ impl ColourSpace {
 /// Chroma subsampling: how many pixels share one chroma sample, across and down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum ChromaSubsampling {
-    /// 4:4:4, and everything without chroma.
+    /// 4:4:4, and all pictures without chroma.
     Full,
     /// 4:2:2: two pixels in a row share a sample.
     Half,
@@ -81,12 +81,12 @@ pub enum ChromaSubsampling {
     QuarterAcross,
     /// 4:4:1: four pixels in a column share a sample.
     QuarterDown,
-    /// Any other sampling: it can be decoded to pixels, not to planes.
+    /// Any other sampling, which can be decoded to pixels but not to planes.
     Other,
 }
 
 impl ChromaSubsampling {
-    /// Pixels per chroma sample, across and down; `(1, 1)` for [`ChromaSubsampling::Other`].
+    /// Returns the pixels per chroma sample, across and down; `(1, 1)` for [`ChromaSubsampling::Other`].
     #[must_use]
     pub fn cell(self) -> (u32, u32) {
         match self {
@@ -99,7 +99,7 @@ impl ChromaSubsampling {
         }
     }
 
-    /// The subsampling of the picture after a quarter turn.
+    /// Returns the subsampling of the picture after a quarter turn.
     #[must_use]
     pub fn transposed(self) -> ChromaSubsampling {
         match self {
@@ -143,9 +143,9 @@ impl ChromaSubsampling {
 /// Size, colour space and chroma subsampling of a JPEG file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PictureHeader {
-    /// The picture as it is stored, before any orientation.
+    /// The size in pixels as stored, before any EXIF orientation.
     pub size: Size,
-    /// The components' colour space.
+    /// The colour space of the components.
     pub space: ColourSpace,
     /// Chroma subsampling of the components.
     pub chroma: ChromaSubsampling,
@@ -154,25 +154,25 @@ pub struct PictureHeader {
 /// Why a JPEG file could not be decoded or encoded.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CodecError {
-    /// The stream is not a JPEG that can be decoded; the text is the library's.
+    /// The file is damaged or not a JPEG; the text is the library's.
     #[error("{0}")]
     Corrupt(String),
-    /// The stream is a JPEG of a kind that is not decoded: lossless, 12 bits, odd samplings.
+    /// The file is a JPEG of an unsupported kind: lossless, 12 bits, unusual sampling.
     #[error("{0}")]
     Unsupported(String),
-    /// The library could not encode; pixels that come from a decoder never cause it.
+    /// The library could not encode the pixels; pixels from a decoder never cause this.
     #[error("{0}")]
     Encode(String),
 }
 
-/// A decoded value with the first warning of the library.
+/// A decoded value with the library's first warning.
 ///
-/// Samples that the stream did not provide are zero or grey, the same on every run.
+/// Samples that are missing from a damaged file are zero or grey; they are the same on every run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeOutput<T> {
     /// The decoded pixels or planes.
     pub value: T,
-    /// The first warning about damaged data; `None` when the data is sound.
+    /// The first warning about damaged data; `None` when the data is intact.
     pub warning: Option<String>,
 }
 
@@ -187,7 +187,7 @@ pub struct Pixels {
     pub data: Vec<u8>,
 }
 
-/// One plane's place in the data of [`Planes`]; rows follow each other without padding.
+/// The position of one plane in the data of [`Planes`]; rows have no padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlaneLayout {
     /// Index of the first sample.
@@ -198,23 +198,23 @@ pub struct PlaneLayout {
     pub height: usize,
 }
 
-/// Components of a grey or YCbCr picture, each on its own grid.
+/// The components of a grey or YCbCr picture, each on its own sample grid.
 ///
-/// The luma plane is padded to whole cells of the sampling, as the library wants it.
+/// The luma plane is padded to whole chroma cells, as the library requires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Planes {
     /// The picture's size in pixels, without padding.
     pub size: Size,
-    /// Colour space: grey or YCbCr.
+    /// The colour space, grey or YCbCr.
     pub space: ColourSpace,
     /// Chroma subsampling of the components.
     pub chroma: ChromaSubsampling,
-    /// All planes, one behind the other.
+    /// The samples of all planes, one plane after the other.
     pub data: Vec<u8>,
 }
 
 impl Planes {
-    /// Where each plane lies: one for grey, three otherwise.
+    /// Computes the position of each plane: one for grey, three otherwise.
     #[must_use]
     pub fn layout(size: Size, space: ColourSpace, chroma: ChromaSubsampling) -> Vec<PlaneLayout> {
         let (across, down) = chroma.cell();
@@ -230,14 +230,14 @@ impl Planes {
         planes
     }
 
-    /// The samples that planes of this layout hold in all.
+    /// Returns the total number of samples of planes with this layout.
     #[must_use]
     pub fn sample_count(layout: &[PlaneLayout]) -> usize {
         layout.last().map_or(0, |plane| plane.start + plane.width * plane.height)
     }
 }
 
-/// Eighths of the full size that the decoder makes from the DCT, 1 to 8.
+/// The scale at which the decoder's DCT produces pixels: 1 to 8 eighths of the full size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DecodeScale(u8);
 
@@ -245,13 +245,13 @@ impl DecodeScale {
     /// The full size, eight eighths.
     pub const FULL: DecodeScale = DecodeScale(8);
 
-    /// `eighths` eighths, brought into 1 to 8.
+    /// Creates a scale of `eighths` eighths, clamped to 1 to 8.
     #[must_use]
     pub fn from_eighths(eighths: u8) -> DecodeScale {
         DecodeScale(eighths.clamp(1, 8))
     }
 
-    /// The size of a picture of `size` decoded at this scale, each edge rounded up.
+    /// Returns the size of a picture of `size` decoded at this scale, each edge rounded up.
     #[must_use]
     pub fn scaled_size(self, size: Size) -> Size {
         let scaled = |edge: u32| {
@@ -262,18 +262,18 @@ impl DecodeScale {
     }
 }
 
-/// How [`encode`] writes pixels.
+/// Quality, colour space and chroma subsampling for [`encode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EncodeOptions {
-    /// The library's quality, 1 to 100.
+    /// The quality on the library's scale, 1 to 100.
     pub quality: u8,
-    /// The colour space of the stream.
+    /// The colour space of the file.
     pub space: ColourSpace,
     /// Chroma subsampling of the components.
     pub chroma: ChromaSubsampling,
 }
 
-/// A pixel count or edge as an index.
+/// Converts a pixel count or edge to an index.
 fn px(value: u32) -> usize {
     usize::try_from(value).expect("the machine has at least 32-bit indices")
 }
@@ -282,9 +282,10 @@ fn edge(value: usize) -> Result<u32, CodecError> {
     u32::try_from(value).map_err(|_| CodecError::Corrupt("edge beyond 32 bits".to_owned()))
 }
 
-/// The library reports damage that it could work around as an error too; only the text differs.
+/// Prefixes of the library's warnings.
 ///
-/// These are the beginnings of its warnings, none of which begins one of its errors.
+/// The library reports damage that it could work around as an error too; only the text differs. None of
+/// its error messages starts with one of these prefixes.
 const WARNINGS: [&str; 7] = [
     "Corrupt JPEG data",
     "Premature end of JPEG file",
@@ -295,7 +296,7 @@ const WARNINGS: [&str; 7] = [
     "Application transferred too many scanlines",
 ];
 
-/// The beginnings of errors that mean a kind of JPEG and not damage.
+/// Prefixes of errors that mean an unsupported kind of JPEG, not damage.
 const UNSUPPORTED: [&str; 6] = [
     "Fractional sampling not implemented",
     "CCIR601 sampling not implemented",
@@ -305,7 +306,7 @@ const UNSUPPORTED: [&str; 6] = [
     "Require lossy/lossless mismatch",
 ];
 
-/// What the library's answer means: nothing, a warning, or an error.
+/// Converts the library's result to success, a warning, or an error.
 fn warning_of(answer: turbojpeg::Result<()>) -> Result<Option<String>, CodecError> {
     match answer {
         Ok(()) => Ok(None),
@@ -322,14 +323,14 @@ enum LibraryFailure {
 }
 
 fn failure(error: &turbojpeg::Error) -> LibraryFailure {
-    // The headers hold no picture: sizes are -1.
+    // Headers without a picture: the library gives sizes of -1.
     if matches!(error, turbojpeg::Error::IntegerOverflow(_)) {
         return LibraryFailure::Fatal(CodecError::Corrupt("no picture in the headers".to_owned()));
     }
     let turbojpeg::Error::TurboJpegError(text) = error else {
         return LibraryFailure::Fatal(CodecError::Unsupported(error.to_string()));
     };
-    // The library puts the name of its function in front of some texts.
+    // The library prefixes some messages with the name of its function.
     let bare = text.split_once("(): ").map_or(text.as_str(), |(_, rest)| rest);
     if WARNINGS.iter().any(|start| bare.starts_with(start)) {
         LibraryFailure::Warning(bare.to_owned())
@@ -368,20 +369,20 @@ fn header_of(header: &DecompressHeader) -> Result<PictureHeader, CodecError> {
     Ok(PictureHeader { size, space, chroma: ChromaSubsampling::of(header.subsamp) })
 }
 
-/// Reads what the headers say; no memory for pixels is taken.
+/// Reads the headers without allocating memory for pixels.
 ///
-/// Fails where [`decode`] would fail on the headers. Damage between them, which the library calls
-/// a warning, is an error here: [`crate::repair`] can clean it.
+/// Fails where [`decode`] would fail on the headers. Damage between them, for which the library gives
+/// only a warning, is an error here; [`crate::repair`] can remove it.
 pub fn read_header(jpeg: &[u8]) -> Result<PictureHeader, CodecError> {
     let header = decompressor()?.read_header(jpeg).map_err(|error| fatal(&error))?;
     header_of(&header)
 }
 
-/// Decodes the whole picture at `scale`, by the slow integer DCT and with smooth upsampling.
+/// Decodes the whole picture at `scale`, with the slow integer DCT and smooth upsampling.
 ///
-/// CMYK and YCCK become four inks as the file stores them: inverted in files that Adobe's marker
-/// describes. The memory taken is that of the pixels, and for progressive files another two bytes
-/// for each sample of each component; the caller has checked the size.
+/// CMYK and YCCK are decoded to four inks as the file stores them: inverted in files with Adobe's
+/// marker. Memory use is that of the pixels plus, for progressive files, two bytes for each sample of
+/// each component; the caller must have checked the size.
 pub fn decode(jpeg: &[u8], scale: DecodeScale) -> Result<DecodeOutput<Pixels>, CodecError> {
     let mut decompressor = decompressor()?;
     let header = decompressor.read_header(jpeg).map_err(|error| fatal(&error))?;
@@ -404,7 +405,7 @@ pub fn decode(jpeg: &[u8], scale: DecodeScale) -> Result<DecodeOutput<Pixels>, C
 
 /// Decodes a grey or YCbCr picture to its planes, without upsampling or colour conversion.
 ///
-/// Fails with [`CodecError::Unsupported`] for other spaces and for [`ChromaSubsampling::Other`].
+/// Fails with [`CodecError::Unsupported`] for other colour spaces and for [`ChromaSubsampling::Other`].
 pub fn decode_planes(jpeg: &[u8]) -> Result<DecodeOutput<Planes>, CodecError> {
     let mut decompressor = decompressor()?;
     let header = decompressor.read_header(jpeg).map_err(|error| fatal(&error))?;
@@ -428,11 +429,12 @@ pub fn decode_planes(jpeg: &[u8]) -> Result<DecodeOutput<Planes>, CodecError> {
     Ok(DecodeOutput { value: Planes { size, space, chroma, data }, warning })
 }
 
-/// Rewrites the coefficients of any kind of scan as one baseline scan with the standard tables,
-/// which have a code for everything.
+/// Rewrites the coefficients of any kind of scan as one baseline scan with the standard Huffman tables,
+/// which have a code for every symbol.
 ///
-/// All coefficients of the file are held for a moment, two bytes each; no pixel is made. The
-/// result has no metadata but what says what the components mean. Damage of any kind is an error.
+/// The conversion is lossless and decodes no pixels, but holds all coefficients of the file in memory,
+/// two bytes each. The result has no metadata except the segments that define the colour model. Damage
+/// of any kind is an error.
 pub fn to_baseline(jpeg: &[u8]) -> Result<Vec<u8>, CodecError> {
     let mut transformer = Transformer::new().map_err(|error| fatal(&error))?;
     let mut transform = Transform::default();
@@ -449,8 +451,8 @@ fn compressor(encoding: EncodeOptions) -> turbojpeg::Result<Compressor> {
 
 /// Encodes pixels as a baseline JPEG with the library's default tables and no metadata.
 ///
-/// The channels of `pixels` are those of `encoding.space`. Inks are written as they are, with
-/// Adobe's marker: they must be inverted, as that marker says.
+/// `pixels` must have the channels of `encoding.space`. Inks are written unchanged, with Adobe's
+/// marker, so they must be inverted, as that marker implies.
 pub fn encode(pixels: &Pixels, encoding: EncodeOptions) -> Result<Vec<u8>, CodecError> {
     let failed = |error: turbojpeg::Error| CodecError::Encode(error.to_string());
     let mut compressor = compressor(encoding).map_err(failed)?;

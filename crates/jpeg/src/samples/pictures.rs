@@ -1,9 +1,9 @@
-//! Pictures for tests, made from numbers.
+//! Generated pictures for tests and benchmarks.
 
 use crate::codec::{ChromaSubsampling, ColourSpace, EncodeOptions, Pixels, encode};
 use geometry::Size;
 
-/// Every colour space, and every sampling of YCbCr.
+/// All colour spaces, with all samplings of YCbCr.
 pub const KINDS: [(ColourSpace, ChromaSubsampling); 11] = [
     (ColourSpace::Grey, ChromaSubsampling::Full),
     (ColourSpace::YCbCr, ChromaSubsampling::Full),
@@ -18,7 +18,7 @@ pub const KINDS: [(ColourSpace, ChromaSubsampling); 11] = [
     (ColourSpace::Ycck, ChromaSubsampling::Quarter),
 ];
 
-/// Slopes, edges and noise, different for every seed.
+/// Generates pixels with gradients, edges and noise, different for every seed.
 pub fn pixels(size: Size, channels: usize, seed: u32) -> Pixels {
     let mut state = seed.wrapping_mul(2_654_435_761) | 1;
     let mut data = Vec::new();
@@ -38,21 +38,22 @@ pub fn pixels(size: Size, channels: usize, seed: u32) -> Pixels {
     Pixels { size, channels, data }
 }
 
-/// A baseline file of such a picture.
+/// Encodes the picture that [`pixels`] generates as a baseline file.
 pub fn jpeg(size: Size, space: ColourSpace, chroma: ChromaSubsampling, seed: u32) -> Vec<u8> {
     let pixels = pixels(size, space.channels(), seed);
     encode(&pixels, EncodeOptions { quality: 88, space, chroma })
         .expect("made numbers are in range")
 }
 
-/// A wave of `x` over `period`, 0 to 127.
+/// Computes a triangle wave of `x` over `period`, 0 to 127.
 fn wave(x: u32, period: u32) -> u32 {
     let at = x % period * 256 / period;
     if at < 128 { at } else { 255 - at }
 }
 
-/// A baseline JPEG of busy and calm parts, made from numbers: slopes, edges and grain, about as
-/// heavy as a photograph, the same every time.
+/// Generates a baseline JPEG with detailed and smooth parts: gradients, edges and grain.
+///
+/// The file is about as large as one of a photograph, and the same every time.
 pub fn photograph(size: Size, chroma: ChromaSubsampling) -> Vec<u8> {
     let mut data = Vec::new();
     let mut state = 1u32;

@@ -1,9 +1,9 @@
-//! Bands: rows of the picture as files of their own, which libjpeg-turbo decodes in parallel.
+//! Bands: horizontal strips of the picture as separate files, which libjpeg-turbo decodes in parallel.
 //!
-//! A band is some rows of MCUs behind headers with another height. libjpeg-turbo scales while it
-//! decodes, and it knows nothing of threads: given bands, it makes a small picture on all cores.
-//! Below the full size it takes larger transforms for the colour of 4:2:0 instead of interpolating
-//! between rows, so that bands give exactly the rows that the whole picture gives.
+//! A band consists of some rows of MCUs after headers with an adjusted height. libjpeg-turbo scales
+//! while it decodes, but uses one thread; with bands, a picture is scaled down on all cores. Below the
+//! full size libjpeg-turbo uses larger transforms for the chroma of 4:2:0 instead of interpolating
+//! between rows, so the bands give exactly the rows of the whole picture.
 
 use std::ops::Range;
 
@@ -13,15 +13,15 @@ use crate::scan::index::ScanIndex;
 use crate::scan::{ByteRanges, Scan, ScanError};
 use geometry::Size;
 
-/// Pixels of a band at least: below that, opening a decoder costs more than the band.
+/// Minimum number of pixels in a band: below that, creating a decoder costs more than decoding the band.
 const BAND_PIXELS: u64 = 1 << 20;
 
-/// Whether bands, decoded at less than the full size, give what the whole picture gives.
+/// Whether bands, decoded below the full size, give the same pixels as the whole picture.
 ///
-/// False where libjpeg-turbo interpolates colour from the row above and below even then.
+/// False where libjpeg-turbo interpolates chroma from the rows above and below even then.
 #[must_use]
 pub fn are_exact(scan: &Scan) -> bool {
-    // Below the full size, chroma of one row in two needs no interpolation any more.
+    // Below the full size, chroma with half the rows needs no vertical interpolation.
     scan.components
         .iter()
         .all(|component| component.cell.1 <= 2 && component.cell.0 >= component.cell.1)
@@ -30,8 +30,8 @@ pub fn are_exact(scan: &Scan) -> bool {
 
 /// Splits the rows of MCUs into bands, independently of the number of threads.
 ///
-/// With restarts a band starts where a restart does. One band means that there is nothing to
-/// gain.
+/// If the scan has restart markers, each band starts at one. A single band means that parallel
+/// decoding gains nothing.
 #[must_use]
 pub fn split(scan: &Scan) -> Vec<Range<u32>> {
     let row_pixels = u64::from(scan.mcu.height) * u64::from(scan.size.width);
@@ -51,7 +51,7 @@ pub fn split(scan: &Scan) -> Vec<Range<u32>> {
     bands
 }
 
-/// The byte range of the file that [`band`] reads for `rows`.
+/// Returns the byte range of the file that [`band`] reads for `rows`.
 pub fn byte_range(
     scan: &Scan,
     index: &ScanIndex,
@@ -60,9 +60,9 @@ pub fn byte_range(
     index.byte_range(rows.start * scan.across..rows.end * scan.across)
 }
 
-/// Writes the rows of MCUs `rows`, one of the ranges of [`split`], as a file of its own.
+/// Writes the rows of MCUs `rows`, one of the ranges that [`split`] returns, as a separate file.
 ///
-/// `colour` holds the segments that [`cut`](super::crop::crop) takes.
+/// `colour` holds complete JFIF and Adobe segments, as for [`crop`](super::crop::crop).
 pub fn band(
     scan: &Scan,
     index: &ScanIndex,
@@ -84,7 +84,7 @@ pub fn band(
     let end = if behind >= scan.mcus() {
         data.from_file_position(index.end)?
     } else {
-        // Behind a marker if a restart stands there; it is left out below.
+        // After the restart marker, if there is one; the loop below leaves that marker out.
         let mut end = index.seek(scan, &data, behind - 1)?;
         end.begin()?;
         end.skip_mcu()?;
@@ -95,7 +95,7 @@ pub fn band(
     let mut number = 0;
     let mut next = data.first_restart_after(from);
     while let Some((start, _)) = data.restart(next).filter(|(start, _)| *start < end) {
-        // Whole bytes, with the ones that complete the last of them.
+        // Whole bytes, including the padding of the last one. Restart numbers count from 0 in each file.
         writer.copy(&data, from, start);
         writer.restart(number);
         (number, from, next) = ((number + 1) & 7, start, next + 1);

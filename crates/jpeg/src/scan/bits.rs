@@ -1,41 +1,44 @@
-//! The bits of entropy-coded data.
+//! Reads and writes the bits of entropy-coded data.
 //!
-//! Data is *unstuffed* first: the `00` behind each `FF` and the restart markers are taken out, and
-//! it is noted where. Then bits are read 56 at a time without looking at single bytes.
+//! Data is *unstuffed* first: the `00` after each `FF` and the restart markers are removed, and their
+//! positions recorded. Then bits can be read 56 at a time without checking single bytes.
 
 use crate::scan::ScanError;
 
-/// Bytes of zero behind unstuffed data, so that the last bits are read like all others.
+/// Zero bytes appended to unstuffed data, so that reading the last bits needs no special case.
 const PAD: usize = 8;
 
-/// A run of bytes that lie in the file as they lie in [`UnstuffedData`].
+/// A run of bytes that are contiguous both in the file and in [`UnstuffedData`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ByteRun {
-    /// Its first byte in the unstuffed data.
+    /// Offset of the first byte in the unstuffed data.
     data_offset: u32,
-    /// Its first byte in the file, counted from where unstuffing started.
+    /// Offset of the first byte in the file, counted from the start of the stuffed data.
     file_offset: u32,
 }
 
-/// Entropy-coded data without what keeps it apart from markers (T.81 F.1.2.3).
+/// Entropy-coded data without stuffed bytes and restart markers (T.81 F.1.2.3).
 #[derive(Debug, Default)]
 pub struct UnstuffedData {
     bytes: Vec<u8>,
     length: usize,
     runs: Vec<ByteRun>,
-    /// Where the data behind each restart marker starts, and the marker's number.
+    /// Offset in `bytes` of the data after each restart marker, and the marker's number.
     restarts: Vec<(usize, u8)>,
     /// Offset in the file of the first byte.
     origin: u64,
-    /// Offset in the file where the data ended: at a marker or with the bytes that were given.
+    /// Offset in the file where the data ended: at a marker, or at the end of the given bytes.
     end_offset: u64,
 }
 
 impl UnstuffedData {
-    /// Takes the data of `stuffed`, which lies at `origin` in its file, up to the first marker
-    /// that is no restart. What was held before is dropped; its memory is used again.
+    /// Replaces the contents with the data of `stuffed`, up to the first marker that is not a restart.
+    ///
+    /// `origin` is the offset of `stuffed` in its file. The memory is reused.
+    ///
+    /// Fails with [`ScanError::Length`] for 4 GiB of data or more.
     pub fn fill(&mut self, stuffed: &[u8], origin: u64) -> Result<(), ScanError> {
-        // Positions are counted in 32 bits, and eight of them make a byte.
+        // `ByteRun` stores offsets in 32 bits.
         u32::try_from(stuffed.len()).map_err(|_| ScanError::Length)?;
         self.origin = origin;
         self.end_offset = origin + long(stuffed.len());
@@ -55,7 +58,7 @@ impl UnstuffedData {
                     self.bytes.extend_from_slice(&stuffed[at..found]);
                     self.restarts.push((self.bytes.len(), number - 0xD0));
                 }
-                // Cut in the middle of a pair: the caller asked for no more.
+                // The range ends in the middle of a stuffed pair; the caller needs no more of it.
                 None => continue,
                 Some(_) => {
                     self.bytes.extend_from_slice(&stuffed[at..found]);
@@ -74,19 +77,19 @@ impl UnstuffedData {
         Ok(())
     }
 
-    /// Number of bits, without the stuffed bytes.
+    /// Returns the number of bits, without stuffed bytes.
     #[must_use]
     pub fn bit_count(&self) -> u64 {
         long(self.length) * 8
     }
 
-    /// Offset in the file of the marker that ended the data, or of its end.
+    /// Returns the offset in the file of the marker that ended the data, or of the data's end.
     #[must_use]
     pub fn end_offset(&self) -> u64 {
         self.end_offset
     }
 
-    /// The place in the file of the bit `position`: offset times eight, plus the bit.
+    /// Converts the bit `position` to a position in the file: offset times eight, plus the bit.
     #[must_use]
     pub fn to_file_position(&self, position: u64) -> u64 {
         let byte = short(usize::try_from(position / 8).unwrap_or(usize::MAX));
@@ -95,7 +98,10 @@ impl UnstuffedData {
         (self.origin + u64::from(there) + u64::from(byte - here)) * 8 + position % 8
     }
 
-    /// The bit at `place` in the file; the opposite of [`UnstuffedData::to_file_position`].
+    /// Converts a position in the file to one in the data; the inverse of
+    /// [`UnstuffedData::to_file_position`].
+    ///
+    /// Fails with [`ScanError::Bytes`] for a position outside the data.
     pub fn from_file_position(&self, place: u64) -> Result<u64, ScanError> {
         let there = (place / 8).checked_sub(self.origin).ok_or(ScanError::Bytes)?;
         let there = u32::try_from(there).map_err(|_| ScanError::Bytes)?;
@@ -105,17 +111,17 @@ impl UnstuffedData {
         if position <= self.bit_count() { Ok(position) } else { Err(ScanError::Bytes) }
     }
 
-    /// The first restart whose data starts behind `position`.
+    /// Returns the index of the first restart whose data starts after `position`.
     pub(super) fn first_restart_after(&self, position: u64) -> usize {
         self.restarts.partition_point(|(start, _)| long(*start) * 8 <= position)
     }
 
-    /// Where the data behind restart `index` starts, in bits, and its marker's number.
+    /// Returns the position in bits of the data after restart `index`, and the marker's number.
     pub(super) fn restart(&self, index: usize) -> Option<(u64, u8)> {
         self.restarts.get(index).map(|(start, number)| (long(*start) * 8, *number))
     }
 
-    /// The 64 bits from `position`, zeros behind the end.
+    /// Returns the 64 bits from `position`; bits beyond the end are zero.
     fn word(&self, position: u64) -> u64 {
         let at = usize::try_from(position / 8).unwrap_or(usize::MAX);
         let bytes = self.bytes.get(at..).unwrap_or_default();
@@ -134,20 +140,20 @@ fn long(value: usize) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
 
-/// Reads bits from the front; behind the end there are zeros.
+/// Reads bits from the front; bits beyond the end are zero.
 #[derive(Clone, Debug)]
 pub(super) struct EntropyReader<'a> {
     bytes: &'a [u8],
-    /// The next byte to take in.
+    /// Offset of the next byte to load.
     at: usize,
-    /// The next bits, the first one highest.
+    /// The next bits, the first one in the highest bit.
     pub(super) buffer: u64,
-    /// Bits of the buffer that count as held; there may be more.
+    /// Number of bits of the buffer that are valid; more may be present.
     held: u32,
 }
 
 impl<'a> EntropyReader<'a> {
-    /// Starts at the bit `position`.
+    /// Creates a reader at the bit `position`.
     pub(super) fn new(data: &'a UnstuffedData, position: u64) -> Self {
         let at = usize::try_from(position / 8).unwrap_or(usize::MAX);
         let mut reader = Self { bytes: &data.bytes, at, buffer: 0, held: 0 };
@@ -156,10 +162,10 @@ impl<'a> EntropyReader<'a> {
         reader
     }
 
-    /// Makes sure that at least 56 bits are held.
+    /// Loads bytes until at least 56 bits are held.
     #[inline(always)]
     pub(super) fn refill(&mut self) {
-        // Bits that come again are the same bits, so taking them twice changes nothing.
+        // Bits beyond `held` are loaded again by the next refill; OR with the same bits is idempotent.
         if let Some(chunk) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk::<8>) {
             self.buffer |= u64::from_be_bytes(*chunk) >> self.held;
         }
@@ -174,34 +180,34 @@ impl<'a> EntropyReader<'a> {
         self.held = self.held.wrapping_sub(count);
     }
 
-    /// The bit that comes next, counted from the start of the data.
+    /// Returns the position of the next bit, counted from the start of the data.
     pub(super) fn position(&self) -> u64 {
         (long(self.at) * 8).saturating_sub(u64::from(self.held))
     }
 }
 
-/// Bytes by which a writer's memory grows at least.
+/// Minimum number of bytes by which a writer's buffer grows.
 const GROWTH: usize = 4096;
 
-/// Writes bits; markers and stuffing come in [`EntropyWriter::finish_into`].
+/// Writes bits; [`EntropyWriter::finish_into`] adds restart markers and stuffing.
 #[derive(Debug, Default)]
 pub(super) struct EntropyWriter {
-    /// Complete bytes up to `at`, and room behind them.
+    /// Complete bytes up to `at`, and spare room after them.
     bytes: Vec<u8>,
     at: usize,
-    /// The bits of the byte that is not complete yet, at its lower end.
+    /// The bits of the incomplete last byte, in the lowest bits.
     buffer: u64,
-    /// Their number, 0 to 7.
+    /// Number of bits in `buffer`, 0 to 7.
     held: u32,
-    /// Where restart markers stand between the bytes, and their numbers.
+    /// Offsets in `bytes` at which restart markers are inserted, and their numbers.
     restarts: Vec<(usize, u8)>,
 }
 
 impl EntropyWriter {
-    /// Writes the lowest `count` bits of `bits`, 1 to 56, the others being zero.
+    /// Writes the lowest `count` bits of `bits`, 1 to 56; the other bits must be zero.
     ///
-    /// Eight bytes are stored each time, of which the next call overwrites what is not complete:
-    /// that costs less than asking how many are.
+    /// Always stores eight bytes, of which the next call overwrites the incomplete ones: that costs
+    /// less than a branch on their number.
     #[inline(always)]
     pub(super) fn put(&mut self, bits: u64, count: u32) {
         self.buffer = self.buffer << count | bits;
@@ -223,7 +229,7 @@ impl EntropyWriter {
         self.bytes.resize(self.at + self.at / 2 + GROWTH, 0);
     }
 
-    /// Copies the bits from `start` up to `end`.
+    /// Copies the bits `start..end` of `data`.
     pub(super) fn copy(&mut self, data: &UnstuffedData, start: u64, end: u64) {
         let mut at = start;
         while at + 56 <= end {
@@ -236,7 +242,7 @@ impl EntropyWriter {
         }
     }
 
-    /// Completes the last byte with ones, as T.81 F.1.2.3 wants it.
+    /// Pads the last byte with ones, as T.81 F.1.2.3 requires.
     pub(super) fn align(&mut self) {
         let open = (8 - self.held) % 8;
         if open > 0 {
@@ -244,13 +250,13 @@ impl EntropyWriter {
         }
     }
 
-    /// Writes the restart marker `number`, 0 to 7, on a byte's border.
+    /// Pads the last byte and writes the restart marker `number`, 0 to 7.
     pub(super) fn restart(&mut self, number: u8) {
         self.align();
         self.restarts.push((self.at, number));
     }
 
-    /// Appends everything to `out`, stuffed, with its restart markers; completes the last byte.
+    /// Pads the last byte and appends everything to `out`, with stuffing and restart markers.
     pub(super) fn finish_into(mut self, out: &mut Vec<u8>) {
         self.align();
         self.bytes.truncate(self.at);

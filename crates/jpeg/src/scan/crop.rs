@@ -1,8 +1,8 @@
-//! Lossless crops: cuts out a rectangle without decoding a sample.
+//! Lossless crops: cuts out a rectangle without decoding samples.
 //!
-//! The coefficients of the MCUs go over as they are: the codes of a row are copied bit for bit,
-//! and only the first MCU of each row gets new DC differences, because another MCU stands before
-//! it now. So a crop whose corner lies on the grid of MCUs loses nothing.
+//! The coefficients of the MCUs do not change: the codes of a row are copied bit for bit, and only the
+//! first MCU of each row gets new DC differences, because a different MCU precedes it in the crop. So a
+//! crop whose corner is on the MCU grid loses nothing.
 
 use std::ops::Range;
 
@@ -15,14 +15,15 @@ use crate::scan::tables::{AC, DC, HuffmanCodes, HuffmanSpec};
 use crate::scan::{ByteRanges, COMPONENTS_MAX, DHT, DQT, McuRect, Scan, ScanError};
 use geometry::{Rect, Size};
 
-/// Whether the upper left corner of `rect` lies on the grid of MCUs.
+/// Whether the upper left corner of `rect` is on the MCU grid.
 #[must_use]
 pub fn is_on_grid(scan: &Scan, rect: Rect) -> bool {
     rect.x.is_multiple_of(scan.mcu.width) && rect.y.is_multiple_of(scan.mcu.height)
 }
 
-/// `rect` with at least one MCU around it, on whole MCUs where the picture has them. Decoding that
-/// gives inside `rect` what decoding everything gives.
+/// Extends `rect` to whole MCUs with a margin of at least one MCU, as far as the picture has them.
+///
+/// Decoding the result gives the same pixels inside `rect` as decoding the whole picture.
 #[must_use]
 pub fn surrounding_rect(scan: &Scan, rect: Rect) -> Rect {
     let span = |start: u32, length: u32, step: u32, edge: u32| {
@@ -46,7 +47,7 @@ fn mcus(scan: &Scan, rect: Rect) -> Result<McuRect, ScanError> {
     })
 }
 
-/// The byte ranges of the file that [`crop`] reads for `rect`, in rising order.
+/// Returns the byte ranges of the file that [`crop`] reads for `rect`, in ascending order.
 pub fn byte_ranges(
     scan: &Scan,
     index: &ScanIndex,
@@ -57,15 +58,15 @@ pub fn byte_ranges(
     ranges.collect::<Result<Vec<_>, _>>().map(join_ranges)
 }
 
-/// Cuts out `rect`, whose corner lies on the grid of MCUs, as a file of its own.
+/// Cuts out `rect`, whose corner is on the MCU grid, as a new file.
 ///
-/// `colour` holds complete JFIF and Adobe segments for the new file
-/// ([`colour_segments`](crate::rewrite::colour_segments)); `bytes` holds the ranges that [`byte_ranges`]
-/// gives.
+/// `rect` is in pixels as stored. `colour` holds complete JFIF and Adobe segments for the new file
+/// ([`colour_segments`](crate::rewrite::colour_segments)); `bytes` must hold the ranges that
+/// [`byte_ranges`] returns.
 ///
 /// # Errors
 ///
-/// [`ScanError::Outside`] when `rect` is empty, leaves the picture or is off the grid;
+/// [`ScanError::Outside`] when `rect` is empty, extends beyond the picture or is off the grid;
 /// [`ScanError::Tables`] when the tables of the file have no room for a code that is needed.
 pub fn crop(
     scan: &Scan,
@@ -94,28 +95,30 @@ pub fn crop(
     Ok(out)
 }
 
-/// Writes MCUs of a scan into another one, where they follow other MCUs.
+/// Copies MCUs of one scan into another, where they follow different MCUs.
 ///
-/// Codes are copied as they are, but for the DC differences that count from an MCU that is not
-/// there any more.
+/// Codes are copied unchanged, except for DC differences that refer to an MCU that is not in the new
+/// scan.
 pub(super) struct ScanRecoder {
-    /// Of each component: its codes.
+    /// The Huffman codes of each component.
     pub(super) coders: Vec<BlockCoder>,
-    /// What was written.
+    /// The output.
     pub(super) writer: EntropyWriter,
-    /// Of each component: the DC written last, from which the next difference counts.
+    /// The last written DC of each component, to which the next difference refers.
     pub(super) last: [i32; COMPONENTS_MAX],
 }
 
 impl ScanRecoder {
-    /// A recoder with the tables of `scan` that has written nothing.
+    /// Creates a recoder with the tables of `scan` and an empty output.
     pub(super) fn new(scan: &Scan) -> Result<Self, ScanError> {
         let (writer, last) = (EntropyWriter::default(), [0; COMPONENTS_MAX]);
         Ok(Self { coders: coders(scan)?, writer, last })
     }
 
-    /// Copies the MCUs up to `end` of a scan without restarts: the first one with new differences,
-    /// the others as bits between two places, of which the second is found from the index.
+    /// Copies the MCUs up to `end` of a scan without restarts.
+    ///
+    /// Recodes the first MCU with new DC differences, and copies the others as one run of bits; the
+    /// index gives its end.
     fn copy_span(
         &mut self,
         scan: &Scan,
@@ -126,7 +129,7 @@ impl ScanRecoder {
     ) -> Result<(), ScanError> {
         self.recode_mcu(data, walk)?;
         let start = walk.position();
-        // The last MCU is walked, so that the predictors behind it are known.
+        // The last MCU is read, so that the predictors after it are known.
         if walk.mcu() < end {
             let mut behind = index.seek(scan, data, end - 1)?;
             behind.skip_mcu()?;
@@ -137,8 +140,9 @@ impl ScanRecoder {
         Ok(())
     }
 
-    /// Copies the MCUs up to `end`: the first one, and each behind a restart, with new
-    /// differences.
+    /// Copies the MCUs up to `end` of a scan with restarts.
+    ///
+    /// Recodes the first MCU, and each one after a restart, with new DC differences.
     fn copy_run(
         &mut self,
         data: &UnstuffedData,
@@ -153,7 +157,7 @@ impl ScanRecoder {
                 self.writer.copy(data, start, before);
             }
             if from.is_none() {
-                // What ran on from another MCU before counts from the one that stands here now.
+                // The DC differences referred to another MCU, or to 0 after a restart.
                 self.recode_mcu(data, walk)?;
                 from = Some(walk.position());
             } else {
@@ -168,8 +172,8 @@ impl ScanRecoder {
         Ok(())
     }
 
-    /// Writes the next MCU of `walk`; its first difference of each component counts from what was
-    /// written last.
+    /// Writes the next MCU of `walk`; the first DC difference of each component refers to the last
+    /// written DC.
     pub(super) fn recode_mcu(
         &mut self,
         data: &UnstuffedData,
@@ -194,7 +198,7 @@ impl ScanRecoder {
     }
 }
 
-/// The codes for each component, those of its tables with what is missing.
+/// Builds the codes of each component from its tables, extended where symbols are missing.
 fn coders(scan: &Scan) -> Result<Vec<BlockCoder>, ScanError> {
     let codes = |class, number| spec(scan, class, number).map(|spec| HuffmanCodes::new(&spec));
     let coder = |component: &crate::scan::ScanComponent| {
@@ -204,13 +208,13 @@ fn coders(scan: &Scan) -> Result<Vec<BlockCoder>, ScanError> {
     scan.components.iter().map(coder).collect()
 }
 
-/// A table of the file, with a code for everything if there is room.
+/// Returns a table of the file, extended with a code for every symbol if there is room.
 fn spec(scan: &Scan, class: usize, number: usize) -> Result<HuffmanSpec, ScanError> {
     let spec = scan.specs[class][number].as_ref().ok_or(ScanError::Tables)?;
     Ok(spec.completed(class).unwrap_or_else(|| spec.clone()))
 }
 
-/// The segments that define the tables, those for Huffman codes as [`coders`] uses them.
+/// Builds the DHT segments of the Huffman tables that [`coders`] uses.
 pub(super) fn huffman_segments(scan: &Scan) -> Result<Vec<u8>, ScanError> {
     let mut used: Vec<(usize, usize)> = scan
         .components
@@ -225,9 +229,9 @@ pub(super) fn huffman_segments(scan: &Scan) -> Result<Vec<u8>, ScanError> {
     used.into_iter().map(table).collect::<Result<Vec<_>, ScanError>>().map(|all| all.concat())
 }
 
-/// Tables, frame and scan header of a picture of `size` with the components of `scan`.
+/// Builds the tables, frame and scan header of a picture of `size` with the components of `scan`.
 ///
-/// `interval` is the number of MCUs between restarts, 0 for none.
+/// `interval` is the number of MCUs between restart markers, 0 for none.
 pub(super) fn headers(scan: &Scan, size: Size, interval: u16) -> Result<Vec<u8>, ScanError> {
     let short = |value: u32| u16::try_from(value).map_err(|_| ScanError::Outside);
     let mut out = Vec::new();
@@ -261,7 +265,8 @@ pub(super) fn headers(scan: &Scan, size: Size, interval: u16) -> Result<Vec<u8>,
         let (dc, ac) = component.table_numbers;
         selectors.extend([component.id, table(dc)? << 4 | table(ac)?]);
     }
-    // Baseline or, with tables of 16 bits, extended (T.81 table B.1); and tables beyond 1.
+    // Baseline allows 8-bit quantisation tables and two Huffman tables of each class; anything more is
+    // extended sequential (T.81 table B.1).
     let extended = wide
         || scan
             .components

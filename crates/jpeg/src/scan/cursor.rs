@@ -1,4 +1,4 @@
-//! Reading a scan block by block from where an index says.
+//! Reads a scan block by block from an entry point, and writes blocks.
 
 use crate::scan::bits::{EntropyReader, EntropyWriter, UnstuffedData};
 use crate::scan::index::IndexEntry;
@@ -6,13 +6,13 @@ use crate::scan::region::CoefficientStrip;
 use crate::scan::tables::{CodeLookup, END, HuffmanCodes, HuffmanDecoder};
 use crate::scan::{COMPONENTS_MAX, Scan, ScanError, ZIGZAG};
 
-/// The greatest size of an AC coefficient that is written.
+/// Largest size of an AC coefficient that is written.
 const AC_SIZE_MAX: u32 = 10;
 
-/// The coefficients of a block in the order of its rows.
+/// The coefficients of a block, row by row.
 pub type Block = [i16; 64];
 
-/// What reading one block of an MCU takes.
+/// The component and tables for reading one block of an MCU.
 #[derive(Clone)]
 struct ComponentPlan<'a> {
     component: usize,
@@ -21,16 +21,17 @@ struct ComponentPlan<'a> {
     steps: &'a [u32; 128],
 }
 
-/// Where a block stands in the data, in bits, and its DC as it was coded: not dequantised.
+/// The position of a block in the data, in bits, and its DC.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlockSpan {
     pub(super) component: usize,
+    /// The DC, not dequantised.
     pub(super) dc: i32,
-    /// Where the DC's code starts.
+    /// Position of the DC's code.
     pub(super) start: u64,
-    /// Where the first AC code starts.
+    /// Position of the first AC code.
     pub(super) ac: u64,
-    /// Behind the last code.
+    /// Position after the last code.
     pub(super) end: u64,
 }
 
@@ -40,9 +41,9 @@ pub(super) struct ScanCursor<'a> {
     data: &'a UnstuffedData,
     reader: EntropyReader<'a>,
     plans: Vec<ComponentPlan<'a>>,
-    /// The DC that each component's next difference counts from.
+    /// The DC predictor of each component.
     dc: [i32; COMPONENTS_MAX],
-    /// The MCU that comes next.
+    /// The number of the next MCU.
     mcu: u32,
     interval: u32,
     until_restart: u32,
@@ -50,7 +51,7 @@ pub(super) struct ScanCursor<'a> {
 }
 
 impl<'a> ScanCursor<'a> {
-    /// Starts before MCU `mcu`, which is where `entry` points; `data` holds it.
+    /// Creates a cursor before MCU `mcu`, to which `entry` points; `data` must hold that position.
     pub(super) fn at(
         scan: &'a Scan,
         data: &'a UnstuffedData,
@@ -84,17 +85,17 @@ impl<'a> ScanCursor<'a> {
         ScanError::Damaged { mcu: self.mcu }
     }
 
-    /// The MCU that comes next.
+    /// Returns the number of the next MCU.
     pub(super) fn mcu(&self) -> u32 {
         self.mcu
     }
 
-    /// The bit that comes next.
+    /// Returns the position of the next bit.
     pub(super) fn position(&self) -> u64 {
         self.reader.position()
     }
 
-    /// The predictors of the next MCU.
+    /// Returns the DC predictors of the next MCU.
     pub(super) fn predictors(&self) -> Result<[i16; COMPONENTS_MAX], ScanError> {
         let mut out = [0; COMPONENTS_MAX];
         for (to, from) in out.iter_mut().zip(self.dc) {
@@ -103,7 +104,7 @@ impl<'a> ScanCursor<'a> {
         Ok(out)
     }
 
-    /// Steps over the restart marker if one must come before the next MCU, and gives its number.
+    /// Moves past the restart marker if one is due before the next MCU, and returns its number.
     ///
     /// Must be called once before each MCU.
     pub(super) fn begin(&mut self) -> Result<Option<u8>, ScanError> {
@@ -115,7 +116,7 @@ impl<'a> ScanCursor<'a> {
             let expected = (self.mcu / self.interval).wrapping_sub(1) & 7;
             let (start, number) =
                 self.data.restart(self.next_restart).ok_or_else(|| self.damaged())?;
-            // What is left are the ones that complete the last byte; more would be lost data.
+            // Only the padding of the last byte may be left; more would be lost data.
             let left = start.checked_sub(self.position()).filter(|left| *left < 8);
             if left.is_none() || u32::from(number) != expected {
                 return Err(self.damaged());
@@ -130,13 +131,13 @@ impl<'a> ScanCursor<'a> {
         Ok(restarted)
     }
 
-    /// Fails when more bits were read than there are before the next restart or the end.
+    /// Fails when bits were read beyond the next restart marker or the end of the data.
     pub(super) fn check(&self) -> Result<(), ScanError> {
         let end = self.data.restart(self.next_restart).map_or(self.data.bit_count(), |(at, _)| at);
         if self.position() <= end { Ok(()) } else { Err(self.damaged()) }
     }
 
-    /// Skips an MCU.
+    /// Skips the next MCU, updating the DC predictors.
     #[inline]
     pub(super) fn skip_mcu(&mut self) -> Result<(), ScanError> {
         let mut wild = 0;
@@ -154,7 +155,7 @@ impl<'a> ScanCursor<'a> {
         Ok(())
     }
 
-    /// Skips MCUs up to `mcu`, which is not behind.
+    /// Skips MCUs up to `mcu`, which must not be before the cursor.
     pub(super) fn skip_to(&mut self, mcu: u32) -> Result<(), ScanError> {
         while self.mcu < mcu {
             self.begin()?;
@@ -163,7 +164,7 @@ impl<'a> ScanCursor<'a> {
         self.check()
     }
 
-    /// Decodes an MCU into `column` of a cleared strip; the coefficients are dequantised.
+    /// Decodes the next MCU into `column` of a cleared strip, with dequantised coefficients.
     #[inline]
     pub(super) fn decode_mcu(
         &mut self,
@@ -173,7 +174,7 @@ impl<'a> ScanCursor<'a> {
         self.decode_and_report(strip, column, &mut |_| ())
     }
 
-    /// Decodes as [`ScanCursor::decode_mcu`] does, and reports where each block stands.
+    /// Decodes as [`ScanCursor::decode_mcu`] does, and reports the position of each block.
     #[inline(always)]
     pub(super) fn decode_and_report(
         &mut self,
@@ -189,7 +190,7 @@ impl<'a> ScanCursor<'a> {
             let dc = &mut self.dc[component];
             let decoded = read_dc(&mut self.reader, plan.dc, dc).and_then(|()| {
                 let ac = self.reader.position();
-                // An index of another file can have predictors that no file has.
+                // The predictors of an index of another file can be out of range.
                 let first = dc.wrapping_mul(divisor(plan.steps[0]));
                 block[0] = low_16(first);
                 wild |= beyond_16_bits(first) | beyond_16_bits(*dc);
@@ -205,7 +206,7 @@ impl<'a> ScanCursor<'a> {
         Ok(())
     }
 
-    /// Skips an MCU and reports where each of its blocks stands.
+    /// Skips the next MCU and reports the position of each of its blocks.
     pub(super) fn report_blocks(
         &mut self,
         found: &mut impl FnMut(BlockSpan),
@@ -225,7 +226,7 @@ impl<'a> ScanCursor<'a> {
     }
 }
 
-/// A bit above the sixteenth if `value` does not fit into 16 bits with a sign.
+/// Returns a non-zero number if `value` does not fit into 16 bits with a sign.
 #[inline(always)]
 fn beyond_16_bits(value: i32) -> u32 {
     value.wrapping_add(1 << 15).cast_unsigned() >> 16
@@ -237,18 +238,18 @@ fn low_16(value: i32) -> i16 {
     value as i16
 }
 
-/// The divisor in an entry of [`crate::scan::ScanComponent`]'s steps.
+/// Extracts the divisor from an entry of the `steps` of [`crate::scan::ScanComponent`].
 #[inline(always)]
 fn divisor(step: u32) -> i32 {
     (step & 0xFFFF).cast_signed()
 }
 
-/// The value of `size` bits at the top of `bits` (T.81 F.2.2.1, EXTEND).
+/// Decodes the value in the first `size` bits of `bits` (T.81 F.2.2.1, EXTEND).
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "at most eleven bits are left")]
 fn value(bits: u64, size: u32) -> i32 {
     let raw = (bits >> 1 >> (63 - size)) as i32;
-    // Values that start with 0 are negative.
+    // Values whose first bit is 0 are negative.
     let negative = i32::from(bits >> 63 == 0);
     raw - negative * ((1 << size) - 1)
 }
@@ -283,7 +284,7 @@ fn skip_ac(reader: &mut EntropyReader<'_>, table: &HuffmanDecoder) -> Option<()>
             reader.skip(pair.total_bits());
             return Some(());
         } else {
-            // A long code, or the last of the block, behind which another table begins.
+            // A long code, or the last code of the block: after that, another table applies.
             let step = table.find(reader.buffer)?;
             reader.skip(step.total_bits());
             at += step.advance();
@@ -295,8 +296,9 @@ fn skip_ac(reader: &mut EntropyReader<'_>, table: &HuffmanDecoder) -> Option<()>
     }
 }
 
-/// Reads the AC codes of a block; at least 26 bits are held. Gives bits that are set if a
-/// coefficient is out of range.
+/// Decodes the AC codes of a block; at least 26 bits are held.
+///
+/// Returns a non-zero number if a coefficient is out of range, and `None` for invalid codes.
 #[inline(always)]
 fn decode_ac(
     reader: &mut EntropyReader<'_>,
@@ -318,7 +320,7 @@ fn decode_ac(
     (at <= 64).then_some(wild >> 16)
 }
 
-/// Takes one AC code; false behind the last one of the block.
+/// Decodes one AC code; returns false after the last one of the block.
 #[inline(always)]
 fn read_ac_code(
     reader: &mut EntropyReader<'_>,
@@ -340,14 +342,14 @@ fn read_ac_code(
     let place = steps[*at & 127];
     let product = value(reader.buffer << step.code_bits(), step.value_bits()) * divisor(place);
     reader.skip(step.total_bits());
-    // Above the sixteenth bit nothing may be set.
+    // Collects range errors of the whole block, to avoid a branch per coefficient.
     *wild |= product.wrapping_add(1 << 15).cast_unsigned();
     block[index(place >> 16) & 63] = low_16(product);
     *at += 1;
     *at < 64
 }
 
-/// For each row of a block and each set of columns in it: their zigzag positions as bits.
+/// For each row of a block and each set of columns in it, the bit set of their zigzag positions.
 static POSITIONS: [[u64; 256]; 8] = positions();
 
 const fn positions() -> [[u64; 256]; 8] {
@@ -367,7 +369,7 @@ const fn positions() -> [[u64; 256]; 8] {
     out
 }
 
-/// The zigzag positions of the coefficients that are not zero, as bits.
+/// Returns the bit set of the zigzag positions of all non-zero coefficients.
 #[inline(always)]
 fn non_zero(block: &Block) -> u64 {
     let mut out = 0;
@@ -381,20 +383,20 @@ fn non_zero(block: &Block) -> u64 {
     out
 }
 
-/// The codes that blocks of one component are written with.
+/// The Huffman codes for writing the blocks of one component.
 #[derive(Clone, Debug)]
 pub(super) struct BlockCoder {
     pub(super) dc: HuffmanCodes,
     pub(super) ac: HuffmanCodes,
 }
 
-/// Bits of the magnitude of `value`.
+/// Returns the number of bits of the magnitude of `value`.
 #[inline(always)]
 fn size_of(value: i32) -> u32 {
     32 - value.unsigned_abs().leading_zeros()
 }
 
-/// The value bits of `value` (T.81 F.1.2.1).
+/// Encodes `value` in `size` value bits (T.81 F.1.2.1).
 #[inline(always)]
 fn bits_of(value: i32, size: u32) -> u64 {
     let bits = if value < 0 { value - 1 } else { value };
@@ -402,7 +404,7 @@ fn bits_of(value: i32, size: u32) -> u64 {
 }
 
 impl BlockCoder {
-    /// Writes a DC difference.
+    /// Writes a DC difference; fails with [`ScanError::Tables`] if the table has no code for it.
     pub(super) fn write_dc(
         &self,
         writer: &mut EntropyWriter,
@@ -420,16 +422,16 @@ impl BlockCoder {
 
     /// Writes the AC coefficients of a quantised block.
     ///
-    /// A table that was optimised for one picture may have no code for a coefficient. Then a ±1
-    /// is put into the zeros before it so that both halves have codes, or the coefficient becomes
-    /// smaller, or falls away: what changes is the least that the table can say.
+    /// A table that was optimised for one picture may have no code for a coefficient. Then a 1 is
+    /// inserted into the zeros before it so that both runs have codes, or the coefficient is reduced,
+    /// or dropped, whichever changes the block least.
     pub(super) fn write_ac(
         &self,
         writer: &mut EntropyWriter,
         block: &Block,
     ) -> Result<(), ScanError> {
         let mut rest = non_zero(block) & !1;
-        // Zigzag position behind the last coefficient that was written.
+        // Zigzag position after the last written coefficient.
         let mut next = 1;
         while rest != 0 {
             let at = rest.trailing_zeros();
@@ -449,7 +451,7 @@ impl BlockCoder {
         Ok(())
     }
 
-    /// Writes a coefficient behind `run` zeros; false if it had to fall away.
+    /// Writes a coefficient after `run` zeros; returns false if it had to be dropped.
     #[inline(always)]
     fn write_value(&self, writer: &mut EntropyWriter, run: u32, value: i32) -> bool {
         let size = size_of(value);
@@ -463,13 +465,13 @@ impl BlockCoder {
         self.write_uncoded(writer, run, value)
     }
 
-    /// The code for a run below 16 and a size.
+    /// Returns the code and length for a run below 16 and a size; the length is 0 without a code.
     #[inline(always)]
     fn code(&self, run: u32, size: u32) -> (u32, u32) {
         self.ac.code_of(u8::try_from(run << 4 | size).unwrap_or(0))
     }
 
-    /// Writes what has no code of its own: a long run, or a pair that the table does not know.
+    /// Writes a coefficient without a single code: a long run, or a pair that is not in the table.
     #[cold]
     fn write_uncoded(&self, writer: &mut EntropyWriter, mut run: u32, value: i32) -> bool {
         let (zeros, zeros_length) = self.ac.code_of(0xF0);
@@ -497,13 +499,15 @@ impl BlockCoder {
         false
     }
 
-    /// Codes that move over `run` zeros to a value of `size` bits; all but the last are complete.
+    /// Finds codes that skip `run` zeros and end with a value of `size` bits.
+    ///
+    /// All codes but the last include their value bits.
     fn split(&self, run: u32, size: u32) -> Option<Vec<(u32, u32)>> {
         let direct = |run: u32| (run < 16).then(|| self.code(run, size)).filter(|code| code.1 > 0);
         if let Some(code) = direct(run) {
             return Some(vec![code]);
         }
-        // The later the ±1, the finer the detail that it adds.
+        // Insert the 1 as late as possible: the later it is, the finer the detail that it adds.
         (0..run.min(16)).rev().find_map(|first| {
             let (code, length) = self.code(first, 1);
             let rest = direct(run - first - 1).filter(|_| length > 0)?;

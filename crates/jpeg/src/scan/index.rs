@@ -1,4 +1,4 @@
-//! The index: the bit positions at which MCUs begin.
+//! The random-access index: entry points at which a scan can be read from the middle.
 
 use std::ops::Range;
 
@@ -6,64 +6,66 @@ use crate::scan::bits::UnstuffedData;
 use crate::scan::cursor::ScanCursor;
 use crate::scan::{ByteRanges, COMPONENTS_MAX, Scan, ScanError};
 
-/// End of image.
+/// Code of the end-of-image marker.
 const EOI: u8 = 0xD9;
 
-/// MCUs between two entries at least and at most.
+/// Minimum number of MCUs between two entries.
 const SPACING_MIN: u32 = 16;
+/// Maximum number of MCUs between two entries.
 const SPACING_MAX: u32 = 1 << 16;
 
-/// Bytes of a packed entry as a rule, and the share of the file, as one over this number, that all
-/// entries together may take.
+/// Typical number of bytes of a packed entry.
 const ENTRY_BYTES: u64 = 7;
+/// Target size of the packed index: one part in this many of the scan's bytes.
 const SHARE: u64 = 480;
 
-/// A position from which the scan can be read: the start of an MCU.
+/// An entry point: the start of an MCU from which the scan can be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexEntry {
-    /// Offset in the file times eight plus the bit at which the first code of the MCU starts.
-    /// Inside a stuffed pair it counts from the `FF`. Behind a restart marker, if one comes first.
+    /// Position of the first code of the MCU in bits: the offset in the file times eight, plus the bit
+    /// in that byte. In a stuffed pair it counts from the `FF`. If a restart marker precedes the MCU,
+    /// the position is after the marker.
     pub bit_position: u64,
-    /// The DC predictor of each component.
+    /// The DC predictor of each component, not dequantised.
     pub dc: [i16; COMPONENTS_MAX],
 }
 
 /// The random-access index of a scan.
 ///
-/// It belongs to one file: check a loaded one with [`ScanIndex::matches_scan`].
+/// An index is valid for one file only; check a loaded index with [`ScanIndex::matches_scan`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanIndex {
     /// Number of MCUs from one entry to the next.
     pub spacing: u32,
-    /// The entries: of MCU 0, `every`, twice `every` …
+    /// The entries for MCU 0, `spacing`, 2 × `spacing` and so on.
     pub entries: Vec<IndexEntry>,
-    /// The place behind the last MCU, as in [`IndexEntry::bit_position`].
+    /// The position after the last MCU, counted as in [`IndexEntry::bit_position`].
     pub end: u64,
-    /// Offset of the marker that ends the scan's data.
+    /// Offset in the file of the marker that ends the scan's data.
     pub marker: u64,
 }
 
 impl ScanIndex {
     /// Builds the index in one pass over the scan of `file`.
     ///
-    /// Costs about 35 ms for 24 megapixels, and as much memory again as the scan takes. Bytes
-    /// between the last MCU and the next marker are skipped, as every decoder does.
+    /// Costs about 35 ms for 24 megapixels, and temporarily as much memory again as the scan takes.
+    /// Bytes between the last MCU and the next marker are skipped, as in every decoder.
     ///
     /// # Errors
     ///
-    /// [`ScanError`] on anything that libjpeg-turbo would have to guess about.
+    /// [`ScanError`] where the data is damaged, so that libjpeg-turbo would have to guess.
     pub fn build(scan: &Scan, file: &[u8]) -> Result<Self, ScanError> {
         let start = usize::try_from(scan.start).map_err(|_| ScanError::Bytes)?;
         let stuffed = file.get(start..).ok_or(ScanError::Bytes)?;
         let mut data = UnstuffedData::default();
         data.fill(stuffed, scan.start)?;
-        // Whatever else may come, such as tables, can make libjpeg-turbo refuse the file.
+        // Segments after the scan, such as tables, can make libjpeg-turbo refuse the file.
         let behind = usize::try_from(data.end_offset()).ok().and_then(|at| file.get(at + 1..));
         let next = behind.unwrap_or_default().iter().find(|byte| **byte != 0xFF);
         if next != Some(&EOI) {
             return Err(ScanError::Scans);
         }
-        // No walk sees a restart marker that stands before everything.
+        // The cursor cannot detect a restart marker before the first MCU.
         if data.restart(0).is_some_and(|(start, _)| start == 0) {
             return Err(ScanError::Damaged { mcu: 0 });
         }
@@ -87,27 +89,27 @@ impl ScanIndex {
         Ok(Self { spacing: every, entries, end, marker })
     }
 
-    /// The last entry at or before `mcu`, and its MCU.
+    /// Finds the last entry at or before `mcu`, and the MCU of that entry.
     pub(super) fn entry(&self, mcu: u32) -> Result<(&IndexEntry, u32), ScanError> {
         let number = mcu / self.spacing;
         let entry = usize::try_from(number).ok().and_then(|number| self.entries.get(number));
         entry.map(|entry| (entry, number * self.spacing)).ok_or(ScanError::Bytes)
     }
 
-    /// The bytes of the file that hold MCUs `mcus`, from the entry before them.
+    /// Returns the byte range of the file that holds `mcus`, starting at the entry at or before them.
     pub(super) fn byte_range(&self, mcus: Range<u32>) -> Result<Range<u64>, ScanError> {
         let (entry, _) = self.entry(mcus.start)?;
         let behind =
             usize::try_from(mcus.end.div_ceil(self.spacing)).map_err(|_| ScanError::Bytes)?;
         let end = self.entries.get(behind).map_or(self.marker, |next| {
-            // The byte that the next entry points into, and the stuffing behind it.
+            // Includes the byte that the next entry points into, and a stuffed byte after it.
             (next.bit_position / 8 + 2).min(self.marker)
         });
         let start = entry.bit_position / 8;
         if start <= end { Ok(start..end) } else { Err(ScanError::Bytes) }
     }
 
-    /// Starts reading at `mcu`; `data` holds the bytes from the entry before it.
+    /// Creates a cursor at `mcu`; `data` holds the bytes from the entry at or before it.
     pub(super) fn seek<'a>(
         &self,
         scan: &'a Scan,
@@ -120,7 +122,7 @@ impl ScanIndex {
         Ok(walk)
     }
 
-    /// Unstuffs the bytes of MCUs `mcus` into `data`.
+    /// Unstuffs the bytes of `mcus` into `data`.
     pub(super) fn fill(
         &self,
         data: &mut UnstuffedData,
@@ -131,8 +133,9 @@ impl ScanIndex {
         data.fill(bytes.find(range.clone())?, range.start)
     }
 
-    /// Whether the index can belong to `scan` in a file of `length` bytes: as many entries as it
-    /// has, places that rise and lie in the scan.
+    /// Whether the index is plausible for `scan` in a file of `length` bytes.
+    ///
+    /// Checks that the number of entries fits the scan, and that positions are ascending and inside it.
     #[must_use]
     pub fn matches_scan(&self, scan: &Scan, length: u64) -> bool {
         let count = scan
@@ -148,12 +151,12 @@ impl ScanIndex {
     }
 }
 
-/// The place of the first MCU.
+/// Returns the entry of the first MCU.
 fn first(scan: &Scan) -> IndexEntry {
     IndexEntry { bit_position: scan.start * 8, dc: [0; COMPONENTS_MAX] }
 }
 
-/// MCUs between entries, so that all of them stay a small part of a scan of `bytes` bytes.
+/// Chooses the spacing of entries so that the index stays small compared with a scan of `bytes` bytes.
 fn spacing(mcus: u32, bytes: u64) -> u32 {
     let wanted = u64::from(mcus) * ENTRY_BYTES * SHARE / bytes.max(1);
     u32::try_from(wanted)

@@ -1,16 +1,15 @@
-//! A compact binary form of an index.
+//! A compact binary encoding of an index.
 //!
-//! Entries are written as differences from the one before, in variable-length numbers: seven bits
-//! a byte, the lowest first, the highest bit set on all bytes but the last. Differences with a
-//! sign are folded: 0, -1, 1, -2 … become 0, 1, 2, 3 …
+//! Entries are delta-encoded as varints: seven bits per byte, lowest first, with the highest bit set in
+//! all bytes but the last. Signed differences are zigzag-encoded: 0, -1, 1, -2 … become 0, 1, 2, 3 …
 
 use crate::scan::COMPONENTS_MAX;
 use crate::scan::index::{IndexEntry, ScanIndex};
 
-/// Entries that are read at most: one for each MCU of the largest picture would be fewer.
+/// Maximum number of entries that are read, more than the largest picture has MCUs.
 const ENTRIES_MAX: u64 = 1 << 26;
 
-/// Appends a number of variable length.
+/// Appends `value` as a varint.
 pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(low_7(value) | 0x80);
@@ -24,13 +23,14 @@ fn low_7(value: u64) -> u8 {
     byte & 0x7F
 }
 
-/// Takes a number from the front of `bytes`; `None` if it is cut off or longer than 64 bits.
+/// Reads a varint from the front of `bytes`; `None` if it is truncated or exceeds 64 bits.
 pub fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for shift in (0..64).step_by(7) {
         let (byte, rest) = bytes.split_first()?;
         *bytes = rest;
         let bits = u64::from(byte & 0x7F);
+        // The tenth byte has room for one bit only.
         if shift == 63 && bits > 1 {
             return None;
         }
@@ -52,7 +52,7 @@ fn zigzag_decode(value: u64) -> Option<i32> {
 }
 
 impl ScanIndex {
-    /// Appends the index; `components` is the number of the scan's components.
+    /// Appends the encoded index to `out`; `components` is the number of components of the scan.
     pub fn pack(&self, components: usize, out: &mut Vec<u8>) {
         put_varint(out, u64::from(self.spacing));
         put_varint(out, self.marker);
@@ -68,14 +68,15 @@ impl ScanIndex {
         }
     }
 
-    /// Takes an index from the front of `bytes`; `None` for anything that [`ScanIndex::pack`] did not
-    /// write. Whether it belongs to a scan is for [`ScanIndex::matches_scan`] to say.
+    /// Decodes an index from the front of `bytes`; `None` if they are not a valid encoding.
+    ///
+    /// Use [`ScanIndex::matches_scan`] to check whether the index belongs to a scan.
     #[must_use]
     pub fn unpack(components: usize, bytes: &mut &[u8]) -> Option<Self> {
         let every = u32::try_from(take_varint(bytes)?).ok().filter(|every| *every > 0)?;
         let (marker, end) = (take_varint(bytes)?, take_varint(bytes)?);
         let count = take_varint(bytes)?;
-        // An entry has at least one byte for each number.
+        // Each number of an entry takes at least one byte, which bounds the allocation below.
         let most = u64::try_from(bytes.len() / (1 + components)).ok()?;
         if count > most.min(ENTRIES_MAX) || components > COMPONENTS_MAX {
             return None;

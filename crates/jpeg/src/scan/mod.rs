@@ -1,15 +1,15 @@
 //! Random access into one baseline scan: decode, cut or change a part of it.
 //!
-//! # The format, as far as it matters here (ITU-T T.81)
+//! # The relevant parts of the format (ITU-T T.81)
 //!
-//! A component's samples are cut into *blocks* of 8x8. Each block is transformed (A.3.3) into 64
+//! A component's samples are divided into *blocks* of 8x8. Each block is transformed (A.3.3) into 64
 //! *coefficients*; the first, DC, is the block's mean, the others, AC, are its detail from coarse
 //! to fine in *zigzag* order (A.3.6). Every coefficient is divided by an entry of a quantisation
-//! table and rounded: that is where a JPEG loses.
+//! table and rounded: this is the lossy step.
 //!
-//! Blocks of all components that cover the same part of the picture form an *MCU* (A.2): with
-//! 4:2:0 sampling four luma blocks and one of each chroma component, 16x16 pixels. MCUs follow
-//! each other row by row:
+//! The blocks of all components that cover the same part of the picture form an *MCU* (minimum coded
+//! unit, A.2): with 4:2:0 sampling four luma blocks and one of each chroma component, 16x16 pixels.
+//! MCUs follow each other row by row:
 //!
 //! ```text
 //! MCU 0                          MCU 1
@@ -18,24 +18,24 @@
 //! │       AC: (run of zeros, size), value bits; …; end of block
 //! ```
 //!
-//! Sizes and runs are Huffman codes (F.1.2) of 1 to 16 bits; nothing is aligned to bytes. An `FF`
-//! byte in the data is followed by a stuffed `00`. So the scan can be read from its start only:
-//! where an MCU begins depends on everything before it, and so does its DC.
+//! Sizes and runs are Huffman codes (F.1.2) of 1 to 16 bits; nothing is byte-aligned. An `FF` byte in
+//! the data is followed by a stuffed `00`. So a scan can only be read from its start: the position of
+//! an MCU depends on everything before it, and so does its DC.
 //!
 //! # How random access works
 //!
-//! [`index`] walks the scan once and notes, every few MCUs, the bit at which an MCU begins and the
-//! DC predictors there. With that, [`region`] decodes a rectangle without what lies around it,
-//! [`crop`] takes one out with its coefficients as they are, [`patch`] changes blocks and leaves
-//! all others, bit for bit, and [`bands`] hands libjpeg-turbo parts of the picture to scale down
-//! on all cores. [`index_codec`] saves and loads an index.
+//! [`index`] reads the scan once and records entry points: every few MCUs, the bit position of an MCU
+//! and the DC predictors there. With that index, [`region`] decodes a rectangle without its
+//! surroundings, [`crop`] copies the coefficients of a rectangle, [`patch`] changes some blocks and
+//! leaves all others identical bit for bit, and [`bands`] gives libjpeg-turbo parts of the picture to
+//! scale down on all cores. [`index_codec`] saves and loads an index.
 //!
-//! [`Scan`] is what the headers say. [`tables`] holds the Huffman tables, [`bits`] reads and
-//! writes bits, [`cursor`] reads block after block. Each operation has a function `needs` that says
-//! which byte ranges of the file it reads, and reads no others.
+//! [`Scan`] holds the information from the headers. [`tables`] has the Huffman tables, [`bits`] reads
+//! and writes bits, [`cursor`] reads block after block. Each operation has a function `byte_range` or
+//! `byte_ranges` that returns the byte ranges of the file that it reads.
 //!
-//! A scan that breaks a rule is refused with a [`ScanError`]; [`crate::codec`] can then decode the
-//! whole picture. A scan that is accepted gives exactly the samples that libjpeg-turbo gives.
+//! A scan that violates a rule of the format is refused with a [`ScanError`]; [`crate::codec`] can then
+//! decode the whole picture. An accepted scan gives exactly the samples that libjpeg-turbo gives.
 
 pub mod bands;
 pub mod bits;
@@ -61,20 +61,20 @@ use crate::header::{CodingProcess, ColourModel, JpegHeader};
 use geometry::{Rect, Size};
 use tables::{AC, DC, HuffmanDecoder, HuffmanSpec};
 
-/// Start of a Huffman table segment.
+/// Marker of a Huffman table segment.
 const DHT: u8 = 0xC4;
-/// Start of a quantisation table segment.
+/// Marker of a quantisation table segment.
 const DQT: u8 = 0xDB;
-/// Start of a segment for arithmetic coding.
+/// Marker of a segment for arithmetic coding.
 const DAC: u8 = 0xCC;
 
-/// Blocks of one MCU (T.81 B.2.3).
+/// Maximum number of blocks in an MCU (T.81 B.2.3).
 const MCU_BLOCKS_MAX: usize = 10;
 
-/// The most components of a scan: the four of CMYK.
+/// Maximum number of components in a scan: the four of CMYK.
 pub const COMPONENTS_MAX: usize = 4;
 
-/// Index in a block, row by row, of the coefficient at each zigzag position (T.81 figure A.6).
+/// Index, row by row, in a block of the coefficient at each zigzag position (T.81 figure A.6).
 #[rustfmt::skip]
 pub const ZIGZAG: [u8; 64] = [
      0,  1,  8, 16,  9,  2,  3, 10, 17, 24, 32, 25, 18, 11,  4,  5,
@@ -89,33 +89,32 @@ pub enum ScanError {
     /// The coding process is progressive, arithmetic, lossless or hierarchical.
     #[error("it is not coded as one baseline scan")]
     Process,
-    /// The samples have 12 bits.
+    /// The samples do not have 8 bits.
     #[error("its samples do not have 8 bits")]
     Precision,
-    /// The file has several scans, or one that lacks components or orders them differently than
-    /// the frame.
+    /// The file has several scans, or the scan lacks components or orders them differently from the
+    /// frame.
     #[error("its components lie in several scans")]
     Scans,
     /// An MCU has more than ten blocks, or the sampling factors do not divide each other.
     #[error("its sampling is unusual")]
     Sampling,
-    /// A table is missing, broken, or has no code for what must be written.
+    /// A table is missing, broken, or has no code for a symbol that must be written.
     #[error("a table is missing, damaged or too small")]
     Tables,
-    /// The entropy-coded data breaks a rule.
+    /// The entropy-coded data violates a rule of the format.
     #[error("its picture data is damaged at MCU {mcu}")]
     Damaged {
-        /// The MCU, counted from 0 row by row, that could not be read.
+        /// The MCU that could not be read, counted from 0 row by row.
         mcu: u32,
     },
-    /// Coefficients that no picture of 8 bits has; decoders disagree about them.
+    /// A coefficient is outside the range of 8-bit pictures; decoders give different results for it.
     #[error("a coefficient is out of range")]
     Range,
-    /// The region is empty or leaves the picture.
+    /// The region is empty or extends beyond the picture.
     #[error("the region leaves the picture")]
     Outside,
-    /// Bytes that were asked for are missing, the headers are broken, or the index belongs to
-    /// another file.
+    /// Required bytes are missing, the headers are broken, or the index belongs to another file.
     #[error("bytes that the index names are missing")]
     Bytes,
     /// The file has 4 GiB or more.
@@ -127,7 +126,7 @@ pub enum ScanError {
 }
 
 impl ScanError {
-    /// A stable one-word name, for metrics and logs.
+    /// Returns a stable one-word name for metrics and logs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -149,32 +148,32 @@ impl ScanError {
 /// One component of the scan.
 #[derive(Clone, Debug)]
 pub struct ScanComponent {
-    /// Identifier in the frame.
+    /// Identifier of the component in the frame.
     pub id: u8,
-    /// Blocks of this component across in an MCU.
+    /// Number of this component's blocks in a row of an MCU.
     pub across: u32,
-    /// Blocks of this component down in an MCU.
+    /// Number of this component's blocks in a column of an MCU.
     pub down: u32,
-    /// Number of its quantisation table in the file, 0 to 3.
+    /// Number of the component's quantisation table in the file, 0 to 3.
     pub quant_number: u8,
-    /// Its quantisation table in zigzag order.
+    /// The component's quantisation table in zigzag order.
     pub quant: [u16; 64],
-    /// The same with the destination of each coefficient: 16 bits of divisor, then the index in a
-    /// block. Longer than a block, because damaged data can run past its end before that is
-    /// noticed.
+    /// The quantisation table with the destination of each coefficient: 16 bits of divisor, then the
+    /// index in a block. Longer than a block, because damaged data can run past the end of a block
+    /// before the decoder detects it.
     steps: Box<[u32; 128]>,
-    /// Numbers of its DC and AC table, 0 to 3.
+    /// Numbers of the component's DC and AC tables, 0 to 3.
     pub table_numbers: (usize, usize),
-    /// Samples of the whole component, without what completes blocks.
+    /// Size of the whole component in samples, without the padding that completes blocks.
     pub size: Size,
-    /// Pixels that one of its samples stands for, across and down.
+    /// Number of pixels that one sample covers, across and down.
     pub cell: (u32, u32),
 }
 
-/// The facts and tables that reading a scan takes, read from the headers.
+/// The layout and tables of a scan, read from the headers.
 #[derive(Clone, Debug)]
 pub struct Scan {
-    /// Size of the picture as stored, in pixels.
+    /// Size of the picture in pixels as stored, before any EXIF orientation.
     pub size: Size,
     /// Size of an MCU in pixels.
     pub mcu: Size,
@@ -186,24 +185,26 @@ pub struct Scan {
     pub components: Vec<ScanComponent>,
     /// The component of each block of an MCU, as an index into `components`.
     pub blocks: Vec<usize>,
-    /// MCUs between restarts, 0 for none.
+    /// MCUs between restart markers, 0 for none.
     pub interval: u32,
-    /// The colours, where the components can be handled one by one; `None` for other colour
-    /// spaces and samplings.
+    /// Colour space and subsampling of a grey or YCbCr picture, whose components can be processed as
+    /// separate planes; `None` for other colour spaces and unusual samplings.
     pub planes: Option<(ColourSpace, ChromaSubsampling)>,
-    /// Offset of the scan's first byte of data.
+    /// Offset in the file of the first byte of entropy-coded data.
     pub start: u64,
     specs: [[Option<HuffmanSpec>; 4]; 2],
     tables: [[Option<HuffmanDecoder>; 4]; 2],
 }
 
 impl Scan {
-    /// Reads the scan's facts and tables; `header` was parsed from `head`, which holds the file at
-    /// least up to the data of the first scan.
+    /// Reads the layout and tables of the scan from the headers.
+    ///
+    /// `header` must have been parsed from `head`, which holds the file at least up to the data of the
+    /// first scan.
     ///
     /// # Errors
     ///
-    /// [`ScanError`] with the reason why the file has no scan that can be read at random.
+    /// [`ScanError`] with the reason why random access is not possible.
     pub fn read(header: &JpegHeader, head: &[u8]) -> Result<Self, ScanError> {
         match header.process {
             CodingProcess::Baseline | CodingProcess::Extended => {}
@@ -220,7 +221,7 @@ impl Scan {
         if header.scans != 1 {
             return Err(ScanError::Scans);
         }
-        // libjpeg-turbo has no colours for two components.
+        // libjpeg-turbo has no colour model for two components.
         if header.colour().is_none() {
             return Err(ScanError::Sampling);
         }
@@ -264,13 +265,13 @@ impl Scan {
         })
     }
 
-    /// Number of MCUs in the whole scan.
+    /// Returns the number of MCUs in the whole scan.
     #[must_use]
     pub fn mcus(&self) -> u32 {
         self.across.saturating_mul(self.down)
     }
 
-    /// The DC and AC table of a component.
+    /// Returns the DC and AC tables of a component.
     fn tables_of(
         &self,
         component: usize,
@@ -280,8 +281,9 @@ impl Scan {
         find(DC, dc).zip(find(AC, ac)).ok_or(ScanError::Tables)
     }
 
-    /// The MCUs that decoding `rect`, in pixels, takes. Chroma is read a little beyond it, for
-    /// interpolation.
+    /// Returns the MCUs that are needed to decode `rect`, in pixels.
+    ///
+    /// Includes a margin around `rect` where chroma has to be interpolated.
     fn mcus_of(&self, rect: Rect) -> Result<McuRect, ScanError> {
         if rect.is_empty() || !rect.is_inside(self.size) {
             return Err(ScanError::Outside);
@@ -298,7 +300,7 @@ impl Scan {
     }
 }
 
-/// The pixels that interpolating between cells of `cell` pixels needs around a span.
+/// Extends a span of pixels by the margin that interpolation between cells of `cell` pixels needs.
 fn span(start: u32, length: u32, cell: u32, edge: u32) -> Range<u32> {
     let margin = if cell > 1 { cell } else { 0 };
     let end = start.saturating_add(length).saturating_add(2 * margin).min(edge);
@@ -308,9 +310,9 @@ fn span(start: u32, length: u32, cell: u32, edge: u32) -> Range<u32> {
 /// A rectangle of MCUs, as half-open ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McuRect {
-    /// Columns of MCUs, counted from the left.
+    /// Columns of MCUs, counted from the left edge of the picture.
     pub columns: Range<u32>,
-    /// Rows of MCUs, counted from the top.
+    /// Rows of MCUs, counted from the top edge of the picture.
     pub rows: Range<u32>,
 }
 
@@ -324,7 +326,7 @@ fn read_tables(header: &JpegHeader, head: &[u8]) -> Result<(Specs, Quants), Scan
         match segment.marker {
             DHT => read_huffman(payload, &mut specs)?,
             DQT => read_quantisation(payload, &mut quants)?,
-            // Nothing here needs it, but libjpeg-turbo refuses the file if it is broken.
+            // Unused by Huffman coding, but libjpeg-turbo refuses the file if this segment is broken.
             DAC => return Err(ScanError::Tables),
             _ => {}
         }
@@ -332,12 +334,12 @@ fn read_tables(header: &JpegHeader, head: &[u8]) -> Result<(Specs, Quants), Scan
     Ok((specs, quants))
 }
 
-/// Reads a DHT payload (T.81 B.2.4.2): any number of tables.
+/// Parses a DHT payload (T.81 B.2.4.2), which holds any number of tables.
 fn read_huffman(mut payload: &[u8], specs: &mut Specs) -> Result<(), ScanError> {
     while let Some((head, rest)) = payload.split_first() {
         let (counts, rest) = rest.split_first_chunk::<16>().ok_or(ScanError::Tables)?;
         let total: usize = counts.iter().map(|count| usize::from(*count)).sum();
-        // More symbols than bytes: libjpeg-turbo refuses the file, even if no scan uses the table.
+        // More symbols than byte values: libjpeg-turbo refuses the file, even if no scan uses the table.
         if total > 256 {
             return Err(ScanError::Tables);
         }
@@ -350,7 +352,7 @@ fn read_huffman(mut payload: &[u8], specs: &mut Specs) -> Result<(), ScanError> 
     Ok(())
 }
 
-/// Reads a DQT payload (T.81 B.2.4.1): any number of tables of 8 or 16 bits.
+/// Parses a DQT payload (T.81 B.2.4.1), which holds any number of tables of 8 or 16 bits.
 fn read_quantisation(mut payload: &[u8], quants: &mut Quants) -> Result<(), ScanError> {
     while let Some((head, rest)) = payload.split_first() {
         let bytes = if head >> 4 == 0 { 64 } else { 128 };
@@ -372,7 +374,7 @@ fn read_quantisation(mut payload: &[u8], quants: &mut Quants) -> Result<(), Scan
     Ok(())
 }
 
-/// Component and table selectors of the first scan, and where its data starts.
+/// Reads the component and table selectors of the first scan, and the offset of its data.
 fn read_scan_header(header: &JpegHeader, head: &[u8]) -> Result<(Vec<[u8; 2]>, u64), ScanError> {
     let at = header.first_scan;
     let length = head.get(at + 2..at + 4).ok_or(ScanError::Bytes)?;
@@ -382,13 +384,14 @@ fn read_scan_header(header: &JpegHeader, head: &[u8]) -> Result<(Vec<[u8; 2]>, u
     let (selectors, tail) =
         rest.split_at_checked(2 * usize::from(*count)).ok_or(ScanError::Scans)?;
     let count = usize::from(*count);
+    // Sequential scans always have spectral selection 0 to 63 and no successive approximation.
     if count != header.components.len() || count > COMPONENTS_MAX || tail != [0, 63, 0] {
         return Err(ScanError::Scans);
     }
     Ok((selectors.as_chunks::<2>().0.to_vec(), to_u64(end)))
 }
 
-/// The components in the frame's order, each with the tables that the scan's header names for it.
+/// Builds the components in frame order, each with the tables that the scan header selects for it.
 fn read_components(
     header: &JpegHeader,
     selectors: &[[u8; 2]],
@@ -411,7 +414,8 @@ fn read_components(
         let quant = quants.get(usize::from(component.tq)).copied().flatten();
         let quant = quant.ok_or(ScanError::Tables)?;
         let cell = (u32::from(h_max / h), u32::from(v_max / v));
-        // The only component of a scan has MCUs of one block, whatever its factors (T.81 A.2.2).
+        // In a scan with a single component, an MCU is one block, regardless of the sampling factors
+        // (T.81 A.2.2).
         let (across, down) = if header.components.len() == 1 { (1, 1) } else { (h, v) };
         components.push(ScanComponent {
             id: component.id,
@@ -431,8 +435,9 @@ fn read_components(
     Ok(components)
 }
 
-/// [`ScanComponent::steps`] of a quantisation table in zigzag order.
+/// Computes [`ScanComponent::steps`] from a quantisation table in zigzag order.
 fn steps(quant: &[u16; 64]) -> Box<[u32; 128]> {
+    // The entries beyond a block write a zero (divisor 0) to the last coefficient.
     let mut steps = Box::new([63 << 16; 128]);
     for ((step, divisor), place) in steps.iter_mut().zip(quant).zip(ZIGZAG) {
         *step = u32::from(*divisor) | u32::from(place) << 16;
@@ -440,7 +445,7 @@ fn steps(quant: &[u16; 64]) -> Box<[u32; 128]> {
     steps
 }
 
-/// Space and sampling of a picture whose components can be handled one by one.
+/// Returns colour space and sampling if the components can be processed as separate planes.
 fn planes(
     header: &JpegHeader,
     components: &[ScanComponent],
@@ -467,10 +472,10 @@ fn planes(
     }
 }
 
-/// Answers whether the work is still wanted; called by every thread that does a part of it.
+/// Cancellation check: returns `false` once the work should stop. Called from several threads.
 pub type ShouldContinue<'a> = &'a (dyn Fn() -> bool + Sync);
 
-/// Byte ranges of a file, as the `needs` functions asked for them.
+/// The bytes of some ranges of a file, as requested by the `byte_range` functions of the operations.
 #[derive(Clone, Default)]
 pub struct ByteRanges<'a> {
     pieces: Vec<(u64, std::borrow::Cow<'a, [u8]>)>,
@@ -484,20 +489,22 @@ impl std::fmt::Debug for ByteRanges<'_> {
 }
 
 impl<'a> ByteRanges<'a> {
-    /// Wraps a whole file, of which every range can be read.
+    /// Wraps a whole file, so that every range can be read.
     #[must_use]
     pub fn whole(file: &'a [u8]) -> Self {
         Self { pieces: vec![(0, file.into())], should_continue: None }
     }
 
-    /// Makes work with these bytes cancellable: `go_on` is asked before each row of MCUs and each
-    /// band, and the work ends with [`ScanError::Stopped`] once it answers `false`.
+    /// Makes work with these bytes cancellable.
+    ///
+    /// `go_on` is called before each row of MCUs and each band; once it returns `false`, the work ends
+    /// with [`ScanError::Stopped`].
     #[must_use]
     pub fn with_cancellation(self, go_on: ShouldContinue<'a>) -> Self {
         Self { should_continue: Some(go_on), ..self }
     }
 
-    /// Whether the work with these bytes goes on.
+    /// Fails with [`ScanError::Stopped`] if the work was cancelled.
     fn check_continue(&self) -> Result<(), ScanError> {
         if self.should_continue.is_none_or(|go_on| go_on()) {
             Ok(())
@@ -506,12 +513,12 @@ impl<'a> ByteRanges<'a> {
         }
     }
 
-    /// Adds the bytes at offset `start`; pieces are added in rising order and do not overlap.
+    /// Adds the bytes at offset `start`; pieces must be added in ascending order and not overlap.
     pub fn push(&mut self, start: u64, bytes: Vec<u8>) {
         self.pieces.push((start, bytes.into()));
     }
 
-    /// The bytes `range`; those behind the end of the piece that holds its start are left out.
+    /// Returns the bytes of `range`, cut off at the end of the piece that contains its start.
     fn find(&self, range: Range<u64>) -> Result<&[u8], ScanError> {
         self.check_continue()?;
         let next = self.pieces.partition_point(|(start, _)| *start <= range.start);

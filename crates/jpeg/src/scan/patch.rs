@@ -1,10 +1,9 @@
-//! Local patches: changes a few blocks and leaves all others as they are, bit for bit.
+//! Local patches: changes a few blocks and leaves all others identical, bit for bit.
 //!
-//! The touched blocks are decoded, painted on, and encoded again with the file's own tables. What
-//! stands before them in the file stays where it is. What follows keeps its codes, moved by some
-//! bits: until the next restart marker, which stands on a byte's border again, or to the end.
-//! Only the first difference of each component behind a change is coded again, because it counts
-//! from a block that changed.
+//! The touched blocks are decoded, painted on, and re-encoded with the file's own tables. The data
+//! before them stays where it is. The data after them keeps its codes, shifted by some bits, up to the
+//! next restart marker, which is byte-aligned, or to the end. Only the first DC difference of each
+//! component after a change is recoded, because it refers to a block that changed.
 //!
 //! ```text
 //! file     ──────────────┬──────┬───────────┬──────┬───────────┬─────
@@ -28,17 +27,18 @@ use geometry::{Rect, Size};
 /// A patched scan in three pieces: a prefix of the file, new bytes, a suffix of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatchedScan {
-    /// Segments that define the Huffman tables; they take the place of the file's.
+    /// Complete DHT segments, which replace those of the file.
     pub tables: Vec<u8>,
-    /// Bytes of the file from the start of the scan's data that stay as they are.
+    /// Byte range of the file, from the start of the scan's data, that is unchanged.
     pub prefix: Range<u64>,
     /// New entropy-coded bytes, which follow the prefix.
     pub middle: Vec<u8>,
-    /// Where the file goes on behind it: at the scan's end or at a restart's data.
+    /// Offset in the file from which it is unchanged again: the end of the scan, or the data after a
+    /// restart marker.
     pub suffix: u64,
 }
 
-/// The MCUs that `rect`, in pixels as stored, touches.
+/// Returns the MCUs that `rect`, in pixels as stored, touches.
 fn touched_mcus(scan: &Scan, rect: Rect) -> Result<McuRect, ScanError> {
     if rect.is_empty() || !rect.is_inside(scan.size) {
         return Err(ScanError::Outside);
@@ -50,11 +50,12 @@ fn touched_mcus(scan: &Scan, rect: Rect) -> Result<McuRect, ScanError> {
     })
 }
 
-/// The byte range of the file that [`patch`] reads for `rect`.
+/// Returns the byte range of the file that [`patch`] reads for `rect`.
 pub fn byte_range(scan: &Scan, index: &ScanIndex, rect: Rect) -> Result<Range<u64>, ScanError> {
     let mcus = touched_mcus(scan, rect)?;
     let first = mcus.rows.start * scan.across + mcus.columns.start;
     let behind = (mcus.rows.end - 1) * scan.across + mcus.columns.end;
+    // Everything up to the next restart marker is shifted by bits, so it has to be copied.
     let end = match scan.interval {
         0 => scan.mcus(),
         interval => behind.div_ceil(interval).saturating_mul(interval).min(scan.mcus()),
@@ -62,19 +63,19 @@ pub fn byte_range(scan: &Scan, index: &ScanIndex, rect: Rect) -> Result<Range<u6
     index.byte_range(first..end)
 }
 
-/// Changes the pixels of `rect`, in pixels as stored, and encodes only the blocks that it touches.
+/// Changes the pixels of `rect`, in pixels as stored, and re-encodes only the blocks that it touches.
 ///
-/// `paint` gets the samples of one row of MCUs after the other and changes them inside `rect`
-/// only; blocks outside it are not coded again, whatever it does to them. `bytes` holds what
-/// [`byte_range`] said.
+/// `paint` is called with the samples of one row of MCUs at a time and should change them inside
+/// `rect` only; changes to blocks outside `rect` have no effect. `bytes` must hold the range that
+/// [`byte_range`] returns.
 ///
-/// Outside the touched blocks all coefficients stay. A coefficient for which the tables of the
-/// file have neither a code nor room for one becomes the nearest value that has a code.
+/// The coefficients of untouched blocks do not change. In touched blocks, a coefficient for which the
+/// tables of the file have neither a code nor room for one becomes the nearest value that has a code.
 ///
 /// # Errors
 ///
-/// [`ScanError::Outside`] when `rect` is empty or leaves the picture; the other errors mean that
-/// the file is damaged or the bytes are not those that [`byte_range`] gives.
+/// [`ScanError::Outside`] when `rect` is empty or extends beyond the picture; the other errors mean
+/// that the file is damaged or that `bytes` lacks part of the range.
 pub fn patch(
     scan: &Scan,
     index: &ScanIndex,
@@ -105,6 +106,7 @@ pub fn patch(
         done: first,
         aligned: false,
     };
+    // The prefix ends on a byte boundary; the bits of the byte that contains `start` are copied.
     rewrite.recoder.writer.copy(&data, start - start % 8, start);
     let mut is_there = true;
     for row in mcus.rows.clone() {
@@ -136,7 +138,7 @@ fn divisors(component: &ScanComponent) -> Divisors {
     Divisors::new(&natural)
 }
 
-/// The state of a rewrite: what is written, and up to where the file was followed.
+/// The state of a rewrite: the output so far, and the position in the file up to which it was read.
 struct ScanRewrite<'a> {
     scan: &'a Scan,
     index: &'a ScanIndex,
@@ -145,16 +147,17 @@ struct ScanRewrite<'a> {
     divisors: Vec<Divisors>,
     rect: Rect,
     strip: CoefficientStrip,
-    /// The bit of the data that comes next to be copied.
+    /// Position of the next bit of the data to copy.
     copied: u64,
-    /// The MCU that comes next to be written.
+    /// Number of the next MCU to write.
     done: u32,
-    /// A restart came since the last change: bytes are where they were.
+    /// Whether a restart marker followed the last change, so that the data is byte-aligned as in the
+    /// file.
     aligned: bool,
 }
 
 impl<'a> ScanRewrite<'a> {
-    /// Copies what lies before MCU `target` and gives a walk that stands there, begun.
+    /// Copies the data before MCU `target`; returns a cursor at `target`, with `begin` called.
     fn bridge(&mut self, target: u32) -> Result<ScanCursor<'a>, ScanError> {
         self.copy_to_restart(target)?;
         let mut walk = self.index.seek(self.scan, self.data, target)?;
@@ -167,8 +170,8 @@ impl<'a> ScanRewrite<'a> {
 
     /// Copies up to the next restart marker, if there is one at or before MCU `limit`.
     ///
-    /// Where the data before it ends must be known to the bit: the ones that complete its last
-    /// byte are not data.
+    /// The end of the data before the marker must be known to the bit, because the ones that pad its
+    /// last byte are not data.
     fn copy_to_restart(&mut self, limit: u32) -> Result<(), ScanError> {
         if self.aligned || self.scan.interval == 0 {
             return Ok(());
@@ -189,7 +192,7 @@ impl<'a> ScanRewrite<'a> {
         Ok(())
     }
 
-    /// Copies up to the bit `position`, with the restart markers on the way.
+    /// Copies up to the bit `position`, including the restart markers before it.
     fn copy_to(&mut self, position: u64) {
         let mut next = self.data.first_restart_after(self.copied);
         while let Some((start, number)) = self.data.restart(next).filter(|at| at.0 <= position) {
@@ -202,8 +205,9 @@ impl<'a> ScanRewrite<'a> {
         self.copied = position;
     }
 
-    /// Decodes, paints and codes the touched MCUs of a row; `walk` stands before the first one,
-    /// begun.
+    /// Decodes, paints and encodes the touched MCUs of a row.
+    ///
+    /// `walk` must be at the first of them, with `begin` called.
     fn patch_row(
         &mut self,
         walk: &mut ScanCursor<'a>,
@@ -241,8 +245,8 @@ impl<'a> ScanRewrite<'a> {
         Ok(())
     }
 
-    /// Writes the MCU in `column` of the strip: painted blocks encoded again, the others with
-    /// their bits.
+    /// Writes the MCU in `column` of the strip: re-encodes the touched blocks and copies the bits of
+    /// the others.
     fn code_mcu(
         &mut self,
         places: &[BlockSpan],
@@ -263,6 +267,7 @@ impl<'a> ScanRewrite<'a> {
                 coder.write_ac(writer, block)?;
                 last[place.component] = dc;
             } else {
+                // The previous block may have changed, so the DC difference has to be recoded.
                 coder.write_dc(writer, place.dc - last[place.component])?;
                 writer.copy(data, place.ac, place.end);
                 last[place.component] = place.dc;
@@ -271,8 +276,10 @@ impl<'a> ScanRewrite<'a> {
         Ok(())
     }
 
-    /// Joins what was written to what follows. Without an MCU between here and `next`, the next
-    /// touched one, `walk` then stands there, begun, and the answer is true.
+    /// Connects the written data to the data that follows.
+    ///
+    /// `next` is the next touched MCU. If it follows immediately, `walk` is left there, with `begin`
+    /// called, and the result is true.
     fn rejoin(&mut self, walk: &mut ScanCursor<'a>, next: Option<u32>) -> Result<bool, ScanError> {
         if self.done >= self.scan.mcus() {
             return Ok(false);
@@ -289,7 +296,7 @@ impl<'a> ScanRewrite<'a> {
         Ok(is_next)
     }
 
-    /// Copies what follows the last change, and tells where in the file the suffix starts.
+    /// Copies the data after the last change; returns the offset in the file at which the suffix starts.
     fn finish(&mut self) -> Result<u64, ScanError> {
         self.copy_to_restart(u32::MAX)?;
         if self.aligned {
@@ -302,7 +309,7 @@ impl<'a> ScanRewrite<'a> {
     }
 }
 
-/// Room for the samples of the MCUs `columns` of row `row`.
+/// Allocates the samples of the MCUs `columns` of row `row`.
 fn strip_samples(scan: &Scan, row: u32, columns: &Range<u32>) -> RegionSamples {
     let grid = |component: &ScanComponent| {
         let origin = (columns.start * component.across * 8, row * component.down * 8);

@@ -1,10 +1,9 @@
-//! Decodes a rectangle of the picture and nothing else.
+//! Decodes a rectangle of the picture without the rest.
 //!
-//! The result is samples as the file holds them: luma and chroma, each on its own
-//! grid, equal to what libjpeg-turbo's full decode has before it interpolates colour.
-//! [`RegionSamples::planes`] cuts the rectangle out; where it starts between two chroma
-//! samples, these are interpolated, which is what smooth upsampling followed by taking means
-//! gives.
+//! The result is the samples as stored: luma and chroma, each on its own grid, identical to
+//! libjpeg-turbo's full decode before chroma upsampling. [`RegionSamples::planes`] cuts the rectangle
+//! out of them. If the rectangle starts between two chroma samples, these are interpolated, which has
+//! the same effect as smooth upsampling followed by averaging.
 
 use std::ops::Range;
 
@@ -16,31 +15,32 @@ use crate::scan::index::ScanIndex;
 use crate::scan::{ByteRanges, McuRect, Scan, ScanError, to_usize};
 use geometry::{Rect, Size};
 
-/// Ranges of the file that are nearer to each other than this are read as one, in bytes.
+/// Maximum gap in bytes between two ranges of the file that are read as one.
 const GAP_MAX: u64 = 16 << 10;
 
-/// Decoded samples of one component, in whole MCUs.
+/// The decoded samples of one component, in whole MCUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampleGrid {
-    /// The first column and row, in samples of the component.
+    /// Column and row of the first sample in the component.
     pub origin: (u32, u32),
-    /// Samples that belong to the picture, from the origin; those beyond complete blocks.
+    /// Number of samples from the origin that belong to the picture; the others only complete blocks.
     pub size: Size,
-    /// Samples from one row to the next.
+    /// Number of samples from the start of one row to the start of the next.
     pub stride: usize,
     /// The samples, row by row, `stride` apart.
     pub data: Vec<u8>,
 }
 
-/// Decoded samples of all components around a rectangle.
+/// The decoded samples of all components around a rectangle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionSamples {
-    /// One grid for each component.
+    /// The grids, one for each component of the scan.
     pub grids: Vec<SampleGrid>,
 }
 
-/// The byte ranges of the file that [`decode`] reads for `rect`, in pixels as stored; in rising
-/// order.
+/// Returns the byte ranges of the file that [`decode`] reads for `rect`, in ascending order.
+///
+/// `rect` is in pixels as stored.
 pub fn byte_ranges(
     scan: &Scan,
     index: &ScanIndex,
@@ -52,13 +52,15 @@ pub fn byte_ranges(
         .map(join_ranges)
 }
 
-/// The MCUs of each row of a rectangle of MCUs.
+/// Iterates over the rows of a rectangle of MCUs, each as a range of MCU numbers.
 pub(super) fn rows(scan: &Scan, mcus: &McuRect) -> impl Iterator<Item = Range<u32>> {
     let (across, columns) = (scan.across, mcus.columns.clone());
     mcus.rows.clone().map(move |row| row * across + columns.start..row * across + columns.end)
 }
 
-/// Ranges in rising order with small gaps closed.
+/// Joins ranges, given in ascending order, that are at most [`GAP_MAX`] bytes apart.
+///
+/// Reading a small gap costs less than another request to an object store.
 pub(super) fn join_ranges(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut out: Vec<Range<u64>> = Vec::new();
     for range in ranges {
@@ -72,14 +74,14 @@ pub(super) fn join_ranges(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     out
 }
 
-/// Decodes `rect`, in pixels as stored, with what interpolation needs around it.
+/// Decodes `rect`, in pixels as stored, and the margin around it that interpolation needs.
 ///
-/// `bytes` holds the ranges that [`byte_ranges`] gives. Takes memory for the samples and for the
-/// coefficients of one row of MCUs.
+/// `bytes` must hold the ranges that [`byte_ranges`] returns. Memory use is that of the samples and of
+/// the coefficients of one row of MCUs.
 ///
 /// # Errors
 ///
-/// [`ScanError::Outside`] when `rect` is empty or leaves the picture.
+/// [`ScanError::Outside`] when `rect` is empty or extends beyond the picture.
 pub fn decode(
     scan: &Scan,
     index: &ScanIndex,
@@ -123,22 +125,22 @@ fn grids(scan: &Scan, mcus: &McuRect) -> RegionSamples {
     RegionSamples { grids: scan.components.iter().map(grid).collect() }
 }
 
-/// Where a block lies in a [`CoefficientStrip`].
+/// The position of a block in a [`CoefficientStrip`].
 #[derive(Clone, Copy)]
 pub(super) struct BlockPosition {
-    /// Number of the component in the scan.
+    /// Index of the component in the scan.
     component: usize,
-    /// Number among the component's blocks, row by row.
+    /// Index among the component's blocks in the strip, row by row.
     index: usize,
 }
 
-/// The coefficients of some MCUs beside each other.
+/// The coefficients of neighbouring MCUs in one row of MCUs.
 pub(super) struct CoefficientStrip {
-    /// Per component: its blocks, row by row.
+    /// For each component, its blocks row by row.
     blocks: Vec<Vec<Block>>,
-    /// Per component: blocks across and down in an MCU, blocks in a row.
+    /// For each component: blocks across and down in an MCU, and blocks in a row of the strip.
     shapes: Vec<(usize, usize, usize)>,
-    /// Per block of an MCU: its component, and its place across and down.
+    /// For each block of an MCU: its component, and its column and row in the MCU.
     order: Vec<(usize, usize, usize)>,
 }
 
@@ -164,14 +166,14 @@ impl CoefficientStrip {
         self.blocks.iter_mut().for_each(|blocks| blocks.fill([0; 64]));
     }
 
-    /// Block `number` of the MCU in `column`.
+    /// Returns block `number` of the MCU in `column`.
     #[inline]
     pub(super) fn block_mut(&mut self, number: usize, column: usize) -> &mut Block {
         let BlockPosition { component, index } = self.position(number, column);
         &mut self.blocks[component][index]
     }
 
-    /// Where block `number` of the MCU in `column` lies.
+    /// Returns the position of block `number` of the MCU in `column`.
     #[inline]
     pub(super) fn position(&self, number: usize, column: usize) -> BlockPosition {
         let (component, x, y) = self.order[number];
@@ -179,8 +181,8 @@ impl CoefficientStrip {
         BlockPosition { component, index: y * row + column * across + x }
     }
 
-    /// The first sample of a block, counted from the picture's corner, when the strip stands at
-    /// `row` and its first MCU in column `first`.
+    /// Returns column and row of a block's first sample in its component, for a strip in MCU row `row`
+    /// whose first MCU is in column `first`.
     pub(super) fn origin(
         &self,
         block: BlockPosition,
@@ -195,18 +197,18 @@ impl CoefficientStrip {
         ((first * component.across + small(x)) * 8, (row * component.down + small(y)) * 8)
     }
 
-    /// The blocks of each component, row by row.
+    /// Returns the blocks of each component, row by row.
     #[cfg(test)]
     pub(super) fn all(&self) -> &[Vec<Block>] {
         &self.blocks
     }
 
-    /// The coefficients of one block.
+    /// Returns the coefficients of one block.
     pub(super) fn block(&self, at: BlockPosition) -> &Block {
         &self.blocks[at.component][at.index]
     }
 
-    /// Turns the coefficients into samples of row `row` of MCUs.
+    /// Converts the coefficients to the samples of row `row` of MCUs in `grids`.
     pub(super) fn inverse(&self, dct: Dct, grids: &mut [SampleGrid], row: usize) {
         for ((blocks, (_, down, across)), grid) in self.blocks.iter().zip(&self.shapes).zip(grids)
         {
@@ -217,7 +219,7 @@ impl CoefficientStrip {
         }
     }
 
-    /// Turns the samples of row `row` of MCUs into quantised coefficients.
+    /// Converts the samples of row `row` of MCUs in `grids` to quantised coefficients.
     pub(super) fn forward(
         &mut self,
         dct: Dct,
@@ -236,20 +238,20 @@ impl CoefficientStrip {
     }
 }
 
-/// The end of an axis from which the chroma samples of a rectangle are counted.
+/// The end of an axis at which the chroma grid of a cut-out rectangle is aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CountedFrom {
-    /// The left or upper edge: the usual case.
+    /// The left or upper edge, the usual case.
     Start,
     /// The right or lower edge, for a picture that will be mirrored or turned so that this edge
-    /// comes first.
+    /// becomes the left or upper one.
     End,
 }
 
 impl RegionSamples {
-    /// Cuts out `rect`, in pixels as stored, which is what was given to [`decode`].
+    /// Cuts out `rect`, in pixels as stored; it must be the rectangle that was passed to [`decode`].
     ///
-    /// `from` says for the horizontal and the vertical axis where chroma cells start.
+    /// `from` gives, for the horizontal and the vertical axis, the edge at which chroma cells start.
     ///
     /// # Errors
     ///
@@ -276,12 +278,13 @@ impl RegionSamples {
     }
 }
 
-/// Which samples of a component the samples of a plane lie between, on one axis.
+/// The positions of a plane's samples between those of a component, on one axis.
 struct UpsamplingAxis {
-    /// The sample at or before the plane's first one, counted from the picture's edge.
+    /// The component's sample at or before the plane's first sample, counted from the picture's edge.
     first: i64,
-    /// How many parts of `cell` the plane's samples lie behind those of the component.
+    /// Distance of the plane's samples from the preceding ones of the component, in pixels.
     offset: u32,
+    /// Pixels that one sample covers on this axis.
     cell: u32,
 }
 
@@ -299,12 +302,12 @@ impl UpsamplingAxis {
         Self { first: pixel.div_euclid(cells), offset: behind, cell }
     }
 
-    /// What the sample before counts, in pixels of a cell.
+    /// Returns the weight of the preceding sample, out of `cell`.
     fn weight_before(&self) -> u16 {
         u16::try_from(self.cell - self.offset).unwrap_or(0)
     }
 
-    /// What the sample behind counts.
+    /// Returns the weight of the following sample, out of `cell`.
     fn weight_after(&self) -> u16 {
         u16::try_from(self.offset).unwrap_or(0)
     }
@@ -327,7 +330,7 @@ impl SampleGrid {
             rows_out.for_each(|(y, out)| copy(row(y), &columns, out));
             return;
         }
-        // Samples of the row above and below, times their number in a cell on the way across.
+        // Interpolates one row horizontally; results are weighted by the pixels of a cell.
         let weighed = |y: usize, samples: &mut [u8], sums: &mut Vec<u16>| {
             copy(row(y), &columns, samples);
             let (from, to) = (across.weight_before(), across.weight_after());
@@ -339,7 +342,7 @@ impl SampleGrid {
         let (mut upper, mut lower) = (Vec::new(), Vec::new());
         weighed(0, &mut samples, &mut lower);
         let (from, to) = (down.weight_before(), down.weight_after());
-        // Cells have a power of two of pixels.
+        // The number of pixels in a cell is a power of two, so the division is a shift.
         let area = across.cell * down.cell;
         let (half, shift) = (u16::try_from(area / 2).unwrap_or(0), area.trailing_zeros());
         for (y, out) in rows_out {
@@ -353,14 +356,14 @@ impl SampleGrid {
     }
 }
 
-/// The places of `count` samples from `first` on a grid; those outside repeat its edges.
+/// Returns the indices on a grid of `count` samples from `first`; samples outside repeat the edges.
 fn clamped(first: i64, count: usize, origin: u32, size: u32) -> Vec<usize> {
     let last = i64::from(size.saturating_sub(1));
     let place = |at: i64| usize::try_from((at - i64::from(origin)).clamp(0, last)).unwrap_or(0);
     (first..).take(count).map(place).collect()
 }
 
-/// Copies the samples at `columns`, which rise by one but where they stand at an edge.
+/// Copies the samples at `columns`, which are consecutive except where they repeat an edge.
 fn copy(row: &[u8], columns: &[usize], out: &mut [u8]) {
     let (first, last) = (columns[0], columns[out.len() - 1]);
     if last - first == out.len() - 1 {

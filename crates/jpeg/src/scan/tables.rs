@@ -1,46 +1,46 @@
-//! Huffman tables, for reading and for writing (T.81 annex C, F.1.2, F.2.2).
+//! Huffman tables for decoding and encoding (T.81 annex C, F.1.2, F.2.2).
 //!
-//! A file gives a table as the number of codes of each length, 1 to 16 bits, and the symbols in
+//! A file specifies a table by the number of codes of each length, 1 to 16 bits, and the symbols in
 //! the order of their codes; codes of one length count up, and a longer code continues where the
 //! shorter ones ended. The code of all ones is never used.
 
 use crate::scan::ScanError;
 
-/// Class of tables for DC differences.
+/// Class number of the tables for DC differences.
 pub const DC: usize = 0;
-/// Class of tables for AC coefficients.
+/// Class number of the tables for AC coefficients.
 pub const AC: usize = 1;
 
-/// Bits that one look into [`HuffmanDecoder`] covers; longer codes are rare and walk their lengths.
+/// Bits of one table lookup; longer codes are rare and are searched length by length.
 pub(super) const LOOK: u32 = 11;
 
-/// Bits that one look covers when codes are only skipped.
+/// Bits of one table lookup when codes are only skipped.
 pub(super) const PAIR: u32 = 12;
 
-/// [`CodeLookup::advance`] of the code that ends a block: beyond any position.
+/// The value of [`CodeLookup::advance`] for the end-of-block code: beyond any position in a block.
 pub(super) const END: u8 = 128;
 
-/// Sizes of DC differences that 8-bit pictures have (T.81 table F.1).
+/// Largest size of a DC difference in 8-bit pictures (T.81 table F.1).
 const DC_SIZE_MAX: u8 = 11;
-/// Sizes of AC coefficients that 8-bit pictures have (T.81 table F.2).
+/// Largest size of an AC coefficient in 8-bit pictures (T.81 table F.2).
 const AC_SIZE_MAX: u8 = 10;
-/// The symbol for sixteen zeros.
+/// The symbol for a run of sixteen zeros (ZRL).
 const SIXTEEN_ZEROS: u8 = 0xF0;
 
-/// A table as a file gives it.
+/// A Huffman table as specified in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HuffmanSpec {
-    /// Codes of each length, from 1 bit.
+    /// Number of codes of each length, from 1 to 16 bits.
     pub counts: [u8; 16],
     /// The symbols in the order of their codes.
     pub symbols: Vec<u8>,
 }
 
 impl HuffmanSpec {
-    /// The same table with a code for every symbol that an 8-bit picture can need.
+    /// Returns the table extended with a code for every symbol that an 8-bit picture can need.
     ///
-    /// New symbols get codes of 16 bits behind all others, so that data written with this table
-    /// reads the same with the new one. `None` if there is no room for them.
+    /// New symbols get codes of 16 bits after all existing ones, so that data written with the original
+    /// table decodes the same with the extended one. `None` if there is no room for them.
     #[must_use]
     pub fn completed(&self, class: usize) -> Option<Self> {
         let known = |symbol: &u8| self.symbols.contains(symbol);
@@ -54,7 +54,7 @@ impl HuffmanSpec {
         Some(completed)
     }
 
-    /// The payload of a DHT segment that holds this table alone.
+    /// Returns the payload of a DHT segment that defines only this table.
     #[must_use]
     pub fn payload(&self, class: usize, number: usize) -> Vec<u8> {
         let head = u8::try_from(class << 4 | number).expect("classes and numbers are below 16");
@@ -62,7 +62,7 @@ impl HuffmanSpec {
     }
 }
 
-/// Every symbol that an 8-bit baseline picture can need.
+/// Lists every symbol that an 8-bit baseline picture can need.
 fn symbols(class: usize) -> Box<dyn Iterator<Item = u8>> {
     if class == DC {
         return Box::new(0..=DC_SIZE_MAX);
@@ -71,12 +71,12 @@ fn symbols(class: usize) -> Box<dyn Iterator<Item = u8>> {
     Box::new([0, SIXTEEN_ZEROS].into_iter().chain(runs))
 }
 
-/// What the first bits of the buffer mean, in one word: the chain from one code to the next is
-/// what reading a scan waits for, and it must be short.
+/// The code at the start of the buffer, packed into one word.
 ///
-/// From the lowest bit: 8 bits with the length of the code and the value behind it together, 8
-/// with that of the code, 8 with that of the value, 8 with the number of coefficients that an AC
-/// symbol moves on by, [`END`] for the end of the block.
+/// The dependency chain from one code to the next limits the speed of reading a scan, so a lookup must
+/// be a single load. From the lowest bit: 8 bits with the total length of the code and its value bits, 8
+/// with the length of the code, 8 with the number of value bits, 8 with the number of coefficients by
+/// which an AC symbol advances, [`END`] for the end of the block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CodeLookup(u32);
 
@@ -90,71 +90,71 @@ impl CodeLookup {
         Self(u32::from_le_bytes([length + size, length, size, advance]))
     }
 
-    /// Bits of the code and of the value behind it.
+    /// Returns the number of bits of the code and its value.
     #[inline(always)]
     pub(super) fn total_bits(self) -> u32 {
         self.0 & 63
     }
 
-    /// Bits of the code.
+    /// Returns the number of bits of the code.
     #[inline(always)]
     pub(super) fn code_bits(self) -> u32 {
         self.0 >> 8 & 63
     }
 
-    /// Bits of the value.
+    /// Returns the number of bits of the value.
     #[inline(always)]
     pub(super) fn value_bits(self) -> u32 {
         self.0 >> 16 & 15
     }
 
-    /// Coefficients to move on by.
+    /// Returns the number of coefficients to advance by.
     #[inline(always)]
     pub(super) fn advance(self) -> u32 {
         self.0 >> 24
     }
 }
 
-/// What one or two AC codes at the top of the buffer mean together, for skipping blocks.
+/// One or two AC codes at the start of the buffer, combined for skipping blocks.
 ///
-/// From the lowest bit: 6 bits with the length of codes and values, 8 with the coefficients that
-/// they move on by, [`END`] more if the second one, or the only one, ends the block. Zero if there
-/// is no code that fits into the look.
+/// From the lowest bit: 6 bits with the total length of codes and values, 8 with the number of
+/// coefficients to advance by, plus [`END`] if the second code, or the only one, ends the block. Zero if
+/// no code fits into [`PAIR`] bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CodePair(u16);
 
 impl CodePair {
-    /// Bits of the codes and values.
+    /// Returns the number of bits of the codes and values.
     #[inline(always)]
     pub(super) fn total_bits(self) -> u32 {
         u32::from(self.0 & 63)
     }
 
-    /// Coefficients to move on by.
+    /// Returns the number of coefficients to advance by.
     #[inline(always)]
     pub(super) fn advance(self) -> u32 {
         u32::from(self.0 >> 6)
     }
 }
 
-/// A table, ready to decode.
+/// A Huffman table prepared for decoding.
 #[derive(Clone, Debug)]
 pub struct HuffmanDecoder {
-    /// By the bits of a look; zero where the code is longer or does not exist.
+    /// Code by the next [`LOOK`] bits; zero where the code is longer or does not exist.
     lookup: Box<[CodeLookup; 1 << LOOK]>,
-    /// The same for AC codes two by two.
+    /// Up to two AC codes by the next [`PAIR`] bits.
     pairs: Box<[CodePair; 1 << PAIR]>,
-    /// Per length from 1: the first code, the number of codes, the index of its first symbol.
+    /// For each length from 1 bit: the first code, the number of codes, the index of its first symbol.
     lengths: [(u32, u32, usize); 16],
-    /// What each symbol means, in the order of the codes.
+    /// All codes in ascending order, for codes longer than [`LOOK`] bits.
     steps: Vec<CodeLookup>,
 }
 
 impl HuffmanDecoder {
-    /// Builds the table.
+    /// Builds the decoding tables.
     ///
-    /// Fails on counts that make no prefix code or use the code of all ones, and on symbols that
-    /// no baseline picture has.
+    /// Fails with [`ScanError::Tables`] for counts that are not a prefix code or use the code of all
+    /// ones, and for symbols that do not occur in baseline pictures.
     pub fn new(spec: &HuffmanSpec, class: usize) -> Result<Self, ScanError> {
         let look = Box::new([CodeLookup::default(); 1 << LOOK]);
         let pairs = Box::new([CodePair::default(); 1 << PAIR]);
@@ -164,7 +164,7 @@ impl HuffmanDecoder {
             table.lengths[usize::from(length) - 1] = (code, u32::from(count), index);
             for _ in 0..count {
                 let symbol = *spec.symbols.get(index).ok_or(ScanError::Tables)?;
-                // All ones must stay free, so the code after this one must exist.
+                // The code of all ones must stay unused, so this code must not be the last of its length.
                 if code + 1 >= 1 << length || !is_known(symbol, class) {
                     return Err(ScanError::Tables);
                 }
@@ -187,7 +187,7 @@ impl HuffmanDecoder {
         Ok(table)
     }
 
-    /// The pair at the top of `buffer`, of which [`PAIR`] bits are known.
+    /// Combines the codes at the start of `buffer`, of which [`PAIR`] bits are known.
     fn make_pair(&self, buffer: u64) -> CodePair {
         let known = |buffer, left: u32| self.find(buffer).filter(|step| step.total_bits() <= left);
         let Some(first) = known(buffer, PAIR) else { return CodePair(0) };
@@ -201,13 +201,13 @@ impl HuffmanDecoder {
         CodePair(u16::try_from(total | advance << 6).unwrap_or(0))
     }
 
-    /// What is at the top of `buffer`, one or two codes at a time.
+    /// Looks up one or two codes at the start of `buffer`.
     #[inline(always)]
     pub(super) fn pair(&self, buffer: u64) -> CodePair {
         self.pairs[(buffer >> (64 - PAIR)) as usize]
     }
 
-    /// The meaning of the code at the top of `buffer`; `None` if there is no such code.
+    /// Looks up the code at the start of `buffer`; `None` if there is no such code.
     #[inline(always)]
     pub(super) fn find(&self, buffer: u64) -> Option<CodeLookup> {
         let step = self.lookup[top(buffer)];
@@ -241,12 +241,12 @@ fn is_known(symbol: u8, class: usize) -> bool {
     }
 }
 
-/// The codes of a table by symbol.
+/// The codes of a Huffman table by symbol, for encoding.
 #[derive(Clone, Debug)]
 pub struct HuffmanCodes([(u32, u32); 256]);
 
 impl HuffmanCodes {
-    /// The codes of a table that [`HuffmanDecoder::new`] takes.
+    /// Builds the codes of a table, which must be valid for [`HuffmanDecoder::new`].
     #[must_use]
     pub fn new(spec: &HuffmanSpec) -> Self {
         let mut codes = [(0, 0); 256];
@@ -261,7 +261,7 @@ impl HuffmanCodes {
         Self(codes)
     }
 
-    /// Code and length of `symbol`; the length is 0 if it has no code.
+    /// Returns the code and length of `symbol`; the length is 0 if it has no code.
     #[inline(always)]
     pub(super) fn code_of(&self, symbol: u8) -> (u32, u32) {
         self.0[usize::from(symbol)]

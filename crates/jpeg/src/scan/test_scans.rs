@@ -1,4 +1,4 @@
-//! Scans for the tests of this unit and of those that use it.
+//! Helpers for tests that need scans.
 
 use super::bits::UnstuffedData;
 use super::crop::{ScanRecoder, headers};
@@ -10,7 +10,7 @@ use crate::codec::ColourSpace;
 use crate::samples::LIMITS;
 
 impl IndexedJpeg {
-    /// All coefficients, dequantised: per component, its blocks row by row of MCUs.
+    /// Decodes all coefficients, dequantised: for each component, its blocks, MCU row by MCU row.
     pub(crate) fn coefficients(&self) -> Vec<Vec<Block>> {
         let (scan, index) = (&self.scan, &self.index);
         let mut out = vec![Vec::new(); scan.components.len()];
@@ -31,7 +31,7 @@ impl IndexedJpeg {
         out
     }
 
-    /// The same coefficients with a restart every `interval` MCUs.
+    /// Returns a file with the same coefficients and a restart every `interval` MCUs.
     pub(crate) fn with_restarts(&self, interval: u16) -> Self {
         let scan = &self.scan;
         let mut data = UnstuffedData::default();

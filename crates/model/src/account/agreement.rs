@@ -5,24 +5,24 @@ use serde::{Deserialize, Serialize};
 
 use super::{AgreementId, OrganizationId, ProductId};
 
-/// How downloads under an agreement are paid.
+/// How the downloads under an agreement are paid for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AgreementType {
-    /// Delivers at once, without limit.
+    /// Delivers immediately, without a limit on downloads.
     Subscription,
-    /// Every download is an order, delivered once it is reported as approved under a licence.
+    /// Makes each download an order, delivered once it is reported as approved under a licence.
     Direct,
-    /// Every download is an order, delivered once it is reported as approved under a licence.
+    /// Makes each download an order, delivered once it is reported as approved under a licence.
     Normal,
-    /// Delivers at once, a number of downloads.
+    /// Delivers immediately, up to the number of downloads that was bought.
     Prepaid,
 }
 
 impl AgreementType {
-    /// Every type, in the order of the contract.
+    /// Every type, in the order that the contract lists them.
     pub const ALL: [Self; 4] = [Self::Subscription, Self::Direct, Self::Normal, Self::Prepaid];
 
-    /// The name in documents and in the database.
+    /// Returns the name used in documents and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -33,7 +33,7 @@ impl AgreementType {
         }
     }
 
-    /// The type of that name.
+    /// Finds the type with that name.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
@@ -44,15 +44,15 @@ impl AgreementType {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Approver {
-    /// The user who ordered, and administrators of the organization (contract purchases-14).
+    /// The user who ordered, and the organization's administrators (contract purchases-14).
     #[default]
     Owner,
-    /// Administrators of the organization alone.
+    /// Only administrators of the organization.
     Admin,
 }
 
 impl Approver {
-    /// The word in the accounts file and in the database.
+    /// Returns the word used in the accounts file and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -61,66 +61,60 @@ impl Approver {
         }
     }
 
-    /// The approver of that word.
+    /// Finds the approver with that word.
     #[must_use]
     pub fn find(word: &str) -> Option<Self> {
         [Self::Owner, Self::Admin].into_iter().find(|approver| approver.as_str() == word)
     }
 
-    /// The word as it is stored, where it is not the default.
+    /// Returns the word to store, or `None` for the default, which is not stored.
     #[must_use]
     pub fn stored(self) -> Option<&'static str> {
         (self != Self::default()).then(|| self.as_str())
     }
 }
 
-/// A product, which items and agreements name by its code.
+/// A product, identified by its code in items and agreements.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Product {
-    /// Its number.
     pub id: ProductId,
-    /// Its code, such as `FOTO`.
+    /// The code, such as `FOTO`.
     pub code: String,
-    /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 
-/// Downloads of a prepaid agreement.
+/// The download counters of a prepaid agreement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PrepaidDownloads {
-    /// Bought.
+    /// Downloads bought.
     pub total: u32,
-    /// Left.
+    /// Downloads left.
     pub remaining: u32,
 }
 
-/// An agreement of an organization. It serializes as in `GET /user/v1/user`.
+/// An agreement of an organization, serialized as in `GET /user/v1/user`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Agreement {
-    /// Its number.
     pub id: AgreementId,
-    /// Whose it is.
+    /// The organization that holds the agreement.
     #[serde(skip)]
     pub organization: OrganizationId,
-    /// How downloads are paid.
+    /// How downloads are paid for.
     #[serde(rename = "type")]
     pub kind: AgreementType,
-    /// Whether it covers every item; then it overrides any agreement of type Subscription.
+    /// Whether it covers every item; if so, it takes precedence over any Subscription agreement.
     pub super_agreement: bool,
-    /// What it covers.
+    /// The products that the agreement covers.
     pub products: Vec<Product>,
-    /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// When it ends.
+    /// When the agreement ends; `None` if it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
     /// Downloads bought and left; `Prepaid` agreements only.
@@ -129,7 +123,7 @@ pub struct Agreement {
 }
 
 impl Agreement {
-    /// Whether the agreement is in force at `now`.
+    /// Reports whether the agreement is in force at `now`.
     #[must_use]
     pub fn is_in_force(&self, now: Timestamp) -> bool {
         self.expires.is_none_or(|expires| expires > now)

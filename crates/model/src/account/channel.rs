@@ -1,5 +1,5 @@
-//! Delivery channels: where a user's items are sent, in which formats, and how
-//! (contract deliveries-17).
+//! Delivery channels: where a user's items are sent, in which formats and by which method (contract
+//! deliveries-17).
 
 use std::{fmt, str::FromStr};
 
@@ -8,29 +8,29 @@ use serde_json::{Map, Value};
 use super::UserId;
 use crate::limits::{CHANNEL_NAME_CHARS_MAX, USER_NAME_BYTES_MAX};
 
-/// How a channel hands files over.
+/// The method by which a channel transfers files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChannelMethod {
-    /// The customer fetches them as a `.zip`; nothing is handed over.
+    /// Nothing is sent: the customer downloads a `.zip`.
     Download,
-    /// Into a folder of the service's machine.
+    /// Writes into a directory on the server.
     Directory,
-    /// By mail.
+    /// Sends an e-mail.
     Email,
-    /// To an FTP server, unencrypted.
+    /// Uploads to an FTP server, unencrypted.
     Ftp,
-    /// To an FTP server over TLS.
+    /// Uploads to an FTP server over TLS.
     Ftps,
-    /// To an SSH server.
+    /// Uploads to an SSH server.
     Sftp,
-    /// Into a bucket of S3 or of what speaks its protocol.
+    /// Uploads to a bucket of S3 or an S3-compatible store.
     S3,
-    /// Posted to an address, signed.
+    /// Sends a signed `POST` to a URL.
     Webhook,
 }
 
 impl ChannelMethod {
-    /// Every method.
+    /// Every delivery method.
     pub const ALL: [Self; 8] = [
         Self::Download,
         Self::Directory,
@@ -42,7 +42,7 @@ impl ChannelMethod {
         Self::Webhook,
     ];
 
-    /// The name in an accounts file and in the database.
+    /// Returns the name used in accounts files and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -57,33 +57,33 @@ impl ChannelMethod {
         }
     }
 
-    /// The method of that name.
+    /// Finds the method with that name.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.as_str() == name)
     }
 }
 
-/// What a method needs to know: addresses, folders, passwords.
+/// The settings of a delivery method: addresses, directories, passwords.
 ///
-/// Passwords must be presented to others, so they are kept as they are. `Debug` shows names of
-/// settings and never a value; there is no `Display` and no `Serialize`.
+/// Passwords are stored in plain text because they must be presented to the receiving system. `Debug` prints
+/// the names of settings, never their values; there is no `Display` and no `Serialize`.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ChannelSettings(Map<String, Value>);
 
 impl ChannelSettings {
-    /// The settings of a JSON object.
+    /// Wraps the settings of a JSON object.
     #[must_use]
     pub fn new(settings: Map<String, Value>) -> Self {
         Self(settings)
     }
 
-    /// Names of the settings, in their order.
+    /// Iterates over the names of the settings, in their order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// The settings with every secret, for whoever sends or stores them.
+    /// Returns the settings with every secret, for code that sends or stores them.
     #[must_use]
     pub fn reveal(&self) -> &Map<String, Value> {
         &self.0
@@ -96,56 +96,55 @@ impl fmt::Debug for ChannelSettings {
     }
 }
 
-/// A channel of a user.
+/// A delivery channel of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Channel {
-    /// Whose it is.
+    /// The owner of the channel.
     pub user: UserId,
-    /// The owner's name.
+    /// The owner's user name.
     pub owner: String,
-    /// Its name, which no other channel of its owner has.
+    /// The channel's name, unique among the channels of its owner.
     pub name: String,
-    /// How files are handed over.
     pub method: ChannelMethod,
-    /// What is sent of an item, in the canonical spelling of `media::path::Format`.
+    /// The formats sent of each item, in the canonical spelling of
+    /// [`MediaFormat`](crate::media_url::MediaFormat).
     pub formats: Vec<String>,
-    /// What the method needs to know.
     pub settings: ChannelSettings,
-    /// Whether it may be used.
+    /// Whether the channel may be used.
     pub active: bool,
-    /// Whether its owner wrote its settings and not the operator: it leads to public addresses
-    /// only then.
+    /// Whether its owner, rather than the operator, wrote the settings. Such a channel may only connect to
+    /// public addresses.
     pub by_user: bool,
 }
 
 impl Channel {
-    /// Its name in requests.
+    /// Returns the channel's name in requests.
     #[must_use]
     pub fn id(&self) -> ChannelId {
         ChannelId { owner: self.owner.clone(), name: self.name.clone() }
     }
 }
 
-/// The name of a channel in requests: `user:<username>:<channel name>`.
+/// The identifier of a channel in requests: `user:<username>:<channel name>`.
 ///
-/// User names may hold colons. The channel's name has none, so the last colon separates the two
-/// (contract deliveries-17).
+/// User names may contain colons and channel names may not, so the last colon separates the two (contract
+/// deliveries-17).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ChannelId {
     owner: String,
     name: String,
 }
 
-/// Why a text names no channel.
+/// Why a text is not a channel identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChannelIdError {
-    /// It does not begin with `user:` or has no second colon.
+    /// The text does not begin with `user:` or has no second colon.
     #[error("a channel is named user:<username>:<channel name>")]
     Form,
-    /// The user name is empty, too long or has control characters.
+    /// The user name is empty, too long or contains control characters.
     #[error("a user name has 1 to {USER_NAME_BYTES_MAX} bytes and no control characters")]
     Owner,
-    /// The channel's name is none.
+    /// The channel's name is malformed.
     #[error(
         "a channel's name has 1 to {CHANNEL_NAME_CHARS_MAX} characters, no colon, no control \
          characters, and no space around it"
@@ -154,7 +153,7 @@ pub enum ChannelIdError {
 }
 
 impl ChannelId {
-    /// The channel `name` of the user `owner`.
+    /// Builds the identifier of the channel `name` of the user `owner`.
     pub fn new(owner: &str, name: &str) -> Result<Self, ChannelIdError> {
         let is_user =
             (1..=USER_NAME_BYTES_MAX).contains(&owner.len()) && !owner.contains(char::is_control);
@@ -171,13 +170,13 @@ impl ChannelId {
         Ok(Self { owner: owner.to_owned(), name: name.to_owned() })
     }
 
-    /// The user whose channel it is.
+    /// Returns the user name of the channel's owner.
     #[must_use]
     pub fn owner(&self) -> &str {
         &self.owner
     }
 
-    /// The channel's own name.
+    /// Returns the channel's name without its owner.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

@@ -2,22 +2,22 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A way to get tokens that a client may be allowed.
+/// An OAuth2 grant type that a client may be allowed to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GrantType {
-    /// Web apps.
+    /// The authorization code grant, for web apps.
     AuthorizationCode,
-    /// Single-page apps of old.
+    /// The implicit grant, for legacy single-page apps.
     Implicit,
-    /// Server-side apps that know the user's password.
+    /// The password grant, for server-side apps that know the user's password.
     Password,
-    /// A new token set for an old refresh token.
+    /// Exchanges a refresh token for a new set of tokens.
     RefreshToken,
 }
 
 impl GrantType {
-    /// The name in `grant_type` and in the accounts file.
+    /// Returns the name used in `grant_type` and in the accounts file.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -29,42 +29,42 @@ impl GrantType {
     }
 }
 
-/// A program that is known by name.
+/// A registered OAuth2 client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OAuthClient {
-    /// Its name in requests; not secret.
+    /// The client id in requests; not secret.
     pub client_id: String,
-    /// Its name for people.
+    /// The display name.
     pub name: String,
-    /// The argon2id hash of its secret; `None` for a public client.
+    /// The argon2id hash of the client secret; `None` for a public client.
     pub secret: Option<String>,
-    /// Addresses that answers may be sent to; compared exactly.
+    /// The allowed redirect URIs, compared exactly.
     pub redirect_uris: Vec<String>,
-    /// What it may do.
+    /// The grant types that the client may use.
     pub grants: Vec<GrantType>,
-    /// Whether it may be used.
+    /// Whether the client may be used.
     pub active: bool,
-    /// Whether its tokens need the scopes of each [`Permission`](super::Permission); `false` is
-    /// the default (contract login-14).
+    /// Whether its tokens need the scopes of each [`Permission`](super::Permission); `false` by default
+    /// (contract login-14).
     pub scopes_enforced: bool,
-    /// Seconds of its access tokens where they end earlier than those of other clients.
+    /// Lifetime of its access tokens in seconds, if shorter than that of other clients.
     pub access_token_s: Option<u32>,
 }
 
 impl OAuthClient {
-    /// Whether the client may use `grant`.
+    /// Reports whether the client may use `grant`.
     #[must_use]
     pub fn allows(&self, grant: GrantType) -> bool {
         self.grants.contains(&grant)
     }
 
-    /// Whether the client can keep no secret.
+    /// Reports whether the client is public, that is, cannot keep a secret.
     #[must_use]
     pub fn is_public(&self) -> bool {
         self.secret.is_none()
     }
 
-    /// Seconds that an access token of the client is valid where others are for `seconds`.
+    /// Returns the lifetime of the client's access tokens, where `seconds` is that of other clients.
     #[must_use]
     pub fn access_token_s(&self, seconds: u32) -> u32 {
         self.access_token_s.map_or(seconds, |own| own.min(seconds))

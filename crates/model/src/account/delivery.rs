@@ -1,4 +1,4 @@
-//! Deliveries: items on their way through a channel.
+//! Deliveries: versions of items on their way through a channel.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -7,24 +7,24 @@ use super::{AgreementId, ChannelId, OrganizationId, UserId};
 use crate::limits::DELIVERY_ERROR_CHARS_MAX;
 use crate::{CropSpec, ItemKey};
 
-/// How far a delivery got.
+/// The state of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeliveryState {
-    /// It waits for its turn, the first or another one.
+    /// Waiting for its first attempt or a retry.
     Queued,
-    /// It is being sent.
+    /// An attempt is in flight.
     Sending,
-    /// The other side has it.
+    /// The receiving system has accepted it.
     Delivered,
-    /// It was given up; asking for it again, or the operator, queues it again.
+    /// Given up after the last retry; a new request or the operator queues it again.
     Failed,
 }
 
 impl DeliveryState {
-    /// Every state, in the order in which they come.
+    /// Every state, in the order of a delivery's progress.
     pub const ALL: [Self; 4] = [Self::Queued, Self::Sending, Self::Delivered, Self::Failed];
 
-    /// The word in answers, requests and the database.
+    /// Returns the word used in responses, requests and the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -35,52 +35,49 @@ impl DeliveryState {
         }
     }
 
-    /// The state of that name.
+    /// Finds the state with that name.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == name)
     }
 }
 
-/// One version of an item that is sent, or was, through one channel.
+/// One version of an item on its way, or delivered, through one channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// Its name.
     pub id: Uuid,
-    /// Whose request it was; the channel is that user's.
+    /// The user who requested it and owns the channel.
     pub user: UserId,
     /// The organization for which that user acted.
     pub organization: OrganizationId,
-    /// The channel, which may be gone since.
+    /// The channel, which may have been removed since.
     pub channel: ChannelId,
-    /// The item.
     pub item: ItemKey,
-    /// The editors' crop by whose uri it was asked for, in pixels of the hires image.
+    /// The editors' crop, if the request named the item by a URI with a crop; in pixels of the Hires image.
     pub crop: Option<CropSpec>,
-    /// What of the item: another version is another delivery.
+    /// The version of the item: another version is another delivery.
     pub version: String,
     /// The agreement that the request named.
     pub agreement: Option<AgreementId>,
-    /// How far it got.
     pub state: DeliveryState,
-    /// Times that it was tried since it was queued.
+    /// Attempts since it was last queued.
     pub attempts: u32,
-    /// When it is tried next; while it is sent, when somebody else takes it up if its sender is
-    /// not heard of.
+    /// When the next attempt is due; while in flight, when the claim of the sending node expires and another
+    /// node may claim it.
     pub next: Option<Timestamp>,
-    /// Why the last try failed.
+    /// Why the last attempt failed.
     pub error: Option<String>,
-    /// When it was asked for.
+    /// When it was requested.
     pub created: Timestamp,
-    /// When it was queued last: it is given up some time after that.
+    /// When it was last queued; the retry deadline counts from here.
     pub queued: Timestamp,
-    /// When its state changed last.
+    /// When its state last changed.
     pub updated: Timestamp,
-    /// When the other side had it.
+    /// When the receiving system accepted it.
     pub delivered: Option<Timestamp>,
 }
 
-/// Why an attempt to send failed, cut to what is stored of it.
+/// Shortens the reason of a failed attempt to [`DELIVERY_ERROR_CHARS_MAX`] characters.
 #[must_use]
 pub fn shorten_reason(text: &str) -> String {
     match text.char_indices().nth(DELIVERY_ERROR_CHARS_MAX) {

@@ -1,21 +1,21 @@
-//! Mobile devices that push messages go to (contract users-7).
+//! Mobile devices that receive push messages (contract users-7).
 
-/// Which service of which maker reaches a device.
+/// The push service that reaches a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceKind {
-    /// An iPhone or iPad, through the production environment.
+    /// An iPhone or iPad, through Apple's production environment.
     Ios,
-    /// One through the sandbox that its maker offers to developers.
+    /// An iPhone or iPad, through Apple's sandbox for developers.
     IosSandbox,
     /// An Android device.
     Android,
 }
 
 impl DeviceKind {
-    /// Every kind.
+    /// Every kind of device.
     pub const ALL: [Self; 3] = [Self::Ios, Self::IosSandbox, Self::Android];
 
-    /// The name in requests and in the database.
+    /// Returns the name used in requests and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -25,7 +25,7 @@ impl DeviceKind {
         }
     }
 
-    /// The kind of that name.
+    /// Finds the kind with that name.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
@@ -35,12 +35,11 @@ impl DeviceKind {
 /// A mobile device of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// What its maker's service knows it by; unique among all users.
+    /// The push service's token for the device; unique among all users.
     pub token: String,
-    /// How it is reached.
+    /// The push service that reaches the device.
     pub kind: DeviceKind,
-    /// What its user calls it.
+    /// The name that the user gave the device.
     pub name: Option<String>,
-    /// Its model.
     pub model: String,
 }

@@ -1,4 +1,4 @@
-//! Numbers that name accounts. Each has a type of its own, so that one is never taken for another.
+//! Numeric ids of accounts, with one type each so that they cannot be confused.
 
 use std::fmt;
 
@@ -22,8 +22,8 @@ macro_rules! ids {
 }
 
 impl UserId {
-    /// Whether the number was given by a change of the schema, for want of one that somebody
-    /// stated.
+    /// Reports whether a schema migration assigned the number because none was configured. Such numbers are
+    /// negative.
     #[must_use]
     pub fn is_provisional(self) -> bool {
         self.0 < 0
@@ -31,16 +31,17 @@ impl UserId {
 }
 
 ids! {
-    /// A user.
+    /// The id of a user.
     UserId;
-    /// An organization, the customer that users belong to.
+    /// The id of an organization, the customer that users belong to.
     OrganizationId;
-    /// An agreement of an organization.
+    /// The id of an agreement of an organization.
     AgreementId;
-    /// A product that agreements cover.
+    /// The id of a product that agreements cover.
     ProductId;
-    /// An order row.
+    /// The id of an order row.
     OrderId;
-    /// What one authorization of a client by a user gave: a code, tokens, their successors.
+    /// The id of one authorization of a client by a user: its code, its tokens and the tokens refreshed from
+    /// them.
     FamilyId;
 }

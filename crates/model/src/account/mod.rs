@@ -1,4 +1,4 @@
-//! Accounts as data: organizations, users, products, agreements, licences, clients, orders,
+//! The account types: organizations, users, products, agreements, licences, clients, orders,
 //! channels, deliveries, notifications. No database, no clock, no HTTP.
 
 mod agreement;

@@ -4,13 +4,13 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// An amount in hundredths of a currency's unit, which the organization names.
+/// An amount in hundredths of a currency unit; the currency is that of the organization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Money {
     hundredths: i64,
 }
 
-/// The text is no amount.
+/// The error for a text that is not an amount.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected an amount with two decimals, such as 1200.00")]
 pub struct MoneyError;

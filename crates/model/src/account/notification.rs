@@ -1,5 +1,4 @@
-//! Notifications: standing questions of a user, and how the answers reach that user (contract
-//! notifications-1).
+//! Notifications: saved queries of a user, and how new matches reach that user (contract notifications-1).
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -9,24 +8,24 @@ use super::{AgreementId, DeviceKind, UserId};
 use crate::limits::DIGEST_ITEMS_MAX;
 use crate::{ItemKey, MediaType};
 
-/// How a user learns of items.
+/// How a user is notified of new matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NotificationKind {
-    /// A push message to every device of the user.
+    /// A push message to each of the user's devices.
     Mobile,
-    /// A mail for every item.
+    /// An e-mail for each item.
     Email,
-    /// A mail with what came in since the last one.
+    /// An e-mail with the items published since the last one.
     ScheduledEmail,
     /// A queue that the client reads.
     Stream,
 }
 
 impl NotificationKind {
-    /// Every kind, in the order of the contract.
+    /// Every kind, in the order that the contract lists them.
     pub const ALL: [Self; 4] = [Self::Mobile, Self::Email, Self::ScheduledEmail, Self::Stream];
 
-    /// The word in answers, addresses and the database.
+    /// Returns the word used in responses, URLs and the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -37,51 +36,47 @@ impl NotificationKind {
         }
     }
 
-    /// The kind of that name.
+    /// Finds the kind with that name.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 }
 
-/// Which items a notification is about, as the user wrote it.
+/// The saved query of a notification, as the user wrote it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SavedQuery {
-    /// The query, which parsed when it was written.
+    /// The query text, which parsed when it was saved.
     pub q: Option<String>,
-    /// Product codes; those behind a `-` are excluded.
+    /// Product codes; those that begin with `-` are excluded.
     pub p: Vec<String>,
-    /// Agreements of which one has to cover an item; empty: any of the user's.
+    /// Agreements of which at least one must cover an item; empty means any of the user's agreements.
     pub agr: Vec<AgreementId>,
-    /// A time up to the moment of the message: `h`, `d`, `w`, `m` or `y`.
+    /// A time range that ends when the message is written: `h`, `d`, `w`, `m` or `y`.
     pub tr: Option<String>,
 }
 
-/// What depends on the kind.
+/// The settings that depend on the kind of a notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotificationMethod {
-    /// To the user's devices.
+    /// Sends push messages to the user's devices.
     Mobile,
-    /// To this address.
-    Email {
-        /// The address.
-        email: String,
-    },
-    /// To this address, now and then.
+    /// Sends an e-mail for each item.
+    Email { email: String },
+    /// Sends an e-mail on a schedule.
     ScheduledEmail {
-        /// The address.
         email: String,
-        /// A cron expression of five fields.
+        /// A cron expression with five fields.
         schedule: String,
-        /// Name of the time zone in which it is read.
+        /// The name of the time zone in which `schedule` is read.
         timezone: String,
     },
-    /// Into a queue.
+    /// Adds items to a queue.
     Stream,
 }
 
 impl NotificationMethod {
-    /// The kind.
+    /// Returns the kind of the notification.
     #[must_use]
     pub fn kind(&self) -> NotificationKind {
         match self {
@@ -92,7 +87,7 @@ impl NotificationMethod {
         }
     }
 
-    /// Where mails go, of the kinds that send some.
+    /// Returns the receiving address, for the kinds that send e-mail.
     #[must_use]
     pub fn email(&self) -> Option<&str> {
         match self {
@@ -102,91 +97,84 @@ impl NotificationMethod {
     }
 }
 
-/// A notification (contract notifications-1).
+/// A notification of a user (contract notifications-1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notification {
-    /// Its number in the database.
+    /// The row number in the database.
     pub number: i64,
-    /// Its name.
+    /// The public id.
     pub id: Uuid,
-    /// Whose it is.
+    /// The user who is notified.
     pub user: UserId,
-    /// Items of this media type only; `None`: of every one.
+    /// The media type that items must have; `None` allows every type.
     pub media_type: Option<MediaType>,
-    /// Its title.
     pub title: String,
-    /// Which items.
     pub query: SavedQuery,
-    /// How the user learns of them.
     pub method: NotificationMethod,
-    /// The row of the item log behind which items count.
+    /// Matches count only when they follow this row of the item log.
     pub after_seq: i64,
 }
 
-/// What one message is about and who gets it, kept in the outbox until it is sent.
+/// The content of one message, stored in the outbox until it has been sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "kind")]
 pub enum MessageContent {
-    /// A push message to one device.
+    /// A push message to one device about one item.
     Push {
-        /// The item.
         item: String,
-        /// The device's token.
+        /// The push service's token for the device.
         token: String,
-        /// The device's type.
+        /// The name of the [`DeviceKind`].
         device: String,
     },
-    /// A mail about one item.
-    Item {
-        /// The item.
-        item: String,
-    },
-    /// A mail about what came in.
+    /// An e-mail about one item.
+    Item { item: String },
+    /// An e-mail about several new items.
     Digest {
-        /// Items, the newest first.
+        /// The items, newest first.
         items: Vec<String>,
-        /// Further items that the mail counts only.
+        /// The number of further items, which the e-mail does not list.
         more: usize,
     },
-    /// A mail that a device of the receiver was registered by another user.
+    /// An e-mail saying that another user registered one of the receiver's devices.
     DeviceMoved {
-        /// What the device is, as the other user says.
+        /// The device's model, as stated by the other user.
         model: String,
-        /// What the other user calls it.
+        /// The name that the other user gave the device.
         name: Option<String>,
     },
-    /// A mail with links by which the receiver sets a password: one for each of its users.
+    /// An e-mail with links for setting a password, one for each user account of the receiver.
     SetPassword {
-        /// The ids of the links.
+        /// The ids of the password links.
         links: Vec<Uuid>,
     },
-    /// A mail that the receiver has another password.
+    /// An e-mail saying that the receiver's password was changed.
     PasswordChanged,
-    /// A mail that the receiver made an API key.
+    /// An e-mail saying that the receiver created an API key.
     KeyMade {
-        /// What the key is called.
+        /// The name of the key.
         name: String,
     },
-    /// A mail that the receiver logged in with a browser that was not known.
+    /// An e-mail saying that the receiver logged in with a new browser.
     NewBrowser {
-        /// What the browser says it is (`User-Agent`).
+        /// The browser's `User-Agent`.
         browser: Option<String>,
-        /// The network address.
+        /// The network address of the client.
         address: Option<String>,
     },
 }
 
 impl MessageContent {
-    /// A push message about `item`.
+    /// Builds a push message about `item`.
     #[must_use]
     pub fn push(item: &ItemKey, token: &str, device: DeviceKind) -> Self {
         let device = device.as_str().to_owned();
         Self::Push { item: item.to_string(), token: token.to_owned(), device }
     }
 
-    /// One mail about the items of this one and of `newer`; `None` for push messages.
+    /// Merges this e-mail with `newer` into one; `None` unless both are about items of a notification.
     ///
-    /// Items stand once, the newest first; behind [`DIGEST_ITEMS_MAX`] they are counted only.
+    /// Each item is listed once, newest first. Items beyond [`DIGEST_ITEMS_MAX`] are only counted.
     #[must_use]
     pub fn merge(&self, newer: &Self) -> Option<Self> {
         let counted = |content: &Self| match content {
@@ -214,7 +202,7 @@ impl MessageContent {
         Some(Self::Digest { items, more })
     }
 
-    /// The word for operators.
+    /// Returns the kind of content as a word for operators.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -229,7 +217,7 @@ impl MessageContent {
         }
     }
 
-    /// Whether it is about the account of its receiver and belongs to no notification.
+    /// Reports whether the message is about the receiver's account, and so belongs to no notification.
     #[must_use]
     pub fn is_about_account(&self) -> bool {
         match self {
@@ -242,7 +230,7 @@ impl MessageContent {
         }
     }
 
-    /// The items that are told of.
+    /// Returns the items that the message is about.
     #[must_use]
     pub fn items(&self) -> &[String] {
         match self {
@@ -257,22 +245,21 @@ impl MessageContent {
     }
 }
 
-/// Who sends a message: lines that do not wait for each other.
+/// The transport that sends a message. Each has its own queue, so a slow one does not delay the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessageTransport {
-    /// Mails.
     Mail,
-    /// Push messages to Apple's devices.
+    /// Push messages to Apple devices.
     Apple,
     /// Push messages to Android devices.
     Google,
 }
 
 impl MessageTransport {
-    /// Every lane.
+    /// Every message transport.
     pub const ALL: [Self; 3] = [Self::Mail, Self::Apple, Self::Google];
 
-    /// The lane of messages to such devices.
+    /// Returns the transport for devices of that kind.
     #[must_use]
     pub fn for_device(kind: DeviceKind) -> Self {
         match kind {
@@ -281,7 +268,7 @@ impl MessageTransport {
         }
     }
 
-    /// Its place in [`MessageTransport::ALL`].
+    /// Returns the position in [`MessageTransport::ALL`].
     #[must_use]
     pub fn index(self) -> usize {
         match self {
@@ -291,7 +278,7 @@ impl MessageTransport {
         }
     }
 
-    /// The word in the database and in metrics.
+    /// Returns the word used in the database and in metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -302,22 +289,22 @@ impl MessageTransport {
     }
 }
 
-/// How far a message got; one that was sent is gone.
+/// The state of a message in the outbox; a message that was sent is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessageState {
-    /// It waits for its turn, the first or another one.
+    /// Waiting for its first attempt or a retry.
     Waiting,
-    /// It is being sent.
+    /// An attempt is in flight.
     Sending,
-    /// It was given up; the operator sends it again or drops it.
+    /// Given up after the last retry; the operator can send it again or drop it.
     Parked,
 }
 
 impl MessageState {
-    /// Every state.
+    /// Every message state.
     pub const ALL: [Self; 3] = [Self::Waiting, Self::Sending, Self::Parked];
 
-    /// The word in the database and for operators.
+    /// Returns the word used in the database and shown to operators.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -327,34 +314,32 @@ impl MessageState {
         }
     }
 
-    /// The state of that name.
+    /// Finds the state with that name.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == name)
     }
 }
 
-/// A message in the outbox.
+/// A message stored in the outbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutboxMessage {
-    /// Its name; receivers recognize a repetition by it.
+    /// The message id, by which receivers recognize a duplicate.
     pub id: Uuid,
-    /// The number of the notification, which may be gone since.
+    /// The row number of the notification, which may have been removed since.
     pub number: i64,
-    /// Whose it is.
+    /// The receiver of the message.
     pub user: UserId,
-    /// What it says.
     pub content: MessageContent,
-    /// How far it got.
     pub state: MessageState,
-    /// Times that it was tried since it was queued.
+    /// Attempts since it was last queued.
     pub attempts: u32,
-    /// When it is tried next.
+    /// When the next attempt is due.
     pub next: Option<Timestamp>,
-    /// Why the last try failed.
+    /// Why the last attempt failed.
     pub error: Option<String>,
-    /// When it was written.
+    /// When the message was created.
     pub created: Timestamp,
-    /// When it was queued last: it is parked some time after that.
+    /// When it was last queued; the retry deadline counts from here.
     pub queued: Timestamp,
 }

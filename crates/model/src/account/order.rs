@@ -9,22 +9,21 @@ use super::{
 };
 use crate::ItemKey;
 
-/// The time that a licence covers.
+/// The period that a licence covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LicensePeriod {
     /// Twelve months.
     Year,
-    /// A month.
+    /// One month.
     Month,
-    /// One use.
     Single,
 }
 
 impl LicensePeriod {
-    /// Every period, in the order of the contract.
+    /// Every period, in the order that the contract lists them.
     pub const ALL: [Self; 3] = [Self::Year, Self::Month, Self::Single];
 
-    /// The name in documents and in the database.
+    /// Returns the name used in documents and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -34,46 +33,44 @@ impl LicensePeriod {
         }
     }
 
-    /// The period of that name.
+    /// Finds the period with that name.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|period| period.as_str() == name)
     }
 }
 
-/// A licence that a use of an item can be reported under.
+/// A licence under which the use of an item can be reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct License {
-    /// Its name.
     pub uuid: Uuid,
-    /// The product that it belongs to.
+    /// The product that the licence belongs to.
     pub product: Product,
-    /// The time that it covers.
+    /// The period that it covers.
     pub period: Option<LicensePeriod>,
-    /// How many uses it covers, in words.
+    /// The number of uses that it covers, in words.
     pub volume: Option<String>,
-    /// What it costs.
+    /// The price, in the organization's currency.
     pub price: Option<Money>,
-    /// What it allows.
+    /// The uses that it permits.
     pub description: Option<String>,
 }
 
-/// Which orders a list holds, by whether their use was reported (contract purchases-12).
+/// A filter on a list of orders, by whether their use was reported (contract purchases-12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderStatus {
-    /// Those that were.
+    /// Only orders whose use was reported.
     Reported,
-    /// Those that were not.
+    /// Only orders whose use was not reported.
     Unreported,
-    /// Both.
     All,
 }
 
 impl OrderStatus {
-    /// Every status, in the order of the contract.
+    /// Every status, in the order that the contract lists them.
     pub const ALL: [Self; 3] = [Self::Reported, Self::Unreported, Self::All];
 
-    /// The word in requests.
+    /// Returns the word used in requests.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -84,54 +81,50 @@ impl OrderStatus {
     }
 }
 
-/// The agreement of an order, as it was then.
+/// The agreement of an order, as it was at the time of purchase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderAgreement {
-    /// Its number.
     pub id: AgreementId,
-    /// Its name.
     pub name: Option<String>,
-    /// How its downloads are paid.
+    /// How its downloads are paid for.
     pub kind: AgreementType,
-    /// Who approves its orders now.
+    /// Who approves its orders at present.
     pub approver: Approver,
 }
 
 /// A purchase of an item under an agreement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// Its number.
     pub id: OrderId,
-    /// Who bought.
+    /// The organization that bought.
     pub organization: OrganizationId,
-    /// Whose request it was.
+    /// The user who made the request.
     pub user: UserId,
-    /// What was bought.
+    /// The item that was bought.
     pub item: ItemKey,
-    /// The item's headline then.
+    /// The item's headline at the time of purchase.
     pub headline: String,
-    /// Its byline.
+    /// The item's byline at the time of purchase.
     pub byline: String,
-    /// Its source.
+    /// The item's source at the time of purchase.
     pub source: String,
-    /// The agreement.
     pub agreement: OrderAgreement,
     /// The product under which the agreement covers the item.
     pub product: Product,
-    /// The licence it was reported under.
+    /// The licence under which its use was reported.
     pub license: Option<License>,
-    /// When it was bought.
+    /// When the item was bought.
     pub created: Timestamp,
-    /// Until when downloading it again is free.
+    /// The time until which repeated downloads are free.
     pub downloadable_until: Timestamp,
-    /// By when its use is to be reported.
+    /// The time by which its use must be reported.
     pub reporting_deadline: Option<Timestamp>,
     /// When its use was reported.
     pub reported: Option<Timestamp>,
-    /// Whether the download was approved; `None` while nobody decided.
+    /// Whether the download was approved; `None` while undecided.
     pub approved: Option<bool>,
-    /// Whether somebody at the agency has to handle the order.
+    /// Whether the agency has to process the order manually.
     pub manual: bool,
-    /// What the customer wants on the invoice.
+    /// A text from the customer for the invoice.
     pub invoice_text: Option<String>,
 }

@@ -1,67 +1,56 @@
-//! Organizations (contract users-3).
+//! Organizations, the customers of the agency (contract users-3).
 
 use serde::{Deserialize, Serialize};
 
 use super::OrganizationId;
 
-/// An address; every part may be missing.
+/// A postal or visiting address; every part may be missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct PostalAddress {
-    /// Street and number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub street: Option<String>,
-    /// Post box.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r#box: Option<String>,
-    /// Postal code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zip_code: Option<String>,
-    /// City.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub city: Option<String>,
-    /// Country.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub country: Option<String>,
 }
 
-/// The addresses of an organization.
+/// The addresses of an organization, by purpose.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OrganizationAddresses {
-    /// Where to go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visit: Option<PostalAddress>,
-    /// Where to write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub postal: Option<PostalAddress>,
-    /// Where to send invoices.
+    /// The address for invoices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub billing: Option<PostalAddress>,
 }
 
-/// A customer.
+/// An organization, which is a customer of the agency.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Organization {
-    /// Its number.
     pub id: OrganizationId,
-    /// Its name.
     pub name: Option<String>,
     /// The currency of its prices, such as `SEK`.
     pub currency: Option<String>,
-    /// Its country, such as `SE`.
+    /// The country, such as `SE`.
     pub country: Option<String>,
-    /// Its addresses.
     pub address: OrganizationAddresses,
-    /// Its telephone number.
     pub phone_direct: Option<String>,
-    /// Domains, in lower case, of the e-mail addresses that its administrators may give to users;
-    /// none allows every domain.
+    /// The domains, in lower case, that administrators may use in the e-mail addresses of users; empty allows
+    /// every domain.
     pub mail_domains: Vec<String>,
 }
 
 impl Organization {
-    /// Whether administrators may give a user the e-mail address `address`.
+    /// Reports whether administrators may give a user the e-mail address `address`.
     #[must_use]
     pub fn allows_address(&self, address: &str) -> bool {
         let domain = address.rsplit_once('@').map_or("", |(_, domain)| domain);

@@ -1,16 +1,16 @@
-//! What a link is for by which a user sets a password.
+//! The purpose of a link for setting a password.
 
-/// What a link is for by which a user sets a password.
+/// The purpose of a link for setting a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PasswordLinkKind {
-    /// The user has no password yet and is invited to set the first one.
+    /// Invites a new user to set the first password.
     Invitation,
-    /// The user, or an administrator for it, asked for another password.
+    /// Resets the password, at the request of the user or an administrator.
     Reset,
 }
 
 impl PasswordLinkKind {
-    /// The word in the database and in answers.
+    /// Returns the word used in the database and in responses.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -19,7 +19,7 @@ impl PasswordLinkKind {
         }
     }
 
-    /// Finds the kind of a word.
+    /// Finds the kind with that word.
     #[must_use]
     pub fn find(word: &str) -> Option<Self> {
         [Self::Invitation, Self::Reset].into_iter().find(|kind| kind.as_str() == word)

@@ -1,22 +1,24 @@
-//! What a caller can do with the APIs, and which scopes that takes.
+//! The permissions of a caller in the APIs, and the scopes that each requires.
 //!
-//! One table says so: the consent page lists what it opens to a client, `auth::Principal` enforces
-//! it, and a test compares `docs/guide/scopes.md` with it. A client for which nothing is said about scopes gets what the contract
-//! describes (contract login-14): `roles` opens almost everything, and no API requires
-//! `collection`. A client with enforced scopes gets what the scopes are named after.
+//! One table is the source of truth: the consent page lists the permissions that a client would get,
+//! `auth::Principal` enforces them, and a test compares the table with `docs/guide/scopes.md`.
+//!
+//! A client whose scopes are not enforced gets what the contract describes (contract login-14): `roles`
+//! grants almost everything, and no API requires `collection`. With enforced scopes, each scope grants only
+//! what it is named after.
 
 use super::{ROLE_PROVIDER, Scope, ScopeSet, User};
 
-/// Something that a caller can do.
+/// Something that a caller may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
-    /// Learn who logged in.
+    /// Learn the identity of the user.
     Identity,
     /// Search, and read documents.
     Search,
     /// List notifications, and read streams.
     ReadNotifications,
-    /// Download what agreements cover.
+    /// Download items that agreements cover.
     Download,
     /// List and report the orders of the caller.
     OwnOrders,
@@ -30,7 +32,7 @@ pub enum Permission {
     Email,
     /// Read the organization, and the departments of users.
     Organization,
-    /// Read and write the profile.
+    /// Read and write the user's profile.
     Profile,
     /// Create, replace and delete notifications.
     WriteNotifications,
@@ -40,29 +42,29 @@ pub enum Permission {
     ReadChannels,
     /// Create, replace and remove channels.
     WriteChannels,
-    /// List API keys.
+    /// List the names of API keys.
     ReadKeys,
-    /// Revoke API keys.
+    /// Revoke existing API keys.
     RevokeKeys,
-    /// Make API keys.
+    /// Create API keys.
     MakeKeys,
-    /// List where the caller is logged in, and end it.
+    /// List the caller's sessions and connected applications, and end them.
     Logins,
-    /// Read and write collections, and download them.
+    /// Read, write and download collections.
     Collections,
     /// List the orders and deliveries of the organization, and report the orders.
     OrganizationOrders,
-    /// List, make and change the users of the organization.
+    /// List, create and change the users of the organization.
     Administration,
     /// Find and read commissioned items.
     Commissioned,
-    /// Find and read every item.
+    /// Find and read every item, including those under embargo.
     EveryItem,
-    /// Take items in, and withdraw them.
+    /// Publish, replace and withdraw items.
     Ingest,
 }
 
-/// Which users a permission means anything for.
+/// The users to whom a permission can apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PermissionHolder {
     Everybody,
@@ -72,17 +74,17 @@ enum PermissionHolder {
     Providers,
 }
 
-/// A row of the table of permissions.
+/// A row of the permission table.
 struct PermissionRow {
     permission: Permission,
-    /// The scopes that it takes as the contract describes it, all of them.
+    /// The scopes that it requires according to the contract, all of them.
     contract: &'static [Scope],
-    /// The scopes that it takes of a client with enforced scopes, all of them.
+    /// The scopes that it requires of a client with enforced scopes, all of them.
     enforced: &'static [Scope],
-    /// A scope that tells the client the same by the id token and the user endpoint.
+    /// A scope that gives the client the same data in the id token and at the user endpoint.
     claims: Option<Scope>,
     holder: PermissionHolder,
-    /// What the consent page says, in English.
+    /// The text on the consent page, in English.
     text: &'static str,
 }
 
@@ -267,7 +269,7 @@ static TABLE: [PermissionRow; 25] = [
 ];
 
 impl Permission {
-    /// Every permission, in the order of the consent page.
+    /// Iterates over every permission, in the order of the consent page.
     pub fn all() -> impl Iterator<Item = Self> {
         TABLE.iter().map(|row| row.permission)
     }
@@ -276,26 +278,27 @@ impl Permission {
         TABLE.iter().find(|row| row.permission == self)
     }
 
-    /// The scopes that it takes, all of them; `enforced` says by which kind of client.
+    /// Returns the scopes that it requires, all of them; `enforced` is whether the client's scopes are
+    /// enforced.
     #[must_use]
     pub fn scopes(self, enforced: bool) -> &'static [Scope] {
         match self.row() {
             Some(row) if enforced => row.enforced,
             Some(row) => row.contract,
-            // The test of the table keeps this from happening.
+            // Unreachable, as a test proves that the table is complete. Requiring every scope fails closed.
             None => &Scope::ALL,
         }
     }
 
-    /// What the consent page says of it, in English.
+    /// Returns the text on the consent page, in English.
     #[must_use]
     pub fn text(self) -> &'static str {
         self.row().map_or("", |row| row.text)
     }
 
-    /// Whether a client with `scopes` gets it over `user`.
+    /// Reports whether a client with `scopes` gets this permission when acting for `user`.
     ///
-    /// Every API needs `roles` besides what the table says; claims of the id token and of the user
+    /// Every API requires `roles` besides the scopes in the table; claims of the id token and of the user
     /// endpoint do not.
     #[must_use]
     pub fn is_granted(self, scopes: ScopeSet, enforced: bool, user: &User) -> bool {

@@ -1,27 +1,27 @@
-//! Scopes of a token (contract login-12).
+//! The OAuth2 scopes of a token (contract login-12).
 
 use std::fmt;
 
-/// What a token may be used for, or what its id token tells.
+/// A right of a token, or a set of claims in its id token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Scope {
-    /// OpenID Connect: who logged in.
+    /// Adds OpenID Connect: the identity of the user.
     OpenId = 1,
-    /// Exposes `email`.
+    /// Exposes the claim `email`.
     Email = 2,
-    /// Exposes `roles`; every API needs it.
+    /// Exposes the claim `roles`; every API requires it.
     Roles = 4,
-    /// Exposes `name`, `family_name`, `given_name`, `user_id`.
+    /// Exposes the claims `name`, `family_name`, `given_name`, `user_id`.
     User = 8,
-    /// Exposes `customer_id`, `customer_name`, `department`.
+    /// Exposes the claims `customer_id`, `customer_name`, `department`.
     Customer = 16,
-    /// View and update the profile; of our own extensions, revoking keys and writing channels
+    /// Permits reading and updating the profile. Of our extensions, revoking keys and writing channels
     /// require it.
     Profile = 32,
-    /// View and update collections; no API requires it.
+    /// Permits reading and updating collections; no API requires it.
     Collection = 64,
-    /// The organization's user administration.
+    /// Permits administering the organization's users.
     Admin = 128,
 }
 
@@ -38,7 +38,7 @@ impl Scope {
         Self::Admin,
     ];
 
-    /// The name in `scope` parameters.
+    /// Returns the name used in `scope` parameters.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -58,49 +58,51 @@ impl Scope {
     }
 }
 
-/// A set of scopes.
+/// A set of scopes, as a bit mask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScopeSet(u16);
 
-/// A `scope` parameter that cannot be taken.
+/// Why a `scope` parameter is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScopeError {
-    /// Not words of printable ASCII without quotes, one space between them.
+    /// The text is not a list of words of printable ASCII without quotes, separated by single spaces.
     #[error("scope is not a list of words separated by one space")]
     Malformed,
-    /// A word that is no scope.
+    /// A word is not a known scope.
     #[error("unknown scope {0}")]
     Unknown(String),
 }
 
-/// Characters of a caller's own word that an error repeats.
+/// Characters of a caller's word that an error repeats.
 const ECHO_CHARS_MAX: usize = 40;
 
 impl ScopeSet {
-    /// No scope.
+    /// The empty set of scopes.
     pub const NONE: Self = Self(0);
 
-    /// The set of `scopes`.
+    /// Builds the set of `scopes`.
     #[must_use]
     pub fn from_scopes(scopes: &[Scope]) -> Self {
         Self(scopes.iter().fold(0, |bits, scope| bits | scope.bit()))
     }
 
-    /// What an API key carries: everything but `admin`.
+    /// Returns the scopes of an API key: all but `admin`.
     #[must_use]
     pub fn for_api_key() -> Self {
         let all = Self::from_scopes(&Scope::ALL);
         Self(all.0 & !Scope::Admin.bit())
     }
 
-    /// What a login in the browser carries: everything.
+    /// Returns the scopes of a browser session: all of them.
     #[must_use]
     pub fn for_session() -> Self {
         Self::from_scopes(&Scope::ALL)
     }
 
-    /// Reads a `scope` parameter (RFC 6749 §3.3). Repeated words count once; `offline_access` is
-    /// taken and means nothing, because every authorization brings a refresh token.
+    /// Parses a `scope` parameter (RFC 6749 §3.3).
+    ///
+    /// Repeated words count once. `offline_access` is accepted and ignored, because every authorization comes
+    /// with a refresh token.
     pub fn parse(text: &str) -> Result<Self, ScopeError> {
         let mut scopes = Self::NONE;
         if text.is_empty() {
@@ -121,31 +123,31 @@ impl ScopeSet {
         Ok(scopes)
     }
 
-    /// The set with `scope`.
+    /// Returns the set with `scope` added.
     #[must_use]
     pub fn with(self, scope: Scope) -> Self {
         Self(self.0 | scope.bit())
     }
 
-    /// Whether `scope` is in the set.
+    /// Reports whether `scope` is in the set.
     #[must_use]
     pub fn contains(self, scope: Scope) -> bool {
         self.0 & scope.bit() != 0
     }
 
-    /// Whether every scope of this set is in `other`.
+    /// Reports whether every scope of this set is in `other`.
     #[must_use]
     pub fn is_subset(self, other: Self) -> bool {
         self.0 & !other.0 == 0
     }
 
-    /// Whether there is none.
+    /// Reports whether the set is empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The scopes of the set.
+    /// Iterates over the scopes of the set.
     pub fn iter(self) -> impl Iterator<Item = Scope> {
         Scope::ALL.into_iter().filter(move |scope| self.contains(*scope))
     }

@@ -1,4 +1,4 @@
-//! Users (contract users-1).
+//! Users, and what their rights depend on (contract users-1).
 
 use std::sync::Arc;
 
@@ -6,66 +6,58 @@ use serde::{Deserialize, Serialize};
 
 use super::{Agreement, Organization, OrganizationId, UserId};
 
-/// The role of the service operator's employees, who also see what is under embargo.
+/// The role of the agency's employees, who also see items under embargo.
 pub const ROLE_PROVIDER: &str = "ROLE_PROVIDER";
 /// The role of customers.
 pub const ROLE_OFP: &str = "ROLE_OFP";
-/// The role that goes with access to the media bank.
+/// The role of users with access to the media bank.
 pub const ROLE_MEDIEBANK: &str = "ROLE_MEDIEBANK";
 
-/// Telephone numbers.
+/// The telephone numbers of a user.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PhoneNumbers {
-    /// On the desk.
+    /// The landline number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct: Option<String>,
-    /// In the pocket.
+    /// The mobile number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mobile: Option<String>,
 }
 
-/// Access levels.
+/// The access levels of a user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AccessLevels {
-    /// Admin rights for user accounts of the same organization.
+    /// Whether the user may administer the users of the same organization.
     pub admin: bool,
-    /// Access to the media-bank product.
+    /// Whether the user has access to the media-bank product.
     pub mediebank: bool,
 }
 
-/// A user without its agreements. Passwords are not part of it.
+/// A user without its agreements and without its password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// Its number.
     pub id: UserId,
-    /// The organization that it belongs to.
     pub organization: Option<OrganizationId>,
-    /// The name it logs in with.
+    /// The login name.
     pub user_name: String,
-    /// First name.
     pub first_name: Option<String>,
-    /// Last name.
     pub last_name: Option<String>,
-    /// E-mail address.
     pub email_address: Option<String>,
-    /// Department.
     pub department: Option<String>,
-    /// Telephone numbers.
     pub phone: PhoneNumbers,
-    /// Names of its roles.
+    /// The names of the user's roles.
     pub roles: Vec<String>,
-    /// Access levels.
     pub access: AccessLevels,
-    /// Whether it may use the service.
+    /// Whether the user may log in.
     pub active: bool,
-    /// Whether it is a program and no person.
+    /// Whether the account belongs to a program rather than a person.
     pub service_account: bool,
 }
 
 impl User {
-    /// First and last name, or the user name when there is neither.
+    /// Returns the first and last name, or the user name when both are missing.
     #[must_use]
     pub fn display_name(&self) -> String {
         let parts = [self.first_name.as_deref(), self.last_name.as_deref()];
@@ -75,13 +67,11 @@ impl User {
     }
 }
 
-/// A user with what its rights depend on.
+/// A user together with the organization and agreements that determine its rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// The user.
     pub user: User,
-    /// Its organization.
     pub organization: Option<Arc<Organization>>,
-    /// Its agreements in the order of their numbers, expired ones too.
+    /// The user's agreements in the order of their numbers, including expired ones.
     pub agreements: Vec<Agreement>,
 }

@@ -1,9 +1,9 @@
-//! The addresses in a document: whichever host they came in with, ours go out.
+//! Rewrites the URLs in a document to our host, regardless of the host that they had at ingest.
 //!
-//! An item's identity is `<mediaType>/<id>`, whatever the host (contract items-1). What names the
-//! item itself or an item that it replaces is moved to our host; so is what names an associated
-//! item that this service has, and its renditions. Renditions at other hosts are left out: a
-//! client that follows them would send its key there.
+//! An item's identity is `<mediaType>/<id>`, regardless of the host (contract items-1). URIs of the item itself
+//! and of items that it replaces are rewritten to our host, and so are URIs and renditions of associated
+//! items that this service has. Renditions at other hosts are removed, because a client that follows them
+//! would send its API key there.
 
 use std::collections::HashSet;
 
@@ -16,14 +16,14 @@ use crate::{
     token::{CUTPASTE, INDESIGN, WATERMARK, split_crop, split_suffix, strip},
 };
 
-/// Properties that hold whole documents.
+/// The properties that contain nested documents.
 pub(super) const NESTED: [&str; 2] = ["associations", "assignments"];
 
 impl Document {
-    /// The items that associations and assignments name, as far as `layout` serves them.
+    /// Collects the items named by associations and assignments, as far as `layout` serves them.
     ///
-    /// At most [`ASSOCIATIONS_LOOKED_UP_MAX`]; what lies deeper than [`ASSOCIATION_DEPTH_MAX`] is
-    /// left out.
+    /// Returns at most [`ASSOCIATIONS_LOOKED_UP_MAX`] items; those nested deeper than
+    /// [`ASSOCIATION_DEPTH_MAX`] are omitted.
     #[must_use]
     pub fn linked_items(&self, layout: DocumentLayout) -> HashSet<ItemKey> {
         let mut keys = HashSet::new();
@@ -62,27 +62,27 @@ fn collect(fields: &Map<String, Value>, depth: usize, keys: &mut HashSet<ItemKey
     }
 }
 
-/// What this service has of an item that a document names.
+/// How much this service has of an item named in a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemPresence {
-    /// It is not there.
+    /// The item is unknown.
     Absent,
-    /// It came as a document alone, so that it has no renditions.
+    /// The item has a document but no files, so it has no renditions.
     Document,
-    /// It has files.
+    /// The item has a document and files.
     Files,
 }
 
-/// Moves the addresses in documents.
+/// Rewrites the URLs in a document.
 pub(super) struct AddressRewriter<'a, L> {
     pub(super) links: &'a L,
-    /// What there is of an item.
+    /// Looks up how much the service has of an item.
     pub(super) presence: &'a dyn Fn(&ItemKey) -> ItemPresence,
 }
 
 impl<L: MediaLinks> AddressRewriter<'_, L> {
-    /// Moves the addresses in the document of the item `key`, whose `uri` becomes its first
-    /// property. Its renditions are the caller's to write.
+    /// Rewrites the URLs in the document of the item `key`, whose `uri` becomes its first property. The
+    /// caller writes the item's own renditions.
     pub(super) fn rewrite(&self, key: &ItemKey, fields: &mut Map<String, Value>) {
         let uri = self.links.item(key);
         fields.shift_remove("uri");
@@ -92,8 +92,8 @@ impl<L: MediaLinks> AddressRewriter<'_, L> {
         self.write_nested(fields, 0);
     }
 
-    /// Moves the renditions of `key`, an associated item that this service has, and leaves out
-    /// those that are no address of it.
+    /// Rewrites the renditions of `key`, an associated item that this service has, and removes those whose
+    /// URL does not belong to it.
     fn write_renditions(&self, key: &ItemKey, fields: &mut Map<String, Value>) {
         let Some(Value::Object(renditions)) = fields.get_mut("renditions") else { return };
         renditions.retain(|_, rendition| {
@@ -104,7 +104,7 @@ impl<L: MediaLinks> AddressRewriter<'_, L> {
         });
     }
 
-    /// The relations of one document.
+    /// Rewrites the relations of one document.
     fn write_own(&self, fields: &mut Map<String, Value>) {
         self.write_relations(fields);
         if let Some(Value::Array(revisions)) = fields.get_mut("revisions") {
@@ -115,7 +115,7 @@ impl<L: MediaLinks> AddressRewriter<'_, L> {
         }
     }
 
-    /// What a document or one of its revisions replaces and is replaced by.
+    /// Rewrites the items that a document or one of its revisions replaces or is replaced by.
     fn write_relations(&self, fields: &mut Map<String, Value>) {
         fields.get_mut("replacedby").into_iter().for_each(|uri| self.write_uri(uri));
         if let Some(Value::Array(replacing)) = fields.get_mut("replacing") {
@@ -133,14 +133,14 @@ impl<L: MediaLinks> AddressRewriter<'_, L> {
         }
     }
 
-    /// The item's address; a crop that it came with stays on it.
+    /// Returns the item's URL at our host, with the crop of the original URI.
     fn uri(&self, named: &ItemUri) -> String {
         let item = self.links.item(&named.key);
         named.crop.map_or_else(|| item.clone(), |crop| format!("{item}{crop}"))
     }
 
-    /// Associations and assignments. Those of items that this service lacks keep their `uri`. They and
-    /// those that came as documents alone are mere links: their renditions are elsewhere.
+    /// Rewrites associations and assignments. Items unknown to this service keep their `uri`. They, and items
+    /// without files, become mere links, because their renditions are elsewhere.
     fn write_nested(&self, fields: &mut Map<String, Value>, depth: usize) {
         for name in NESTED {
             let Some(Value::Object(nested)) = fields.get_mut(name) else { continue };
@@ -148,7 +148,7 @@ impl<L: MediaLinks> AddressRewriter<'_, L> {
                 web_address::remove_non_web(one);
                 let uri = one.get("uri").and_then(Value::as_str);
                 let named = uri.and_then(|uri| ItemUri::parse(uri).ok());
-                // What lies deeper was not looked up.
+                // Deeper levels were not looked up.
                 let is_near = depth < ASSOCIATION_DEPTH_MAX;
                 let held =
                     named.as_ref().filter(|_| is_near).map(|named| (self.presence)(&named.key));
@@ -171,7 +171,7 @@ fn is_empty(renditions: Option<&Value>) -> bool {
     renditions.and_then(Value::as_object).is_some_and(Map::is_empty)
 }
 
-/// Takes the renditions out of an associated item, which says then that it is a link.
+/// Removes the renditions of an associated item and marks it as a link.
 fn strip_renditions(fields: &mut Map<String, Value>) {
     if fields.shift_remove("renditions").is_some() && fields.contains_key("representationtype") {
         let representation = Value::String("associated".to_owned());
@@ -179,10 +179,10 @@ fn strip_renditions(fields: &mut Map<String, Value>) {
     }
 }
 
-/// The path of `href` from `/media/` on, if it is one of the item `key`: of a rendition, another
-/// form of the item, or an associated object below it.
+/// Returns the path of `href` from `/media/` on, if it belongs to the item `key`: a rendition, another form
+/// of the item, or an associated object.
 ///
-/// What follows the path belonged to the other host and is dropped.
+/// Query and fragment belong to the other host and are dropped.
 fn path_of<'a>(href: &'a str, key: &ItemKey) -> Option<&'a str> {
     let (_scheme, rest) = href.split_once("://")?;
     let rest = rest.split(['?', '#']).next()?;
@@ -190,15 +190,15 @@ fn path_of<'a>(href: &'a str, key: &ItemKey) -> Option<&'a str> {
     let (at, _) = rest.rmatch_indices(folder.as_str()).next()?;
     let path = &rest[at..];
     let name = path[folder.len()..].split('/').next()?;
-    // It becomes an address of ours, so it must not lead to another one.
+    // The path is appended to our base URL, so it must not escape from it.
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     let is_safe = path.chars().all(is_plain) && !path.contains("..");
     (is_safe && is_of(name, key.id.as_str())).then_some(path)
 }
 
-/// Whether the file `name` is of the item `id`, read from the right as media URLs are.
+/// Reports whether the file `name` belongs to the item `id`, parsed from the right as media URLs are.
 fn is_of(name: &str, id: &str) -> bool {
-    // An id has no dots.
+    // Ids contain no dots.
     let mut stem = name.split('.').next().unwrap_or_default();
     while stem != id {
         let operation =

@@ -1,4 +1,4 @@
-//! The files of an item, as they came in or as the service made them of others.
+//! The files of an item, received at ingest or derived by the service.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,107 +10,96 @@ use crate::{
 /// One file of an item.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Asset {
-    /// The associated object that it shows; `None` for the item itself.
+    /// The associated object that the file shows; `None` for the item itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub association: Option<AssociationKey>,
-    /// Whether the service made it of another file of the item.
+    /// Whether the service derived it from another file of the item.
     #[serde(default, skip_serializing_if = "is_false")]
     pub made: bool,
-    /// The file.
     #[serde(flatten)]
     pub file: AssetFile,
 }
 
-// `skip_serializing_if` hands its argument over by reference.
+// `skip_serializing_if` passes its argument by reference.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
 fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// A file by its kind. Each kind is told by its own properties, so that rows of the first version,
-/// which held pictures alone, are still read.
+/// A file of one of three kinds. The kind is recognized by its properties, without a tag, so that rows of the
+/// first version, which had only pictures, remain readable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum AssetFile {
-    /// A JPEG.
     Picture(PictureFile),
-    /// A PDF or EPS.
     Graphic(GraphicFile),
-    /// An MP4.
     Video(VideoFile),
 }
 
-/// A JPEG and what the service needs to know of it to plan renditions without reading it: measured
-/// once, at ingest.
+/// The properties of a JPEG that planning a rendition needs, measured once at ingest so that the file need
+/// not be read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PictureFile {
-    /// Variant and usage.
     pub name: RenditionName,
-    /// Key in the store.
+    /// The key in the blob store.
     pub blob: ContentHash,
-    /// Bytes.
     pub length: u64,
-    /// Pixels as stored, before orientation.
+    /// The size in pixels as stored, before orientation is applied.
     pub stored: Size,
-    /// EXIF orientation, 1 to 8.
+    /// The EXIF orientation, 1 to 8.
     pub orientation: u8,
-    /// Whether the picture comes in several scans, as progressive ones do: decoded whole, it takes
-    /// memory for all coefficients.
+    /// Whether the JPEG is progressive (several scans). Decoding one whole takes memory for all coefficients.
     pub progressive: bool,
-    /// Components of a pixel: 1, 3 or 4.
+    /// The number of colour components: 1, 3 or 4.
     pub components: u8,
 }
 
 impl PictureFile {
-    /// Pixels of the upright picture.
+    /// Returns the size of the upright picture in pixels.
     #[must_use]
     pub fn upright(&self) -> Size {
+        // Orientations 5 to 8 are rotated by 90 degrees, which swaps width and height.
         if self.orientation >= 5 { self.stored.transposed() } else { self.stored }
     }
 }
 
-/// A printable graphic.
+/// The properties of a printable graphic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GraphicFile {
-    /// Variant and usage.
     pub name: RenditionName,
-    /// Key in the store.
+    /// The key in the blob store.
     pub blob: ContentHash,
-    /// Bytes.
     pub length: u64,
-    /// `PdfArgs` or `Eps`.
+    /// [`RenditionExtension::Pdf`] or [`RenditionExtension::Eps`].
     pub format: RenditionExtension,
-    /// Width and height of what is printed (page 1, the bounding box), in points, 1/72 inch;
-    /// `None` where the file does not tell.
+    /// The printed width and height (page 1 or the bounding box) in points of 1/72 inch; `None` if the file
+    /// does not state them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub points: Option<(f32, f32)>,
 }
 
-/// A video.
+/// The properties of a video.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VideoFile {
-    /// Variant and usage.
     pub name: RenditionName,
-    /// Key in the store.
+    /// The key in the blob store.
     pub blob: ContentHash,
-    /// Bytes.
     pub length: u64,
-    /// Pixels as shown.
+    /// The displayed size in pixels.
     pub shown: Size,
-    /// Milliseconds.
     pub duration_ms: u64,
     /// Bits per second of the whole file.
     pub bitrate: u64,
 }
 
 impl Asset {
-    /// A file of the item itself, as it came in.
+    /// Wraps a file of the item itself, received at ingest.
     #[must_use]
     pub fn own(file: AssetFile) -> Self {
         Self { association: None, made: false, file }
     }
 
-    /// Variant and usage.
+    /// Returns the variant and usage of the file.
     #[must_use]
     pub fn name(&self) -> RenditionName {
         match &self.file {
@@ -120,7 +109,7 @@ impl Asset {
         }
     }
 
-    /// Key in the store.
+    /// Returns the file's key in the blob store.
     #[must_use]
     pub fn blob(&self) -> ContentHash {
         match &self.file {
@@ -130,7 +119,7 @@ impl Asset {
         }
     }
 
-    /// Bytes.
+    /// Returns the file's length in bytes.
     #[must_use]
     pub fn length(&self) -> u64 {
         match &self.file {
@@ -140,7 +129,7 @@ impl Asset {
         }
     }
 
-    /// The extension of its URL.
+    /// Returns the extension of the file's URL.
     #[must_use]
     pub fn extension(&self) -> RenditionExtension {
         match &self.file {
@@ -150,7 +139,7 @@ impl Asset {
         }
     }
 
-    /// The JPEG.
+    /// Returns the file if it is a JPEG.
     #[must_use]
     pub fn picture(&self) -> Option<&PictureFile> {
         match &self.file {
@@ -160,7 +149,7 @@ impl Asset {
     }
 }
 
-/// The files that show one thing: an item, or one of its associated objects.
+/// The files that show one object: an item, or one of its associated objects.
 #[derive(Clone, Copy, Debug)]
 pub struct AssetGroup<'a> {
     assets: &'a [Asset],
@@ -168,25 +157,25 @@ pub struct AssetGroup<'a> {
 }
 
 impl<'a> AssetGroup<'a> {
-    /// The files of the item itself.
+    /// Selects the files of the item itself.
     #[must_use]
     pub fn of_item(assets: &'a [Asset]) -> Self {
         Self { assets, association: None }
     }
 
-    /// The files of the associated object `key`.
+    /// Selects the files of the associated object `key`.
     #[must_use]
     pub fn of_association(assets: &'a [Asset], key: &'a AssociationKey) -> Self {
         Self { assets, association: Some(key) }
     }
 
-    /// All of them.
+    /// Iterates over the selected files.
     pub fn all(self) -> impl Iterator<Item = &'a Asset> {
         let wanted = self.association;
         self.assets.iter().filter(move |asset| asset.association.as_ref() == wanted)
     }
 
-    /// The file of this name and kind.
+    /// Finds the file with this name and extension.
     #[must_use]
     pub fn find(self, name: RenditionName, extension: RenditionExtension) -> Option<&'a Asset> {
         self.all().find(|asset| asset.name() == name && asset.extension() == extension)
@@ -197,9 +186,11 @@ impl<'a> AssetGroup<'a> {
         self.find(name, RenditionExtension::JPEG)?.picture()
     }
 
-    /// The picture that a rendition of `usage` is made from: its own if there is one, else the
-    /// Hires. A graphic and a video have no Hires that is a picture: their Preview, or the
-    /// Thumbnail, stands in for it where less than a Hires is asked for.
+    /// Returns the source picture for a rendition of `usage`: the file of that usage if there is one, else
+    /// the Hires.
+    ///
+    /// A graphic or video has no Hires picture. For smaller renditions its Preview or Thumbnail is used
+    /// instead.
     #[must_use]
     pub fn picture(self, usage: RenditionUsage) -> Option<&'a PictureFile> {
         let largest = || {
@@ -215,7 +206,7 @@ impl<'a> AssetGroup<'a> {
         }
     }
 
-    /// The largest picture of it.
+    /// Returns the largest picture among the files.
     #[must_use]
     pub fn whole_picture(self) -> Option<&'a PictureFile> {
         self.named(RenditionUsage::Hires).or_else(|| self.picture(RenditionUsage::Preview))

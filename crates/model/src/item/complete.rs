@@ -1,4 +1,4 @@
-//! What the service fills in when a document comes in, and the time that orders items.
+//! Completes a document at ingest, and computes the time by which items are ordered.
 
 use jiff::{
     Timestamp,
@@ -11,9 +11,9 @@ use super::Document;
 use crate::{ItemKey, MediaType};
 
 impl Document {
-    /// Fills in what the service knows: type, status, standard, dates of storing.
+    /// Sets the properties that the service knows: type, status, standard, dates of storage.
     ///
-    /// `now` becomes `versionstored`; `zone` is the one whose offset the dates are written in.
+    /// `now` becomes `versionstored`; dates are written with the UTC offset of `zone`.
     pub fn complete(&mut self, key: &ItemKey, now: Timestamp, zone: &TimeZone) {
         let stored = rfc3339(now, zone);
         let document_type = key.media_type.document_type();
@@ -59,7 +59,7 @@ impl Document {
         self.fields.insert("$standard".to_owned(), standard);
     }
 
-    /// Dates of what was made: those of the version, where the document says nothing else.
+    /// Sets missing dates of created content to those of the version.
     fn complete_created_dates(&mut self) {
         self.set_default("profile", || json!("PUBL"));
         if let Some(created) = self.text("versioncreated").map(str::to_owned) {
@@ -69,8 +69,8 @@ impl Document {
         }
     }
 
-    /// Dates of what is to come. When it was written says nothing about when it is: `date` and
-    /// `datetime` follow from each other and from nothing else.
+    /// Sets missing dates of planned content. The time of writing says nothing about the time of the event,
+    /// so `date` and `datetime` are derived only from each other.
     fn complete_future_dates(&mut self, zone: &TimeZone) {
         self.set_default("profile", || json!("INFO"));
         self.set_default("mimetype", || json!("application/json"));
@@ -82,10 +82,10 @@ impl Document {
         }
     }
 
-    /// Takes over from `old`, an earlier version of the same item, what this version does not say
-    /// of itself: a document that is sent again without them is no newer version.
+    /// Copies the version properties that are missing here from `old`, an earlier version of the same item. A
+    /// document that is sent again without them is thus not a newer version.
     ///
-    /// To be called before [`Document::complete`].
+    /// Must be called before [`Document::complete`].
     pub fn inherit_version(&mut self, old: &Self) {
         for name in ["version", "versioncreated"] {
             if let (None, Some(value)) = (self.text(name), old.value(name)) {
@@ -94,9 +94,9 @@ impl Document {
         }
     }
 
-    /// Whether this is a newer version than `old`: `version` or `versioncreated` is higher.
+    /// Reports whether this is a newer version than `old`: `version` or `versioncreated` is higher.
     ///
-    /// Versions that are whole numbers are compared as such, others as texts.
+    /// Versions that are integers are compared as numbers, others as text.
     #[must_use]
     pub fn is_newer_than(&self, old: &Self) -> bool {
         let [new_version, old_version] = [self, old].map(|one| one.text("version"));
@@ -108,7 +108,7 @@ impl Document {
         higher || self.time("versioncreated") > old.time("versioncreated")
     }
 
-    /// Says that this version is stored at `now`.
+    /// Sets the storage time of this version to `now`.
     pub fn set_stored(&mut self, now: Timestamp, zone: &TimeZone) {
         self.fields.insert("versionstored".to_owned(), json!(rfc3339(now, zone)));
     }
@@ -119,18 +119,18 @@ impl Document {
         }
     }
 
-    /// A date-time property as a point in time.
+    /// Parses a date-time property as a timestamp.
     #[must_use]
     pub fn time(&self, name: &str) -> Option<Timestamp> {
         self.text(name)?.parse().ok()
     }
 
-    /// The time that orders items (`_tstamp`), never served.
+    /// Computes the time that orders items (`_tstamp`), which is never served.
     ///
-    /// `versioncreated` for text-like items, `datetime` for planning and calendar; for pictures
-    /// and video `versioncreated` if that lies before the last midnight in `zone`, else `now`, so
-    /// that today's photographs that arrive out of order keep the order of arrival. Where the
-    /// document lacks it, `versionstored`.
+    /// Text-like items use `versioncreated`, planning and calendar items `datetime`. Pictures and video use
+    /// `versioncreated` if it is before the last midnight in `zone`, else `now`, so that today's photographs
+    /// that arrive out of order keep their order of arrival. If the property is missing, `versionstored` is
+    /// used.
     #[must_use]
     pub fn order_time(&self, media_type: MediaType, now: Timestamp, zone: &TimeZone) -> Timestamp {
         let created = self.time("versioncreated");
@@ -149,7 +149,7 @@ impl Document {
     }
 }
 
-/// Whether items of `media_type` tell of what is to come.
+/// Reports whether items of `media_type` describe future events.
 fn is_future(media_type: MediaType) -> bool {
     match media_type {
         MediaType::Planning | MediaType::Calendar => true,
@@ -163,7 +163,7 @@ fn is_future(media_type: MediaType) -> bool {
     }
 }
 
-/// Says of associated items how complete they are and of which type, where they do not say it.
+/// Sets a missing completeness and type of each associated item.
 fn complete_associations(fields: &mut Map<String, Value>) {
     let Some(Value::Object(associations)) = fields.get_mut("associations") else { return };
     for associated in associations.values_mut().filter_map(Value::as_object_mut) {
@@ -177,24 +177,24 @@ fn complete_associations(fields: &mut Map<String, Value>) {
         if let (false, Ok(key)) = (associated.contains_key("type"), ItemKey::from_uri(uri)) {
             associated.insert("type".to_owned(), json!(key.media_type.document_type()));
         }
-        // The reader of JSON bounds how deep they lie in each other.
+        // The JSON parser limits the nesting depth, and so this recursion.
         complete_associations(associated);
     }
 }
 
-/// The beginning of the day `date`, `YYYY-MM-DD`, in `zone`.
+/// Returns the start of the day `date`, `YYYY-MM-DD`, in `zone`.
 fn midnight(date: &str, zone: &TimeZone) -> Option<Timestamp> {
     let day: Date = date.parse().ok()?;
     day.to_zoned(zone.clone()).ok().map(|midnight| midnight.timestamp())
 }
 
-/// The moment at which today began in `zone`.
+/// Returns the start of the current day in `zone`.
 fn last_midnight(now: Timestamp, zone: &TimeZone) -> Timestamp {
     let today = now.to_zoned(zone.clone()).date().to_datetime(Time::midnight());
     today.to_zoned(zone.clone()).map_or(now, |midnight| midnight.timestamp())
 }
 
-/// `2026-03-02T09:15:00+01:00`: seconds, with the offset of `zone`.
+/// Formats a time as `2026-03-02T09:15:00+01:00`: whole seconds, with the offset of `zone`.
 #[must_use]
 pub(super) fn rfc3339(at: Timestamp, zone: &TimeZone) -> String {
     at.to_zoned(zone.clone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()

@@ -1,4 +1,4 @@
-//! How much of a document is served (contract search-9).
+//! The layouts in which a document is served (contract search-9).
 
 use serde_json::{Map, Value};
 
@@ -7,10 +7,10 @@ use crate::{RenditionUsage, RenditionVariant};
 /// How much of a document is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DocumentLayout {
-    /// All of it.
+    /// The whole document.
     #[default]
     Full,
-    /// What a list shows: eight properties, the first association, the thumbnail.
+    /// The data for a list: eight properties, the first association, the thumbnail.
     Bare,
 }
 
@@ -27,10 +27,10 @@ const BARE: [&str; 8] = [
 ];
 
 impl DocumentLayout {
-    /// Takes out of a document what the layout leaves out.
+    /// Removes the properties that the layout does not include.
     ///
-    /// The one association that stays is cut like the item and has no associations of its own. A
-    /// list shows the picture of an article, not the picture's article.
+    /// The one remaining association is reduced like the item and loses its own associations: a list shows
+    /// the picture of an article, not the other articles of that picture.
     pub(super) fn apply(self, fields: &mut Map<String, Value>) {
         if self == Self::Full {
             return;
@@ -57,7 +57,7 @@ fn cut_one(fields: &mut Map<String, Value>) {
     }
 }
 
-/// The id of the Normal Thumbnail; of another thumbnail where there is no such.
+/// Finds the id of the Normal Thumbnail, or else of any thumbnail.
 fn thumbnail(renditions: &Map<String, Value>) -> Option<String> {
     let is = |rendition: &Value, name: &str, word: &str| {
         rendition.get(name).and_then(Value::as_str) == Some(word)

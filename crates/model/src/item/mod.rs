@@ -1,8 +1,8 @@
-//! The news item document (contract items-5): reading, checking, completing and serving it.
+//! The news item document (contract items-5): parsing, validating, completing and serving it.
 //!
-//! A document is JSON of the schema ttninjs 1.6 and is kept losslessly. What the service adds
-//! (dates of storing; addresses, renditions of its files) is added when it comes in or goes out;
-//! no other unit knows the names of its properties.
+//! A document is JSON that follows the schema ttninjs 1.6, and it is stored losslessly. The service adds
+//! dates of storage at ingest, and URLs and renditions of its files when the document is served. No other
+//! module knows the property names.
 
 mod addresses;
 #[cfg(test)]
@@ -26,33 +26,33 @@ pub use layout::DocumentLayout;
 pub use renditions::{DocumentRequest, MediaLinks, RenditionScaling, RenditionSizes};
 pub use schema::{SCHEMA, SchemaViolation};
 
-/// Publication status of an item (contract items-18).
+/// The publication status of an item (contract items-18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PubStatus {
     /// May be published; the default.
     Usable,
-    /// A later revision has taken its place.
+    /// Replaced by a later revision.
     Replaced,
-    /// Commissioned material, seen by administrators.
+    /// Commissioned material, visible only to administrators.
     Commissioned,
-    /// Held back: gone from search and media.
+    /// Withheld: absent from search and media.
     Withheld,
-    /// Taken out: gone from search and media.
+    /// Withdrawn: absent from search and media.
     Canceled,
 }
 
 impl PubStatus {
-    /// All of them.
+    /// Every publication status.
     pub const ALL: [Self; 5] =
         [Self::Usable, Self::Replaced, Self::Commissioned, Self::Withheld, Self::Canceled];
 
-    /// The status with this word.
+    /// Finds the status with that word.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == word)
     }
 
-    /// The word in the document.
+    /// Returns the word used in documents.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -64,7 +64,7 @@ impl PubStatus {
         }
     }
 
-    /// Whether media of such an item are served.
+    /// Reports whether media of an item with this status are served.
     #[must_use]
     pub fn is_served(self) -> bool {
         match self {
@@ -74,7 +74,7 @@ impl PubStatus {
     }
 }
 
-/// A news item document that satisfies the schema.
+/// A news item document that has been validated against the schema.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
     fields: Map<String, Value>,
@@ -83,20 +83,19 @@ pub struct Document {
 /// Why a text is not a document of schema 1.6.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
-    /// Not JSON, or not an object.
+    /// The text is not JSON, or not an object.
     #[error("not a JSON object: {0}")]
     NotJson(String),
-    /// Breaks the schema, at these places.
+    /// The document violates the schema, at these places.
     #[error("breaks schema 1.6: {}", list(.0))]
     Schema(Vec<SchemaViolation>),
-    /// Belongs to another item or type than the place it came from.
+    /// A property contradicts the item that the document was sent for.
     #[error("{property} is {found:?}, expected {expected:?}")]
     Mismatch {
-        /// The property.
         property: &'static str,
-        /// What it says.
+        /// The value in the document.
         found: String,
-        /// What the place says.
+        /// The value that follows from the item's key.
         expected: String,
     },
 }
@@ -106,10 +105,10 @@ fn list(problems: &[SchemaViolation]) -> String {
 }
 
 impl Document {
-    /// Reads the document of the item `key` from the text of an `item.json`.
+    /// Parses the document of the item `key` from the text of an `item.json`.
     ///
-    /// `uri` may be missing. Fails with the place of everything that breaks the schema, or when
-    /// `uri` or `type` belong to something else than `key`.
+    /// `uri` may be missing. Fails with the place of each schema violation, or if `uri` or `type` does not
+    /// match `key`.
     pub fn parse(key: &ItemKey, text: &str) -> Result<Self, DocumentError> {
         let value: Value =
             serde_json::from_str(text).map_err(|e| DocumentError::NotJson(e.to_string()))?;
@@ -119,7 +118,7 @@ impl Document {
         Self::from_fields(key, fields)
     }
 
-    /// Makes the document of the item `key` from its properties; see [`Document::parse`].
+    /// Validates the properties of a document of the item `key`; see [`Document::parse`].
     pub fn from_fields(
         key: &ItemKey,
         mut fields: Map<String, Value>,
@@ -140,70 +139,72 @@ impl Document {
         {
             return Err(mismatch("type", found, expected));
         }
+        // The schema requires `uri`, so a missing one is filled in for the validation.
         fields.entry("uri").or_insert_with(|| Value::String(stored_uri(key)));
         let document = Value::Object(fields);
         schema::check(&document).map_err(DocumentError::Schema)?;
         let Value::Object(mut fields) = document else { unreachable!("made an object above") };
+        // The schema allows URIs of any scheme; only web addresses are safe to serve as links.
         let others = web_address::find_violations(&fields);
         if !others.is_empty() {
             return Err(DocumentError::Schema(others));
         }
         check_replacing(&fields)?;
-        // It is ours to say when the document is served.
+        // The `uri` is added when the document is served, as it depends on the public host.
         fields.shift_remove("uri");
         Ok(Self { fields })
     }
 
-    /// Reads a document that this service stored.
+    /// Parses a document that this service stored, without validating it again.
     pub fn from_stored(text: &str) -> Result<Self, DocumentError> {
         serde_json::from_str(text)
             .map(|fields| Self { fields })
             .map_err(|cause| DocumentError::NotJson(cause.to_string()))
     }
 
-    /// The text to store.
+    /// Returns the JSON text to store.
     #[must_use]
     pub fn to_stored(&self) -> String {
         serde_json::to_string(&self.fields).expect("a map of values is always written")
     }
 
-    /// A string property.
+    /// Returns a string property, or `None` if it is missing or empty.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         self.fields.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
     }
 
-    /// Any property.
+    /// Returns a property of any type.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&Value> {
         self.fields.get(name)
     }
 
-    /// The string `field` of every object in the list `name`.
+    /// Iterates over the string `field` of each object in the list `name`.
     pub fn texts<'a>(&'a self, name: &str, field: &'a str) -> impl Iterator<Item = &'a str> {
         let entries = self.fields.get(name).and_then(Value::as_array);
         entries.into_iter().flatten().filter_map(move |entry| entry.get(field)?.as_str())
     }
 
-    /// Whether the document has the associated object `key`.
+    /// Reports whether the document has the associated object `key`.
     #[must_use]
     pub fn has_association(&self, key: &AssociationKey) -> bool {
         self.association(key).is_some()
     }
 
-    /// The associated object `key` as the document tells it.
+    /// Returns the associated object `key` as embedded in this document.
     #[must_use]
     pub fn association(&self, key: &AssociationKey) -> Option<&Map<String, Value>> {
         self.fields.get("associations")?.get(key.as_str())?.as_object()
     }
 
-    /// The document of the associated object `key`, as far as this one tells it.
+    /// Returns the associated object `key` as a document, with the properties embedded in this one.
     #[must_use]
     pub fn of_association(&self, key: &AssociationKey) -> Option<Self> {
         self.association(key).map(|fields| Self { fields: fields.clone() })
     }
 
-    /// The associated objects that a media URL can name, in their order.
+    /// Iterates over the associated objects that a media URL can name, in their order.
     pub fn associations(&self) -> impl Iterator<Item = (AssociationKey, &Map<String, Value>)> {
         let all = self.fields.get("associations").and_then(Value::as_object);
         all.into_iter().flatten().filter_map(|(key, value)| {
@@ -211,7 +212,7 @@ impl Document {
         })
     }
 
-    /// The publication status; `usable` when the document names none.
+    /// Returns the publication status; `usable` if the document has none.
     #[must_use]
     pub fn pub_status(&self) -> PubStatus {
         match self.text("pubstatus") {
@@ -223,13 +224,13 @@ impl Document {
         }
     }
 
-    /// Sets the publication status.
+    /// Sets the publication status of the document.
     pub fn set_pub_status(&mut self, status: PubStatus) {
         self.fields.insert("pubstatus".to_owned(), Value::String(status.as_str().to_owned()));
     }
 }
 
-/// Refuses a document that replaces more items than one transaction should turn.
+/// Refuses a document that replaces more items than one transaction should update.
 fn check_replacing(fields: &Map<String, Value>) -> Result<(), DocumentError> {
     let count = fields.get("replacing").and_then(Value::as_array).map_or(0, Vec::len);
     if count <= REPLACING_MAX {
@@ -239,13 +240,13 @@ fn check_replacing(fields: &Map<String, Value>) -> Result<(), DocumentError> {
     Err(DocumentError::Schema(vec![SchemaViolation::new("/replacing", "maximum", message)]))
 }
 
-/// The uri of the item `key` as documents are stored; what is served has ours in its place.
+/// Returns the `uri` that stored documents have for `key`; when served, it gets the public host.
 #[must_use]
 pub fn stored_uri(key: &ItemKey) -> String {
     format!("http://localhost/media/{key}")
 }
 
-/// Whether items of `media_type` are photographs, whose renditions are made from a JPEG.
+/// Reports whether items of `media_type` are photographs, whose renditions come from a JPEG.
 #[must_use]
 pub fn has_picture(media_type: MediaType) -> bool {
     match media_type {

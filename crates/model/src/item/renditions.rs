@@ -1,4 +1,4 @@
-//! The document as it is served: with our addresses and the renditions of its files.
+//! Builds the served document: with our URLs and the renditions of its files.
 
 use serde_json::{Map, Value, json};
 
@@ -11,34 +11,34 @@ use crate::{
     RenditionUsage, RenditionVariant, Size, scale_crop,
 };
 
-/// Sizes of the renditions, from the settings.
+/// The sizes of renditions, from the settings.
 #[derive(Clone, Copy, Debug)]
 pub struct RenditionSizes {
-    /// Long side of a Preview, pixels.
+    /// Long side of a Preview in pixels.
     pub preview_px: u32,
-    /// Long side of a Thumbnail, pixels.
+    /// Long side of a Thumbnail in pixels.
     pub thumbnail_px: u32,
-    /// Sides of a CroppedThumbnail, pixels.
+    /// Side of the square CroppedThumbnail in pixels.
     pub cropped_thumbnail_px: u32,
-    /// Long side of a WebPreview, pixels.
+    /// Long side of a WebPreview in pixels.
     pub web_preview_px: u32,
 }
 
-/// How a JPEG rendition is scaled before any operation.
+/// How a JPEG rendition is scaled, before any operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenditionScaling {
-    /// Not at all.
+    /// Keeps the original size.
     Full,
-    /// To a long side of that many pixels, never enlarged.
+    /// Scales down to a long side of that many pixels; never enlarges.
     Fit(u32),
-    /// To a square with sides of that many pixels, cut around the centre of interest.
+    /// Scales to a square with that side in pixels, cropped around the centre of interest.
     Square(u32),
 }
 
 impl RenditionSizes {
-    /// How the JPEG rendition `name` is scaled; `None` for a name that no JPEG is made under.
+    /// Returns how the JPEG rendition `name` is scaled; `None` if there is no JPEG of that name.
     ///
-    /// This is the table of standard renditions: sizes in documents and rendered pixels both come
+    /// This is the table of standard renditions: both the sizes in documents and the rendered pixels come
     /// from it. [`RenditionName::PICTURES`] lists its names.
     #[must_use]
     pub fn scaling(self, name: RenditionName) -> Option<RenditionScaling> {
@@ -75,7 +75,7 @@ impl RenditionSizes {
         }
     }
 
-    /// The size of the JPEG rendition `name` of what `files` show, uncropped and upright.
+    /// Returns the size of the JPEG rendition `name` of `files`, uncropped and upright.
     #[must_use]
     pub fn rendition_size(self, files: AssetGroup<'_>, name: RenditionName) -> Option<Size> {
         let (picture, scaling) = self.source(files, name)?;
@@ -89,7 +89,7 @@ impl RenditionSizes {
         })
     }
 
-    /// The picture that the JPEG rendition `name` is made from, and how it is scaled.
+    /// Returns the source picture of the JPEG rendition `name`, and how it is scaled.
     #[must_use]
     pub fn source(
         self,
@@ -99,23 +99,23 @@ impl RenditionSizes {
         let scaling = self.scaling(name)?;
         let picture = match scaling {
             RenditionScaling::Full | RenditionScaling::Fit(_) => files.picture(name.usage)?,
-            // A square cut needs the whole picture, not a thumbnail that came with it.
+            // A square crop needs the whole picture, not a thumbnail that was delivered with it.
             RenditionScaling::Square(_) => files.whole_picture()?,
         };
         Some((picture, scaling))
     }
 }
 
-/// Addresses of renditions: how the hrefs are written is the caller's to say, so that this unit
-/// needs no knowledge of media URLs.
+/// Builds the URLs of items and renditions. The caller implements it, so that this module does not depend on
+/// media URLs.
 pub trait MediaLinks {
-    /// `{media_url}`, without a slash at the end.
+    /// Returns `{media_url}`, without a trailing slash.
     fn base(&self) -> &str;
-    /// `{media_url}/media/<key>`.
+    /// Returns `{media_url}/media/<key>`.
     fn item(&self, key: &ItemKey) -> String;
-    /// The URL of a JPEG rendition, with a crop in its own pixels.
+    /// Returns the URL of a JPEG rendition, with a crop in the rendition's own pixels.
     fn rendition(&self, key: &ItemKey, name: RenditionName, crop: Option<Rect>) -> String;
-    /// The URL of a rendition of the item or of one of its associated objects.
+    /// Returns the URL of a rendition of the item or of one of its associated objects.
     fn file(
         &self,
         key: &ItemKey,
@@ -125,18 +125,15 @@ pub trait MediaLinks {
     ) -> String;
 }
 
-/// How a document is asked for.
+/// A request for the document of one item.
 #[derive(Clone, Copy, Debug)]
 pub struct DocumentRequest<'a> {
-    /// The item.
     pub key: &'a ItemKey,
-    /// Its files.
     pub assets: &'a [Asset],
-    /// Sizes of the renditions.
+    /// The sizes of the renditions.
     pub sizes: RenditionSizes,
-    /// A crop in pixels of the hires image that every href is to carry.
+    /// A crop in pixels of the Hires image, to be added to every href.
     pub crop: Option<Rect>,
-    /// How much of the document.
     pub layout: DocumentLayout,
 }
 
@@ -148,17 +145,17 @@ const CROPPED_THUMBNAIL: RenditionName = RenditionName::CROPPED_THUMBNAIL;
 const WEB_PREVIEW: RenditionName = RenditionName::WEB_PREVIEW;
 const GREY_HIRES: RenditionName = RenditionName::GREY_HIRES;
 
-/// A rendition that an item may have.
+/// The name and extension of a rendition that an item may have.
 type ListedRendition = (RenditionName, RenditionExtension);
 
 const JPG: RenditionExtension = RenditionExtension::JPEG;
 
-/// The renditions of a photograph, in the order of their ids. Clients know these ids, so a new
-/// rendition is listed last.
+/// The renditions of a photograph, in the order of their ids. Clients rely on these ids, so new renditions
+/// are appended.
 const OF_IMAGES: [ListedRendition; 5] =
     [(HIRES, JPG), (PREVIEW, JPG), (WATERMARK_PREVIEW, JPG), (THUMBNAIL, JPG), (WEB_PREVIEW, JPG)];
 
-/// Those of a graphic: first what is looked at, then what is printed.
+/// The renditions of a graphic: first those for the screen, then those for print.
 const OF_GRAPHICS: [ListedRendition; 10] = [
     (PREVIEW, JPG),
     (WATERMARK_PREVIEW, JPG),
@@ -172,7 +169,7 @@ const OF_GRAPHICS: [ListedRendition; 10] = [
     (WEB_PREVIEW, JPG),
 ];
 
-/// Those of a video.
+/// The renditions of a video.
 const OF_VIDEOS: [ListedRendition; 5] = [
     (HIRES, RenditionExtension::Mp4),
     (PREVIEW, RenditionExtension::Mp4),
@@ -181,7 +178,7 @@ const OF_VIDEOS: [ListedRendition; 5] = [
     (WEB_PREVIEW, JPG),
 ];
 
-/// Those of an associated object whose files came with the item.
+/// The renditions of an associated object whose files were delivered with the item.
 const OF_ASSOCIATIONS: [ListedRendition; 12] = [
     (HIRES, JPG),
     (PREVIEW, JPG),
@@ -212,26 +209,26 @@ fn listed_renditions(media_type: MediaType) -> &'static [ListedRendition] {
 }
 
 impl DocumentRequest<'_> {
-    /// The item's own files.
+    /// Selects the item's own files.
     #[must_use]
     pub fn files(&self) -> AssetGroup<'_> {
         AssetGroup::of_item(self.assets)
     }
 
-    /// The size of the Normal rendition `usage`, uncropped and upright.
+    /// Returns the size of the Normal rendition `usage`, uncropped and upright.
     #[must_use]
     pub fn size(&self, usage: RenditionUsage) -> Option<Size> {
         self.sizes
             .rendition_size(self.files(), RenditionName::new(RenditionVariant::Normal, usage))
     }
 
-    /// The document with our addresses.
+    /// Builds the document with our URLs.
     ///
-    /// Renditions are those of the item's files and of its associated objects' files, whatever the
-    /// document lists. `held` says what this service has of [`Document::linked_items`]; what has
-    /// no files becomes a mere link.
+    /// Its renditions are derived from the files of the item and of its associated objects; renditions listed
+    /// in the stored document are ignored. `held` returns how much this service has of each of
+    /// [`Document::linked_items`]; an item without files becomes a mere link.
     ///
-    /// Fails with [`CropError`] when the crop leaves the hires image.
+    /// Fails with [`CropError`] if the crop exceeds the Hires image.
     pub fn document<L: MediaLinks>(
         &self,
         document: Document,
@@ -254,8 +251,8 @@ impl DocumentRequest<'_> {
         Ok(Value::Object(fields))
     }
 
-    /// Gives associated objects whose files came with the item their renditions. An object that is
-    /// an item of ours is shown by that item's.
+    /// Adds renditions to associated objects whose files were delivered with the item. An object that is
+    /// itself an item with files is skipped, because it has that item's renditions.
     fn write_associations<L: MediaLinks>(
         &self,
         fields: &mut Map<String, Value>,
@@ -283,7 +280,7 @@ impl DocumentRequest<'_> {
         Ok(())
     }
 
-    /// The renditions of the item, or of one of its associated objects.
+    /// Builds the renditions of the item, or of one of its associated objects.
     fn renditions<L: MediaLinks>(
         &self,
         association: Option<&AssociationKey>,
@@ -328,6 +325,7 @@ impl DocumentRequest<'_> {
     ) -> Result<Option<Value>, CropError> {
         let Some(size) = self.sizes.rendition_size(files, name) else { return Ok(None) };
         let hires = files.picture(RenditionUsage::Hires).map(|picture| picture.upright());
+        // The crop is in pixels of the item's own Hires, so it does not apply to associated objects.
         let crop = match (self.crop, association, hires) {
             (Some(crop), None, Some(hires)) => Some(scale_crop(crop, hires, size)?),
             _ => None,
@@ -347,14 +345,14 @@ impl DocumentRequest<'_> {
             "height": height,
         });
         if let (RenditionUsage::Hires, Some(hires)) = (name.usage, hires) {
-            // Bytes of the uncompressed original; a crop does not change it.
+            // The size in bytes of the uncompressed original; a crop does not change it.
             rendition["printsize"] = json!(hires.pixels() * 3);
         }
         Ok(Some(rendition))
     }
 }
 
-/// A rendition that is a file as it lies in the store.
+/// Describes a rendition that is served from the blob store unchanged.
 fn describe_asset(asset: &Asset, href: &str) -> Value {
     let name = asset.name();
     let mut rendition = json!({
@@ -383,7 +381,7 @@ fn describe_asset(asset: &Asset, href: &str) -> Value {
     rendition
 }
 
-/// Points (1/72 inch) to whole millimetres, as prints are measured.
+/// Converts points (1/72 inch) to whole millimetres, the unit of print sizes.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -393,7 +391,7 @@ fn millimetres(points: f32) -> u32 {
     (points * 25.4 / 72.0).round() as u32
 }
 
-/// What the document says of its schema.
+/// Returns the statement of the schema that the document follows.
 fn standard() -> Value {
     json!({
         "name": "TTNINJS",

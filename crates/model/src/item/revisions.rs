@@ -1,5 +1,5 @@
-//! Revisions: which items a document replaces, and the history that it carries (contract
-//! items-16): the histories of what it replaces in the order of `replacing`, then itself.
+//! The items that a document replaces, and its revision history (contract items-16): the histories of the
+//! replaced items in the order of `replacing`, then the item itself.
 
 use serde_json::{Map, Value, json};
 
@@ -7,13 +7,12 @@ use super::{Document, PubStatus, stored_uri};
 use crate::ItemKey;
 use crate::limits::REVISIONS_MAX;
 
-/// What a revision of an item's history says about itself, besides its uri.
+/// The properties of an entry in a revision history, besides its `uri`.
 const REVISION_FIELDS: [&str; 3] = ["slug", "versioncreated", "replacing"];
 
 impl Document {
-    /// The items that this one, `key`, replaces: each once, never itself, in the order of
-    /// `replacing`. The host of a uri does not matter, nor a crop on it; a uri that names no item
-    /// is passed over.
+    /// Returns the items that this one, `key`, replaces: each once, never itself, in the order of
+    /// `replacing`. The host and any crop in a URI are ignored; URIs that do not name an item are skipped.
     #[must_use]
     pub fn replaced_keys(&self, key: &ItemKey) -> Vec<ItemKey> {
         let mut keys: Vec<ItemKey> = Vec::new();
@@ -26,29 +25,29 @@ impl Document {
         keys
     }
 
-    /// The item that has taken the place of this one.
+    /// Returns the item that has replaced this one.
     #[must_use]
     pub fn replaced_by(&self) -> Option<ItemKey> {
         ItemKey::from_uri(self.text("replacedby")?).ok()
     }
 
-    /// Says that the item `by` has taken the place of this one.
+    /// Marks this item as replaced by the item `by`.
     pub fn set_replaced_by(&mut self, by: &ItemKey) {
         self.set_pub_status(PubStatus::Replaced);
         self.fields.insert("replacedby".to_owned(), json!(stored_uri(by)));
     }
 
-    /// Writes the history of this document, which is that of the item `key` and replaces
-    /// `replaced`, the documents of [`Document::replaced_keys`] as far as they are there.
+    /// Writes the revision history of this document, which belongs to the item `key` and replaces `replaced`:
+    /// the items of [`Document::replaced_keys`] with their documents, as far as they exist.
     ///
-    /// Where one of them is not there, the history that came with the document
-    /// stays in front, because nobody else knows it. A document that replaces nothing keeps what it
-    /// brought.
+    /// If one of them does not exist, the history sent with the document is kept in front, because it is the
+    /// only record of that item. A document that replaces nothing keeps the history that it was sent with.
     pub fn write_revisions(&mut self, key: &ItemKey, replaced: &[(ItemKey, Option<Self>)]) {
         if replaced.is_empty() {
             return;
         }
         let mut history = RevisionHistory::default();
+        // Only the sender knows the history of an item that is missing here.
         if replaced.iter().any(|(_, document)| document.is_none()) {
             history.extend(self.own_revisions(), key);
         }
@@ -67,7 +66,7 @@ impl Document {
         self.fields.get("revisions").and_then(Value::as_array).into_iter().flatten()
     }
 
-    /// The entry of a history for this document.
+    /// Builds the history entry for this document.
     fn revision(&self, key: &ItemKey) -> Value {
         let mut entry = Map::new();
         entry.insert("uri".to_owned(), json!(stored_uri(key)));
@@ -80,8 +79,8 @@ impl Document {
     }
 }
 
-/// A history under construction. No item is in it twice, so that items that replace each other in a
-/// circle end.
+/// A revision history under construction. Each item occurs once, so items that replace each other in a cycle
+/// terminate.
 #[derive(Default)]
 struct RevisionHistory {
     entries: Vec<Value>,
@@ -93,14 +92,14 @@ impl RevisionHistory {
         self.keys.contains(key)
     }
 
-    /// Adds entries that are new, but none of `own`, which comes last.
+    /// Adds entries that are new, except for `own`, which comes last.
     fn extend<'a>(&mut self, entries: impl IntoIterator<Item = &'a Value>, own: &ItemKey) {
         for entry in entries {
             let uri = entry.get("uri").and_then(Value::as_str).unwrap_or_default();
             match ItemKey::from_uri(uri) {
                 Ok(key) if key == *own || self.contains(&key) => continue,
                 Ok(key) => self.keys.push(key),
-                // What is no item of ours can only be told apart as a whole.
+                // Entries that are not items of ours can only be compared as a whole.
                 Err(_) if self.entries.contains(entry) => continue,
                 Err(_) => {}
             }
@@ -108,7 +107,7 @@ impl RevisionHistory {
         }
     }
 
-    /// The history with its last entry; the oldest give way beyond the limit.
+    /// Returns the history with its last entry; the oldest entries beyond the limit are dropped.
     fn finish_with(mut self, own: Value) -> Value {
         let beyond = (self.entries.len() + 1).saturating_sub(REVISIONS_MAX);
         self.entries.drain(..beyond);

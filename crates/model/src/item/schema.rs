@@ -1,37 +1,36 @@
-//! The schema ttninjs 1.6, compiled once.
+//! The JSON schema ttninjs 1.6, compiled once.
 
 use std::{fmt, sync::OnceLock};
 
 use jsonschema::{Draft, ValidationError, Validator, error::ValidationErrorKind};
 use serde_json::Value;
 
-/// The schema as it is published, JSON Schema draft 4.
+/// The schema as published, JSON Schema draft 4.
 pub const SCHEMA: &str = include_str!("../../assets/ttninjs-schema_1.6.json");
-/// Problems listed for one document; the rest adds nothing.
+/// Violations reported per document; more would add nothing.
 pub(super) const VIOLATIONS_MAX: usize = 8;
-/// Characters of a problem's message; a message may quote the value.
+/// Characters of a violation's message, which may quote the value.
 const MESSAGE_CHARS_MAX: usize = 300;
 
-/// One place where a document breaks the schema.
+/// One violation of the schema in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaViolation {
-    /// JSON pointer of the property, empty for the document itself. A property that is unknown or
-    /// missing is named too.
+    /// The JSON pointer of the property, also of an unknown or missing one; empty for the document itself.
     pub path: String,
-    /// The rule that is broken: `enum`, `required`, `type`, `format`, `additionalProperties`, …
+    /// The violated rule: `enum`, `required`, `type`, `format`, `additionalProperties`, …
     pub rule: String,
-    /// What is wrong with it.
+    /// A description of the violation.
     pub message: String,
 }
 
 impl SchemaViolation {
-    /// A problem with the property at `path` that the schema does not know of.
+    /// Reports a problem with the property at `path` that the schema does not cover.
     #[must_use]
     pub fn new(path: &str, rule: &str, message: impl Into<String>) -> Self {
         Self { path: path.to_owned(), rule: rule.to_owned(), message: message.into() }
     }
 
-    /// The problems that one error of the validator stands for: an unknown property each.
+    /// Converts one error of the validator: one violation for each unknown property.
     fn of(error: &ValidationError<'_>) -> Vec<Self> {
         let at = error.instance_path().to_string();
         let kind = error.kind();
@@ -54,7 +53,7 @@ impl SchemaViolation {
     }
 }
 
-/// The JSON pointer of the property `name` of what is at `path`.
+/// Returns the JSON pointer of the property `name` of the value at `path`.
 pub(super) fn child_pointer(path: &str, name: &str) -> String {
     format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
@@ -78,9 +77,9 @@ fn validator() -> &'static Validator {
     })
 }
 
-/// Checks a document.
+/// Validates a document against the schema.
 ///
-/// The verdict alone is several times cheaper than the list of problems, so that is asked first.
+/// A yes-or-no check is several times cheaper than the list of violations, so it runs first.
 pub(super) fn check(document: &Value) -> Result<(), Vec<SchemaViolation>> {
     if validator().is_valid(document) {
         return Ok(());

@@ -1,19 +1,19 @@
-//! Addresses in documents that come from providers: `http` and `https`, and nothing else.
+//! Validates URLs in documents from providers: only `http` and `https` are allowed.
 //!
-//! A document is checked where it comes in. One that was stored before that check existed may hold
-//! others; they are left out of what is served.
+//! URLs are validated at ingest. Documents stored before this check existed may contain others, which are
+//! removed when a document is served.
 
 use serde_json::{Map, Value};
 
 use super::schema::{SchemaViolation, VIOLATIONS_MAX, child_pointer};
 
-/// Properties that hold one address.
+/// The properties that contain one URL.
 const SINGLE: [&str; 4] = ["uri", "href", "linkedrights", "replacedby"];
-/// The property that holds a list of addresses.
+/// The property that contains a list of URLs.
 const LIST: &str = "replacing";
 
-/// Whether `address` begins with `http://` or `https://` and a host, and has no character that a
-/// browser would leave out of it.
+/// Reports whether `address` begins with `http://` or `https://` and a host, and contains no character that
+/// browsers drop.
 pub(super) fn is_web(address: &str) -> bool {
     let Some((scheme, rest)) = address.split_once("://") else { return false };
     let is_known = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
@@ -21,8 +21,7 @@ pub(super) fn is_web(address: &str) -> bool {
     is_known && !rest.is_empty() && !rest.starts_with(['/', '?', '#']) && !rest.contains(is_odd)
 }
 
-/// The addresses of `document` that are no web addresses, with their places; at most
-/// [`VIOLATIONS_MAX`].
+/// Finds the URLs in `document` that are not web addresses, with their places; at most [`VIOLATIONS_MAX`].
 pub(super) fn find_violations(document: &Map<String, Value>) -> Vec<SchemaViolation> {
     let mut found = Vec::new();
     collect_violations(document, "", &mut found);
@@ -60,8 +59,8 @@ fn check_address(address: &str, place: &str) -> Option<SchemaViolation> {
     (!is_web(address)).then(|| SchemaViolation::new(place, "format", message()))
 }
 
-/// Takes addresses that are no web addresses out of a document that is served, and what cannot be
-/// without: an association or a revision that has no other name.
+/// Removes URLs that are not web addresses from a served document, and with them entries that are meaningless
+/// without: associations and revisions, which are identified by their URI.
 pub(super) fn remove_non_web(fields: &mut Map<String, Value>) {
     let is_foreign = |value: &Value| value.as_str().is_some_and(|address| !is_web(address));
     if fields.get("replacedby").is_some_and(is_foreign) {

@@ -1,24 +1,24 @@
-//! The extensions of media URLs and what each of them serves.
+//! The extensions of media URLs, with their MIME types.
 
 use std::fmt;
 
 use crate::RenditionExtension;
 use crate::token;
 
-/// The extension of a document made from the item as a whole.
+/// The extension of a document generated from the whole item.
 ///
 /// Contract media-4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DocumentExtension {
-    /// `.json`, the news item document; the only one that takes a crop.
+    /// `.json`: the news item document, and the only extension that accepts a crop.
     Json,
-    /// `.xml`, the news markup.
+    /// `.xml`: NewsML-G2.
     Xml,
-    /// `.zip`, the bundle.
+    /// `.zip`: the bundle of all files.
     Zip,
-    /// `-cutpaste.txt`.
+    /// `-cutpaste.txt`: plain text.
     Cutpaste,
-    /// `-indesign.txt`.
+    /// `-indesign.txt`: InDesign Tagged Text.
     Indesign,
 }
 
@@ -26,7 +26,7 @@ impl DocumentExtension {
     /// Every document extension.
     pub const ALL: [Self; 5] = [Self::Json, Self::Xml, Self::Zip, Self::Cutpaste, Self::Indesign];
 
-    /// The canonical spelling: what follows the id, or the id's crop.
+    /// Returns the canonical spelling that follows the id, or the id's crop.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Json => ".json",
@@ -37,7 +37,7 @@ impl DocumentExtension {
         }
     }
 
-    /// The MIME type of what is served, without a character set.
+    /// Returns the MIME type, without a character set.
     pub fn mime_type(self) -> &'static str {
         match self {
             Self::Json => "application/json",
@@ -47,7 +47,7 @@ impl DocumentExtension {
         }
     }
 
-    /// Whether a crop may stand before the extension.
+    /// Reports whether a crop may precede the extension.
     pub fn accepts_crop(self) -> bool {
         match self {
             Self::Json => true,
@@ -56,17 +56,15 @@ impl DocumentExtension {
     }
 }
 
-/// Any extension of the grammar.
+/// Any extension in the grammar of media URLs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FileExtension {
-    /// A rendition's.
     Rendition(RenditionExtension),
-    /// A document's.
     Document(DocumentExtension),
 }
 
 impl FileExtension {
-    /// The canonical spelling, with its dot.
+    /// Returns the canonical spelling, with its dot.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Rendition(extension) => extension.as_str(),
@@ -74,9 +72,9 @@ impl FileExtension {
         }
     }
 
-    /// Takes the extension off the end of a name: the name before it, and the extension.
+    /// Splits a name into the text before its extension, and the extension.
     ///
-    /// `-cutpaste.txt` and `-indesign.txt` are taken off whole; case does not matter.
+    /// `-cutpaste.txt` and `-indesign.txt` count as one extension; case is ignored.
     pub(crate) fn split(name: &str) -> Option<(&str, Self)> {
         let renditions = RenditionExtension::all().map(Self::Rendition);
         let documents = DocumentExtension::ALL.into_iter().map(Self::Document);

@@ -1,57 +1,52 @@
-//! What a channel sends of every item: the part of a media URL that follows the id.
-//!
-//! It is what follows the id in a media URL: `_NormalHires.jpg`, `.json`, `.xml` (contract
-//! deliveries-17).
+//! The formats of a channel: the part of a media URL that follows the id, such as `_NormalHires.jpg`, `.json`
+//! or `.xml` (contract deliveries-17).
 
 use std::{fmt, str::FromStr};
 
 use crate::ItemKey;
 use crate::media_url::{DocumentExtension, MediaPath, MediaTarget, PathError, PictureOperation};
 
-/// An item that stands in for all; its id is as short as ids are, so that whatever a format adds to
-/// it is seen.
+/// A placeholder item. Its id has the minimum length, so that text that a format would add to the id is
+/// noticed.
 const STAND_IN: &str = "image/x";
 
-/// A file of any item, such as `_NormalPreview.jpg`, `-watermark_NormalPreview.jpg` or `.json`.
+/// A file format for any item, such as `_NormalPreview.jpg`, `-watermark_NormalPreview.jpg` or `.json`.
 ///
-/// It holds meaning, not spelling: `.jpg` and `_normalhires.JPG` are equal and print alike. Whether
-/// an item has the file is decided elsewhere.
+/// Equality ignores spelling: `.jpg` and `_normalhires.JPG` are equal and print alike. Whether an item has
+/// the file is decided elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MediaFormat(MediaTarget);
 
-/// Why a text is no format.
+/// Why a text is not a format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
-    /// The grammar of media URLs does not know it.
+    /// The text is not in the grammar of media URLs.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// It begins with what would belong to an item's id.
+    /// The text begins with characters that would belong to the item's id.
     #[error("`{found}` is no known suffix, operation or extension")]
-    Unknown {
-        /// The text.
-        found: String,
-    },
-    /// It names the item or its licences, not a file.
+    Unknown { found: String },
+    /// The text names the item or its licences, not a file.
     #[error("a format ends in an extension such as `.jpg`")]
     NoFile,
-    /// It names a file of one associated object.
+    /// The text names a file of one associated object.
     #[error("a format names no associated object")]
     Association,
-    /// It has a crop, which fits one picture and no other.
+    /// The text has a crop, which fits only one picture.
     #[error("a format has no crop")]
     Crop,
-    /// It is the bundle of everything else.
+    /// The text names the bundle of all other files.
     #[error("a format is a file, not `.zip`")]
     Zip,
 }
 
 impl MediaFormat {
-    /// The most bytes of a format that are looked at; the longest canonical one has below 50.
+    /// The maximum length of a format in bytes; the longest canonical one has fewer than 50.
     pub const BYTES_MAX: usize = 128;
 
-    /// Parses what follows the id in a media URL.
+    /// Parses the text that follows the id in a media URL.
     ///
-    /// Fails with [`FormatError`] for what is no file, has a crop, or is `.zip`.
+    /// Fails with [`FormatError`] if the text does not name a file, has a crop, or is `.zip`.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         if text.len() > Self::BYTES_MAX {
             return Err(PathError::TooLong { bytes: text.len(), max: Self::BYTES_MAX }.into());
@@ -79,7 +74,7 @@ impl MediaFormat {
         if has_crop { Err(FormatError::Crop) } else { Ok(Self(path.target)) }
     }
 
-    /// The file of the item `key`.
+    /// Returns the path of this file of the item `key`.
     #[must_use]
     pub fn path(&self, key: &ItemKey) -> MediaPath {
         MediaPath { key: key.clone(), target: self.0.clone() }
@@ -95,10 +90,10 @@ impl FromStr for MediaFormat {
 }
 
 impl fmt::Display for MediaFormat {
-    /// The canonical spelling.
+    /// Prints the canonical spelling.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            // Never: `parse` refuses both.
+            // Unreachable: `parse` refuses both.
             MediaTarget::Item(_) | MediaTarget::Pricelist => Ok(()),
             MediaTarget::Rendition(file) => write!(f, "{file}"),
             MediaTarget::Document(file) => write!(f, "{file}"),

@@ -1,6 +1,6 @@
-//! The grammar of media URLs: parse and print, without looking anything up.
+//! The grammar of media URLs: parses and prints them, without any look-up.
 //!
-//! A [`MediaPath`] is what follows `/media/`:
+//! A [`MediaPath`] is the part of a URL that follows `/media/`:
 //!
 //! ```text
 //! <mediaType>/<id>[-crop_…]                                          the item
@@ -9,13 +9,13 @@
 //! <mediaType>/<id>/<association>[-<operation>…]_<variant><usage>.<extension>
 //! ```
 //!
-//! Names are read from the right: extension, suffix, operations; what is left is the id or the
-//! association. Only what is known is taken off (see [`token`](crate::token)), because ids
-//! hold `-` and `_`. Operations stay in the order written, at most one of each. Names match
-//! without regard to case, ids and `pricelist` do not.
+//! Names are parsed from the right: extension, suffix, operations; the rest is the id or the association.
+//! Only known tokens are stripped off (see [`token`](crate::token)), because ids may contain `-` and `_`.
+//! Operations keep their order, at most one of each. Names are matched ignoring case, ids and `pricelist`
+//! exactly.
 //!
-//! A parsed path holds meaning, not spelling: `x.jpg` and `x_normalhires.JPG` are equal and print
-//! alike. Whether the item exists, and what the caller may have, is decided elsewhere.
+//! Equality of parsed paths ignores spelling: `x.jpg` and `x_normalhires.JPG` are equal and print alike.
+//! Whether the item exists, and whether the caller may have it, is decided elsewhere.
 //!
 //! Contract media-1.
 
@@ -34,27 +34,27 @@ pub use crate::media_url::operation::{OperationList, PictureOperation};
 pub use crate::{AssociationKey, AssociationKeyError, RenditionExtension};
 use crate::{CropSpec, ItemKey, RenditionName};
 
-/// What a media URL asks for, below `/media/`.
+/// A parsed media URL, below `/media/`.
 ///
-/// Made by [`MediaPath::parse`] or by the constructors, it always prints to a path that parses to
-/// an equal value.
+/// Whether parsed by [`MediaPath::parse`] or built by a constructor, it prints to a path that parses to an
+/// equal value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MediaPath {
     key: ItemKey,
     target: MediaTarget,
 }
 
-/// What of the item a media path names.
+/// The part or form of the item that a media path names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum MediaTarget {
-    /// The item itself: the customer web site, or a delivery. The crop of a stored `uri`, in pixels of the
-    /// item's hires image, stays on it.
+    /// The item itself, for the customer web site or a delivery. The crop of a stored `uri`, in pixels of the
+    /// item's Hires image, is preserved.
     Item(Option<CropSpec>),
-    /// The licences that the caller could use.
+    /// The licences available to the caller.
     Pricelist,
-    /// A picture, a printable graphic or a video.
+    /// An image, a printable graphic or a video.
     Rendition(RenditionFile),
-    /// A document made from the item as a whole.
+    /// A document generated from the whole item.
     Document(DocumentFile),
 }
 
@@ -68,30 +68,28 @@ pub struct RenditionFile {
 }
 
 impl RenditionFile {
-    /// The associated object; `None` is the item's own rendition.
+    /// Returns the associated object; `None` for the item's own rendition.
     pub fn association(&self) -> Option<&AssociationKey> {
         self.association.as_ref()
     }
 
-    /// The operations in the order in which they apply; only a `.jpg` has any.
+    /// Returns the operations in the order of application; only a `.jpg` has any.
     pub fn operations(&self) -> &[PictureOperation] {
         self.operations.as_slice()
     }
 
-    /// The rendition; a URL without a suffix means the Normal Hires.
-    ///
-    /// Without a suffix it is the Normal Hires (contract media-3).
+    /// Returns the name of the rendition; without a suffix it is the Normal Hires (contract media-3).
     pub fn name(&self) -> RenditionName {
         self.name
     }
 
-    /// The extension.
+    /// Returns the extension of the rendition.
     pub fn extension(&self) -> RenditionExtension {
         self.extension
     }
 }
 
-/// A document made from the item as a whole.
+/// A document generated from the whole item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DocumentFile {
     extension: DocumentExtension,
@@ -99,51 +97,51 @@ pub struct DocumentFile {
 }
 
 impl DocumentFile {
-    /// The extension.
+    /// Returns the extension of the document.
     pub fn extension(self) -> DocumentExtension {
         self.extension
     }
 
-    /// The crop, in pixels of the item's hires image; only a `.json` has one.
+    /// Returns the crop, in pixels of the item's Hires image; only a `.json` has one.
     pub fn crop(self) -> Option<CropSpec> {
         self.crop
     }
 }
 
 impl MediaPath {
-    /// The most bytes of a path that are looked at; the longest canonical path has fewer than 400.
+    /// The maximum length of a path in bytes; the longest canonical path has fewer than 400.
     pub const BYTES_MAX: usize = 1024;
 
-    /// Parses the raw path below `/media/`, without query; nothing is percent-decoded.
+    /// Parses the raw path below `/media/`, without its query; nothing is percent-decoded.
     ///
     /// Fails with [`PathError`], which names the part that is wrong.
     pub fn parse(path: &str) -> Result<Self, PathError> {
         parse::parse(path)
     }
 
-    /// Prints the canonical spelling; the same as `to_string`.
+    /// Prints the canonical spelling, like `to_string`.
     pub fn print(&self) -> String {
         self.to_string()
     }
 
-    /// The path of an item itself.
+    /// Builds the path of the item itself.
     pub fn item(key: ItemKey) -> Self {
         Self { key, target: MediaTarget::Item(None) }
     }
 
-    /// The path of an item's licences.
+    /// Builds the path of an item's licences.
     pub fn pricelist(key: ItemKey) -> Self {
         Self { key, target: MediaTarget::Pricelist }
     }
 
-    /// The path of a rendition of an item.
+    /// Builds the path of a rendition of an item.
     pub fn rendition(key: ItemKey, name: RenditionName, extension: RenditionExtension) -> Self {
         let operations = OperationList::default();
         let file = RenditionFile { association: None, operations, name, extension };
         Self { key, target: MediaTarget::Rendition(file) }
     }
 
-    /// The path of a rendition of an object associated with an item.
+    /// Builds the path of a rendition of an object associated with an item.
     pub fn association(
         key: ItemKey,
         association: AssociationKey,
@@ -155,15 +153,15 @@ impl MediaPath {
         Self { key, target: MediaTarget::Rendition(file) }
     }
 
-    /// The path of a document made from an item.
+    /// Builds the path of a document generated from an item.
     pub fn document(key: ItemKey, extension: DocumentExtension) -> Self {
         Self { key, target: MediaTarget::Document(DocumentFile { extension, crop: None }) }
     }
 
-    /// The same path with one more operation, behind those that it has.
+    /// Returns the path with one more operation, applied after the existing ones.
     ///
-    /// Fails with [`PathError::RepeatedOperation`], [`PathError::OperationNotAllowed`] (anything but
-    /// a `.jpg`, and a crop of a `.json` and of the item itself) or [`PathError::MissingExtension`].
+    /// Fails with [`PathError::RepeatedOperation`], [`PathError::OperationNotAllowed`] (for anything but a
+    /// `.jpg`, and a crop of a `.json` or of the item itself) or [`PathError::MissingExtension`].
     pub fn with_operation(mut self, operation: PictureOperation) -> Result<Self, PathError> {
         match &mut self.target {
             MediaTarget::Item(crop) => match operation {
@@ -185,12 +183,12 @@ impl MediaPath {
         Ok(self)
     }
 
-    /// The item.
+    /// Returns the key of the item.
     pub fn key(&self) -> &ItemKey {
         &self.key
     }
 
-    /// What of the item is asked for.
+    /// Returns the part or form of the item that is requested.
     pub fn target(&self) -> &MediaTarget {
         &self.target
     }
@@ -201,7 +199,7 @@ fn missing_extension(operation: PictureOperation) -> PathError {
 }
 
 impl DocumentFile {
-    /// Adds a crop; no other operation, and only to a `.json`.
+    /// Adds a crop; refuses other operations, and crops of anything but a `.json`.
     fn add(&mut self, operation: PictureOperation) -> Result<(), PathError> {
         match operation {
             PictureOperation::Crop(_) if self.crop.is_some() => Err(operation.repeated_error()),
@@ -230,10 +228,10 @@ impl fmt::Display for MediaPath {
 }
 
 impl fmt::Display for RenditionFile {
-    /// What follows the id.
+    /// Prints the text that follows the id.
     ///
-    /// The suffix is left out of an item's Normal Hires `.pdf` and `.eps`, as the contract
-    /// lists them, and written everywhere else.
+    /// The suffix is omitted for an item's Normal Hires `.pdf` and `.eps`, as in the contract, and printed
+    /// everywhere else.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(association) = &self.association {
             write!(f, "/{association}")?;
@@ -253,7 +251,7 @@ impl fmt::Display for RenditionFile {
 }
 
 impl fmt::Display for DocumentFile {
-    /// What follows the id.
+    /// Prints the text that follows the id.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(crop) = self.crop {
             write!(f, "{crop}")?;

@@ -11,14 +11,14 @@ use crate::{CropSpec, token};
 /// Contract media-13, media-17, media-18.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PictureOperation {
-    /// Cuts a rectangle, in pixels of the rendition that the path names.
+    /// Crops to a rectangle, in pixels of the rendition that the path names.
     Crop(CropSpec),
-    /// Inserts the mark in the lower left corner.
+    /// Adds a watermark in the lower left corner.
     Watermark,
 }
 
 impl PictureOperation {
-    /// The operation's name as it stands in URLs, without parameters: `-crop` or `-watermark`.
+    /// Returns the name in URLs, without parameters: `-crop` or `-watermark`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Crop(_) => token::CROP,
@@ -26,12 +26,12 @@ impl PictureOperation {
         }
     }
 
-    /// The refusal of this operation before an extension that does not take it.
+    /// Builds the error for an extension that does not accept this operation.
     pub(crate) fn not_allowed_error(self, extension: FileExtension) -> PathError {
         PathError::OperationNotAllowed { operation: self.name(), extension }
     }
 
-    /// The refusal of this operation when it is already there.
+    /// Builds the error for a repetition of this operation.
     pub(crate) fn repeated_error(self) -> PathError {
         PathError::RepeatedOperation { operation: self.name() }
     }
@@ -46,17 +46,17 @@ impl fmt::Display for PictureOperation {
     }
 }
 
-/// Operations in the order in which they apply, at most one of each.
+/// A list of operations in the order of application, at most one of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct OperationList(Vec<PictureOperation>);
 
 impl OperationList {
-    /// The operations, first applied first.
+    /// Returns the operations in the order of application.
     pub fn as_slice(&self) -> &[PictureOperation] {
         &self.0
     }
 
-    /// Adds an operation that applies last.
+    /// Appends an operation, to be applied last.
     ///
     /// Fails with [`PathError::RepeatedOperation`].
     pub fn push(&mut self, operation: PictureOperation) -> Result<(), PathError> {

@@ -1,4 +1,4 @@
-//! Reads a media path from the right.
+//! Parses a media path from the right.
 
 use crate::media_url::error::{PathError, part};
 use crate::media_url::{
@@ -12,7 +12,7 @@ use crate::{
 /// The third part of the path to an item's licences.
 pub(crate) const PRICELIST: &str = "pricelist";
 
-/// The parts of a path, in order.
+/// The names of the parts of a path, in order.
 const PARTS: [&str; 3] = [part::MEDIA_TYPE, part::ID, part::ASSOCIATION];
 
 /// Parses the raw path below `/media/`.
@@ -39,7 +39,7 @@ pub(crate) fn parse(path: &str) -> Result<MediaPath, PathError> {
     }
 }
 
-/// Refuses what no part holds: escapes, separators of other systems, and what names a folder.
+/// Refuses percent-encoding, separators of other systems, and parts that name a directory.
 fn check_part(part: &'static str, text: &str) -> Result<(), PathError> {
     let bad = |c: &char| !c.is_ascii_graphic() || matches!(c, '%' | '\\' | ';' | '?' | '#');
     match text.chars().find(bad) {
@@ -57,7 +57,7 @@ fn parse_key(media_type: &str, id: &str) -> Result<ItemKey, PathError> {
     Ok(ItemKey::new(media_type, parse_id_of_item(id)?))
 }
 
-/// The item itself, with the crop that a stored uri may carry.
+/// Parses the item itself, with the crop that a stored URI may have.
 fn parse_item(media_type: MediaType, name: &str) -> Result<MediaPath, PathError> {
     let (id, crop) = match token::split_crop(name) {
         Some((id, parameters)) => (id, Some(PictureOperation::Crop(CropSpec::parse(parameters)?))),
@@ -67,7 +67,7 @@ fn parse_item(media_type: MediaType, name: &str) -> Result<MediaPath, PathError>
     crop.into_iter().try_fold(path, MediaPath::with_operation)
 }
 
-/// An id that stands alone: here an operation or a suffix wants its extension.
+/// Parses an id without an extension; operations and suffixes are errors here, as they need one.
 fn parse_id_of_item(text: &str) -> Result<ItemId, PathError> {
     ItemId::parse(text).map_err(|error| match error {
         ItemIdError::HasOperation { operation } => {
@@ -82,8 +82,9 @@ fn parse_id_of_item(text: &str) -> Result<ItemId, PathError> {
     })
 }
 
-/// The second of two parts: the item itself or a file of it.
+/// Parses the second of two parts: the item itself or a file of it.
 fn parse_file(media_type: MediaType, name: &str) -> Result<MediaPath, PathError> {
+    // Ids contain no dots, so a name without one has no extension.
     if !name.contains('.') {
         return parse_item(media_type, name);
     }
@@ -100,7 +101,7 @@ fn parse_file(media_type: MediaType, name: &str) -> Result<MediaPath, PathError>
     name.operations.into_iter().try_fold(path, MediaPath::with_operation)
 }
 
-/// The third of three parts: a rendition of an associated object.
+/// Parses the third of three parts: a rendition of an associated object.
 fn parse_association(key: ItemKey, name: &str) -> Result<MediaPath, PathError> {
     if !name.contains('.') {
         return Err(PathError::UnknownPart { found: name.to_owned() });
@@ -130,9 +131,9 @@ fn split_extension(name: &str) -> Result<(&str, FileExtension), PathError> {
     Err(PathError::UnknownExtension { found: found.to_owned() })
 }
 
-/// A name without its extension, taken apart.
+/// The parts of a file name without its extension.
 struct FileNameParts<'a> {
-    /// What is left: the id or the association, not yet checked.
+    /// The rest of the name: the id or the association, not yet validated.
     subject: &'a str,
     /// Operations in the order written.
     operations: Vec<PictureOperation>,
@@ -171,15 +172,15 @@ fn split_suffix(
     Ok((before, Some(name)))
 }
 
-/// The Hires that a variant without a usage means, where the extension allows it.
+/// Returns the Hires meant by a variant without a usage, where the extension allows that.
 fn lone_variant(suffix: &str, extension: RenditionExtension) -> Option<RenditionName> {
     let allowed = token::is_lone_variant(suffix) && extension.accepts_lone_variant();
     allowed.then_some(RenditionName::new(RenditionVariant::BlackAndWhite, RenditionUsage::Hires))
 }
 
-/// Takes operations off the right end until none is left.
+/// Strips operations off the right end until none is left.
 ///
-/// An operation that comes again ends the work, so no more than two are ever parsed.
+/// Stops at the first repeated operation, so no more than two are ever parsed.
 fn split_operations(mut stem: &str) -> Result<(&str, Vec<PictureOperation>), PathError> {
     let mut reversed: Vec<PictureOperation> = Vec::new();
     while let Some((before, name, parameters)) = split_operation(stem) {
@@ -196,7 +197,7 @@ fn split_operations(mut stem: &str) -> Result<(&str, Vec<PictureOperation>), Pat
     Ok((stem, reversed))
 }
 
-/// The last operation: the text before it, its name, and the parameters of a crop.
+/// Splits the last operation off: the text before it, its name, and the parameters of a crop.
 fn split_operation(stem: &str) -> Option<(&str, &'static str, Option<&str>)> {
     if let Some(before) = token::strip(stem, token::WATERMARK) {
         return Some((before, token::WATERMARK, None));

@@ -1,4 +1,4 @@
-//! Properties of the grammar: every path prints to one spelling, and every spelling finds it.
+//! Property tests of the grammar: every path prints to one spelling, and every spelling parses to it.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -11,7 +11,7 @@ use crate::{
     CropSpec, ItemId, ItemKey, MediaType, RenditionName, RenditionUsage, RenditionVariant,
 };
 
-/// Texts made of what ids and tokens are made of, in any order.
+/// Generates texts from the pieces of ids and tokens, in any order.
 fn id_like() -> impl Strategy<Value = String> {
     let pieces = [
         "a",
@@ -67,7 +67,7 @@ fn any_operations() -> impl Strategy<Value = Vec<PictureOperation>> {
     })
 }
 
-/// Every path that the constructors make; operations that the extension refuses are left out.
+/// Generates every path that the constructors can build, without operations that the extension refuses.
 fn any_path() -> impl Strategy<Value = MediaPath> {
     let renditions = (
         any_key(),
@@ -94,9 +94,9 @@ fn any_path() -> impl Strategy<Value = MediaPath> {
     })
 }
 
-/// Spells a path another way: case of names, order and zeros of a crop, optional words.
+/// Spells a path in another way: case of names, order and leading zeros of a crop, optional words.
 ///
-/// Each call of `choose(n)` decides among `n` ways.
+/// `choose(n)` picks one of `n` alternatives.
 fn respell(path: &MediaPath, mut choose: impl FnMut(usize) -> usize) -> String {
     let (operations, suffix, extension) = match path.target() {
         MediaTarget::Item(_) | MediaTarget::Pricelist => return path.print(),

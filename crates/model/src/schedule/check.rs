@@ -1,7 +1,7 @@
-//! What of a cron expression and a time zone is refused before croner and jiff see it.
+//! Validates cron expressions and time zone names before croner and jiff parse them.
 //!
-//! croner replaces names of days and months wherever they stand (`1mon` becomes 11) and passes over
-//! what it does not need (`15Wx`, an empty part of a list); here that is a mistake.
+//! croner replaces names of days and months anywhere (`1mon` becomes 11) and skips what it does not need
+//! (`15Wx`, an empty part of a list). These are errors here.
 
 use std::ops::RangeInclusive;
 
@@ -11,14 +11,14 @@ use jiff::tz::{TimeZone, TimeZoneDatabase};
 use super::ScheduleError;
 use crate::limits::{SCHEDULE_CHARS_MAX, TIME_ZONE_CHARS_MAX};
 
-/// Characters of a nickname that a message repeats.
+/// Characters of a nickname that an error message repeats.
 const NICKNAME_CHARS_SHOWN: usize = 20;
 
 const DAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 const MONTHS: [&str; 12] =
     ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 
-/// The nicknames of expressions and what they stand for, as in the crontabs of Unix.
+/// The nicknames and their expressions, as in Unix crontabs.
 const NICKNAMES: [(&str, &str); 7] = [
     ("@hourly", "0 * * * *"),
     ("@daily", "0 0 * * *"),
@@ -29,7 +29,7 @@ const NICKNAMES: [(&str, &str); 7] = [
     ("@annually", "0 0 1 1 *"),
 ];
 
-/// What letters a field may have.
+/// A field of a cron expression, which determines the letters allowed in it.
 #[derive(Clone, Copy)]
 enum CronField {
     Minute,
@@ -42,9 +42,9 @@ enum CronField {
 const FIELDS: [CronField; 5] =
     [CronField::Minute, CronField::Hour, CronField::Day, CronField::Month, CronField::Weekday];
 
-/// The expression that a nickname stands for; what has no `@` in front stays as it is.
+/// Expands a nickname to its expression; returns a text without a leading `@` unchanged.
 ///
-/// Fails for a nickname that is none of ours, such as `@reboot`.
+/// Fails for an unsupported nickname, such as `@reboot`.
 pub(super) fn expand_nickname(cron: &str) -> Result<&str, ScheduleError> {
     let trimmed = cron.trim_matches(' ');
     if !trimmed.starts_with('@') {
@@ -59,7 +59,7 @@ pub(super) fn expand_nickname(cron: &str) -> Result<&str, ScheduleError> {
     found.map(|(_, expression)| *expression).ok_or_else(unknown)
 }
 
-/// Fails for what is no expression of five fields.
+/// Fails unless `cron` is a well-formed expression of five fields.
 pub(super) fn check_expression(cron: &str) -> Result<(), ScheduleError> {
     let refused = |text: String| Err(ScheduleError::Cron(text));
     if cron.len() > SCHEDULE_CHARS_MAX {
@@ -78,7 +78,7 @@ pub(super) fn check_expression(cron: &str) -> Result<(), ScheduleError> {
     }
     for (kind, field) in FIELDS.into_iter().zip(fields) {
         let words = |part: &str| {
-            // A step counts how often, so it is no value of the field.
+            // A step is a count and so not limited to the values of the field.
             let (values, step) = part.split_once('/').unwrap_or((part, "1"));
             is_number(step) && values.split(['-', '#']).all(|word| is_word(kind, word))
         };
@@ -90,7 +90,7 @@ pub(super) fn check_expression(cron: &str) -> Result<(), ScheduleError> {
 }
 
 impl CronField {
-    /// The numbers that stand for something in it.
+    /// Returns the valid numbers of the field.
     fn values(self) -> RangeInclusive<u8> {
         match self {
             Self::Minute => 0..=59,
@@ -116,7 +116,7 @@ fn is_number(text: &str) -> bool {
     (1..=2).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether a run of letters and digits is one that `field` may have.
+/// Reports whether `word`, a run of letters and digits, is allowed in `field`.
 fn is_word(field: CronField, word: &str) -> bool {
     let number = |text: &str| {
         is_number(text) && text.parse().is_ok_and(|value| field.values().contains(&value))
@@ -137,7 +137,7 @@ fn is_word(field: CronField, word: &str) -> bool {
     }
 }
 
-/// What croner says, as we say it.
+/// Converts an error of croner to our wording.
 pub(super) fn convert_error(error: CronError) -> ScheduleError {
     ScheduleError::Cron(match error {
         CronError::EmptyPattern => "the schedule is empty".to_owned(),
@@ -155,10 +155,10 @@ pub(super) fn convert_error(error: CronError) -> ScheduleError {
     })
 }
 
-/// The zone of a name in the IANA database.
+/// Finds a time zone by its name in the IANA database.
 ///
-/// The database that is compiled in says what is a name, so that no name is a path; the one of the
-/// system, if there is one, says what the zone does, since it may be newer.
+/// The bundled database decides which names are valid, so that no name is ever used as a path. The rules come
+/// from the system's database if there is one, since it may be newer.
 pub(super) fn find_zone(name: &str) -> Result<TimeZone, ScheduleError> {
     let refused = || {
         let shown = name.chars().filter(|c| !c.is_control()).take(TIME_ZONE_CHARS_MAX);

@@ -1,16 +1,15 @@
-//! The runs of a scheduled e-mail: a cron expression in a time zone (contract
-//! notifications-18).
+//! The runs of a scheduled e-mail: a cron expression in a time zone (contract notifications-18).
 //!
-//! croner reads the expression and says which days match. The walk from one run to the next is
-//! ours, over the stretches between two changes of the clock, because a digest must have exactly
-//! one window per run: croner counts `30 2,3 * * *` as an interval and runs it twice in autumn, and
-//! searches up to the year 5000 for a 30 February.
+//! The crate croner parses the expression and decides which days match. Finding the next run is done here,
+//! period by period between two changes of the UTC offset, because a digest must have exactly one window per
+//! run. croner treats `30 2,3 * * *` as an interval and runs it twice in autumn, and it searches up to the
+//! year 5000 for a 30 February.
 //!
-//! Summer time: an expression that names its hours runs as often on every day.
-//! A time that the clock skips in spring runs at the moment of the change, several of them together
-//! once; a time that comes twice in autumn runs the first time. An expression for every hour
-//! (`*/15 * * * *`) follows the clock on the wall: it runs in both hours of autumn, and what spring
-//! skips is not made up for, so the time between two runs stays the same.
+//! Daylight saving time: an expression that names its hours runs equally often on every day. A time skipped
+//! in spring runs at the moment of the change, once even if several times were skipped; a time that occurs
+//! twice in autumn runs on the first occurrence. An expression for every hour (`*/15 * * * *`) follows the
+//! wall clock: it runs in both hours of autumn and does not make up for those skipped in spring, so the
+//! interval between two runs stays constant.
 
 mod check;
 #[cfg(test)]
@@ -29,52 +28,51 @@ use crate::limits::SCHEDULE_DAYS_MAX;
 /// Why a schedule is refused.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ScheduleError {
-    /// The expression, with what is wrong in it.
+    /// The cron expression is malformed; the text says how.
     #[error("{0}")]
     Cron(String),
-    /// The time zone, which is no name of the IANA database.
+    /// The name is not a time zone of the IANA database.
     #[error("{0:?} is not a time zone; expected a name like Europe/Stockholm")]
     Zone(String),
-    /// The expression is sound, but no day satisfies it (30 February), or none for eight years.
+    /// The expression is well-formed, but no day satisfies it (30 February), or none within eight years.
     #[error("no day satisfies the schedule, or none for eight years")]
     Never,
 }
 
-/// When a scheduled e-mail is due.
+/// The schedule of a scheduled e-mail, from which its next run follows.
 ///
 /// Contract notifications-18.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     pattern: CronPattern,
-    /// Hours and minutes that match, ascending, never empty.
+    /// The matching hours, ascending and never empty.
     hours: Vec<i8>,
+    // The matching minutes, ascending and never empty.
     minutes: Vec<i8>,
     zone: TimeZone,
 }
 
-/// A stretch of time in which the clock is not changed.
+/// A period during which the UTC offset does not change.
 struct OffsetPeriod {
     start: Timestamp,
-    /// Exclusive.
+    /// The exclusive end of the period.
     end: Timestamp,
     offset: Offset,
 }
 
-/// A range of a fold (24 hours where a country crossed the date line) and some more.
+/// Longer than any repeated stretch of wall-clock time: 24 hours where a country crossed the date line.
 const LOOKBACK: SignedDuration = SignedDuration::from_hours(48);
 
 impl Schedule {
-    /// Reads a cron expression of 5 fields (minute, hour, day of month, month, day of week) in the
-    /// IANA time zone `zone`.
+    /// Parses a cron expression of five fields (minute, hour, day of month, month, day of week) in the IANA
+    /// time zone `zone`.
     ///
-    /// Days and months may have names (`MON`, `jan`), `L`, `W` and `#` mean what croner says. A day
-    /// matches when its day of month or its day of week does, and a field `*` does not count. The
-    /// nicknames `@hourly`, `@daily`, `@weekly` and so on stand for whole expressions.
+    /// Days and months may be named (`MON`, `jan`); `L`, `W` and `#` have the meaning that croner gives them.
+    /// A day matches if either its day of month or its day of week does; a field `*` is ignored in this. The
+    /// nicknames `@hourly`, `@daily`, `@weekly` and so on are accepted instead of an expression and mean what
+    /// they mean to cron (contract notifications-18).
     ///
     /// Fails with a text for the user.
-    ///
-    /// An expression has five fields, or is a nickname that means what it means to cron (contract
-    /// notifications-18).
     pub fn parse(cron: &str, zone: &str) -> Result<Self, ScheduleError> {
         let cron = check::expand_nickname(cron)?;
         check::check_expression(cron)?;
@@ -90,12 +88,12 @@ impl Schedule {
         if some_time && schedule.has_days() { Ok(schedule) } else { Err(ScheduleError::Never) }
     }
 
-    /// The first run strictly after `after`.
+    /// Finds the first run strictly after `after`.
     ///
-    /// Runs are whole minutes of the wall clock, or the moment of a change that skipped one.
+    /// Runs are at whole minutes of the wall clock, or at the moment of an offset change that skipped one.
     ///
-    /// Gives nothing when there is none within [`SCHEDULE_DAYS_MAX`] days or in jiff's calendar,
-    /// which ends in the year 9999. Costs microseconds, at most one look at each of these days.
+    /// Returns `None` if there is no run within [`SCHEDULE_DAYS_MAX`] days or before the end of jiff's
+    /// calendar in the year 9999. Takes microseconds: each of these days is checked at most once.
     #[must_use]
     pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
         let since = after.checked_sub(LOOKBACK).unwrap_or(Timestamp::MIN);
@@ -104,7 +102,8 @@ impl Schedule {
         let mut changes = self.zone.following(since);
         let mut start = since;
         let mut offset = self.zone.to_offset(since);
-        // How far the wall clock has come, whatever it was set back to since.
+        // The furthest that the wall clock has ever been, even if it was set back since. Times before it have
+        // already had their run.
         let mut reached = offset.to_datetime(since);
         loop {
             let change = changes.next();
@@ -119,7 +118,7 @@ impl Schedule {
         }
     }
 
-    /// The first run of a stretch that is after `after`.
+    /// Finds the first run in an offset period that is later than `after`.
     fn next_in_period(
         &self,
         stretch: &OffsetPeriod,
@@ -128,19 +127,20 @@ impl Schedule {
     ) -> Option<Timestamp> {
         let first = stretch.offset.to_datetime(stretch.start);
         let every_hour = self.hours.len() == 24;
+        // Times between `reached` and `first` were skipped by the offset change.
         let skipped =
             !every_hour && stretch.start > after && self.find_matching(reached, first).is_some();
         if skipped {
             return Some(stretch.start);
         }
         let from = if every_hour { first } else { first.max(reached) };
-        // A run at `after` itself was the last one.
+        // A run exactly at `after` was the previous one.
         let next = round_up(stretch.offset.to_datetime(after).checked_add(NANOSECOND).ok()?)?;
         let run = self.find_matching(from.max(next), stretch.offset.to_datetime(stretch.end))?;
         stretch.offset.to_timestamp(run).ok()
     }
 
-    /// The first minute of the wall clock from `from` to before `end` that matches.
+    /// Finds the first matching minute of the wall clock in `from..end`.
     fn find_matching(&self, from: DateTime, end: DateTime) -> Option<DateTime> {
         let from = round_up(from)?;
         let (mut day, mut time) = (from.date(), from.time());
@@ -154,7 +154,7 @@ impl Schedule {
         None
     }
 
-    /// The first time of a day that matches, from `from` on.
+    /// Finds the first matching time of a day, not before `from`.
     fn next_time(&self, from: Time) -> Option<Time> {
         let next = |values: &[i8], from: i8| values.iter().copied().find(|&value| value >= from);
         let hour = next(&self.hours, from.hour())?;
@@ -178,10 +178,10 @@ impl Schedule {
                 .unwrap_or(false)
     }
 
-    /// Whether a day matches at least every eighth year.
+    /// Reports whether a day matches at least every eighth year.
     ///
-    /// In 28 years a year begins on each weekday, with and without a leap day; eight more see the
-    /// years across the seam.
+    /// Within 28 years a year begins on each weekday, with and without a leap day. Eight more years cover
+    /// gaps that span the end of that cycle.
     fn has_days(&self) -> bool {
         let mut without = 0;
         for year in 2000..2036 {
@@ -199,7 +199,7 @@ impl Schedule {
 
 const NANOSECOND: SignedDuration = SignedDuration::from_nanos(1);
 
-/// The whole minute that is not before `time`.
+/// Rounds `time` up to a whole minute.
 fn round_up(time: DateTime) -> Option<DateTime> {
     let up = DateTimeRound::new().smallest(Unit::Minute).mode(jiff::RoundMode::Ceil);
     time.round(up).ok()

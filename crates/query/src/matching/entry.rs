@@ -1,12 +1,12 @@
-//! An interest as numbers.
+//! Stores an interest compactly as numbers.
 
 use super::intern_table::index_of;
 
-/// Numbers that an entry holds in itself; most interests have no more, and with so many an entry
-/// is one line of the processor's cache.
+/// Numbers that an entry stores inline. Most interests need no more, and with this many an entry is
+/// one cache line.
 const INLINE: usize = 7;
 
-/// An interest as numbers.
+/// An interest in compact form.
 pub(super) struct InterestEntry {
     /// The caller's number.
     pub(super) number: i64,
@@ -15,40 +15,40 @@ pub(super) struct InterestEntry {
     excluded: u32,
     agreements: u32,
     keys: u16,
-    /// The only media type it is about, as a number, or
+    /// The media type of the interest as a number, or
     /// [`EVERY_TYPE`](super::leaf::EVERY_TYPE).
     pub(super) media_type: u8,
     pub(super) key_kind: IndexKeyKind,
     pub(super) coverage_rule: CoverageRule,
 }
 
-/// What it is filed under, the place in the list of each, product codes, excluded ones,
-/// agreements, the query.
+/// The numbers of an entry in order: index keys, places in the lists of these keys, product codes, excluded
+/// product codes, agreements, program of the query.
 enum EntryNumbers {
     Inline(u8, [u32; INLINE]),
     Boxed(Box<[u32]>),
 }
 
-/// What an interest is filed under.
+/// The kind of keys that an interest is filed under.
 #[derive(Clone, Copy)]
 pub(super) enum IndexKeyKind {
     /// Tokens of its query.
     Tokens,
-    /// Tokens, and whatever item has one of them satisfies its query.
+    /// Tokens, any one of which suffices for its query to match.
     DecidingTokens,
     Products,
     Agreements,
     MediaType,
 }
 
-/// Whether an interest asks for agreements.
+/// Whether an interest requires an agreement that covers the item.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum CoverageRule {
     Everything,
     Covered,
 }
 
-/// What an item must have besides its media type, each as numbers.
+/// The conditions of an interest besides its media type, as numbers.
 #[derive(Clone, Copy)]
 pub(super) struct EntryConditions<'a> {
     pub(super) products: &'a [u32],
@@ -58,7 +58,7 @@ pub(super) struct EntryConditions<'a> {
 }
 
 impl InterestEntry {
-    /// One under these keys, in the list of each of which it lies at this place.
+    /// Creates an entry that is `filed` under pairs of a key and the place in the key's list.
     pub(super) fn new(
         number: i64,
         media_type: u8,
@@ -98,13 +98,13 @@ impl InterestEntry {
         }
     }
 
-    /// What it is filed under, with the place in the list of each.
+    /// Returns its index keys, each with the place in the key's list.
     pub(super) fn index_keys(&self) -> impl Iterator<Item = (u32, u32)> {
         let (keys, rest) = self.data().split_at(usize::from(self.keys));
         keys.iter().copied().zip(rest.iter().copied())
     }
 
-    /// Notes where it lies in the list of one of its keys.
+    /// Updates its place in the list of one of its keys.
     pub(super) fn set_place(&mut self, which: u16, place: u32) {
         let at = usize::from(self.keys) + usize::from(which);
         match &mut self.data {

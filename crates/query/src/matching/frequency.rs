@@ -1,4 +1,4 @@
-//! How often words stand in documents, roughly and in bounded memory.
+//! Estimates in how many documents a word occurs, in bounded memory.
 
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
@@ -7,18 +7,18 @@ use std::hash::BuildHasher;
 use crate::IndexedDocument;
 use crate::limits::{RARITY_COUNTERS, RARITY_DOCUMENTS_MAX};
 
-/// Counts the documents in which tokens stand: two rows of counters, of which the smaller one
-/// counts. A token counts at least as often as it was seen since the counts were last halved.
+/// A count-min sketch of the documents in which tokens occur: two rows of counters, of which the smaller
+/// value is the estimate. It is never below the true count since the counts were last halved.
 #[derive(Default)]
 pub(super) struct FrequencySketch {
-    /// Both rows, one behind the other; empty until something is learned.
+    /// Both rows, one after the other; empty until the first document is counted.
     counters: Vec<u32>,
     documents: u32,
     hasher: RandomState,
 }
 
 impl FrequencySketch {
-    /// Counts the tokens of a document, each once.
+    /// Counts each distinct token of a document once.
     pub(super) fn learn(&mut self, indexed: &IndexedDocument) {
         self.counters.resize(2 * RARITY_COUNTERS, 0);
         if self.documents >= RARITY_DOCUMENTS_MAX {
@@ -36,7 +36,7 @@ impl FrequencySketch {
         }
     }
 
-    /// About how many documents have the token.
+    /// Estimates how many documents have the token.
     pub(super) fn count(&self, token: &str) -> u64 {
         if self.counters.is_empty() {
             return 0;
@@ -45,8 +45,8 @@ impl FrequencySketch {
         u64::from(one.min(other))
     }
 
-    /// For how many documents to reckon with, of which one has a word with a given beginning: more
-    /// than most words have.
+    /// Returns an assumed number of documents with a word that starts with a given prefix: more than
+    /// most words have.
     pub(super) fn prefix_count(&self) -> u64 {
         u64::from(self.documents / 8) + 1
     }

@@ -1,4 +1,4 @@
-//! A saved query with its other conditions, and the item that it is matched with.
+//! Defines a saved query with its other conditions, and the item to match.
 
 use std::collections::BTreeSet;
 
@@ -6,16 +6,16 @@ use crate::{Facet, IndexedDocument, Query};
 use model::MediaType;
 use model::account::AgreementId;
 
-/// A saved query with its other conditions, all of which a matching item meets.
+/// A saved query with further conditions; a matching item meets all of them.
 #[derive(Clone, Debug)]
 pub struct Interest {
     /// The media type of items; `None` for items of every type.
     pub media_type: Option<MediaType>,
     /// The query, without inflected forms.
     pub query: Query,
-    /// Product codes of which an item has at least one; empty for no condition.
+    /// Product codes of which an item must have at least one; empty for no condition.
     pub products: Vec<String>,
-    /// Product codes of which an item has none.
+    /// Product codes of which an item must have none.
     pub products_excluded: Vec<String>,
     /// The agreements that give access to an item.
     pub cover: InterestCoverage,
@@ -30,7 +30,7 @@ pub enum InterestCoverage {
     Agreements(Vec<AgreementId>),
 }
 
-/// The facts of one item that interests are matched with.
+/// The facts about one item that interests are matched against.
 #[derive(Clone, Copy, Debug)]
 pub struct MatchSubject<'a> {
     /// Media type of the item.
@@ -42,7 +42,7 @@ pub struct MatchSubject<'a> {
 }
 
 impl Interest {
-    /// Whether an item meets all conditions, by evaluating each of them.
+    /// Whether an item meets all conditions, evaluated one by one.
     #[must_use]
     pub fn matches(&self, item: &MatchSubject<'_>) -> bool {
         let codes = &item.indexed.facets[Facet::ProductCode.index()];

@@ -1,12 +1,12 @@
-//! Numbers for what many interests name, counted so that they are given back.
+//! Numbers the values that many interests share, with reference counts.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Gives each different key a number while it is in use, and stores a value with it.
+/// Assigns a number to each distinct key while it is in use, and stores a value with it.
 ///
-/// A number that is given back is used again. A table without keys in use holds no memory.
+/// A released number is reused. A table without keys in use holds no memory.
 pub(super) struct InternTable<K, V> {
     numbers: HashMap<K, u32>,
     slots: Vec<InternSlot<K, V>>,
@@ -27,7 +27,7 @@ impl<K, V> Default for InternTable<K, V> {
 }
 
 impl<K: Clone + Eq + Hash, V: Default> InternTable<K, V> {
-    /// The number of `key`, in use once more, and whether it is new.
+    /// Returns the number of `key` and whether it is new; counts one more use.
     pub(super) fn intern(&mut self, key: K) -> (u32, bool) {
         if let Some(&number) = self.numbers.get(&key) {
             self.slots[index_of(number)].uses += 1;
@@ -49,7 +49,7 @@ impl<K: Clone + Eq + Hash, V: Default> InternTable<K, V> {
         (number, true)
     }
 
-    /// Gives a number back; returns the key when that was its last use.
+    /// Releases one use of a number; returns the key if it was the last one.
     pub(super) fn release(&mut self, number: u32) -> Option<K> {
         let slot = &mut self.slots[index_of(number)];
         slot.uses -= 1;
@@ -66,7 +66,7 @@ impl<K: Clone + Eq + Hash, V: Default> InternTable<K, V> {
         Some(key)
     }
 
-    /// The number of a key that is in use.
+    /// Returns the number of a key in use.
     pub(super) fn find<Q>(&self, key: &Q) -> Option<u32>
     where
         K: Borrow<Q>,
@@ -87,7 +87,7 @@ impl<K: Clone + Eq + Hash, V: Default> InternTable<K, V> {
         &mut self.slots[index_of(number)].value
     }
 
-    /// How many keys were in use at a time, at most.
+    /// Returns the highest number of keys that were in use at the same time.
     #[cfg(test)]
     pub(super) fn places(&self) -> usize {
         self.slots.len()
@@ -100,7 +100,7 @@ impl<K: Clone + Eq + Hash, V: Default> InternTable<K, V> {
     }
 }
 
-/// A number as a place in a list.
+/// Converts a number to a list index.
 pub(super) fn index_of(number: u32) -> usize {
     usize::try_from(number).expect("32 bits fit")
 }

@@ -1,4 +1,5 @@
-//! Words, phrases, prefixes, dates and numbers that queries share, each looked at once for an item.
+//! Stores the words, phrases, prefixes, dates and numbers that queries share, and evaluates each once per
+//! item.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use super::intern_table::InternTable;
 use crate::{DateRange, IndexedDocument, NumericRange, Query, TextField, WordPattern, id_token};
 use model::ItemId;
 
-/// Texts of [`IndexedDocument`] as bits, in the order of [`texts`].
+/// A set of texts of [`IndexedDocument`] as bits, in the order of [`texts`].
 pub(super) type ColumnMask = u8;
 
 const HEADLINE: ColumnMask = 1;
@@ -14,13 +15,13 @@ const DESCRIPTION: ColumnMask = 2;
 const BODY: ColumnMask = 4;
 const REST: ColumnMask = 8;
 pub(super) const TAGS: ColumnMask = 16;
-/// Every column: what is no token stands in none of them.
+/// All columns, for keys other than tokens.
 pub(super) const ANY: ColumnMask = ColumnMask::MAX;
 
-/// How many texts there are.
+/// The number of texts.
 const TEXTS: usize = 5;
 
-/// The token at a place where none is known.
+/// The number of a token that no query uses.
 const UNKNOWN: u32 = u32::MAX;
 
 fn texts(indexed: &IndexedDocument) -> [&str; TEXTS] {
@@ -28,17 +29,17 @@ fn texts(indexed: &IndexedDocument) -> [&str; TEXTS] {
     [headline, description, body, rest, tags]
 }
 
-/// What a query asks of a document, with numbers for tokens.
+/// A leaf of a query, with numbers instead of tokens.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum QueryLeaf {
     Words {
-        /// Where the phrase stands, within one of them.
+        /// The columns in which the phrase may occur, within one of them.
         columns: ColumnMask,
-        /// Tokens side by side; the last one may be a beginning.
+        /// Adjacent tokens.
         phrase: Box<[u32]>,
-        /// Whether it is.
+        /// Whether the last token is a prefix.
         prefix: bool,
-        /// Tokens that all stand in `tags`.
+        /// Tokens that must all occur in `tags`.
         exact: Box<[u32]>,
     },
     Dates(DateRange),
@@ -46,60 +47,60 @@ pub(super) enum QueryLeaf {
     Present(TextField),
 }
 
-/// One interest at a place of the index.
+/// One interest filed under a key of the index.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InterestPosting {
-    /// The interest.
+    /// The slot of the interest.
     pub(super) slot: u32,
-    /// Which of its keys this is.
+    /// The index of this key among the keys of the interest.
     pub(super) which: u16,
-    /// The only media type it is about, as a number, or [`EVERY_TYPE`].
+    /// The media type of the interest as a number, or [`EVERY_TYPE`].
     pub(super) media_type: u8,
-    /// Where the token has to stand.
+    /// The columns in which the token must occur.
     pub(super) columns: ColumnMask,
 }
 
-/// Instead of a media type: each of them.
+/// The value for an interest in every media type.
 pub(super) const EVERY_TYPE: u8 = u8::MAX;
 
-/// A token, or `isb*` for all that begin with `isb`; no token has a `*`.
+/// A token, or `isb*` for the prefix `isb`; no token has a `*`.
 #[derive(Default)]
 pub(super) struct TokenEntry {
-    /// The last item in which it stood.
+    /// Number of the last item in which it occurred.
     item: u64,
-    /// Where it stood there.
+    /// The columns in which it occurred there.
     columns: ColumnMask,
-    /// Interests that need it.
+    /// Interests filed under it.
     pub(super) postings: Vec<InterestPosting>,
 }
 
-/// What is known of a leaf.
+/// The cached result of a leaf.
 #[derive(Default)]
 struct LeafState {
-    /// The last item that was looked at.
+    /// Number of the item that the result is for.
     item: u64,
     holds: bool,
 }
 
-/// The leaves of all interests, and what the present item has of their tokens.
+/// The leaves of all interests, and the occurrences of their tokens in the current item.
 #[derive(Default)]
 pub(super) struct LeafTable {
     leaves: InternTable<Arc<QueryLeaf>, LeafState>,
     pub(super) tokens: InternTable<Arc<str>, TokenEntry>,
-    /// Lengths of beginnings in bytes, with the number of beginnings; ascending.
+    /// Lengths of prefixes in bytes, with the number of prefixes of that length; ascending.
     prefixes: Vec<(usize, usize)>,
-    /// Counts the items; 0 is none.
+    /// Number of the current item, from 1; 0 means none.
     item: u64,
-    /// The present item's tokens, by text, in order.
+    /// The tokens of the current item by column, in order.
     columns: [Vec<u32>; TEXTS],
-    /// Those that stand in it and are known, once each.
+    /// The distinct known tokens of the current item.
     pub(super) present: Vec<u32>,
-    /// Where a beginning is written.
+    /// A buffer to spell prefixes in.
     spelled: String,
 }
 
 impl LeafTable {
-    /// The number of a word, phrase or beginning, in use once more.
+    /// Interns a word, phrase or prefix, counts one more use of it and returns its number.
     pub(super) fn intern_words(&mut self, words: &WordPattern) -> u32 {
         let columns = match words.place {
             TextField::Anywhere => HEADLINE | DESCRIPTION | BODY | REST,
@@ -120,23 +121,24 @@ impl LeafTable {
         self.intern(QueryLeaf::Words { columns, phrase, prefix: words.prefix, exact })
     }
 
-    /// The number of an id, in use once more.
+    /// Interns an id, counts one more use of it and returns its number.
     pub(super) fn intern_id(&mut self, id: &ItemId) -> u32 {
         let phrase = [self.intern_token(id_token(id), false)].into();
         self.intern(QueryLeaf::Words { columns: TAGS, phrase, prefix: false, exact: [].into() })
     }
 
-    /// The number of a leaf, in use once more, whose tokens are in use for it.
+    /// Interns a leaf, whose tokens already count for it, and returns its number.
     pub(super) fn intern(&mut self, leaf: QueryLeaf) -> u32 {
         let leaf = Arc::new(leaf);
         let (number, is_new) = self.leaves.intern(Arc::clone(&leaf));
+        // An existing leaf already holds its tokens, so the additional uses are released.
         if !is_new {
             self.release_tokens(&leaf);
         }
         number
     }
 
-    /// Gives a leaf back.
+    /// Releases one use of a leaf.
     pub(super) fn release(&mut self, number: u32) {
         if let Some(leaf) = self.leaves.release(number) {
             self.release_tokens(&leaf);
@@ -177,13 +179,14 @@ impl LeafTable {
         self.leaves.key(number)
     }
 
-    /// Goes on to an item: finds which of the known tokens stand in it.
+    /// Reads the next item: finds the known tokens in it.
     pub(super) fn read(&mut self, indexed: &IndexedDocument) {
         self.item += 1;
         self.present.clear();
         for (place, text) in texts(indexed).into_iter().enumerate() {
             let mut column = std::mem::take(&mut self.columns[place]);
             column.clear();
+            // Prefixes of a token are marked once per column; a repetition of the token adds nothing.
             for token in text.split(' ') {
                 let known = self.tokens.find(token);
                 column.push(known.unwrap_or(UNKNOWN));
@@ -196,7 +199,7 @@ impl LeafTable {
         }
     }
 
-    /// Notes that a token stands in a column of the item; `false` if that was known.
+    /// Records that a token occurs in a column of the item; `false` if that was already recorded.
     fn mark_present(&mut self, number: u32, column: ColumnMask) -> bool {
         let token = self.tokens.value_mut(number);
         if token.item != self.item {
@@ -227,13 +230,13 @@ impl LeafTable {
         }
     }
 
-    /// Where a token stands in the present item.
+    /// Returns the columns of the current item in which a token occurs.
     pub(super) fn columns_of(&self, number: u32) -> ColumnMask {
         let token = self.tokens.value(number);
         if token.item == self.item { token.columns } else { 0 }
     }
 
-    /// Whether a leaf holds for the present item, which is `indexed`.
+    /// Whether a leaf holds for the current item, which is `indexed`; cached per item.
     pub(super) fn holds(&mut self, number: u32, indexed: &IndexedDocument) -> bool {
         let known = self.leaves.value(number);
         if known.item == self.item {
@@ -252,7 +255,7 @@ impl LeafTable {
         holds
     }
 
-    /// Whether tokens stand side by side in one of `columns`.
+    /// Whether the tokens are adjacent in one of `columns`.
     fn phrase_occurs(
         &self,
         phrase: &[u32],
@@ -287,19 +290,19 @@ impl LeafTable {
         self.leaves.is_bare() && self.tokens.is_bare() && self.prefixes.is_empty()
     }
 
-    /// How many places the tables of leaves and of tokens have.
+    /// Returns the numbers of slots in the tables of leaves and of tokens.
     #[cfg(test)]
     pub(super) fn places(&self) -> (usize, usize) {
         (self.leaves.places(), self.tokens.places())
     }
 
-    /// The text of a token, and whether it is only a beginning.
+    /// Returns the text of a token, and whether it is a prefix.
     pub(super) fn spelling(&self, number: u32) -> (&str, bool) {
         let text: &str = self.tokens.key(number);
         text.strip_suffix('*').map_or((text, false), |beginning| (beginning, true))
     }
 
-    /// Interests filed under a token.
+    /// Returns the interests filed under a token.
     pub(super) fn postings_mut(&mut self, number: u32) -> &mut Vec<InterestPosting> {
         &mut self.tokens.value_mut(number).postings
     }

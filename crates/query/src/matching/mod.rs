@@ -1,9 +1,9 @@
 //! Matches one item against many saved queries in memory (a *percolator*).
 //!
-//! A saved query with its other conditions is an [`Interest`]. An interest is filed under what
-//! every item that meets it must have: the rarest word of its query, one of each branch of an
-//! `OR`; where no word is required, its product codes, else its agreements, else its media type.
-//! An item is tried only on the interests that are filed under what it has. The answer is that of
+//! A saved query with its other conditions is an [`Interest`]. An interest is filed under keys of which every
+//! matching item has at least one: the rarest word of its query, or one word of each branch of an `OR`. If no
+//! word is required, the keys are its product codes, else its agreements, else its media type. An item is
+//! evaluated only against the interests filed under its keys. The result equals that of
 //! [`Interest::matches`], which the tests compare it with, and that of a search.
 
 mod entry;
@@ -29,9 +29,9 @@ use leaf::{ANY, ColumnMask, EVERY_TYPE, InterestPosting, LeafTable};
 use model::MediaType;
 use model::account::AgreementId;
 
-/// Many saved queries with an index over them, to find those that one item matches.
+/// Many saved queries with an index over them, to find those that match one item.
 ///
-/// Each is stored under a number that the caller chooses. A million of them take some hundred
+/// Each is stored under a number that the caller chooses. A million of them take a few hundred
 /// bytes each, and matching an item takes about a millisecond; words, phrases and ranges that
 /// several have in common are stored once and evaluated once per item.
 ///
@@ -40,31 +40,31 @@ use model::account::AgreementId;
 ///
 /// use jiff::tz::TimeZone;
 /// use model::{ItemKey, MediaType, item::Document};
-/// use query::matching::{Cover, Interest, Item, Matcher};
-/// use query::{Indexed, parse};
+/// use query::matching::{Interest, InterestCoverage, InterestMatcher, MatchSubject};
+/// use query::{IndexedDocument, parse};
 ///
-/// let mut matcher = Matcher::new();
+/// let mut matcher = InterestMatcher::new();
 /// for (number, text) in [(7, "strömmen"), (8, "isbrytare -strömmen")] {
 ///     matcher.insert(number, Interest {
 ///         media_type: Some(MediaType::Text),
 ///         query: parse(text, &TimeZone::UTC)?,
 ///         products: Vec::new(),
 ///         products_excluded: Vec::new(),
-///         cover: Cover::Everything,
+///         cover: InterestCoverage::Everything,
 ///     });
 /// }
 /// let key = ItemKey::parse("text/ice-1")?;
 /// let document = Document::parse(&key, r#"{"headline": "Isbrytare i Strömmen"}"#)?;
-/// let indexed = Indexed::of(&key, &document, &TimeZone::UTC);
+/// let indexed = IndexedDocument::of(&key, &document, &TimeZone::UTC);
 /// let agreements = BTreeSet::new();
-/// let item = Item { media_type: MediaType::Text, indexed: &indexed, agreements: &agreements };
+/// let item = MatchSubject { media_type: MediaType::Text, indexed: &indexed, agreements: &agreements };
 /// assert_eq!(matcher.matching(&item), [7]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Default)]
 pub struct InterestMatcher {
     numbers: HashMap<i64, u32>,
-    /// `None` where an interest was removed.
+    /// The entries by slot; `None` for a removed interest.
     entries: Vec<Option<InterestEntry>>,
     free: Vec<u32>,
     leaves: LeafTable,
@@ -73,39 +73,39 @@ pub struct InterestMatcher {
     by_type: [Vec<InterestPosting>; MediaType::ALL.len()],
     of_every_type: Vec<InterestPosting>,
     rarity: FrequencySketch,
-    /// Counts the items; 0 is none.
+    /// Number of the current item, from 1; 0 means none.
     item: u64,
-    /// A bit for each entry, none set between two items.
+    /// One bit per slot; all are 0 between two items.
     candidates: Vec<u64>,
     tried: usize,
 }
 
-/// Bits of one number of [`InterestMatcher::candidates`].
+/// Bits per word of [`InterestMatcher::candidates`].
 const BITS: usize = 64;
 
-/// A product code or an agreement.
+/// The entry of a product code or an agreement.
 #[derive(Default)]
 struct ConditionPostings {
-    /// The last item that had it.
+    /// The number of the last item that had it.
     item: u64,
-    /// Interests that need it.
+    /// Interests filed under it.
     postings: Vec<InterestPosting>,
 }
 
 impl InterestMatcher {
-    /// Makes a matcher without interests.
+    /// Creates a matcher without interests.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The number of interests.
+    /// Returns the number of interests.
     #[must_use]
     pub fn len(&self) -> usize {
         self.numbers.len()
     }
 
-    /// Whether there are no interests.
+    /// Whether the matcher has no interests.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
@@ -113,7 +113,7 @@ impl InterestMatcher {
 
     /// Adds an interest, or replaces the one with the same number.
     ///
-    /// It is filed under its rarest word, judged by the documents that [`Self::learn`] has counted
+    /// It is filed under its rarest word, according to the documents that [`Self::learn`] has counted
     /// so far.
     #[expect(clippy::needless_pass_by_value, reason = "what is saved is handed over")]
     pub fn insert(&mut self, number: i64, interest: Interest) {
@@ -166,7 +166,7 @@ impl InterestMatcher {
         numbers
     }
 
-    /// What an interest is filed under: keys of which an item has one if it meets the interest.
+    /// Chooses the keys to file an interest under: every matching item has at least one of them.
     fn choose_keys(
         &self,
         program: &[u32],
@@ -192,7 +192,7 @@ impl InterestMatcher {
         (IndexKeyKind::MediaType, vec![(0, ANY)])
     }
 
-    /// The interests that are filed under a key.
+    /// Returns the interests filed under a key.
     fn postings_mut(
         &mut self,
         under: IndexKeyKind,
@@ -210,12 +210,13 @@ impl InterestMatcher {
         }
     }
 
-    /// Removes an interest; `false` when there is none with that number.
+    /// Removes an interest; `false` if there is none with that number.
     pub fn remove(&mut self, number: i64) -> bool {
         let Some(slot) = self.numbers.remove(&number) else { return false };
         let entry = self.entries[index_of(slot)].take().expect("a number names an entry");
         for (key, place) in entry.index_keys() {
             let filed = self.postings_mut(entry.key_kind, key, entry.media_type);
+            // The last posting takes the free place, so its entry has to learn its new place.
             filed.swap_remove(index_of(place));
             let moved = filed.get(index_of(place)).copied();
             if filed.is_empty() {
@@ -244,13 +245,13 @@ impl InterestMatcher {
 
     /// Counts the words of a document, so that interests added later are filed under rare words.
     ///
-    /// Optional: without it matching is slower, and its answers are the same. The counts take a
+    /// Optional: it affects the speed of matching, but not the results. The counts take a
     /// fixed amount of memory ([`crate::limits::RARITY_COUNTERS`]).
     pub fn learn(&mut self, indexed: &IndexedDocument) {
         self.rarity.learn(indexed);
     }
 
-    /// Finds the interests that an item matches: their numbers, in ascending order.
+    /// Returns the numbers of the interests that match an item, in ascending order.
     pub fn matching(&mut self, item: &MatchSubject<'_>) -> Vec<i64> {
         self.item += 1;
         self.leaves.read(item.indexed);
@@ -270,13 +271,13 @@ impl InterestMatcher {
         found
     }
 
-    /// The number of interests that were tried on the last item, a measure of cost.
+    /// Returns the number of interests evaluated on the last item, a measure of cost.
     #[must_use]
     pub fn tried(&self) -> usize {
         self.tried
     }
 
-    /// Marks the interests that are filed under what an item has.
+    /// Marks the interests filed under the keys of an item as candidates.
     fn find_candidates(&mut self, item: &MatchSubject<'_>) {
         let media_type = item.media_type as u8;
         let candidates = &mut self.candidates;
@@ -309,7 +310,7 @@ impl InterestMatcher {
         add(&self.of_every_type, ANY);
     }
 
-    /// The number of an interest if the present item, of which it is a candidate, meets it.
+    /// Returns the number of a candidate if the current item matches it.
     fn meets(&mut self, slot: usize, indexed: &IndexedDocument) -> Option<i64> {
         let entry = self.entries[slot].as_ref()?;
         let EntryConditions { products, excluded, agreements, program } = entry.conditions();
@@ -320,6 +321,7 @@ impl InterestMatcher {
             && (entry.coverage_rule == CoverageRule::Everything
                 || agreements.iter().any(has_agreement))
             && match entry.key_kind {
+                // Being a candidate already proves that the query matches.
                 IndexKeyKind::DecidingTokens => true,
                 IndexKeyKind::Tokens
                 | IndexKeyKind::Products
@@ -329,7 +331,7 @@ impl InterestMatcher {
         meets.then_some(entry.number)
     }
 
-    /// Whether nothing is left of interests.
+    /// Whether no state of interests is left.
     #[cfg(test)]
     fn is_bare(&self) -> bool {
         let filed = self.by_type.iter().chain([&self.of_every_type]);
@@ -341,7 +343,7 @@ impl InterestMatcher {
     }
 }
 
-/// Takes repetitions out of numbers that were taken from a table.
+/// Collects the numbers without repetitions.
 fn release_duplicates(numbers: &mut Vec<u32>, mut give_back: impl FnMut(u32)) {
     numbers.sort_unstable();
     numbers.dedup_by(|one, other| {

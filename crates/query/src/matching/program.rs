@@ -1,7 +1,7 @@
-//! A query as a short row of numbers, and what of it an item must have.
+//! Compiles a query into a compact sequence of numbers, and finds the tokens that a matching item must have.
 //!
-//! Each number is an operation in its two highest bits and a number below them: a leaf, or how many
-//! numbers of its parts follow.
+//! Each number has an operation in its two highest bits and an operand below them: the number of a leaf, or
+//! how many numbers its parts take.
 
 use std::cmp::Reverse;
 
@@ -23,7 +23,7 @@ fn operation(operation: u32, operand: usize) -> u32 {
     operation << SHIFT | operand.expect("memory ends before 2^30 leaves")
 }
 
-/// Writes a query behind `program`; its leaves are in use until [`give_back`].
+/// Appends a query to `program`; its leaves are in use until [`release_leaves`].
 pub(super) fn compile(query: &Query, leaves: &mut LeafTable, program: &mut Vec<u32>) {
     match query {
         Query::All => program.push(operation(AND, 0)),
@@ -54,17 +54,17 @@ fn compile_parts(kind: u32, parts: &[Query], leaves: &mut LeafTable, program: &m
     program[start] = operation(kind, program.len() - start - 1);
 }
 
-/// Gives back the leaves of a program.
+/// Releases the leaves of a program.
 pub(super) fn release_leaves(program: &[u32], leaves: &mut LeafTable) {
     for number in program.iter().filter(|number| *number >> SHIFT == LEAF) {
         leaves.release(*number);
     }
 }
 
-/// The operations that stand side by side in `program`, each with its parts.
+/// Iterates over the adjacent operations in `program`, each with its parts.
 fn parts(mut program: &[u32]) -> impl Iterator<Item = &[u32]> {
     std::iter::from_fn(move || {
-        // Behind a `NOT` stands what it negates.
+        // `NOT` is a prefix of the operation that it negates.
         let first = program.iter().position(|number| number >> SHIFT != NOT)?;
         let behind = match program[first] >> SHIFT {
             AND | OR => index_of(program[first] & OPERAND),
@@ -76,7 +76,7 @@ fn parts(mut program: &[u32]) -> impl Iterator<Item = &[u32]> {
     })
 }
 
-/// Whether a program, which is not empty, holds for the item that `leaves` have read.
+/// Whether a non-empty program holds for the item that `leaves` have read.
 pub(super) fn holds(program: &[u32], leaves: &mut LeafTable, indexed: &IndexedDocument) -> bool {
     let (first, behind) = program.split_first().expect("a program has an operation");
     match first >> SHIFT {
@@ -87,14 +87,14 @@ pub(super) fn holds(program: &[u32], leaves: &mut LeafTable, indexed: &IndexedDo
     }
 }
 
-/// Tokens of which every item that matches has one, where each has to stand.
+/// Tokens of which every matching item has at least one, with the columns in which they must occur.
 pub(super) struct RequiredTokens {
-    /// How good they are, the smaller the better: in how many documents they stand, how many they
-    /// are, how long the shortest is.
+    /// The cost of filing under these tokens, smaller is better: the documents in which they occur, the
+    /// number of tokens, the length of the shortest.
     cost: (u64, usize, Reverse<usize>),
-    /// Tokens, each once.
+    /// The distinct tokens.
     pub(super) tokens: Vec<(u32, ColumnMask)>,
-    /// Whether an item that has one of them matches.
+    /// Whether one of the tokens suffices for the query to match.
     pub(super) is_sufficient: bool,
 }
 
@@ -111,7 +111,7 @@ impl RequiredTokens {
         Self { cost, tokens: vec![(token, columns)], is_sufficient: false }
     }
 
-    /// None of the keys, which no item has.
+    /// No tokens, for a part that no item matches.
     fn none() -> Self {
         Self { cost: (0, 0, Reverse(usize::MAX)), tokens: Vec::new(), is_sufficient: true }
     }
@@ -131,8 +131,10 @@ impl RequiredTokens {
     }
 }
 
-/// The rarest tokens of which every item for which `program` holds has one; nothing where items
-/// without any token may match, or where there are too many to choose from.
+/// Finds the rarest tokens of which every item that matches `program` has at least one.
+///
+/// `None` if items without any token may match, or if there are too many
+/// alternatives.
 pub(super) fn required_tokens(
     program: &[u32],
     leaves: &LeafTable,
@@ -150,6 +152,7 @@ pub(super) fn required_tokens(
         OR => {
             let mut all = RequiredTokens::none();
             for part in parts(behind) {
+                // A branch without required tokens lets items match that have none of the others' tokens.
                 all = all.or(required_tokens(part, leaves, rarity)?);
                 if all.tokens.len() > MATCHING_KEYS_MAX {
                     return None;

@@ -1,4 +1,4 @@
-//! The matcher against a plain look at every interest.
+//! Tests of the matcher against a plain evaluation of every interest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::{Query, TextField, WordPattern, parse};
 const PRODUCTS: [&str; 4] = ["FOTT", "FOIN", "TXIN", "TXUT"];
 const TYPES: [MediaType; 3] = [MediaType::Image, MediaType::Text, MediaType::Stockfoto];
 
-/// An item that owns what it is made of.
+/// An item with owned parts.
 #[derive(Clone, Debug)]
 struct Owned {
     media_type: MediaType,
@@ -72,7 +72,7 @@ fn interests() -> impl Strategy<Value = Interest> {
     )
 }
 
-/// Queries that no text is parsed to.
+/// Generates queries that no text parses to.
 fn odd() -> impl Strategy<Value = Query> {
     let words =
         |words| WordPattern { place: TextField::Anywhere, words, prefix: false, forms: false };
@@ -86,7 +86,7 @@ fn odd() -> impl Strategy<Value = Query> {
     ])
 }
 
-/// What is done to a matcher.
+/// An operation on a matcher.
 #[derive(Clone, Debug)]
 enum Step {
     Insert(i64, Box<Interest>),
@@ -144,7 +144,7 @@ proptest! {
     }
 }
 
-/// An interest in everything that satisfies a query.
+/// An interest in everything that matches a query.
 fn any(text: &str) -> Interest {
     Interest {
         media_type: None,

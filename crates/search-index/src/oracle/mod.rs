@@ -1,10 +1,9 @@
-//! A plain evaluation of searches, item by item, over archives that are made up: what any engine
-//! has to find.
+//! Evaluates searches item by item over generated archives, as the reference for any search engine.
 //!
-//! Items have every kind of field, statuses, embargoes, products and dates that collide; queries use
-//! every operator, and every other one finds other forms of its words. The query itself is tried on one
-//! document at a time by [`Query::matches`](query::Query::matches), which has an oracle
-//! of its own beside it, and forms are looked for word by word in the texts.
+//! Items have every kind of field, statuses, embargoes, products and colliding dates. Queries use
+//! every operator, and every other query finds inflected forms. The query is evaluated on one
+//! document at a time by [`Query::matches`](query::Query::matches), which the crate `query` tests against its
+//! own reference, and inflected forms are compared word by word in the texts.
 
 mod queries;
 
@@ -39,7 +38,7 @@ const WORDS: [&str; 27] = [
     "Kvarken",
     "hav",
     "straße",
-    // Forms of the same words, some of them with accents that an ending or an algorithm takes away.
+    // Forms of the same words, some with accents that an ending or an algorithm removes.
     "hund",
     "Hundar",
     "hunden",
@@ -54,14 +53,14 @@ const WORDS: [&str; 27] = [
     "veneessä",
     "covid19",
 ];
-/// Tags of languages; of some there are no stems.
+/// Language tags, including one without stems.
 const LANGUAGES: [&str; 8] = ["sv", "en-GB", "nb", "no", "da", "fi", "DE", "fr"];
 const NAMES: [&str; 6] =
     ["Erik Berg", "Anna Berg", "Erik Anna", "Åsa Öberg", "Asa Oberg", "Bergen"];
 const PRODUCTS: [&str; 5] = ["FOTT", "FOIN", "TXIN", "TXUT", "SPT"];
 const SUBJECTS: [&str; 4] = ["medtop:15000000", "medtop:15000001", "sport", "väder"];
 const PLACES: [&str; 4] = ["Umeå", "Umea", "Stockholm Södermalm", "Vaasa"];
-/// Numbers of documents and queries, some of them close to each other.
+/// Numbers for documents and queries, some of them close to each other.
 const NUMBERS: [f64; 8] = [-2.0, -0.5, 0.0, 1.0, 3.0, 3.000_000_000_000_000_4, 4.0, 70.0];
 const TYPES: [MediaType; 3] = [MediaType::Image, MediaType::Text, MediaType::Planning];
 const STATUSES: [PubStatus; 5] = [
@@ -72,13 +71,13 @@ const STATUSES: [PubStatus; 5] = [
     PubStatus::Commissioned,
 ];
 
-/// The moment around which everything happens.
+/// The time around which all generated dates are.
 #[must_use]
 pub fn start() -> Timestamp {
     Timestamp::from_second(1_772_438_400).unwrap_or_default()
 }
 
-/// A version of an item, as drawn.
+/// A generated version of an item.
 #[derive(Clone, Debug)]
 pub struct SampleVersion {
     media_type: MediaType,
@@ -94,7 +93,7 @@ pub struct SampleVersion {
     byline: Option<&'static str>,
     holder: Option<&'static str>,
     urgency: Option<f64>,
-    /// Of the subjects; the last ones have none.
+    /// Relevances of the subjects; the last subjects have none.
     relevances: Vec<u8>,
     status: PubStatus,
     hours: i64,
@@ -103,7 +102,7 @@ pub struct SampleVersion {
 }
 
 impl SampleVersion {
-    /// The item.
+    /// Returns the key of the item.
     ///
     /// # Panics
     ///
@@ -114,31 +113,31 @@ impl SampleVersion {
         ItemKey::parse(&format!("{}/o{}", self.media_type, self.id)).expect("a key")
     }
 
-    /// The media type.
+    /// Returns the media type of the item.
     #[must_use]
     pub fn media_type(&self) -> MediaType {
         self.media_type
     }
 
-    /// The publication status.
+    /// Returns the publication status of the version.
     #[must_use]
     pub fn status(&self) -> PubStatus {
         self.status
     }
 
-    /// `_tstamp`.
+    /// Returns the `_tstamp` of the version.
     #[must_use]
     pub fn order(&self) -> Timestamp {
         start() + SignedDuration::from_hours(self.hours)
     }
 
-    /// Until when it is hidden.
+    /// Returns the end of the embargo, if there is one.
     #[must_use]
     pub fn embargoed(&self) -> Option<Timestamp> {
         self.embargo_hours.map(|hours| start() + SignedDuration::from_hours(hours))
     }
 
-    /// The document.
+    /// Builds the document of the version.
     ///
     /// # Panics
     ///
@@ -181,13 +180,13 @@ impl SampleVersion {
             set("date", day.to_string()[..10].into());
         }
         set("pubstatus", self.status.as_str().into());
-        // Moments between two milliseconds, which is what an index holds.
+        // Between two milliseconds, to test the rounding to the resolution of the index.
         let created = self.order() + SignedDuration::from_micros(300 * i64::from(self.id % 2));
         set("versioncreated", created.to_string().into());
         Document::from_fields(&self.key(), fields).expect("a document")
     }
 
-    /// Whether one of its texts has a form of the only word of `wanted`.
+    /// Whether one of its texts has a form of the single word in `wanted`.
     fn has_form(&self, wanted: &WordPattern) -> bool {
         let [word] = wanted.words.as_slice() else { return false };
         let texts = [
@@ -204,7 +203,7 @@ impl SampleVersion {
 
     /// Whether `own`, a word of `text`, is a form of `word`.
     fn is_form(&self, own: &Word, word: &Word, text: &[Word]) -> bool {
-        // The spelling with an accent counts where a text has both.
+        // If a text has both spellings, the one with the accent counts.
         let is_accented = |other: &Word| other.folded == own.folded && other.exact.is_some();
         if own.exact.is_none() && text.iter().any(is_accented) {
             return false;
@@ -217,7 +216,7 @@ impl SampleVersion {
             })
     }
 
-    /// Its numbers, read from what was drawn.
+    /// Returns the values of a number field.
     fn numbers(&self, field: NumberField) -> Vec<f64> {
         match field {
             NumberField::Urgency => self.urgency.into_iter().collect(),
@@ -234,14 +233,14 @@ impl SampleVersion {
         }
     }
 
-    /// What of the document is searched.
+    /// Indexes the document of the version.
     #[must_use]
     pub fn indexed(&self) -> IndexedDocument {
         IndexedDocument::of(&self.key(), &self.document(), &TimeZone::UTC)
     }
 }
 
-/// Versions of items, some of the same item.
+/// Generates versions of items, several of them of the same item.
 pub fn versions(most: usize) -> impl Strategy<Value = Vec<SampleVersion>> {
     proptest::collection::vec(version(), 0..=most)
 }
@@ -291,19 +290,17 @@ fn version() -> impl Strategy<Value = SampleVersion> {
     })
 }
 
-/// What a search finds.
+/// The expected result of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OracleAnswer {
-    /// How many.
     pub total: u64,
-    /// The numbers of the versions of the page; of a search by relevance there are none.
+    /// The version numbers of the page; empty for a search by relevance.
     pub hits: Vec<u32>,
-    /// The counts of each facet.
     pub facets: Vec<FacetCounts>,
 }
 
-/// The versions that are left of `written`, whose numbers are their places from 1 on: the last one of
-/// each item.
+/// Returns the last version of each item in `written`, numbered by their positions
+/// from 1.
 #[must_use]
 pub fn current(written: &[SampleVersion]) -> Vec<(u32, SampleVersion)> {
     let is_last =
@@ -315,7 +312,7 @@ pub fn current(written: &[SampleVersion]) -> Vec<(u32, SampleVersion)> {
         .collect()
 }
 
-/// What `ask` finds among `versions`, each with its number and what of it is searched.
+/// Evaluates `ask` over `versions`, each with its number and indexed document.
 #[must_use]
 pub fn answer(
     versions: &[(u32, SampleVersion, IndexedDocument)],
@@ -357,7 +354,7 @@ pub fn answer(
     OracleAnswer { total, hits: page.map(|one| one.0).collect(), facets }
 }
 
-/// Whether a version matches, decided by looking at it.
+/// Whether a version matches, evaluated directly.
 fn matches(
     filter: &SearchFilter,
     number: u32,
@@ -385,7 +382,7 @@ fn matches(
         && satisfies(&filter.query, version, indexed)
 }
 
-/// Whether a version satisfies a query, other forms of words included.
+/// Whether a version matches a query, including inflected forms.
 fn satisfies(query: &Query, version: &SampleVersion, indexed: &IndexedDocument) -> bool {
     let holds = |part: &Query| satisfies(part, version, indexed);
     match query {

@@ -1,4 +1,4 @@
-//! Searches that are drawn: queries of every kind, with filters, an order and a page.
+//! Generates searches: queries of every kind, with filters, an order and a page.
 
 use jiff::{SignedDuration, tz::TimeZone};
 use proptest::prelude::*;
@@ -8,22 +8,19 @@ use query::{Facet, parse, parse_with_forms};
 use super::{NAMES, NUMBERS, PRODUCTS, STATUSES, SUBJECTS, TYPES, WORDS, start};
 use crate::request::{Coverage, OrderPosition, ResultPage, SearchFilter, SortDate, SortOrder};
 
-/// A search, as drawn.
+/// A generated search.
 #[derive(Clone, Debug)]
 pub struct SampleSearch {
-    /// The text of the query.
     pub text: String,
-    /// Whether it also finds other forms of its words.
+    /// Whether the search also finds inflected forms.
     pub forms: bool,
-    /// What is found.
     pub filter: SearchFilter,
-    /// What is shown of it.
     pub page: ResultPage,
-    /// What is counted.
+    /// The facets to count.
     pub facets: Vec<Facet>,
 }
 
-/// The text of a query.
+/// Generates the text of a query.
 fn query() -> impl Strategy<Value = String> {
     let fields = [
         "",
@@ -81,7 +78,7 @@ fn query() -> impl Strategy<Value = String> {
     })
 }
 
-/// The text of a query for an item, for all of them, or for those with a value.
+/// Generates a query for one item, for all items, or for those with a value.
 fn items() -> impl Strategy<Value = String> {
     let item =
         (0..160_u16, select(&TYPES[..]), 0..5_u8).prop_map(|(id, media_type, how)| match how {
@@ -99,7 +96,7 @@ fn items() -> impl Strategy<Value = String> {
     ]
 }
 
-/// The text of a query for a date.
+/// Generates a query for a date.
 fn dates() -> impl Strategy<Value = String> {
     let moment = |hours: i64| (start() + SignedDuration::from_hours(hours)).to_string();
     let range =
@@ -118,7 +115,7 @@ fn sign() -> impl Strategy<Value = &'static str> {
     select(vec![">", ">=", "<", "<="])
 }
 
-/// The text of a query for a number.
+/// Generates a query for a number.
 fn numbers() -> impl Strategy<Value = String> {
     let field = || select(vec!["urgency", "subject.relevance"]);
     let one = (field(), select(vec!["", ">", ">=", "<", "<="]), select(&NUMBERS[..]))
@@ -131,21 +128,21 @@ fn numbers() -> impl Strategy<Value = String> {
         let closing = if includes.1 { ']' } else { '}' };
         format!("{field}:{opening}{} TO {}{closing}", text(ends.0), text(ends.1))
     });
-    // Some ranges are empty, which are no queries.
+    // Empty ranges are rejected by the parser.
     let range = range.prop_filter("a range", |text| parse(text, &TimeZone::UTC).is_ok());
     prop_oneof![one, range]
 }
 
-/// A search for what [`versions`](super::versions) draws.
+/// Generates a search over the output of [`versions`](super::versions).
 ///
 /// # Panics
 ///
-/// Never: what is drawn is a query.
+/// Never: all generated texts are valid queries.
 #[expect(clippy::expect_used, reason = "what is drawn is a query")]
 pub fn searches() -> impl Strategy<Value = SampleSearch> {
     let codes = || proptest::collection::vec(select(&PRODUCTS[..]), 0..3);
     let names = |codes: Vec<&str>| codes.into_iter().map(str::to_owned).collect::<Vec<_>>();
-    // Some have more beginnings of words than one query may have.
+    // Some generated queries exceed the limit of prefixes.
     let text = query().prop_filter("a query", |text| parse(text, &TimeZone::UTC).is_ok());
     let text = prop_oneof![1 => Just(String::new()), 6 => text];
     let media_type = proptest::option::of(select(&TYPES[..]));

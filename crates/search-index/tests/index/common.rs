@@ -1,4 +1,4 @@
-//! What the tests of the index share: items with a headline and a body.
+//! Helpers for the tests of the index: items with a headline and a body.
 
 use jiff::tz::TimeZone;
 use model::ItemKey;
@@ -10,7 +10,7 @@ use search_index::{
 };
 use serde_json::json;
 
-/// Nothing takes too long.
+/// A deadline that never expires.
 pub const NEVER: &dyn Fn() -> bool = &|| false;
 
 pub fn position(row: i64) -> CommitPosition {
@@ -18,7 +18,7 @@ pub fn position(row: i64) -> CommitPosition {
     CommitPosition { archive, analysis: ANALYSIS, row, digest: String::new() }
 }
 
-/// Adds a text, whose holder of the copyright is called like the headline; items with larger numbers
+/// Adds a text whose copyright holder equals its headline; items with larger numbers
 /// are later.
 pub fn add(writer: &mut IndexWriter, number: u32, headline: &str, body: &str) {
     let key = ItemKey::parse(&format!("text/t{number}")).unwrap();
@@ -52,14 +52,14 @@ pub fn filter(query: &str) -> SearchFilter {
     }
 }
 
-/// The numbers that `query` finds in `snapshot`, in the order `sort`.
+/// Returns the numbers that `query` finds in `snapshot`, in the order `sort`.
 pub fn numbers(snapshot: &IndexSnapshot, query: &str, sort: SortOrder) -> Vec<u32> {
     let filter = filter(query);
     let found = snapshot.find(&filter, &[], NEVER).unwrap();
     found.page(ResultPage { sort, skip: 0, size: 1000 }, &filter.query, NEVER).unwrap()
 }
 
-/// The same in what an index shows now.
+/// Returns the numbers that `query` finds in the current snapshot of an index.
 pub fn found(index: &SearchIndex, query: &str, sort: SortOrder) -> Vec<u32> {
     numbers(&index.snapshot(), query, sort)
 }

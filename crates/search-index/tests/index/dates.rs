@@ -1,4 +1,4 @@
-//! Ranges of dates beside the dates of a segment.
+//! Date ranges that lie outside the dates of a segment.
 
 use jiff::tz::TimeZone;
 use model::ItemKey;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::common::{NEVER, filter, position};
 
-/// A range that ends before the earliest date of a segment matched that date.
+/// Regression: a range that ends before the earliest date of a segment matched that date.
 #[test]
 fn a_range_before_all_dates_of_a_segment_matches_none_of_them() {
     let folder = tempfile::tempdir().unwrap();

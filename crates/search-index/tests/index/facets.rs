@@ -1,10 +1,10 @@
-//! Counts of facets over large sets, which are kept, while versions come and go.
+//! Cached facet counts over large sets, while versions are added and removed.
 
 use crate::common::{NEVER, add, filter, position};
 use query::Facet;
 use search_index::{IndexWriter, SearchIndex};
 
-/// Items that are half by one holder and half by another.
+/// Number of items, half of them by each of two copyright holders.
 const ITEMS: u32 = 12_000;
 
 fn add_held(writer: &mut IndexWriter, number: u32) {
@@ -37,7 +37,7 @@ fn counts_of_large_sets_stay_right_while_versions_go_and_come() {
     for _ in 0..2 {
         assert_eq!(counts(&index, "storm", &[]), expected(half, half));
         assert_eq!(counts(&index, "-odd", &[]), [("Even".to_owned(), half)]);
-        // Sets of the same size with other items in them.
+        // Sets of the same size with different items.
         assert_eq!(counts(&index, "", &[1]), expected(half, half - 1));
         assert_eq!(counts(&index, "", &[2]), expected(half - 1, half));
     }

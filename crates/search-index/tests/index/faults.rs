@@ -1,4 +1,4 @@
-//! What goes wrong: processes that end, damaged files, time that is over, a second writer.
+//! Failures: killed processes, damaged files, expired deadlines, a second writer.
 
 use std::cell::Cell;
 use std::fs;
@@ -25,7 +25,7 @@ fn what_was_not_committed_is_not_there_after_a_crash_and_the_position_says_so() 
     let index = SearchIndex::open(folder.path(), MEMORY_BYTES).unwrap();
     assert_eq!(index.snapshot().position(), Some(&position(1)));
     assert_eq!(found(&index, "storm", NEWEST), [1]);
-    // It goes on from there.
+    // The new process continues from the last commit.
     let mut writer = index.writer().unwrap();
     writer.remove(1);
     add(&mut writer, 2, "storm", "");
@@ -81,7 +81,7 @@ fn a_search_that_takes_too_long_is_an_error_and_never_a_part_of_an_answer() {
     let snapshot = index.snapshot();
     for (query, total) in [("vint*", 12_000), ("\"vinter is\"", 6000), ("storm -is-vint*", 6000)] {
         let filter = filter(query);
-        // The time is over after ever more looks at it, until it is not over before the end.
+        // The deadline expires after one more check each time, until the search completes.
         for looks in 0.. {
             let left = Cell::new(looks);
             let is_over = || {

@@ -1,4 +1,4 @@
-//! Other forms of words: what a search that asks for them finds, and what it does not.
+//! Inflected forms: what a search with forms finds, and what it does not find.
 
 use jiff::tz::TimeZone;
 use model::ItemKey;
@@ -11,7 +11,7 @@ use crate::common::{NEVER, filter, found, position};
 
 const OLDEST_FIRST: SortOrder = SortOrder::By { date: SortDate::Order, descending: false };
 
-/// An archive of these documents, which are numbered from 1 on.
+/// An archive of documents numbered from 1.
 struct Archive {
     index: SearchIndex,
     _folder: tempfile::TempDir,
@@ -41,13 +41,13 @@ impl Archive {
         Self { index, _folder: folder }
     }
 
-    /// One text for each headline, in one language.
+    /// Creates one text per headline, all in one language.
     fn of_headlines(language: &str, headlines: &[&str]) -> Self {
         let document = |headline| json!({ "language": language, "headline": headline });
         Self::of(&headlines.iter().map(document).collect::<Vec<_>>())
     }
 
-    /// The numbers that a query finds with other forms of its words.
+    /// Returns the numbers that a query with inflected forms finds.
     fn find(&self, query: &str, sort: SortOrder) -> Vec<u32> {
         let query = parse_with_forms(query, &TimeZone::UTC).unwrap();
         let filter = SearchFilter { query, ..filter("") };
@@ -58,12 +58,12 @@ impl Archive {
 
     fn check(&self, query: &str, expected: &[u32]) {
         assert_eq!(self.find(query, OLDEST_FIRST), expected, "{query}");
-        // What was kept of the first time is the same.
+        // The second search uses the cache.
         assert_eq!(self.find(query, OLDEST_FIRST), expected, "{query}");
     }
 }
 
-/// Checks that each of these words of a language finds all of them, and nothing that is not one.
+/// Checks that each of `forms` finds all of them, and none of the others.
 fn check_forms(language: &str, forms: &[&str], others: &[&str]) {
     let archive = Archive::of_headlines(language, &[forms, others].concat());
     let expected: Vec<u32> = (1..).take(forms.len()).collect();
@@ -104,12 +104,12 @@ fn a_language_that_is_unknown_or_another_is_taken_for_swedish_and_english() {
 
 #[test]
 fn a_form_is_one_of_the_language_of_the_document() {
-    // In Swedish the end of the English word is no ending.
+    // Swedish stemming does not remove the English ending.
     Archive::of_headlines("sv", &["bridges", "crossing"]).check("cross", &[]);
     Archive::of_headlines("en", &["bridges", "crossing"]).check("cross", &[2]);
 }
 
-/// The trade in the words that people search for.
+/// Inflected forms of names and codes would find unrelated items, so they match only as written.
 #[test]
 fn names_codes_phrases_and_exclusions_match_only_as_written() {
     let archive = Archive::of(&[
@@ -140,11 +140,11 @@ fn names_codes_phrases_and_exclusions_match_only_as_written() {
     archive.check("NOT hund", &[1, 3, 4]);
     archive.check("\"hund leker\"", &[]);
     archive.check("hund-leker", &[]);
-    // The price: who leaves out the capital finds the noun too, and a noun finds names that
-    // look like a form of it, for German nouns and English headlines have capitals as well.
+    // A known limitation: without the capital, the query finds the noun too, and a noun finds names that
+    // look like a form of it, since German nouns and English headlines have capitals as well.
     archive.check("bergen", &[1, 2, 3]);
     archive.check("berg", &[1, 2]);
-    // A word that changes within has no ending to take away.
+    // A word that changes internally has no ending to remove.
     Archive::of_headlines("sv", &["böcker"]).check("bok", &[]);
 }
 
@@ -170,10 +170,10 @@ fn an_accent_is_meant_in_other_forms_too() {
     let swedish = Archive::of_headlines("sv", &["möten", "moten", "mötet", "møten"]);
     swedish.check("möte", &[1, 3]);
     swedish.check("mote", &[1, 2, 3]);
-    // Accents of an ending say nothing of the word.
+    // Accents in an ending do not matter.
     let finnish = Archive::of_headlines("fi", &["vene", "veneet", "veneessä"]);
     finnish.check("veneessä", &[1, 2, 3]);
-    // The algorithm takes an umlaut from the stem; who writes it means it.
+    // The algorithm removes an umlaut from the stem; in a query the umlaut is significant.
     let german = Archive::of_headlines("de", &["Haus", "Häuser", "Häusern", "schon", "schöne"]);
     german.check("haus", &[1, 2, 3]);
     german.check("häuser", &[2, 3]);
@@ -191,11 +191,11 @@ fn what_is_found_as_written_comes_first() {
         json!({ "language": "sv", "headline": "Val", "body_text": "katter i snö" }),
     ]);
     assert_eq!(archive.find("hund", SortOrder::Relevance), [4, 2, 1, 3]);
-    // The headline weighs more among other forms too; equal ones are newest first.
+    // The headline has more weight among inflected forms too; ties are newest first.
     assert_eq!(archive.find("hundarnas", SortOrder::Relevance), [4, 1, 3, 2]);
     assert_eq!(archive.find("hund katt", SortOrder::Relevance), Vec::<u32>::new());
     assert_eq!(archive.find("hund OR katt", SortOrder::Relevance)[..2], [4, 2]);
-    // In the order of time they are where their time is.
+    // In the order of time, inflected forms are in their normal places.
     archive.check("hund", &[1, 2, 3, 4]);
 }
 

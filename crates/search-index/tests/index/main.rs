@@ -1,5 +1,5 @@
-//! The index as its users see it: what is found, in which order, and what happens when something goes
-//! wrong.
+//! The index from its users' perspective: results, their order, and
+//! failures.
 
 #![expect(clippy::unwrap_used, reason = "a test fails that way")]
 

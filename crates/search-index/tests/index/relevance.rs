@@ -1,4 +1,4 @@
-//! The most relevant first.
+//! The order of hits by relevance.
 
 use crate::common::{add, found, position};
 use search_index::{SearchIndex, SortOrder};

@@ -1,4 +1,4 @@
-//! What lies in a watched folder.
+//! Lists the inputs in a watched folder.
 
 use std::{
     fs::{self, DirEntry},
@@ -11,7 +11,7 @@ use crate::archive::ingest::files::{DOCUMENT, extension, media_type};
 use crate::runtime::limits::{INGEST_DEPTH_MAX, ITEM_FILES_MAX, WATCH_ENTRIES_MAX};
 use model::MediaType;
 
-/// Something that lies there whole, as far as its name says.
+/// An input that is complete as far as its name tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Arrival {
     pub(super) path: PathBuf,
@@ -19,7 +19,7 @@ pub(super) struct Arrival {
     pub(super) stamp: ArrivalStamp,
 }
 
-/// What it is.
+/// The kind of an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ArrivalKind {
     /// A photograph, a graphic or a video.
@@ -28,23 +28,23 @@ pub(super) enum ArrivalKind {
     ItemFolder,
     /// A file of documents.
     Lines,
-    /// An item folder with a symbolic link: whoever may write into the watched folder must not read
-    /// other files of the machine through it.
+    /// An item folder with a symbolic link. It is refused: a user who may write into the watched folder must
+    /// not read other files of the machine through it.
     Link,
-    /// Anything else.
     Unknown,
 }
 
-/// Sizes and times of a file, or of the files of a folder: the same twice means that nobody writes.
+/// Sizes and times of a file, or of the files of a folder. Two equal stamps mean that nothing is being
+/// written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ArrivalStamp(Vec<(PathBuf, u64, SystemTime)>);
 
-/// Lists what lies in `dir`, without the folders `passed` right in it.
+/// Lists the inputs in `dir`, except for its direct subfolders `passed`.
 ///
-/// Left alone are files that are hidden or named `*.part` or `*.tmp`, symbolic links, item folders
-/// that have such files or no document yet, and what is beyond the limits of one look.
+/// Skips files that are hidden or named `*.part` or `*.tmp`, symbolic links, item folders that contain such
+/// files or no document yet, and everything beyond the limits of one poll.
 ///
-/// Fails when `dir` cannot be read; a folder in it that cannot is passed over.
+/// Fails when `dir` cannot be read; a subfolder that cannot be read is skipped.
 pub(super) fn list(dir: &Path, passed: &[&str]) -> io::Result<Vec<Arrival>> {
     let mut found = Vec::new();
     let entries: Vec<DirEntry> = fs::read_dir(dir)?.collect::<io::Result<_>>()?;
@@ -53,7 +53,7 @@ pub(super) fn list(dir: &Path, passed: &[&str]) -> io::Result<Vec<Arrival>> {
 }
 
 impl Arrival {
-    /// Whether it lies there as it was seen.
+    /// Whether the input is unchanged on disk.
     pub(super) fn is_unchanged(&self) -> bool {
         let now = match self.kind {
             ArrivalKind::ItemFolder | ArrivalKind::Link => {
@@ -96,7 +96,7 @@ fn walk(
     }
 }
 
-/// Whether a name says that somebody still writes, or that it is nobody's business.
+/// Whether a name marks a file that is hidden or still being written.
 fn is_unfinished(name: &str) -> bool {
     name.starts_with('.') || name.ends_with(".part") || name.ends_with(".tmp")
 }
@@ -112,7 +112,7 @@ fn file(entry: &DirEntry) -> Option<Arrival> {
     Some(Arrival { path, kind, stamp })
 }
 
-/// Looks into a folder: that of an item, or one with more in it.
+/// Lists a folder: an item folder, or one with further folders and files.
 fn enter(path: &Path, depth: usize, found: &mut Vec<Arrival>) {
     let parent = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
     let of_item = depth > 0 && parent.is_some_and(|name| MediaType::parse(name).is_ok());
@@ -124,7 +124,7 @@ fn enter(path: &Path, depth: usize, found: &mut Vec<Arrival>) {
     walk(entries.flatten().collect(), &|_| false, depth + 1, found);
 }
 
-/// The item folder, if its document is there and nobody is writing a file.
+/// The item folder, if it has its document and no file in it is being written.
 fn item_folder(path: &Path) -> Option<Arrival> {
     let mut stamps = Vec::new();
     let mut kind = ArrivalKind::ItemFolder;
@@ -140,14 +140,14 @@ fn item_folder(path: &Path) -> Option<Arrival> {
             return None;
         }
         has_document |= name == DOCUMENT;
-        // Of the entry itself, not of what it may point to.
+        // The metadata of the entry itself, not of a link's target.
         let facts = entry.metadata().ok()?;
         if facts.file_type().is_symlink() {
             kind = ArrivalKind::Link;
         }
         stamps.push((entry.path(), facts.len(), facts.modified().ok()?));
         if count > ITEM_FILES_MAX {
-            // Enough to be refused.
+            // It already has too many files, so it will be refused.
             break;
         }
     }

@@ -1,8 +1,8 @@
-//! The watched folder: finished files are taken in, then moved to `done/` or `failed/`.
+//! The watched folder: ingests complete files, then moves them to `done/` or `failed/`.
 //!
-//! A file or item folder is finished when it did not change between two looks. Nothing is remembered
-//! on disk: what a crash interrupts lies where it was and is taken in again, which changes nothing
-//! that is there already.
+//! A file or item folder is complete when it did not change between two polls. No state is stored on disk: an
+//! input whose ingest was interrupted by a crash is still in place and is ingested again, which is
+//! idempotent.
 
 mod arrivals;
 
@@ -28,52 +28,52 @@ use crate::runtime::limits::{WATCH_PROBLEMS_MAX, WATCH_SLICE};
 use crate::runtime::modes;
 use crate::storage::audit::{self, AuditAction, ObjectKind};
 
-/// Where what was taken in goes.
+/// Subfolder for inputs that were ingested.
 const DONE: &str = "done";
-/// Where what was not taken in goes.
+/// Subfolder for inputs that were refused.
 const FAILED: &str = "failed";
-/// The file with the folder's name, which nodes on several machines know it by; hidden, so that it is not
-/// taken in.
+/// The file with the folder's name, which identifies it to nodes on several machines; hidden, so that it is
+/// not ingested.
 const NAME: &str = ".wirephoto-watch";
 
-/// A folder that is looked at now and then.
+/// A folder that is polled for new files.
 pub struct FolderWatch {
     dir: PathBuf,
-    /// Where what was taken in goes: a folder that is the operator's, and the way below it on which no
-    /// link is followed. A link that is there at the start is the operator's.
+    /// Target for ingested inputs: a folder that the operator controls, and the path below it, on which no
+    /// link is followed. A link that exists at the start is the operator's choice.
     done: (PathBuf, PathBuf),
-    /// The same for what was not taken in.
+    /// Target for refused inputs, in the same form.
     failed: (PathBuf, PathBuf),
     ingest: Ingest,
     workers: usize,
-    /// What lay there at the last look.
+    /// The inputs that the last poll found.
     seen: HashMap<PathBuf, Arrival>,
-    /// What was dealt with and could not be moved away, with how it ended; that is tried at every
-    /// look.
+    /// Inputs that were processed but could not be moved away, with their outcome; every poll retries the
+    /// move.
     stuck: HashMap<PathBuf, (Arrival, ArrivalOutcome)>,
-    /// What is tried again, with the reason, which is logged once.
+    /// Inputs that are retried, with the reason, which is logged once.
     postponed: HashMap<PathBuf, String>,
 }
 
-/// What makes a look possible to end early and tells the time.
+/// The context of a poll: the clock, and whether to stop early.
 pub struct ScanContext<'a> {
-    /// The time of day.
+    /// Returns the time of day.
     pub now: &'a (dyn Fn() -> Timestamp + Sync),
-    /// Whether the service stops.
+    /// Returns whether the service is stopping.
     pub stops: &'a dyn Fn() -> bool,
 }
 
-/// How something that arrived ended.
+/// The outcome of processing an input.
 enum ArrivalOutcome {
     Done,
-    /// With the things that are wrong, each with its place.
+    /// Refused, with the problems and their places.
     Failed(String, Vec<Value>),
-    /// The machine failed: it stays where it is and is tried again.
+    /// The machine failed; the input stays where it is and is retried.
     Postponed(String),
 }
 
 impl FolderWatch {
-    /// Watches `dir`, which is made when it is missing, with its `done/` and `failed/`.
+    /// Watches `dir`, which is created when it is missing, with its `done/` and `failed/`.
     pub fn open(dir: &Path, ingest: Ingest, workers: usize) -> io::Result<Self> {
         for name in [DONE, FAILED] {
             modes::create_shared_folder(&dir.join(name))?;
@@ -100,8 +100,9 @@ impl FolderWatch {
         })
     }
 
-    /// What the folder is called: a name that was drawn when it was watched first and lies in it, so that
-    /// nodes on several machines know whether they watch the same folder, wherever each has it mounted.
+    /// The name of the folder: a random id that was written into it when it was watched first. Nodes on
+    /// several machines compare it to find out whether they watch the same folder, regardless of the mount
+    /// point.
     pub fn name(&self) -> io::Result<Uuid> {
         let path = self.dir.join(NAME);
         let read = || {
@@ -118,7 +119,7 @@ impl FolderWatch {
         let fresh = Uuid::new_v4();
         let draft = self.dir.join(format!("{NAME}-{fresh}"));
         modes::write_shared(&draft, fresh.to_string().as_bytes())?;
-        // Whole or not at all, and the first one stays.
+        // The link appears atomically, and the first node that creates it wins.
         let linked = fs::hard_link(&draft, &path);
         fs::remove_file(&draft)?;
         match linked {
@@ -127,7 +128,7 @@ impl FolderWatch {
         }
     }
 
-    /// Takes in what is finished.
+    /// Polls the folder and ingests what is complete.
     ///
     /// Fails when the folder cannot be read.
     pub fn scan(&mut self, watcher: &ScanContext<'_>) -> io::Result<()> {
@@ -141,14 +142,14 @@ impl FolderWatch {
         let seen = |arrival: Arrival| (arrival.path.clone(), arrival);
         self.seen = arrivals.into_iter().map(seen).collect();
         for (path, (arrival, end)) in std::mem::take(&mut self.stuck) {
-            // One that changed since arrives anew, also while this look lasts, and one that is gone
-            // was dealt with.
+            // An input that changed since is treated as a new arrival, also during this poll. One that is
+            // gone needs no move.
             let is_same = self.seen.get(&path) == Some(&arrival) && arrival.is_unchanged();
             if is_same && self.move_away(&path, &end).is_err() {
                 self.stuck.insert(path, (arrival, end));
             }
         }
-        // In slices, so that a stop does not wait for all of them.
+        // In slices, so that a shutdown does not wait for all of them.
         for slice in finished.chunks(WATCH_SLICE) {
             if (watcher.stops)() {
                 return Ok(());
@@ -158,8 +159,8 @@ impl FolderWatch {
         Ok(())
     }
 
-    /// Takes in those of `slice` that nobody has touched since they were seen. What changes while it
-    /// is taken in stays where it is and is taken in again.
+    /// Ingests those of `slice` that have not changed since they were seen. An input that changes during its
+    /// ingest stays in place and is ingested again.
     fn ingest_slice(&mut self, slice: &[Arrival], watcher: &ScanContext<'_>) {
         let slice: Vec<&Arrival> = slice.iter().filter(|one| one.is_unchanged()).collect();
         let is_same = |path: &Path| {
@@ -198,7 +199,7 @@ impl FolderWatch {
         }
     }
 
-    /// Takes in a file of documents; nothing when the service stops in the middle.
+    /// Ingests a file of documents; `None` when the service stops in the middle.
     fn ingest_lines(&self, path: &Path, watcher: &ScanContext<'_>) -> Option<ArrivalOutcome> {
         let (mut problems, mut ours) = (Vec::new(), None);
         let mut report = |event: LinesEvent<'_>| {
@@ -231,7 +232,7 @@ impl FolderWatch {
         }
     }
 
-    /// Moves away what was dealt with.
+    /// Moves a processed input away, and logs a refusal.
     fn finish(&mut self, path: &Path, end: ArrivalOutcome) {
         match &end {
             ArrivalOutcome::Done => {}
@@ -239,6 +240,7 @@ impl FolderWatch {
                 tracing::warn!(file = %path.display(), "not taken in: {error}");
             }
             ArrivalOutcome::Postponed(cause) => {
+                // Every poll retries it, so each cause is logged only once.
                 if self.postponed.get(path) != Some(cause) {
                     tracing::error!(file = %path.display(), "tried again later: {cause}");
                     self.postponed.insert(path.to_owned(), cause.clone());
@@ -267,8 +269,8 @@ impl FolderWatch {
         }
     }
 
-    /// Moves `path` into the folder `to`, with `note` beside it. The note comes first: a file without
-    /// one would not say why it lies there. No link on either way is followed.
+    /// Moves `path` into the folder `to`, with `note` next to it. The note is written first, so that no file
+    /// is ever there without its reason. No link on either path is followed.
     fn move_to(
         &self,
         to: &(PathBuf, PathBuf),
@@ -290,7 +292,7 @@ impl FolderWatch {
     }
 }
 
-/// `wanted`, or the same with a number where that is taken: `photo-2.jpg`.
+/// Returns `wanted`, or if that is taken, the name with a number: `photo-2.jpg`.
 fn free_name(wanted: &OsStr, is_taken: &dyn Fn(&OsStr) -> bool) -> OsString {
     if !is_taken(wanted) {
         return wanted.to_owned();

@@ -1,4 +1,4 @@
-//! The body of an answer whose last byte waits until its items left their queue.
+//! A response body that withholds its last byte until its items are acknowledged.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,14 +11,14 @@ use crate::runtime::error::Result;
 
 type AcknowledgeFuture = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 
-/// Sends all but the last byte, has the items taken off the queue, sends the last byte.
+/// Sends all but the last byte, acknowledges the items, then sends the last byte.
 ///
-/// A client that vanishes before that leaves the items in their places, since the body is dropped.
-/// Where they cannot be taken off, the answer breaks off: no client takes it for whole.
+/// When the client disconnects before that, the body is dropped and the items stay in the queue. When they
+/// cannot be acknowledged, the response ends early, so that no client takes it for complete.
 pub(super) struct AcknowledgingBody {
     head: Bytes,
     acknowledgement: Option<AcknowledgeFuture>,
-    /// Whether the connection had its turn to send the head.
+    /// Whether the connection was given a chance to send the head.
     flushed: bool,
     tail: Bytes,
 }
@@ -43,7 +43,7 @@ impl Body for AcknowledgingBody {
             return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.head)))));
         }
         if !std::mem::replace(&mut self.flushed, true) {
-            // A connection sends what it has when there is no more for now.
+            // A pending body makes the connection flush the data that it has.
             context.waker().wake_by_ref();
             return Poll::Pending;
         }

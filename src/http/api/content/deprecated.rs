@@ -34,7 +34,7 @@ const TIMES: [(&str, RecentSpan); 4] = [
     ("y", RecentSpan::Year),
 ];
 
-/// The values of `sort`; the latest come first.
+/// The values of `sort`; by default the latest come first.
 const SORTS: [(&str, SortOrder); 4] = [
     ("asc", sort_by(SortDate::VersionCreated, false)),
     ("desc", sort_by(SortDate::VersionCreated, true)),
@@ -76,7 +76,7 @@ pub(super) async fn agreements(State(app): State<AppState>, request: Request) ->
     mark_deprecated(list_agreements(&app, request).await.into_response(), "/user/v1/user")
 }
 
-/// A product of an agreement as this interface shows it.
+/// A product of an agreement in the format of this interface.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct LegacyProduct {
@@ -90,7 +90,7 @@ impl From<&Product> for LegacyProduct {
     fn from(product: &Product) -> Self {
         Self {
             id: product.id.0,
-            // The name must be a string; the code is the only other name there is.
+            // `name` must be a string; the code is the only substitute.
             name: product.name.clone().unwrap_or_else(|| product.code.clone()),
             description: product.description.clone(),
             product_code: product.code.clone(),
@@ -108,7 +108,7 @@ async fn list_agreements(app: &AppState, request: Request) -> ApiResult {
     api::json(&agreements)
 }
 
-/// The caller, by its application key; nothing else counts here.
+/// Authenticates the caller by API key; this interface accepts no other credentials.
 async fn require_api_key_caller(app: &AppState, visit: &RequestContext) -> Result<Arc<Principal>> {
     let unknown = || Error::new(ErrorKind::Unauthenticated, "Unauthorized");
     let key = credentials::query_value(&visit.uri, "ak").ok_or_else(unknown)?;

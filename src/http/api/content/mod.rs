@@ -39,10 +39,10 @@ use model::MediaType;
 use model::account::Scope;
 use parameters::{ANY_MEDIA_TYPE, ContentParameters};
 
-/// A decoded part of the path, or why there is none.
+/// A decoded path segment, or the reason why it is missing.
 type Segment = Result<Path<String>, PathRejection>;
 
-/// The addresses of this folder.
+/// The routes of the content API.
 pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/content/v1/{media_type}/search", get(search))
@@ -63,10 +63,9 @@ async fn search(State(app): State<AppState>, media_type: Segment, request: Reque
     Ok(api::json_text(app.shared.archive.content.search(wanted, form, visit.now).await?))
 }
 
-/// What a search asks for.
+/// Parses the parameters of a search.
 ///
-/// Fails with everything that is wrong with it, or because the caller may not see what it asks
-/// for.
+/// Fails with all problems of the parameters, or because the caller may not see the items asked for.
 fn parse_search(
     mut parameters: ContentParameters<'_>,
     media_type: &str,
@@ -99,17 +98,17 @@ fn parse_search(
     Ok(read)
 }
 
-/// The order of hits unless the caller says otherwise: by `_tstamp`, the latest first.
+/// The default order of hits: by `_tstamp`, the latest first.
 const SORT_DEFAULT: SortOrder = SortOrder::By { date: SortDate::Order, descending: true };
 
-/// Whether HTTP Basic is good here: for the search alone (contract access-6).
+/// Whether HTTP Basic is accepted: only for the search (contract access-6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BasicAuth {
     Accepted,
     Refused,
 }
 
-/// What of a request says who calls.
+/// The parts of a request that identify its caller.
 struct RequestContext {
     headers: HeaderMap,
     uri: Uri,
@@ -125,10 +124,9 @@ impl RequestContext {
         Self { headers: parts.headers, uri: parts.uri, address, now: clock::now() }
     }
 
-    /// The caller, who may be unknown where photographs are searched.
+    /// Authenticates the caller; `None` for an anonymous search for photographs.
     ///
-    /// Fails for credentials that are not good, whatever is searched, and for a stranger who asks
-    /// for what is not open.
+    /// Fails for invalid credentials in every case, and for an anonymous caller whose search is not open.
     async fn caller(
         &self,
         app: &AppState,
@@ -142,7 +140,7 @@ impl RequestContext {
         }
         let presented = credentials::are_presented(&self.headers, &self.uri);
         if !presented && media_type != ANY_MEDIA_TYPE && MediaType::parse(media_type).is_err() {
-            // There is nothing to protect; what reads the parameters says what is wrong.
+            // There is nothing to protect; the parser of the parameters reports the unknown media type.
             return Ok(None);
         }
         if !presented
@@ -173,7 +171,7 @@ impl RequestContext {
         Ok(found)
     }
 
-    /// Whether a stranger may ask this: for photographs, and for nothing that takes rights.
+    /// Whether anonymous callers may run this search: for photographs, without parameters that need rights.
     fn is_open(&self, media_type: &str) -> Result<bool> {
         let query = QueryParameters::of(&self.uri)?;
         let asks = |name, what: &dyn Fn(&str) -> bool| {

@@ -1,7 +1,7 @@
 //! Notifications over HTTP (`docs/contract/notifications.md`).
 //!
-//! Inputs are query parameters; bodies are not looked at. With an id, any media type in the path
-//! finds the notification.
+//! Inputs are query parameters; bodies are ignored. A notification is found by its id under any media type in
+//! the path.
 
 use std::time::Duration;
 
@@ -40,13 +40,13 @@ use model::MediaType;
 use model::account::{NotificationKind, NotificationMethod, SavedQuery};
 use model::schedule::{Schedule, ScheduleError};
 
-/// The parts of a path with an id, decoded, or why there are none.
+/// The decoded segments of a path with an id, or the reason why they are missing.
 type NotificationPath = Result<Path<(String, String)>, PathRejection>;
 
-/// The zone of a schedule that names none (contract notifications-18).
+/// The time zone of a schedule without one (contract notifications-18).
 const ZONE_DEFAULT: &str = "Europe/Stockholm";
 
-/// The addresses of this file.
+/// The routes of notifications.
 pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route("/content/v1/{media_type}/notification", get(list))
@@ -199,7 +199,7 @@ async fn read_stream(
     path: NotificationPath,
     uri: Uri,
 ) -> ApiResult {
-    // Nothing of the request is kept while it waits: ten thousand may.
+    // The request is dropped before the wait: ten thousand polls may wait at once.
     let StreamPoll { id, size, form, wait } = parse_stream_poll(&app, path, uri)?;
     let stop = app.shared.process.stopped();
     let notifications = &app.shared.distribution.notifications;
@@ -209,7 +209,7 @@ async fn read_stream(
     })
 }
 
-/// What a poll of a stream asks for.
+/// The parameters of a poll of a stream.
 struct StreamPoll {
     id: Uuid,
     size: usize,
@@ -227,6 +227,7 @@ fn parse_stream_poll(app: &AppState, path: NotificationPath, uri: Uri) -> Result
     let layout = parameters.layout();
     let wait = parameters.read(|query| query.integer("wait", 1..=i64::from(STREAM_POLL_S)));
     let id = parameters.read(|_| parse_uuid(&id));
+    // Every parameter is read before the first `?`, so that all problems are reported together.
     let given = || {
         let wait = u64::try_from(wait?.unwrap_or(i64::from(STREAM_POLL_S))).ok()?;
         known?;
@@ -246,7 +247,7 @@ fn stream_response(body: AcknowledgingBody) -> Response {
     response
 }
 
-/// Items of one answer, at least one: a poll for nothing would take nothing (contract
+/// Items per response, at least one: a poll for zero items would never acknowledge any (contract
 /// notifications-8).
 fn batch_size(query: &QueryParameters) -> Result<usize> {
     let max = i64::try_from(HITS_MAX).unwrap_or(i64::MAX);
@@ -284,9 +285,9 @@ fn draft_from_uri(
     parse_draft(parameters, media_type, kind, replaces)
 }
 
-/// What a notification says.
+/// Parses the parameters of a notification.
 ///
-/// An empty `title` is refused, but for the `POST` of a stream (contract notifications-4).
+/// An empty `title` is refused, except in the `POST` of a stream (contract notifications-4).
 fn parse_draft(
     mut parameters: ContentParameters<'_>,
     media_type: &str,
@@ -324,7 +325,7 @@ fn parse_saved_query(
     let selection = parameters.selection();
     let q = parameters.read(|query| printable_text(query, "q"));
     let p = parameters.read(product_codes);
-    // Only these two take `tr` (contract notifications-4).
+    // Only scheduled mails and the `PUT` of a stream accept `tr` (contract notifications-4).
     let takes_tr = match kind {
         NotificationKind::ScheduledEmail => true,
         NotificationKind::Stream => replaces,
@@ -348,7 +349,7 @@ fn parse_saved_query(
     Some(SavedQuery { q, p, agr: selection.agreements, tr: tr.and_then(word) })
 }
 
-/// The parameter `name`, without control characters: it goes into mails and lists.
+/// Reads the parameter `name` and refuses control characters: it is shown in mails and lists.
 fn printable_text(query: &QueryParameters, name: &str) -> Result<Option<String>> {
     let Some(found) = query.text(name)? else { return Ok(None) };
     if found.contains(char::is_control) {
@@ -358,7 +359,7 @@ fn printable_text(query: &QueryParameters, name: &str) -> Result<Option<String>>
     Ok(Some(found.to_owned()))
 }
 
-/// The same, of a length that a head of a mail can bear.
+/// Reads the parameter `name` like [`printable_text`], with a length that fits a mail header.
 fn short_text(query: &QueryParameters, name: &str) -> Result<Option<String>> {
     let Some(found) = printable_text(query, name)? else { return Ok(None) };
     if found.chars().count() > NOTIFICATION_TEXT_CHARS_MAX {

@@ -1,4 +1,4 @@
-//! The parameters that searches, streams and notifications share.
+//! Parameters that searches, streams and notifications share.
 
 use jiff::{Timestamp, tz::TimeZone};
 
@@ -15,10 +15,10 @@ use model::account::AgreementId;
 use model::item::{DocumentLayout, PubStatus};
 use query::Facet;
 
-/// What stands for every media type.
+/// The path segment that means every media type.
 pub(super) const ANY_MEDIA_TYPE: &str = "_all";
 
-/// The media types of streams and notifications: the same without `stockfoto`.
+/// The media types of streams and notifications: those of searches without `stockfoto`.
 pub(super) const STREAM_MEDIA_TYPES: [MediaType; 8] = [
     MediaType::Image,
     MediaType::Video,
@@ -43,15 +43,15 @@ const SORTS: [(&str, SortOrder); 9] = [
     ("relevance", SortOrder::Relevance),
 ];
 
-/// How `q` becomes a query.
+/// Parses `q` with days in a time zone.
 type QueryParseFn = fn(&str, &TimeZone) -> std::result::Result<query::Query, query::QueryError>;
 
 pub(super) const fn sort_by(date: SortDate, descending: bool) -> SortOrder {
     SortOrder::By { date, descending }
 }
 
-/// Reads parameters one by one and collects what is wrong with them. What cannot be read is
-/// nothing; [`ContentParameters::end`] then fails.
+/// Reads parameters one by one and collects their problems. An invalid parameter reads as `None`;
+/// [`ContentParameters::finish`] then fails.
 pub(super) struct ContentParameters<'a> {
     query: &'a QueryParameters,
     zone: &'a TimeZone,
@@ -60,7 +60,7 @@ pub(super) struct ContentParameters<'a> {
 }
 
 impl<'a> ContentParameters<'a> {
-    /// Those of `query`, sent by `caller`; days begin in `zone`.
+    /// Creates a reader of `query`, sent by `caller`; days begin in `zone`.
     pub(super) fn new(
         query: &'a QueryParameters,
         zone: &'a TimeZone,
@@ -69,19 +69,19 @@ impl<'a> ContentParameters<'a> {
         Self { query, zone, caller, problems: ValidationErrors::new() }
     }
 
-    /// Who sent them.
+    /// The caller who sent the parameters.
     pub(super) fn caller(&self) -> Option<&'a Principal> {
         self.caller
     }
 
-    /// What was read, if nothing is wrong with it.
+    /// Returns `read` if there are no problems.
     ///
-    /// Fails with all that is. `read` is there when nothing was found wrong.
+    /// Fails with all problems. `read` is `Some` when there are none.
     pub(super) fn finish<T>(self, read: Option<T>) -> Result<T> {
         self.problems.finish(read)
     }
 
-    /// What `read` makes of the query, or nothing and a problem more.
+    /// Reads a parameter with `read`, or returns `None` and collects the problem.
     pub(super) fn read<T>(
         &mut self,
         read: impl FnOnce(&'a QueryParameters) -> Result<T>,
@@ -89,7 +89,7 @@ impl<'a> ContentParameters<'a> {
         self.problems.check(read(self.query))
     }
 
-    /// The media type in the path: one of `choices`, or all of them.
+    /// Parses the media type in the path: one of `choices`, or all of them.
     pub(super) fn media_type(
         &mut self,
         text: &str,
@@ -101,12 +101,12 @@ impl<'a> ContentParameters<'a> {
         self.problems.check(parse_choice("path", "mediaType", text, &choices))
     }
 
-    /// `q`, `p` and `agr`; words of `q` match only as they are written.
+    /// Reads `q`, `p` and `agr`; words of `q` match only in the form in which they are written.
     pub(super) fn selection(&mut self) -> Option<ItemSelection> {
         self.parse_selection(query::parse)
     }
 
-    /// The same with `forms`, which says whether other forms of words match too.
+    /// Reads the same and `forms`, which decides whether other forms of words match too.
     pub(super) fn selection_with_forms(&mut self) -> Option<ItemSelection> {
         let is_true = |text: &str| text.parse().ok();
         let forms = self.read(|query| query.parsed("forms", "type", "true or false", is_true));
@@ -152,7 +152,7 @@ impl<'a> ContentParameters<'a> {
         })
     }
 
-    /// `tr`, one of `times`, `trs` and `tre`.
+    /// Reads `tr` (one of `times`), `trs` and `tre`.
     pub(super) fn period(&mut self, times: &[(&str, RecentSpan)]) -> Option<TimestampFilter> {
         let day = |query: &QueryParameters, name| {
             query.parsed(name, "format", "a date YYYY-MM-dd", content::parse_day)
@@ -163,7 +163,7 @@ impl<'a> ContentParameters<'a> {
         Some(TimestampFilter { recent: recent?, start: start?, end: end? })
     }
 
-    /// `pubstatus`.
+    /// Reads `pubstatus`, by default `usable`.
     pub(super) fn statuses(&mut self) -> Option<Vec<PubStatus>> {
         let status = |status: PubStatus| (status.as_str(), status);
         let choices =
@@ -172,25 +172,25 @@ impl<'a> ContentParameters<'a> {
         Some(if statuses.is_empty() { vec![PubStatus::Usable] } else { statuses })
     }
 
-    /// `s` and `fr`.
+    /// Reads the page size `s` and the offset `fr`.
     pub(super) fn page_range(&mut self) -> (Option<usize>, Option<usize>) {
         (self.count("s", HITS_DEFAULT, HITS_MAX), self.count("fr", 0, HITS_MAX))
     }
 
-    /// The number `name`, up to `max`.
+    /// Reads the parameter `name` as a number from 0 to `max`.
     pub(super) fn count(&mut self, name: &str, default: usize, max: usize) -> Option<usize> {
         let max = i64::try_from(max).unwrap_or(i64::MAX);
         let found = self.read(|query| query.integer(name, 0..=max))?;
         Some(found.map_or(default, |found| usize::try_from(found).unwrap_or(default)))
     }
 
-    /// `sort`.
+    /// Reads `sort`, by default the latest first.
     pub(super) fn sort(&mut self) -> Option<SortOrder> {
         let sort = self.read(|query| query.one_of("sort", &SORTS))?;
         Some(sort.unwrap_or(SORT_DEFAULT))
     }
 
-    /// `facets`, each once.
+    /// Reads `facets` without duplicates.
     pub(super) fn facets(&mut self) -> Option<Vec<Facet>> {
         let choices = Facet::ALL.map(|facet| (facet.as_str(), facet));
         let asked = self.read(|query| query.list_of("facets", &choices))?;
@@ -203,7 +203,7 @@ impl<'a> ContentParameters<'a> {
         Some(facets)
     }
 
-    /// `layout`.
+    /// Reads `layout`, by default the full one.
     pub(super) fn layout(&mut self) -> Option<DocumentLayout> {
         let choices = [("full", DocumentLayout::Full), ("bare", DocumentLayout::Bare)];
         let layout = self.read(|query| query.one_of("layout", &choices))?;
@@ -211,8 +211,8 @@ impl<'a> ContentParameters<'a> {
     }
 }
 
-/// What `selection` asks for, as far as `caller` may see it at `now`: usable items of every media
-/// type and time, the latest first.
+/// Builds the search for `selection` that `caller` may run at `now`: usable items of every media type and
+/// time, the latest first.
 pub(super) fn search_request(
     selection: ItemSelection,
     caller: Option<&Principal>,

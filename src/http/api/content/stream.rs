@@ -36,6 +36,7 @@ pub(super) async fn stream(
 ) -> Response {
     let media_type = request::path_segment("mediaType", media_type);
     let successor = match &media_type {
+        // The segment is copied into a header, so only ASCII alphabetic characters pass.
         Ok(text) if text.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_') => text,
         Ok(_) | Err(_) => "_all",
     };
@@ -62,9 +63,9 @@ async fn poll(app: &AppState, media_type: Result<String>, request: Request) -> A
     ))
 }
 
-/// What a poll asks for, and how long it waits.
+/// Parses the parameters of a poll, and how long it waits.
 ///
-/// With a `wait` of 0 it looks once (contract search-19).
+/// A `wait` of 0 polls once (contract search-19).
 fn parse_poll(
     mut parameters: ContentParameters<'_>,
     media_type: &str,
@@ -90,7 +91,7 @@ fn parse_poll(
     parameters.finish(given)
 }
 
-/// The item whose uri `last` is, on whichever host; nothing where there is no last item yet.
+/// Parses `last`, the URI of the last item seen, on any host; `None` if there is none yet.
 pub(super) fn last_item(query: &QueryParameters) -> Result<Option<ItemKey>> {
     let Some(uri) = query.text("last")? else { return Ok(None) };
     let wrong = |cause| {

@@ -1,4 +1,4 @@
-//! What the parameters of searches and streams are read as.
+//! Tests of the parameters of searches and streams.
 
 use jiff::tz::TimeZone;
 
@@ -12,7 +12,7 @@ fn zone() -> TimeZone {
     TimeZone::get("Europe/Stockholm").unwrap()
 }
 
-/// What `read` makes of a query that nobody in particular sent.
+/// Reads a query of an anonymous caller with `read`.
 fn read<T>(text: &str, read: impl FnOnce(&mut ContentParameters<'_>) -> Option<T>) -> Result<T> {
     let (query, zone) = (QueryParameters::parse(text)?, zone());
     let mut parameters = ContentParameters::new(&query, &zone, None);
@@ -37,7 +37,7 @@ fn ok_defaults_are_those_of_the_specification() {
     assert!(read("", |it| it.facets()).unwrap().is_empty());
     let selection = read("q=&p=&agr=&x=1", |it| it.selection()).unwrap();
     assert_eq!(selection, read("", |it| it.selection()).unwrap());
-    // What a form sends of fields that nobody filled in.
+    // The empty fields of a form that was sent without input.
     assert_eq!(read("s=&fr=", |it| Some(it.page_range())).unwrap(), (Some(20), Some(0)));
     assert_eq!(read("sort=", |it| it.sort()).unwrap(), SORT_DEFAULT);
     assert_eq!(read("layout=", |it| it.layout()).unwrap(), DocumentLayout::Full);
@@ -153,7 +153,7 @@ fn err_each_bad_parameter_is_named_with_its_rule() {
     assert_eq!(refused("p=A,-", selection), ["pattern p"]);
     assert_eq!(refused("p=%FF", selection), ["format p"]);
     assert_eq!(refused("q=%ED%A0%80&agr=x", selection), ["format q", "type agr"]);
-    // Nobody in particular has no agreements.
+    // An anonymous caller has no agreements.
     assert_eq!(refused("agr=1", selection), ["enum agr"]);
 }
 

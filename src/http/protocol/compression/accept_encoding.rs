@@ -1,10 +1,10 @@
-//! What a client accepts, by its `Accept-Encoding` (RFC 9110 §12.5.3).
+//! Parses `Accept-Encoding` (RFC 9110 §12.5.3).
 
 use axum::http::{HeaderMap, header};
 
 use super::encode::ContentCoding;
 
-/// The codings that a client accepts.
+/// The content codings that a client accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AcceptedCodings {
     brotli: bool,
@@ -12,7 +12,7 @@ pub(super) struct AcceptedCodings {
     preferred: Option<ContentCoding>,
 }
 
-/// The weights that a field gives.
+/// The weight of each coding in the field.
 #[derive(Default)]
 struct CodingWeights {
     brotli: Option<f32>,
@@ -22,8 +22,8 @@ struct CodingWeights {
 }
 
 impl AcceptedCodings {
-    /// Reads the field of these headers. Without one nothing is coded; members that cannot be read
-    /// are passed over.
+    /// Parses the field of these headers. Without the field nothing is compressed; malformed members are
+    /// skipped.
     pub(super) fn of(headers: &HeaderMap) -> Self {
         let lines = headers.get_all(header::ACCEPT_ENCODING).iter();
         let lines = lines.filter_map(|line| line.to_str().ok());
@@ -31,7 +31,7 @@ impl AcceptedCodings {
         for (name, weight) in lines.flat_map(|line| line.split(',')).filter_map(member) {
             let place = match name.to_ascii_lowercase().as_str() {
                 "br" => &mut weights.brotli,
-                // Applications are to take `x-gzip` for `gzip` (RFC 9110 §8.4.1.3).
+                // Recipients treat `x-gzip` as `gzip` (RFC 9110 §8.4.1.3).
                 "gzip" | "x-gzip" => &mut weights.gzip,
                 "identity" => &mut weights.identity,
                 "*" => &mut weights.others,
@@ -42,7 +42,7 @@ impl AcceptedCodings {
         weights.accepted()
     }
 
-    /// The coding that the client likes best; none where it likes the plain body better.
+    /// The coding that the client prefers; `None` if it prefers the plain body.
     pub(super) fn preferred(&self) -> Option<ContentCoding> {
         self.preferred
     }
@@ -60,7 +60,7 @@ impl CodingWeights {
     fn accepted(&self) -> AcceptedCodings {
         let weight = |own: Option<f32>| own.or(self.others).unwrap_or(0.0);
         let (brotli, gzip) = (weight(self.brotli), weight(self.gzip));
-        // Of two that are liked equally the shorter one is sent.
+        // On a tie, brotli wins because it is shorter.
         let (coding, best) = if brotli >= gzip {
             (ContentCoding::Brotli, brotli)
         } else {
@@ -72,7 +72,7 @@ impl CodingWeights {
     }
 }
 
-/// A coding with its weight; nothing where it cannot be read.
+/// Parses a coding with its weight; `None` if it is malformed.
 fn member(text: &str) -> Option<(&str, f32)> {
     let (name, parameters) = text.split_once(';').unwrap_or((text, ""));
     let name = name.trim();

@@ -1,4 +1,4 @@
-//! The codings themselves.
+//! Compresses bodies with gzip and brotli.
 
 use std::io::{self, Write};
 
@@ -6,20 +6,21 @@ use brotli::enc::BrotliEncoderParams;
 use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
 
-/// Level of gzip for what is coded each time: 0.1 ms for a search of 20 hits (27 kB), 0.8 ms for one
-/// of 227 kB. Level 9 takes twice as long.
+/// Gzip level for a body that is compressed for each response: 0.1 ms for a search of 20 hits (27 kB), 0.8 ms
+/// for one of 227 kB. Level 9 takes twice as long.
 const GZIP_EACH: u32 = 5;
-/// Level of gzip for what is coded once.
+/// Gzip level for a body that is compressed once.
 const GZIP_ONCE: u32 = 9;
-/// Quality of brotli for what is coded each time: 0.2 ms for the same search, 1.3 ms for the long one.
-/// From 5 on it clears tables of megabytes first, so that 27 kB take 5 ms and get 5 % shorter.
+/// Brotli quality for a body that is compressed for each response: 0.2 ms for the same search, 1.3 ms for the
+/// long one. Quality 5 and above clears tables of megabytes first, so that 27 kB take 5 ms and get 5 %
+/// shorter.
 const BROTLI_EACH: i32 = 4;
-/// Quality of brotli for what is coded once: 15 ms for 227 kB. 11 takes 200 ms and saves an eighth.
+/// Brotli quality for a body that is compressed once: 15 ms for 227 kB. 11 takes 200 ms and saves an eighth.
 const BROTLI_ONCE: i32 = 9;
-/// Smallest and largest window of brotli, as powers of two of bytes.
+/// Smallest and largest brotli window, as powers of two of bytes.
 const BROTLI_WINDOW: (u32, u32) = (16, 20);
 
-/// A content coding.
+/// A content coding that the server produces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ContentCoding {
     /// `br`, RFC 7932.
@@ -29,10 +30,10 @@ pub(super) enum ContentCoding {
 }
 
 impl ContentCoding {
-    /// Both, the better one first.
+    /// Both codings, the shorter one first.
     pub(super) const ALL: [Self; 2] = [Self::Brotli, Self::Gzip];
 
-    /// What `Content-Encoding` calls it.
+    /// The name of the coding in `Content-Encoding`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Brotli => "br",
@@ -40,8 +41,8 @@ impl ContentCoding {
         }
     }
 
-    /// What the entity tag of an answer in this coding ends in. Tags are made of hashes, in whose
-    /// digits there is no `+`.
+    /// The suffix of the entity tag of a response in this coding. Plain tags are made of hash digits, which
+    /// contain no `+`.
     pub(super) fn suffix(self) -> &'static str {
         match self {
             Self::Brotli => "+br",
@@ -53,13 +54,13 @@ impl ContentCoding {
 /// How much time a coding may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CodingEffort {
-    /// It is done for each answer.
+    /// The body is compressed for each response.
     Each,
-    /// It is done once in the life of the process.
+    /// The body is compressed once per process.
     Once,
 }
 
-/// `body` in that coding; the same bytes each time.
+/// Compresses `body`; deterministic.
 pub(super) fn encode(
     coding: ContentCoding,
     effort: CodingEffort,
@@ -81,7 +82,7 @@ pub(super) fn encode(
                 CodingEffort::Each => BROTLI_EACH,
                 CodingEffort::Once => BROTLI_ONCE,
             };
-            // A window that is larger than the body costs memory and time to clear it.
+            // A window larger than the body costs memory, and time to clear it.
             let (least, most) = BROTLI_WINDOW;
             let window = (usize::BITS - body.len().leading_zeros()).clamp(least, most);
             let parameters = BrotliEncoderParams {

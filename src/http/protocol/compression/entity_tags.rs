@@ -1,4 +1,4 @@
-//! Entity tags of coded answers: the plain one's with the coding behind it.
+//! Entity tags of compressed responses: the plain tag with a suffix for the coding.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,8 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use super::{accept_encoding::AcceptedCodings, encode::ContentCoding};
 use crate::http::protocol::conditional::{EntityTagRef, tags};
 
-/// The headers with a plain tag beside each tag of a coding that the client accepts, so that a
-/// handler, which knows the plain ones, finds what it has.
+/// Adds the plain tag for each tag of an accepted coding, so that a handler, which knows only plain tags,
+/// recognizes it.
 pub(super) fn with_plain_tags<'a>(
     headers: &'a HeaderMap,
     accepted: &AcceptedCodings,
@@ -26,7 +26,7 @@ pub(super) fn with_plain_tags<'a>(
     changed
 }
 
-/// The plain tag that this one of an accepted coding stands for.
+/// The plain tag for a tag of an accepted coding.
 fn plain_tag(tag: &EntityTagRef<'_>, accepted: &AcceptedCodings) -> Option<HeaderValue> {
     let codings = ContentCoding::ALL.into_iter().filter(|coding| accepted.accepts(*coding));
     let mut plain =
@@ -35,7 +35,7 @@ fn plain_tag(tag: &EntityTagRef<'_>, accepted: &AcceptedCodings) -> Option<Heade
     HeaderValue::from_str(&format!("\"{text}\"")).ok()
 }
 
-/// Turns the tag into that of the coding.
+/// Replaces the entity tag by that of the coding.
 pub(super) fn set_coded_tag(headers: &mut HeaderMap, coding: ContentCoding) {
     if let Some(tag) = headers.get(header::ETAG).and_then(|tag| coded_tag(tag, coding)) {
         headers.insert(header::ETAG, tag);
@@ -47,7 +47,7 @@ fn coded_tag(tag: &HeaderValue, coding: ContentCoding) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!("{opaque}{}\"", coding.suffix())).ok()
 }
 
-/// Makes the tag of a 304 the one that the client has, by the lines `known` of its `If-None-Match`.
+/// Sets the tag of a 304 to the one that the client has, from the lines `known` of its `If-None-Match`.
 pub(super) fn restore_client_tag(
     headers: &mut HeaderMap,
     known: &[HeaderValue],
@@ -59,7 +59,7 @@ pub(super) fn restore_client_tag(
         let all = known.iter().flat_map(|line| tags(line.as_bytes()));
         opaque.is_some_and(|opaque| all.into_iter().any(|tag| tag.opaque == opaque))
     };
-    // The one that would be sent comes first: a cache may hold several.
+    // The preferred coding comes first: a cache may hold several.
     let others = ContentCoding::ALL.into_iter().filter(|coding| accepted.accepts(*coding));
     let codings = accepted.preferred().into_iter().chain(others);
     let coded = codings.filter_map(|coding| coded_tag(&plain, coding)).find(is_known);

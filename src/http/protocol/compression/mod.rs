@@ -1,18 +1,17 @@
-//! Answers in a content coding, gzip or brotli, for clients that accept one (RFC 9110 §8.4, §12.5.3).
+//! Content coding of responses, gzip or brotli, for clients that accept one (RFC 9110 §8.4, §12.5.3).
 //!
-//! [`around`] stands around every address but those of media: a cached picture must not pass through
-//! anything that it has no use for. Documents of media call [`CodingNegotiation`] themselves.
+//! [`compress_response`] wraps every route except media: a cached rendition should pass through as few layers
+//! as possible. Documents below `/media/` call [`CodingNegotiation`] themselves.
 //!
-//! - *What is coded* says [`policy`], the one place that knows where secrets are.
-//! - *Entity tags* are strong and differ by coding: `"x"` becomes `"x+br"` or `"x+gzip"`. Handlers know
-//!   only `"x"`; a request that names the tag of a coding which it accepts is given to them with that
-//!   tag too, and a 304 names the tag that the client has.
-//! - *Ranges* are those of the plain representation. A part is never coded, and a coded answer does
-//!   not offer parts.
-//! - *Time*: answers of more than [`COMPRESSED_AT_ONCE_BYTES_MAX`] are coded on the runtime's blocking
-//!   threads, as many at a time as there are cores. When all of them are taken the answer goes out
-//!   plain: a busy machine has better things to do. Files that are part of the program are coded
-//!   once, with more effort.
+//! - *Which responses are compressed* is decided by [`policy`], the one place that knows where secrets are.
+//! - *Entity tags* are strong and differ by coding: `"x"` becomes `"x+br"` or `"x+gzip"`. Handlers know only
+//!   `"x"`: when a request has the tag of an accepted coding, its plain tag is added for the handler, and a
+//!   304 names the tag that the client has.
+//! - *Ranges* refer to the plain representation. A partial response is never compressed, and a compressed
+//!   response does not offer ranges.
+//! - *Time*: responses of more than [`COMPRESSED_AT_ONCE_BYTES_MAX`] are compressed on the runtime's blocking
+//!   threads, with as many permits as there are cores. When no permit is free the response is sent plain,
+//!   which costs a busy machine less. Files embedded in the program are compressed once, with more effort.
 
 mod accept_encoding;
 mod encode;
@@ -39,16 +38,16 @@ use crate::runtime::limits::{COMPRESSED_AT_ONCE_BYTES_MAX, COMPRESSED_BYTES_MIN}
 use accept_encoding::AcceptedCodings;
 use encode::{CodingEffort, ContentCoding, encode};
 
-/// Marks an answer that is the same as long as the process runs, under its entity tag.
+/// Marks a response that is constant under its entity tag for as long as the process runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ImmutableResponse;
 
-/// What coding answers takes: places for those that are coded at a time, and what is coded once.
+/// Compresses bodies with a limited number of permits, and caches those that never change.
 #[derive(Clone, Debug)]
 pub struct Compressor {
     permits: Arc<Semaphore>,
-    /// Answers marked as [`ImmutableResponse`] by entity tag. Only files and texts that are part of the
-    /// program are, so their number is that of the program's files.
+    /// Compressed bodies of responses marked as [`ImmutableResponse`], by entity tag. Only files and texts
+    /// embedded in the program are, so their number is bounded.
     cache: Arc<RwLock<HashMap<(HeaderValue, ContentCoding), Bytes>>>,
 }
 
@@ -59,7 +58,7 @@ impl Default for Compressor {
     }
 }
 
-/// Codes the answers of the addresses that [`policy`] allows.
+/// Compresses the responses of the routes that [`policy`] allows.
 pub(crate) async fn compress_response(
     State(app): State<AppState>,
     mut request: Request,
@@ -81,27 +80,27 @@ pub(crate) async fn compress_response(
     negotiation.finish(&app, response).await
 }
 
-/// What a request says of codings.
+/// The content codings and validators of a request.
 pub(crate) struct CodingNegotiation {
     accepted: AcceptedCodings,
-    /// The lines of its `If-None-Match`.
+    /// The lines of the request's `If-None-Match`.
     if_none_match: Vec<HeaderValue>,
 }
 
 impl CodingNegotiation {
-    /// That of a request with these headers; nothing where the operator has compression turned off.
+    /// Reads the request's headers; `None` when the operator has turned compression off.
     pub(crate) fn of(app: &AppState, headers: &HeaderMap) -> Option<Self> {
         let known = || headers.get_all(header::IF_NONE_MATCH).iter().cloned().collect();
         let is_on = app.shared.edge.live_settings.get().compression;
         is_on.then(|| Self { accepted: AcceptedCodings::of(headers), if_none_match: known() })
     }
 
-    /// The headers with the tag of the plain representation beside each tag of an accepted coding.
+    /// Adds the tag of the plain representation for each tag of an accepted coding.
     pub(crate) fn with_plain_tags<'a>(&self, headers: &'a HeaderMap) -> Cow<'a, HeaderMap> {
         entity_tags::with_plain_tags(headers, &self.accepted)
     }
 
-    /// The answer in the coding that the client likes best, if it is one that can be coded.
+    /// Compresses the response with the client's preferred coding, if it can be compressed.
     pub(crate) async fn finish(&self, app: &AppState, mut response: Response) -> Response {
         match response.status() {
             StatusCode::OK => self.encode_response(&app.shared.edge.compressor, response).await,
@@ -114,6 +113,8 @@ impl CodingNegotiation {
                 );
                 response
             }
+            // A range refers to the plain bytes and is never compressed, but caches must still key on the
+            // coding.
             StatusCode::PARTIAL_CONTENT => {
                 add_vary(response.headers_mut());
                 response
@@ -123,7 +124,7 @@ impl CodingNegotiation {
     }
 
     async fn encode_response(&self, compressor: &Compressor, mut response: Response) -> Response {
-        // A body of unknown length is one that is not in memory.
+        // A body of unknown length is a stream, which is not buffered here.
         let length = response.body().size_hint().exact();
         let is_long = length.is_some_and(|length| length >= COMPRESSED_BYTES_MIN);
         if !is_long || !policy::is_compressible(response.headers()) {
@@ -134,7 +135,7 @@ impl CodingNegotiation {
         let (mut parts, body) = response.into_parts();
         let body = match to_bytes(body, usize::MAX).await {
             Ok(body) => body,
-            // What is in memory does not break off; if it did, the client should see that.
+            // A body in memory cannot break off; if it did, the client should see it.
             Err(cause) => {
                 let broken = futures_util::stream::iter([Err::<Bytes, _>(cause)]);
                 return Response::from_parts(parts, Body::from_stream(broken));
@@ -145,7 +146,7 @@ impl CodingNegotiation {
             Some(tag) => compressor.encode_cached(tag.clone(), coding, body.clone()).await,
             None => compressor.encode_fresh(coding, body.clone()).await,
         };
-        // What does not get shorter stays as it is.
+        // A body that compression does not shorten is sent plain.
         let Some(coded) = coded.filter(|coded| coded.len() < body.len()) else {
             return Response::from_parts(parts, Body::from(body));
         };
@@ -155,7 +156,7 @@ impl CodingNegotiation {
 }
 
 impl Compressor {
-    /// The body in that coding; nothing when the machine is busy.
+    /// Compresses the body; `None` when the machine is busy.
     async fn encode_fresh(&self, coding: ContentCoding, body: Bytes) -> Option<Bytes> {
         if body.len() <= COMPRESSED_AT_ONCE_BYTES_MAX {
             return encode(coding, CodingEffort::Each, &body).ok();
@@ -163,7 +164,7 @@ impl Compressor {
         self.encode_blocking(coding, CodingEffort::Each, body).await
     }
 
-    /// The same for a body that is the same each time, under `tag`.
+    /// Compresses a constant body once and caches the result under `tag`.
     async fn encode_cached(
         &self,
         tag: HeaderValue,
@@ -200,16 +201,16 @@ impl Compressor {
     }
 }
 
-/// Says in which coding the body is.
+/// Sets the headers for the coding of the body.
 fn set_coding_headers(headers: &mut HeaderMap, coding: ContentCoding) {
     headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
     entity_tags::set_coded_tag(headers, coding);
-    // That of the plain body; the length of this one is known to whoever sends it.
+    // The length and ranges are those of the plain body; the server computes the length of this one.
     headers.remove(header::CONTENT_LENGTH);
     headers.remove(header::ACCEPT_RANGES);
 }
 
-/// Says that the answer depends on what the client accepts.
+/// Adds `Accept-Encoding` to `Vary`: the response depends on it.
 fn add_vary(headers: &mut HeaderMap) {
     const ALONE: HeaderValue = HeaderValue::from_static("Accept-Encoding");
     let others = headers.get(header::VARY).and_then(|value| value.to_str().ok());
@@ -250,7 +251,7 @@ mod tests {
         assert!(
             compressor.encode_fresh(ContentCoding::Gzip, body(2000)).await.unwrap().len() < 200
         );
-        // What is known already needs no place.
+        // A cached body needs no permit.
         compressor.permits.add_permits(1);
         let coded = compressor
             .encode_cached(tag.clone(), ContentCoding::Gzip, large.clone())

@@ -1,36 +1,36 @@
-//! Which answers may be coded.
+//! Decides which responses may be compressed.
 //!
-//! Whoever can have a victim's browser send requests with text of his own, and sees how long the
-//! answers are, guesses a secret in a compressed answer letter by letter: the guess that repeats the
-//! secret makes it shorter (BREACH). So no answer is coded that holds a key, a token or the token of a form,
-//! whether it repeats text of the request or not. A browser sends cookies by itself, so pages are coded
-//! for strangers alone, on whose pages there is no secret; it does not send keys and tokens by itself,
-//! so answers of APIs to their holders cannot be asked for by others.
+//! An attacker who can make a victim's browser send requests with chosen text, and can observe the length of
+//! the responses, can guess a secret in a compressed response character by character: a guess that repeats
+//! the secret makes it shorter (BREACH). So no response with a key, a token or the CSRF token of a form is
+//! compressed, whether it repeats text of the request or not. A browser sends cookies by itself, so pages are
+//! compressed for anonymous visitors only, whose pages hold no secret. A browser does not send keys and
+//! tokens by itself, so another site cannot request an API's responses on behalf of their holder.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
 use crate::http::AppState;
 use crate::http::site::session;
 
-/// Whether the answers of an address may be coded.
+/// Whether the responses of a route may be compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CompressionRule {
-    /// Nothing secret is in them.
+    /// The responses hold no secret.
     Coded,
-    /// Only those to somebody who shows no session: others carry the token of forms.
+    /// Only responses to requests without a session: others hold the CSRF token of forms.
     CodedForAnonymous,
-    /// There is something secret in them, or a reason of its own against it.
+    /// The responses hold a secret, or the rule has a comment with another reason.
     Plain,
 }
 
 use CompressionRule::{Coded, CodedForAnonymous, Plain};
 
-/// The rules, by the beginning of the route; the longest that fits counts. An address that is not here is
-/// plain, and the test below asks for its line.
+/// The rules by prefix of the route; the longest matching prefix wins. A route without a rule is not
+/// compressed, and the test below fails for it.
 const RULES: [(&str, CompressionRule); 36] = [
     ("/content/v1/", Coded),
-    // All but the last byte of its answer must be worthless: a reader who has that has the items. Of
-    // a coded text more is missing than its end, or less.
+    // A client that has all but the last byte of the response must not be able to use it, since it counts as
+    // received only when complete. Compression would move that boundary.
     ("/content/v1/{media_type}/notification/{id}/stream", Plain),
     ("/api/search", Coded),
     ("/collection/v1/", Coded),
@@ -42,14 +42,14 @@ const RULES: [(&str, CompressionRule); 36] = [
     ("/user/v1/organization", Coded),
     ("/user/v1/session", Coded),
     ("/user/v1/application", Coded),
-    // The link that a user's administrator passes on is told once.
+    // The password link for a user's administrator is shown only once.
     ("/user/v1/organization/user/{id}/password-link", Plain),
     ("/user/v1/profile", Coded),
-    // Keys are shown once; tokens of devices let push to them; channels have passwords.
+    // Keys are shown once; device tokens authorize pushes; channels hold passwords.
     ("/user/v1/key", Plain),
     ("/user/v1/device", Plain),
     ("/user/v1/channel", Plain),
-    // Tokens, codes, forms of logins.
+    // Tokens, authorization codes and login forms.
     ("/o/", Plain),
     ("/.well-known/", Coded),
     ("/openapi.json", Coded),
@@ -57,7 +57,7 @@ const RULES: [(&str, CompressionRule); 36] = [
     ("/favicon.ico", Coded),
     ("/metrics", Coded),
     ("/health/", Coded),
-    // Pages of those who are logged in, and of those whom a mail brought with a token.
+    // Pages behind a login, and pages that a mailed token opens.
     ("/account", Plain),
     ("/collections", Plain),
     ("/notifications", Plain),
@@ -65,16 +65,16 @@ const RULES: [(&str, CompressionRule); 36] = [
     ("/language", Plain),
     ("/unsubscribe/", Plain),
     ("/mail/", Plain),
-    // Pages for everybody.
+    // Public pages.
     ("/", CodedForAnonymous),
     ("/item/", CodedForAnonymous),
     ("/docs", CodedForAnonymous),
-    // Documents decide for themselves, pictures need no coding.
+    // Documents decide for themselves (see `CodingNegotiation`); pictures are compressed already.
     ("/media/", Plain),
     ("/user/v1/", Plain),
 ];
 
-/// Whether the answer of a route to a request with these headers may be coded.
+/// Whether the response of a route to a request with these headers may be compressed.
 pub(super) fn is_allowed(app: &AppState, route: &str, headers: &HeaderMap) -> bool {
     match find_rule(route) {
         Some(Coded) => true,
@@ -84,13 +84,13 @@ pub(super) fn is_allowed(app: &AppState, route: &str, headers: &HeaderMap) -> bo
 }
 
 fn find_rule(route: &str) -> Option<CompressionRule> {
-    // `/` begins every route and stands for the first page alone.
+    // `/` is a prefix of every route but means the first page alone.
     let fits = |prefix: &str| if prefix == "/" { route == "/" } else { route.starts_with(prefix) };
     let fitting = RULES.into_iter().filter(|(prefix, _)| fits(prefix));
     fitting.max_by_key(|(prefix, _)| prefix.len()).map(|(_, rule)| rule)
 }
 
-/// Whether an answer with these headers is text, is not coded yet and brings no cookie.
+/// Whether a response with these headers is text, not compressed yet, and sets no cookie.
 pub(super) fn is_compressible(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     let kinds = [&b"application/json"[..], b"text/", b"image/svg+xml"];

@@ -1,8 +1,8 @@
-//! JSON bodies of requests, read under a cap.
+//! Reads JSON bodies of requests with a size limit.
 //!
-//! What a request says of the type of its body does not matter: `curl -d` calls every body a form.
-//! A form of another site's page can therefore send JSON as well. It gains nothing by that, since
-//! no API takes a cookie for credentials ([`crate::http::api::credentials`]).
+//! The `Content-Type` of the request is ignored: `curl -d` declares every body a form. A form on another
+//! site's page can therefore send JSON too, but gains nothing: no API accepts a cookie as credentials
+//! ([`crate::http::api::credentials`]).
 
 use axum::{body::Body, extract::Request};
 use futures_util::StreamExt;
@@ -13,14 +13,14 @@ use crate::runtime::limits::BODY_DISCARD_BYTES_MAX;
 
 /// Reads the body of `request` as JSON of `bytes_max` bytes at most.
 ///
-/// Fails with [`ErrorKind::TooLarge`] beyond that, and as a failed validation when the body breaks off,
-/// is empty or is not JSON.
+/// Fails with [`ErrorKind::TooLarge`] beyond the limit, and with a validation error when the body is
+/// truncated, empty or not JSON.
 pub async fn json(request: Request, bytes_max: usize) -> Result<Value> {
     let bytes = read(request.into_body(), bytes_max).await?;
     parse_json(&bytes)
 }
 
-/// The value that `bytes` hold.
+/// Parses `bytes` as JSON; an empty text is a validation error.
 pub fn parse_json(bytes: &[u8]) -> Result<Value> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(Error::invalid("body", "", "required", "the body is empty, expected JSON"));
@@ -38,6 +38,8 @@ async fn read(body: Body, bytes_max: usize) -> Result<Vec<u8>> {
             |cause| Error::invalid("body", "", "format", "the body broke off").with_source(cause);
         let chunk = chunk.map_err(broken)?;
         if beyond > 0 || chunk.len() > bytes_max - bytes.len() {
+            // A client that is still sending would not read an early response, so some of the excess is
+            // discarded.
             beyond = beyond.saturating_add(chunk.len());
             if beyond > BODY_DISCARD_BYTES_MAX {
                 break;

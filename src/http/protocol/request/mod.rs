@@ -1,9 +1,8 @@
-//! What a request says, checked: query parameters, path segments, JSON bodies.
+//! Validation of requests: query parameters, path segments and JSON bodies.
 //!
-//! Whatever is wrong becomes an entry `{errorCode, location, message, path}` of a 400
-//! (contract api-14), with `errorCode` `<rule>.openapi.requestValidation`. Where several parts are
-//! wrong, all of them are told at once. Unknown query parameters are ignored; unknown properties
-//! of a body are not.
+//! Every problem becomes an entry `{errorCode, location, message, path}` of a 400 (contract api-14), with
+//! `errorCode` `<rule>.openapi.requestValidation`. Problems in several parts are reported together. Unknown
+//! query parameters are ignored; unknown properties of a body are errors.
 
 mod body;
 mod object;
@@ -24,20 +23,20 @@ pub(in crate::http) use query::{elements, parse_choice};
 
 use crate::runtime::error::{Error, ErrorDetail, Result};
 
-/// Collects what is wrong with the parts of a request.
+/// Collects the validation errors of the parts of a request.
 #[derive(Debug, Default)]
 pub struct ValidationErrors(Vec<ErrorDetail>);
 
 impl ValidationErrors {
-    /// None so far.
+    /// Creates an empty collection.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The value, or nothing and one more problem.
+    /// Returns the value, or records the error and returns `None`.
     ///
-    /// Every error must be a failed validation.
+    /// Every error must be a validation error.
     pub fn check<T>(&mut self, outcome: Result<T>) -> Option<T> {
         match outcome {
             Ok(value) => Some(value),
@@ -48,9 +47,9 @@ impl ValidationErrors {
         }
     }
 
-    /// What was read, if there is no problem.
+    /// Returns `read` if no error was recorded.
     ///
-    /// Fails with all of them. `read` is there when nothing was reported.
+    /// Fails with all recorded errors. `read` is `Some` when there are none.
     pub fn finish<T>(self, read: Option<T>) -> Result<T> {
         match read {
             Some(read) if self.0.is_empty() => Ok(read),
@@ -59,14 +58,14 @@ impl ValidationErrors {
     }
 }
 
-/// The parameter `name` as a number of things, `max` at most.
+/// Reads the parameter `name` as a count from 0 to `max`.
 pub fn count(query: &QueryParameters, name: &str, max: usize) -> Result<Option<usize>> {
     let max = i64::try_from(max).unwrap_or(i64::MAX);
     let found = query.integer(name, 0..=max)?;
     found.map(|value| usize::try_from(value).map_err(Error::internal)).transpose()
 }
 
-/// The decoded segment `name` of the path.
+/// Reads the decoded path segment `name`.
 ///
 /// Fails when it is not UTF-8.
 pub fn path_segment(name: &str, path: Result<Path<String>, PathRejection>) -> Result<String> {
@@ -76,7 +75,7 @@ pub fn path_segment(name: &str, path: Result<Path<String>, PathRejection>) -> Re
     }
 }
 
-/// The segment `name` of the path as an integer.
+/// Reads the path segment `name` as an integer.
 pub fn path_integer(name: &str, path: Result<Path<String>, PathRejection>) -> Result<i64> {
     let wrong = || Error::invalid("path", name, "type", format!("{name} is not an integer"));
     path_segment(name, path)?.parse().map_err(|_| wrong())

@@ -1,7 +1,7 @@
-//! Reads the JSON body of a request and collects every problem with it.
+//! Reads the JSON body of a request and collects all of its problems.
 //!
-//! Over [`ObjectReader`] it adds which properties may be absent or `null`, the checks of texts and the wording of the
-//! contract's errors. Problems name the path of their property, with dots: `phoneNumber.direct`.
+//! Adds to [`ObjectReader`] which properties may be absent or `null`, the validation of texts and the wording
+//! of the contract's errors. Problems name the path of their property, with dots: `phoneNumber.direct`.
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -10,35 +10,32 @@ use crate::runtime::error::{Error, ErrorDetail, Result};
 use crate::runtime::json_object::ObjectReader;
 use crate::runtime::limits::{EMAIL_CHARS_MAX, URI_CHARS_MAX};
 
-/// Additional properties that are named; a body with thousands of them needs no longer answer.
+/// Most additional properties that an error names; a body with thousands of them gets no longer response.
 const ADDITIONAL_NAMED_MAX: usize = 20;
-/// Characters of an additional property's name that are repeated.
+/// Longest part of an additional property's name that an error repeats, in characters.
 const ECHO_CHARS_MAX: usize = 40;
 
-/// Whether a property has to be there.
+/// Whether a property must be present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// It must be there and not be `null`.
+    /// The property must be present and not `null`.
     Required,
-    /// It may be missing, but not be `null`.
+    /// The property may be absent, but not `null`.
     NotNull,
-    /// It may be missing or `null`.
+    /// The property may be absent or `null`.
     Optional,
 }
 
-/// A property as it was found. What broke a rule counts as absent and is reported.
+/// A property as it was read. An invalid one is reported and counts as absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PropertyValue<T> {
-    /// Not there.
     Absent,
-    /// There as `null`.
     Null,
-    /// There with a value.
     Present(T),
 }
 
 impl<T> PropertyValue<T> {
-    /// The value, if there is one.
+    /// Returns the value, if there is one.
     pub fn value(self) -> Option<T> {
         match self {
             Self::Present(value) => Some(value),
@@ -46,7 +43,7 @@ impl<T> PropertyValue<T> {
         }
     }
 
-    /// What `next` makes of the value; absent where it makes nothing of it.
+    /// Maps the value with `next`; absent when that returns `None`.
     fn and_then<U>(self, next: impl FnOnce(T) -> Option<U>) -> PropertyValue<U> {
         match self {
             Self::Present(value) => {
@@ -57,7 +54,7 @@ impl<T> PropertyValue<T> {
         }
     }
 
-    /// Writes the value to `target`, or empties it for `null`; leaves it alone otherwise.
+    /// Writes the value to `target`, clears it for `null`, and otherwise does not change it.
     pub fn apply_to(self, target: &mut Option<T>) {
         match self {
             Self::Present(value) => *target = Some(value),
@@ -67,46 +64,43 @@ impl<T> PropertyValue<T> {
     }
 }
 
-/// What a text looks like.
+/// The format of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextFormat {
     /// One line: no control characters.
     Line,
     /// Several lines: no control characters but tab, line feed and carriage return.
     Lines,
-    /// An e-mail address.
     Email,
-    /// A UUID with its hyphens.
+    /// A UUID with hyphens.
     Uuid,
-    /// A URI with its scheme (RFC 3986).
+    /// A URI with a scheme (RFC 3986).
     Uri,
 }
 
-/// What a text must keep to.
+/// The rule that a text must satisfy.
 #[derive(Clone, Copy, Debug)]
 pub struct TextRule {
-    /// What it looks like.
+    /// Format of the text.
     pub format: TextFormat,
-    /// Its characters at most.
+    /// Longest text, in characters.
     pub chars_max: usize,
 }
 
 impl TextRule {
-    /// An e-mail address.
     pub const EMAIL: Self = Self { format: TextFormat::Email, chars_max: EMAIL_CHARS_MAX };
-    /// A UUID.
     pub const UUID: Self = Self { format: TextFormat::Uuid, chars_max: 36 };
 
-    /// A URI, of a length that URLs have.
+    /// A URI, at most as long as URLs may be.
     pub const URI: Self = Self { format: TextFormat::Uri, chars_max: URI_CHARS_MAX };
 
-    /// One line of `chars_max` characters at most.
+    /// One line of at most `chars_max` characters.
     #[must_use]
     pub const fn line(chars_max: usize) -> Self {
         Self { format: TextFormat::Line, chars_max }
     }
 
-    /// The rule that `text` breaks, with a message that names no part.
+    /// Returns the rule that `text` breaks, with a message that does not name the part.
     #[must_use]
     pub fn check(self, text: &str) -> Option<(&'static str, String)> {
         if text.chars().count() > self.chars_max {
@@ -127,7 +121,7 @@ impl TextRule {
     }
 }
 
-/// Reads one object; see [`read_object`].
+/// Reads the properties of one object; see [`read_object`].
 #[derive(Debug)]
 pub struct PropertyReader<'a> {
     reader: ObjectReader<'a>,
@@ -135,9 +129,9 @@ pub struct PropertyReader<'a> {
     problems: Vec<ErrorDetail>,
 }
 
-/// Reads the body `value`, an object, with `read`.
+/// Reads `value`, the body, as an object with `read`.
 ///
-/// Fails with all that `read` found wrong and with the properties that it did not ask for.
+/// Fails with all problems that `read` reported, and with the properties that it did not read.
 pub fn read_object<T>(
     value: &Value,
     read: impl FnOnce(&mut PropertyReader<'_>) -> T,
@@ -152,10 +146,10 @@ pub fn read_object<T>(
     if problems.is_empty() { Ok(outcome) } else { Err(Error::invalid_parts(problems)) }
 }
 
-/// Reads the body `value`, a list of 1 to `max` objects, each with `read`.
+/// Reads `value`, the body, as a list of 1 to `max` objects, each with `read`.
 ///
-/// Fails with all that `read` found wrong, up to a number of elements that a person would look
-/// at. Paths begin with the place of their element, `3.uri`.
+/// Fails with all problems that `read` reported, and stops after as many as a person would read. Paths begin
+/// with the index of the element, `3.uri`.
 pub fn read_objects<T>(
     value: &Value,
     max: usize,
@@ -201,12 +195,12 @@ impl<'a> PropertyReader<'a> {
         Self { reader, allows_unknown: false, problems: Vec::new() }
     }
 
-    /// Lets properties pass that nobody asks for.
+    /// Ignores properties that are not read, instead of reporting them.
     pub fn allow_unknown(&mut self) {
         self.allows_unknown = true;
     }
 
-    /// Notes that the property `name` breaks a rule that has an `errorCode` of its own.
+    /// Reports that the property `name` breaks a rule with its own `errorCode`.
     pub fn report(&mut self, name: &str, error_code: &str, message: &str) {
         let path = self.reader.path(name);
         let message = format!("{path} {message}");
@@ -214,14 +208,14 @@ impl<'a> PropertyReader<'a> {
         self.problems.push(ErrorDetail { error_code, location: "body", message, path });
     }
 
-    /// Notes that the property `name` breaks `rule` of the contract.
+    /// Reports that the property `name` breaks `rule` of the contract.
     pub fn report_rule(&mut self, name: &str, rule: &str, message: &str) {
         let path = self.reader.path(name);
         let message = format!("{path} {message}");
         self.problems.push(ErrorDetail::of_rule(rule, "body", path, message));
     }
 
-    /// The text `name`.
+    /// Reads the text `name`.
     pub fn text(
         &mut self,
         name: &'static str,
@@ -232,12 +226,12 @@ impl<'a> PropertyReader<'a> {
         found.and_then(|found| self.check(name, text, found))
     }
 
-    /// The text `name`, which must be there; empty when it is not, which is reported.
+    /// Reads the text `name`, which is required; returns an empty text after it reported a problem.
     pub fn required(&mut self, name: &'static str, text: TextRule) -> String {
         self.text(name, Presence::Required, text).value().unwrap_or_default()
     }
 
-    /// The text `name`, one of `choices`.
+    /// Reads the text `name` as one of `choices`.
     pub fn one_of<T: Copy>(
         &mut self,
         name: &'static str,
@@ -254,12 +248,12 @@ impl<'a> PropertyReader<'a> {
         })
     }
 
-    /// The boolean `name`.
+    /// Reads the boolean `name`.
     pub fn flag(&mut self, name: &'static str, presence: Presence) -> PropertyValue<bool> {
         self.read(name, presence, "a boolean", Value::as_bool)
     }
 
-    /// The list `name` of up to `max` texts.
+    /// Reads the list `name` of up to `max` texts.
     pub fn texts(
         &mut self,
         name: &'static str,
@@ -288,7 +282,7 @@ impl<'a> PropertyReader<'a> {
         })
     }
 
-    /// The object `name` as `read` reads it.
+    /// Reads the object `name` with `read`.
     pub fn object<T>(
         &mut self,
         name: &'static str,
@@ -303,7 +297,7 @@ impl<'a> PropertyReader<'a> {
         })
     }
 
-    /// The object `name` as it is, for whoever knows its properties.
+    /// Reads the object `name` unchecked, for a caller that validates its properties.
     pub fn members(
         &mut self,
         name: &'static str,
@@ -334,7 +328,7 @@ impl<'a> PropertyReader<'a> {
         PropertyValue::Absent
     }
 
-    /// The text `found` of the property `name`, if it keeps to `text`.
+    /// Returns the text `found` of the property `name` if it satisfies `text`, else reports it.
     fn check(&mut self, name: &str, text: TextRule, found: &str) -> Option<String> {
         let Some((rule, message)) = text.check(found) else { return Some(found.to_owned()) };
         self.report_rule(name, rule, &message);
@@ -371,11 +365,11 @@ fn json_type(value: &Value) -> &'static str {
 }
 
 fn is_uuid(text: &str) -> bool {
-    // The crate also reads forms without hyphens, in braces and as URN.
+    // The crate also accepts UUIDs without hyphens, in braces and as URNs.
     text.len() == 36 && Uuid::try_parse(text).is_ok()
 }
 
-/// Whether `text` is a URI: a scheme, and behind it only characters that URIs have (RFC 3986).
+/// Whether `text` is a URI: a scheme, followed only by characters that URIs may contain (RFC 3986).
 fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     let named = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -393,8 +387,8 @@ fn is_uri(text: &str) -> bool {
 
 /// Whether `text` is an e-mail address: a dot-atom, `@` and a domain with a dot (RFC 5321).
 ///
-/// Quoted local parts, addresses of machines and what is not ASCII are refused: mail to them does
-/// not arrive everywhere, and most are mistakes.
+/// Quoted local parts, address literals and non-ASCII characters are refused: such mail is not delivered
+/// everywhere, and most of these addresses are mistakes.
 #[must_use]
 pub fn is_email(text: &str) -> bool {
     let Some((local, domain)) = text.rsplit_once('@') else { return false };

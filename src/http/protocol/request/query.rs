@@ -1,9 +1,9 @@
-//! Query parameters (contract api-7, api-8, api-9).
+//! Parses query parameters (contract api-7, api-8, api-9).
 //!
-//! Queries are form-encoded: `+` is a space. A list is written `p=a,b`, `p=a&p=b` or
-//! `p[]=a&p[]=b`, in any mixture; the public client library sends the last form.
+//! Queries are form-encoded: `+` is a space. A list is written `p=a,b`, `p=a&p=b` or `p[]=a&p[]=b`, in any
+//! combination; the public client library sends the last form.
 //!
-//! Parameters without a value, as forms send them (`trs=`), count as absent.
+//! A parameter without a value, as forms send it (`trs=`), counts as absent.
 
 use std::ops::RangeInclusive;
 
@@ -12,31 +12,30 @@ use axum::http::Uri;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{QUERY_BYTES_MAX, QUERY_VALUES_MAX};
 
-/// Characters of a caller's own value that a message repeats.
+/// Longest part of a caller's value that a message repeats, in characters.
 const ECHO_CHARS_MAX: usize = 40;
 
-/// The decoded parameters of a request, in their order.
+/// The decoded query parameters of a request, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueryParameters {
     pairs: Vec<(String, DecodedValue)>,
 }
 
-/// A decoded value; nothing where it is not UTF-8.
+/// A decoded value; `None` when it is not UTF-8.
 type DecodedValue = Option<String>;
 
 impl QueryParameters {
-    /// The parameters of `uri`.
+    /// Parses the query of `uri`.
     ///
-    /// Fails when there are more than the service takes.
+    /// Fails when there are more parameters than the limit.
     pub fn of(uri: &Uri) -> Result<Self> {
         Self::parse(uri.query().unwrap_or_default())
     }
 
     /// Parses a query string without its question mark.
     ///
-    /// A value that is not UTF-8 after decoding counts as a mistake once somebody asks for it; a
-    /// name that is not names nothing. Fails when the text has more bytes or more parameters than
-    /// the service takes.
+    /// A value that is not UTF-8 after decoding is an error only when it is read; a name that is not UTF-8 is
+    /// ignored. Fails when the text has more bytes or more parameters than the limits.
     pub fn parse(text: &str) -> Result<Self> {
         if text.len() > QUERY_BYTES_MAX {
             let message = format!("the query is longer than {QUERY_BYTES_MAX} bytes");
@@ -55,15 +54,14 @@ impl QueryParameters {
         Ok(Self { pairs: pairs.into_iter().filter_map(decoded).collect() })
     }
 
-    /// The parameter `name`; one without a value counts as absent.
+    /// Returns the parameter `name`; one without a value counts as absent.
     ///
-    /// Fails when it is there more than once, for nobody could say which of them counts, and when
-    /// it is not UTF-8.
+    /// Fails when it occurs more than once, because it is ambiguous, and when it is not UTF-8.
     pub fn text(&self, name: &str) -> Result<Option<&str>> {
         self.single(name, |value| value.as_deref() != Some(""))
     }
 
-    /// The field `name` of a form that the query was made from: empty where somebody emptied it.
+    /// Returns the field `name` of a form that was sent as the query; empty when the user cleared it.
     ///
     /// Fails as [`QueryParameters::text`] does.
     pub fn field(&self, name: &str) -> Result<Option<&str>> {
@@ -80,13 +78,13 @@ impl QueryParameters {
         first.map(|(_, value)| decoded_text(name, value)).transpose()
     }
 
-    /// The parameter `name`, which must be there and not be empty.
+    /// Returns the parameter `name`, which must be present and not empty.
     pub fn required<'a>(&'a self, name: &str) -> Result<&'a str> {
         self.text(name)?.ok_or_else(|| missing_parameter(name))
     }
 
-    /// The parameter `name` as `find` reads it; `rule` (`format` or `pattern`) and `expected` say
-    /// what was broken when it gives nothing.
+    /// Parses the parameter `name` with `find`; `rule` (`format` or `pattern`) and `expected` describe the
+    /// error when that returns `None`.
     pub fn parsed<T>(
         &self,
         name: &str,
@@ -102,12 +100,12 @@ impl QueryParameters {
         find(text).map(Some).ok_or_else(wrong)
     }
 
-    /// The parameter `name`, one of `choices`.
+    /// Reads the parameter `name` as one of `choices`.
     pub fn one_of<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Option<T>> {
         self.text(name)?.map(|text| parse_choice("query", name, text, choices)).transpose()
     }
 
-    /// The parameter `name` as an integer in `range`.
+    /// Reads the parameter `name` as an integer in `range`.
     pub fn integer(&self, name: &str, range: RangeInclusive<i64>) -> Result<Option<i64>> {
         let Some(text) = self.text(name)? else { return Ok(None) };
         let value = parse_integer(name, text)?;
@@ -120,9 +118,9 @@ impl QueryParameters {
         Err(Error::invalid("query", name, rule, message))
     }
 
-    /// The elements of the list `name` without the empty ones, trimmed, in their order.
+    /// Reads the list `name`: its elements in order, trimmed, without empty ones.
     ///
-    /// Fails when there are more than the service takes, and when one is not UTF-8.
+    /// Fails when there are more elements than the limit, and when one is not UTF-8.
     pub fn list(&self, name: &str) -> Result<Vec<&str>> {
         let bracketed = |key: &str| key.strip_suffix("[]") == Some(name);
         let values = self.pairs.iter().filter(|(key, _)| key == name || bracketed(key));
@@ -137,7 +135,7 @@ impl QueryParameters {
         Ok(elements)
     }
 
-    /// The values of the repeated parameter `name` as they are, without the empty ones.
+    /// Reads all values of the repeated parameter `name` unchanged, without empty ones.
     ///
     /// Fails when one is not UTF-8.
     pub fn all(&self, name: &str) -> Result<Vec<&str>> {
@@ -146,12 +144,12 @@ impl QueryParameters {
         values.map(|(_, value)| decoded_text(name, value)).collect()
     }
 
-    /// The list `name` of integers.
+    /// Reads the list `name` of integers.
     pub fn integers(&self, name: &str) -> Result<Vec<i64>> {
         self.list(name)?.into_iter().map(|text| parse_integer(name, text)).collect()
     }
 
-    /// The list `name`, each element one of `choices`.
+    /// Reads the list `name` with each element one of `choices`.
     pub fn list_of<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Vec<T>> {
         self.list(name)?
             .into_iter()
@@ -160,19 +158,19 @@ impl QueryParameters {
     }
 }
 
-/// The elements of a comma-separated list without the empty ones, trimmed.
+/// Splits a comma-separated list into trimmed elements, without empty ones.
 pub(in crate::http) fn elements(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|element| !element.is_empty())
 }
 
-/// Undoes form encoding: `+` and `%20` are spaces. Nothing where the bytes are not UTF-8.
+/// Decodes form encoding: `+` and `%20` are spaces. `None` when the bytes are not UTF-8.
 fn decode(text: &str) -> Option<String> {
     let digit = |byte: Option<&u8>| char::from(*byte?).to_digit(16);
     let (bytes, mut decoded, mut at) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
     while let Some(byte) = bytes.get(at) {
         let pair = digit(bytes.get(at + 1)).zip(digit(bytes.get(at + 2)));
         let (byte, length) = match (byte, pair) {
-            // A `%` without two digits stands for itself, as in browsers.
+            // A `%` without two hex digits is literal, as in browsers.
             (b'%', Some((high, low))) => (u8::try_from(high * 16 + low).ok()?, 3),
             (b'+', _) => (b' ', 1),
             (other, _) => (*other, 1),
@@ -192,7 +190,7 @@ fn missing_parameter(name: &str) -> Error {
     Error::invalid("query", name, "required", format!("{name} is missing"))
 }
 
-/// One of `choices`, which the part `name` at `location` says in `text`.
+/// Parses `text`, the part `name` at `location`, as one of `choices`.
 pub(in crate::http) fn parse_choice<T: Copy>(
     location: &'static str,
     name: &str,
@@ -207,9 +205,8 @@ pub(in crate::http) fn parse_choice<T: Copy>(
     Err(Error::invalid(location, name, "enum", message))
 }
 
-/// Digits with an optional sign, and a fraction of zeros at most: clients whose numbers are all
-/// floating-point write `20.0`. A number too large for 64 bits is the largest or smallest one, which no
-/// range holds.
+/// Parses digits with an optional sign and an optional fraction of zeros: clients whose numbers are all
+/// floating-point write `20.0`. A number beyond 64 bits saturates, and no range contains that.
 fn parse_integer(name: &str, text: &str) -> Result<i64> {
     let whole = match text.split_once('.') {
         Some((whole, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => {

@@ -1,4 +1,4 @@
-//! What the parsers of requests take and refuse.
+//! Tests of what the request parsers accept and refuse.
 
 use axum::{
     body::Body,
@@ -11,7 +11,7 @@ use super::*;
 use crate::runtime::error::ErrorKind;
 use crate::runtime::limits::{BODY_DISCARD_BYTES_MAX, QUERY_BYTES_MAX, QUERY_VALUES_MAX};
 
-/// Rule (or `errorCode` of its own) and path of every entry.
+/// The rule (or the own `errorCode`) and path of each entry.
 pub(in crate::http) fn problems(error: &Error) -> Vec<(String, String)> {
     let entry = |detail: &ErrorDetail| {
         let code = detail.error_code.as_str();
@@ -122,7 +122,7 @@ fn err_a_parameter_that_is_not_utf_8_is_named_when_it_is_read() {
         check_refused(query.integer("q", 0..=9), "format", "q");
         assert_eq!(query.text("ok").unwrap(), Some("å"));
     }
-    // What is no escape stands for itself.
+    // A malformed escape is literal.
     assert_eq!(query("q=%&p=100%25%2&r=%zz").text("q").unwrap(), Some("%"));
     assert_eq!(query("q=%&p=100%25%2&r=%zz").list("p").unwrap(), ["100%%2"]);
     assert_eq!(query("q=%&p=100%25%2&r=%zz").text("r").unwrap(), Some("%zz"));
@@ -160,7 +160,7 @@ fn all_problems_are_told_at_once() {
     assert_eq!(ValidationErrors::new().finish(Some(1)).unwrap(), 1);
 }
 
-/// The properties of a made-up body, as they were found.
+/// The properties of a sample body, as they were read.
 #[derive(Debug, PartialEq, Eq)]
 struct Sample {
     email: String,
@@ -405,7 +405,7 @@ proptest! {
             let _ = query.text(name);
             let _ = query.integer(name, -5..=5);
             let _ = query.integers(name);
-            // One that is not UTF-8 is refused.
+            // A query that is not UTF-8 is refused.
             for element in query.list(name).into_iter().flatten() {
                 prop_assert!(!element.is_empty() && !element.contains(','));
             }

@@ -1,36 +1,32 @@
-//! The form of a delivery channel: the fields that each method needs, from an API's settings and
-//! back.
+//! The form of a delivery channel: the fields of each method, converted from and to the API's settings.
 
 use serde_json::{Map, Value, json};
 
 use super::FormFields;
 
-/// How a setting is typed.
+/// The input type of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SettingKind {
-    /// One line.
     Text,
-    /// A port.
+    /// A port number.
     Number,
-    /// On or off.
     Checkbox,
     /// One line that is never shown again.
     Secret,
     /// Several lines that are never shown again.
     SecretLines,
-    /// One line, shown again as far as its host: what follows often is a secret.
+    /// A URL, shown again only up to its host: the rest often contains a secret.
     Address,
-    /// Several lines.
     Lines,
-    /// A list, an element a line.
+    /// A list with one element per line.
     List,
-    /// One of these; nothing is the first.
+    /// One of these values; an empty field means the first.
     Choice(&'static [&'static str]),
-    /// On, off, or not said.
+    /// On, off or unset.
     OptionalFlag,
 }
 
-/// A setting of a method. Texts are English, as templates say them.
+/// A setting of a method. Texts are English, the keys of the translations.
 #[derive(Clone, Copy, Debug)]
 struct ChannelSetting {
     name: &'static str,
@@ -58,7 +54,7 @@ impl ChannelSetting {
         matches!(self.kind, SettingKind::Secret | SettingKind::SecretLines)
     }
 
-    /// The name of its field. What begins with `secret.` is not shown where a form is kept.
+    /// The field name. A deferred form leaves out fields with the prefix `secret.`.
     fn field(&self) -> String {
         let is_hidden = self.is_secret() || self.kind == SettingKind::Address;
         let group = if is_hidden { "secret" } else { "setting" };
@@ -127,10 +123,10 @@ const EMAIL: [ChannelSetting; 1] =
 const DIRECTORY: [ChannelSetting; 1] =
     [ChannelSetting::needed("path", "Folder", SettingKind::Text)];
 
-/// The methods that users make channels of.
+/// The methods that users can create channels with.
 const OFFERED_METHODS: [&str; 7] = ["email", "ftps", "sftp", "s3", "webhook", "ftp", "download"];
 
-/// Formats that are ticked; others are written.
+/// Formats with a check box; others are entered as text.
 const FORMATS: [(&str, &str); 11] = [
     ("_NormalHires.jpg", "Original (JPEG)"),
     ("_NormalPreview.jpg", "Preview (JPEG)"),
@@ -145,12 +141,12 @@ const FORMATS: [(&str, &str); 11] = [
     ("_NormalPreview.mp4", "Video preview (MP4)"),
 ];
 
-/// The methods that are offered.
+/// The methods that users can choose.
 pub(super) fn offered_methods() -> Vec<&'static str> {
     OFFERED_METHODS.to_vec()
 }
 
-/// The settings of a method; nothing for one that no form knows.
+/// The settings of a method; `None` if there is no form for it.
 fn settings_of(method: &str) -> Option<&'static [ChannelSetting]> {
     match method {
         "email" => Some(&EMAIL),
@@ -176,21 +172,21 @@ pub(super) fn is_known(method: &str) -> bool {
     settings_of(method).is_some()
 }
 
-/// What a channel's form shows.
+/// The contents of a channel's form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelForm {
     pub(super) name: String,
     pub(super) method: String,
     pub(super) is_active: bool,
-    /// Whether it takes the place of a channel.
+    /// Whether the form changes an existing channel.
     pub(super) replaces_existing: bool,
     formats: Vec<String>,
-    /// Field names and what is typed into them.
+    /// Field names with the entered values.
     entered: Vec<(String, String)>,
 }
 
 impl ChannelForm {
-    /// A channel that nobody wrote anything into.
+    /// Creates the form of a new channel.
     pub(super) fn empty(method: &str) -> Self {
         let formats = ["_NormalHires.jpg", ".json"].map(str::to_owned).to_vec();
         let (name, method) = (String::new(), method.to_owned());
@@ -204,7 +200,7 @@ impl ChannelForm {
         }
     }
 
-    /// A channel that an API lists.
+    /// Fills the form from a channel of the API.
     pub(super) fn of(channel: &Value) -> Self {
         let text = |name: &str| channel[name].as_str().unwrap_or_default().to_owned();
         let method = text("method");
@@ -223,7 +219,7 @@ impl ChannelForm {
         }
     }
 
-    /// What somebody typed.
+    /// Reads a submitted form.
     #[must_use]
     pub fn from_form(form: &FormFields) -> Self {
         let text = |name| form.find(name).unwrap_or_default().to_owned();
@@ -246,14 +242,14 @@ impl ChannelForm {
         found.map(|(_, text)| text.trim()).filter(|text| !text.is_empty())
     }
 
-    /// The body that states it.
+    /// The request body for the API.
     #[must_use]
     pub fn body(&self) -> Value {
         let settings = settings_of(&self.method).unwrap_or_default();
         let given = |setting: &ChannelSetting| {
             let value = match self.text(&setting.field()) {
                 Some(text) => setting_value(setting.kind, text),
-                // What was there and is not shown whole would stay if nothing were said of it.
+                // The API keeps settings that are not mentioned, so an emptied field is sent as null.
                 None if self.replaces_existing && !setting.is_secret() => Value::Null,
                 None => return None,
             };
@@ -266,7 +262,7 @@ impl ChannelForm {
         })
     }
 
-    /// The same without secrets, for whoever wants to see it as code.
+    /// The request body without secrets, for display as code.
     #[must_use]
     pub fn body_without_secrets(&self) -> Value {
         let mut body = self.body();
@@ -282,7 +278,7 @@ impl ChannelForm {
         body
     }
 
-    /// Its settings as fields. A secret that came back is typed again: no page shows it.
+    /// The settings as fields. Secrets are never sent back to the browser and must be entered again.
     #[must_use]
     pub fn fields(&self) -> Value {
         let settings = settings_of(&self.method).unwrap_or_default();
@@ -300,7 +296,7 @@ impl ChannelForm {
         settings.iter().map(field).collect()
     }
 
-    /// The formats to be ticked, and whether they are.
+    /// The formats with check boxes, and whether they are ticked.
     pub(super) fn format_choices(&self) -> Value {
         let tick = |(format, label): &(&str, &str)| {
             let ticked = self.formats.iter().any(|own| own == format);
@@ -309,14 +305,14 @@ impl ChannelForm {
         FORMATS.iter().map(tick).collect()
     }
 
-    /// The formats that are written.
+    /// The other formats, one per line.
     pub(super) fn other_formats(&self) -> String {
         let is_other = |own: &&str| FORMATS.iter().all(|(format, _)| format != own);
         self.formats.iter().map(String::as_str).filter(is_other).collect::<Vec<_>>().join("\n")
     }
 }
 
-/// The word and the choices by which a template draws a field.
+/// The input type and choices by which a template renders a field.
 fn template_kind(kind: SettingKind) -> (&'static str, &'static [&'static str]) {
     match kind {
         SettingKind::Text | SettingKind::Address => ("text", &[]),
@@ -330,14 +326,14 @@ fn template_kind(kind: SettingKind) -> (&'static str, &'static [&'static str]) {
     }
 }
 
-/// What a field says, as the setting's JSON. What is no number stays a text, and is refused.
+/// Converts a field to the setting's JSON. An invalid number stays a text, which the API refuses.
 fn setting_value(kind: SettingKind, text: &str) -> Value {
     match kind {
         SettingKind::Text
         | SettingKind::Address
         | SettingKind::Secret
         | SettingKind::Choice(_) => json!(text),
-        // Forms end lines as mails do.
+        // Browsers send line breaks as CRLF.
         SettingKind::Lines => json!(text.replace("\r\n", "\n")),
         SettingKind::SecretLines => json!(format!("{}\n", text.replace("\r\n", "\n"))),
         SettingKind::Number => {
@@ -352,7 +348,7 @@ fn setting_value(kind: SettingKind, text: &str) -> Value {
     }
 }
 
-/// Where an address leads, without what follows the host.
+/// Removes everything after the host from a URL.
 fn redacted_address(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else { return "***".to_owned() };
     let host = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
@@ -360,7 +356,7 @@ fn redacted_address(address: &str) -> String {
     format!("{scheme}://{host}/***")
 }
 
-/// A setting's JSON as a field shows it.
+/// Converts a setting's JSON to the text of a field.
 fn field_text(value: &Value) -> String {
     match value {
         Value::Null | Value::Bool(false) | Value::Object(_) => String::new(),

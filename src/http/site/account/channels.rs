@@ -1,4 +1,4 @@
-//! `/account/channels`: where things are sent, and whether it works.
+//! `/account/channels`: the visitor's delivery channels, with a test of each.
 
 use axum::http::StatusCode;
 use minijinja::{Value as PageValue, context};
@@ -19,7 +19,7 @@ pub(super) async fn list(member: MemberRequest) -> PageResult {
     page(&member, StatusCode::OK, PageValue::from(())).await
 }
 
-/// The list; `tested` is how the test of one of them ended.
+/// Shows the list; `tested` is the result of a channel test.
 async fn page(site: &SiteRequest, status: StatusCode, tested: PageValue) -> PageResult {
     let mut channels = load(site).await?;
     for channel in &mut channels {
@@ -34,7 +34,7 @@ async fn load(site: &SiteRequest) -> Result<Vec<Value>, ApiRefusal> {
     Ok(elements(site.get(CHANNELS).await?, "channels"))
 }
 
-/// The visitor's channel of that name.
+/// Finds the visitor's channel with that name.
 async fn find(site: &SiteRequest, name: &str) -> Result<Option<Value>, ApiRefusal> {
     Ok(load(site).await?.into_iter().find(|channel| channel["name"] == name))
 }
@@ -47,7 +47,7 @@ fn address(name: &str) -> String {
     format!("{CHANNELS}/{}", api_client::encode_segment(name))
 }
 
-/// `GET /account/channels/edit`: `?name=` changes a channel, `?method=` makes one.
+/// `GET /account/channels/edit`: `?name=` edits a channel, `?method=` creates one.
 pub(super) async fn edit(member: FreshMember) -> PageResult {
     let Some(name) = member.parameter("name")? else {
         let method =
@@ -96,8 +96,7 @@ pub(super) async fn save(posted: FreshMemberForm) -> PageResult {
     }
 }
 
-/// What the API would not notice: a name is missing, or a new channel would take the place of
-/// another one.
+/// Checks what the API does not: the name is missing, or a new channel would replace an existing one.
 async fn validate(
     site: &SiteRequest,
     draft: &ChannelForm,
@@ -122,7 +121,7 @@ async fn validate(
     Ok(None)
 }
 
-/// `GET /account/channels/remove?name=`: asks whether it is meant.
+/// `GET /account/channels/remove?name=`: asks for confirmation.
 pub(super) async fn confirm_removal(member: MemberRequest) -> PageResult {
     let name = member.parameter("name")?.unwrap_or_default();
     let channel = find(&member, name).await?.ok_or_else(no_such_channel)?;
@@ -136,12 +135,12 @@ pub(super) async fn remove(posted: MemberForm) -> PageResult {
     Ok(see_other("/account/channels?done=removed"))
 }
 
-/// `GET /account/channels/test`: where a form was sent to.
+/// `GET /account/channels/test`: redirects a reloaded test result to the list.
 pub(super) async fn redirect_to_list(_member: MemberRequest) -> PageResult {
     Ok(see_other("/account/channels"))
 }
 
-/// `POST /account/channels/test`: sends a small file now, and says what happened.
+/// `POST /account/channels/test`: delivers a small test file and shows the result.
 pub(super) async fn test(posted: MemberForm) -> PageResult {
     let name = posted.form.find("name").unwrap_or_default();
     let outcome = posted.call_and_record(ApiCall::post(format!("{}/test", address(name)))).await;
@@ -150,7 +149,7 @@ pub(super) async fn test(posted: MemberForm) -> PageResult {
             let message = answer["message"].as_str().unwrap_or_default().to_owned();
             (StatusCode::OK, answer["ok"] == true, message)
         }
-        // Too many tests are a matter of waiting, so the list stays where it is.
+        // A rate-limited test only has to wait, so the list is shown instead of an error page.
         Err(refusal) if refusal.is_mistake() || refusal.status.as_u16() == 503 => {
             (refusal.status, false, refusal.sentences().join(" "))
         }

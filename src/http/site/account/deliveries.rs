@@ -1,4 +1,4 @@
-//! `/account/deliveries`: what was sent through channels, and how far it got.
+//! `/account/deliveries`: deliveries through channels, and their states.
 
 use minijinja::context;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! `/account/devices`: telephones that notifications go to. Applications register them.
+//! `/account/devices`: phones that receive push notifications. Applications register them.
 
 use minijinja::context;
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub(super) async fn list(member: MemberRequest) -> PageResult {
     )
 }
 
-/// `GET /account/devices/remove?token=`: asks whether it is meant.
+/// `GET /account/devices/remove?token=`: asks for confirmation.
 pub(super) async fn confirm(member: MemberRequest) -> PageResult {
     let token = member.parameter("token")?.unwrap_or_default();
     let devices = elements(member.get(DEVICES).await?, "devices");

@@ -1,4 +1,4 @@
-//! `/account/keys`: API keys for the visitor's programs. A key is shown once.
+//! `/account/keys`: API keys for the visitor's programs. A key is shown only once.
 
 use axum::extract::Path;
 use minijinja::context;
@@ -29,7 +29,7 @@ async fn page(site: &SiteRequest, typed: Option<(ApiRefusal, &FormFields)>) -> P
     site.page_with(status_of(refusal), "account/keys.html", context)
 }
 
-/// `POST /account/keys`: makes a key and shows it, on this page alone.
+/// `POST /account/keys`: creates a key and shows it, only on this page.
 pub(super) async fn make(posted: FreshMemberForm) -> PageResult {
     let name = posted.form.find("name").map(|name| ("name".to_owned(), Value::from(name)));
     let body = Value::Object(Map::from_iter(name));
@@ -42,7 +42,7 @@ pub(super) async fn make(posted: FreshMemberForm) -> PageResult {
     }
 }
 
-/// `GET /account/keys/{id}/revoke`: asks whether it is meant.
+/// `GET /account/keys/{id}/revoke`: asks for confirmation.
 pub(super) async fn confirm(Path(id): Path<String>, member: MemberRequest) -> PageResult {
     let keys = elements(member.get(KEYS).await?, "keys");
     let key = keys.into_iter().find(|key| id.parse::<i64>().is_ok_and(|id| key["id"] == id));

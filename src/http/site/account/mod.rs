@@ -1,4 +1,4 @@
-//! The account pages: who a visitor is, what it bought, and how things reach it.
+//! Account pages: the visitor's profile and purchases, and how notifications and items reach the visitor.
 
 mod channel_form;
 mod channels;
@@ -29,7 +29,7 @@ use super::{
 };
 use crate::runtime::error::{Error, ErrorKind, Result};
 
-/// The addresses of the account pages.
+/// The routes of the account pages.
 pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route("/account", get(overview::show))
@@ -55,12 +55,12 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/account/users/{id}/access", post(user_access::change))
 }
 
-/// JSON as templates take it.
+/// Converts JSON for a template.
 fn template_value(value: Value) -> PageValue {
     PageValue::from(Serde(value))
 }
 
-/// What is wrong with a form that is shown again; nothing of one that nobody sent yet.
+/// The errors of a form that is shown again; none for a form that was not sent yet.
 fn form_errors(refusal: Option<&ApiRefusal>) -> PageValue {
     let Some(refusal) = refusal else { return PageValue::from(()) };
     let errors = match refusal.errors.as_slice() {
@@ -71,17 +71,17 @@ fn form_errors(refusal: Option<&ApiRefusal>) -> PageValue {
     context! { errors => template_value(errors), paths }
 }
 
-/// The status of a page whose form came back.
+/// The status of a page whose form was refused.
 fn status_of(refusal: Option<&ApiRefusal>) -> StatusCode {
     refusal.map_or(StatusCode::OK, |refusal| refusal.status)
 }
 
-/// A refusal to be shown in a form; any other ends the page.
+/// Returns an error that the form can show; any other becomes the error of the page.
 fn form_refusal(refusal: ApiRefusal) -> Result<ApiRefusal, PageError> {
     if refusal.is_mistake() { Ok(refusal) } else { Err(refusal.into()) }
 }
 
-/// What an API gives; nothing where it has nothing for this caller.
+/// Calls an API; `None` if it refuses this caller.
 async fn find_optional(site: &SiteRequest, target: &str) -> Result<Option<Value>, ApiRefusal> {
     match site.get(target).await {
         Ok(value) => Ok(Some(value)),
@@ -90,8 +90,7 @@ async fn find_optional(site: &SiteRequest, target: &str) -> Result<Option<Value>
     }
 }
 
-/// Where the pages are about an item of that URI: its page, and its picture if everybody may see
-/// it.
+/// Links to an item by its URI: its page, its pricelist, and its thumbnail if that is open.
 fn item_links(uri: &str) -> Value {
     let mut parts = uri.rsplit('/');
     let (Some(id), Some(media_type)) = (parts.next(), parts.next()) else { return Value::Null };
@@ -102,11 +101,11 @@ fn item_links(uri: &str) -> Value {
     })
 }
 
-/// A part of a long list, as its page names it: `start`, and a choice of what is listed.
+/// A page of a long list: offset and filter from the query.
 struct ListPage<'a> {
-    /// The page.
+    /// The path of the page.
     path: &'a str,
-    /// The parameter that chooses.
+    /// Name and value of the filter parameter.
     choice: (&'a str, Option<&'a str>),
     start: usize,
     size: usize,
@@ -119,7 +118,7 @@ impl<'a> ListPage<'a> {
         Ok(Self { path: site.path(), choice: (choice, site.parameter(choice)?), start, size })
     }
 
-    /// The call that lists it, and one element more that says whether there are others.
+    /// The call that lists the page, with one more element to detect whether others follow.
     fn call(&self, target: &str) -> ApiCall {
         let (start, size) = (self.start.to_string(), (self.size + 1).to_string());
         ApiCall::get(target).query([
@@ -129,7 +128,7 @@ impl<'a> ListPage<'a> {
         ])
     }
 
-    /// Takes that one element off; gives the addresses of the parts beside this one.
+    /// Removes that extra element and returns the URLs of the adjacent pages.
     fn paginate(&self, listed: &mut Vec<Value>) -> PageValue {
         let at = |start: usize| {
             let start = (start > 0).then(|| start.to_string());
@@ -142,7 +141,7 @@ impl<'a> ListPage<'a> {
     }
 }
 
-/// The elements of a list that an answer has as `name`, or is.
+/// The elements of a response, which is an array or has one as `name`.
 fn elements(mut answer: Value, name: &str) -> Vec<Value> {
     if answer.is_object() {
         answer = answer[name].take();
@@ -155,7 +154,7 @@ fn elements(mut answer: Value, name: &str) -> Vec<Value> {
     }
 }
 
-/// What a page says that is about nothing.
+/// The error of a page whose subject does not exist.
 fn not_found(what: &str) -> PageError {
     Error::new(ErrorKind::NotFound, what).into()
 }

@@ -1,4 +1,4 @@
-//! `/account/orders`: what was bought, and reports on its use.
+//! `/account/orders`: purchases, their approval and reports on their use.
 
 use axum::{extract::Path, http::StatusCode};
 use minijinja::context;
@@ -29,7 +29,7 @@ pub(super) async fn list(member: MemberRequest) -> PageResult {
     member.page("account/orders.html", context)
 }
 
-/// Says where an order's item is.
+/// Adds the links of an order's item.
 fn add_item_links(order: &mut Value) {
     order["places"] = item_links(order["item"]["uri"].as_str().unwrap_or_default());
 }
@@ -39,7 +39,7 @@ pub(super) async fn show(Path(id): Path<String>, member: MemberRequest) -> PageR
     page(&member, &id, None).await
 }
 
-/// `POST /account/orders/{id}`: approves or rejects it, or reports its use.
+/// `POST /account/orders/{id}`: approves or rejects the order, or reports its use.
 pub(super) async fn report(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let call = ApiCall::put(format!("{ORDERS}/{}", api_client::encode_segment(&id)))
         .json(body(&posted.form));
@@ -49,8 +49,8 @@ pub(super) async fn report(Path(id): Path<String>, posted: MemberForm) -> PageRe
     }
 }
 
-/// What was done to the order, for the message. Under agreements of these types nothing is delivered
-/// before the approval; under others the use is reported afterwards.
+/// The action on the order, for the message. Agreements of these types need approval before the download;
+/// with others the use is reported afterwards.
 fn outcome(order: &Value) -> &'static str {
     match (order["price"]["agreement"]["type"].as_str(), order["approved"] == true) {
         (Some("Direct" | "Normal"), true) => "approved",
@@ -59,7 +59,7 @@ fn outcome(order: &Value) -> &'static str {
     }
 }
 
-/// The report that a form states. What is not chosen is left out, and the API says so.
+/// Builds the report from a form. Missing choices are left out, so that the API reports them.
 fn body(form: &FormFields) -> Value {
     let mut body = Map::new();
     let approve = form.find("approve").map(|approve| approve == "yes");
@@ -70,7 +70,7 @@ fn body(form: &FormFields) -> Value {
         body.insert("license".to_owned(), json!({ "uuid": uuid }));
     }
     if let Some(text) = form.find("invoiceText") {
-        // Forms end lines as mails do.
+        // Browsers send line breaks as CRLF.
         body.insert("invoiceText".to_owned(), json!(text.replace("\r\n", "\n")));
     }
     Value::Object(body)
@@ -101,7 +101,7 @@ async fn page(
     site.page_with(status_of(refusal), "account/order.html", context)
 }
 
-/// The order of that number. What is no number is that of none.
+/// Loads the order with that number. Any other text names no order.
 async fn find(site: &SiteRequest, id: &str) -> Result<Value, PageError> {
     let missing = || not_found("This order does not exist.");
     let id: i64 = id.parse().map_err(|_| missing())?;

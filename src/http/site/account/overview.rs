@@ -1,4 +1,4 @@
-//! `/account`: who the visitor is, its agreements, its profile.
+//! `/account`: the visitor, with agreements and profile.
 
 use axum::{http::StatusCode, response::Response};
 use minijinja::context;
@@ -17,17 +17,17 @@ pub(super) async fn show(member: MemberRequest) -> PageResult {
     page(&member, &ProfileForm::default()).await
 }
 
-/// `GET /account/profile`: where a form was sent to; the profile is a part of `/account`.
+/// `GET /account/profile`: redirects to `/account`, which contains the form.
 pub(super) async fn profile(_member: MemberRequest) -> PageResult {
     Ok(see_other("/account#profile"))
 }
 
-/// A profile that could not be taken.
+/// A profile that was refused.
 #[derive(Default)]
 struct ProfileForm<'a> {
     text: Option<&'a str>,
     refusal: Option<ApiRefusal>,
-    /// Line and column of what is no JSON.
+    /// Line and column of a JSON syntax error.
     position: Option<(usize, usize)>,
 }
 
@@ -57,7 +57,7 @@ pub(super) async fn save(posted: MemberForm) -> PageResult {
 }
 
 async fn page(site: &SiteRequest, typed: &ProfileForm<'_>) -> Result<Response, super::PageError> {
-    // Programs that log in have no user, and some users have no organization.
+    // Service accounts have no user, and some users have no organization.
     let user = find_optional(site, "/user/v1/user").await?;
     let organization = find_optional(site, "/user/v1/organization").await?;
     let profile = match typed.text {

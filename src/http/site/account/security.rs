@@ -1,4 +1,4 @@
-//! `/account/security`: the password, and what a visitor is logged in with.
+//! `/account/security`: the password, sessions, applications and keys of a visitor.
 
 use axum::{
     extract::{FromRequest, Path, Request, State},
@@ -30,7 +30,7 @@ pub(super) async fn show(member: MemberRequest) -> PageResult {
     page(&member, None).await
 }
 
-/// What is wrong with the form of the password.
+/// The error of the password form.
 struct PasswordFormError<'a> {
     status: StatusCode,
     text: &'a str,
@@ -56,12 +56,12 @@ async fn page(member: &MemberRequest, mistake: Option<PasswordFormError<'_>>) ->
     site.page_with(status, "account/security.html", context)
 }
 
-/// `POST /account/security/password`: another password, after the one before. It ends every session,
-/// this one too.
+/// `POST /account/security/password`: changes the password after verifying the current one. Ends every
+/// session, including this one.
 pub(super) async fn change(State(app): State<AppState>, request: Request) -> PageResult {
     let address = client_address(&app, &request);
     let posted = MemberForm::from_request(request, &app).await?;
-    // As they were typed: spaces around it are part of a password.
+    // Not trimmed: spaces around a password are part of it.
     let field = |name: &str| {
         let found = posted.form.fields().find(|(own, _)| *own == name);
         found.map(|(_, value)| value).unwrap_or_default()
@@ -94,7 +94,7 @@ pub(super) async fn change(State(app): State<AppState>, request: Request) -> Pag
     }
 }
 
-/// `POST /account/security/sessions/{id}/end`, or of all others: `others` in place of the id.
+/// `POST /account/security/sessions/{id}/end`; the id `others` ends all other sessions.
 pub(super) async fn end_session(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let own = session_name(&ContentHash::of(posted.visitor.cookie().as_bytes()));
     let ended: Vec<String> = match id.as_str() {

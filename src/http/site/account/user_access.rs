@@ -1,4 +1,4 @@
-//! What administrators do with how a user gets in: links, deactivation, the end of logins and keys.
+//! Administrators manage a user's access: password links, deactivation, and the end of sessions and keys.
 
 use axum::extract::Path;
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::{ApiCall, ApiRefusal, FreshMemberForm, PageResult, api_client, form_r
 use crate::http::site::form::see_other;
 use crate::runtime::error::{Error, ErrorKind};
 
-/// `POST /account/users/{id}/access`: does what the button says that was pressed.
+/// `POST /account/users/{id}/access`: runs the action of the button that was pressed.
 pub(super) async fn change(Path(id): Path<String>, posted: FreshMemberForm) -> PageResult {
     let user = format!("{}/{}", users::USERS, api_client::encode_segment(&id));
     let target = |part: &str| format!("{user}/{part}");
@@ -23,7 +23,7 @@ pub(super) async fn change(Path(id): Path<String>, posted: FreshMemberForm) -> P
         _ => return Err(Error::new(ErrorKind::InvalidArgument, "The form cannot be read").into()),
     };
     match posted.call_and_record(call).await {
-        // A link that nobody was mailed is shown on this page alone.
+        // A link that was not mailed is shown only on this page.
         Ok(made) if made["url"].is_string() => users::link_page(&posted, &id, made).await,
         Ok(_) => Ok(see_other(&format!(
             "/account/users/{}?done={wanted}",

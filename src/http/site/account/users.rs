@@ -1,4 +1,4 @@
-//! `/account/users`: administrators look after the users of their organization.
+//! `/account/users`: administrators manage the users of their organization.
 
 use axum::{extract::Path, http::StatusCode};
 use minijinja::{Value as PageValue, context};
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::http::site::form::see_other;
 
-/// Where the API has the users of the organization.
+/// The API path of the organization's users.
 pub(super) const USERS: &str = "/user/v1/organization/user";
 const PENDING: &str = "/user/v1/organization/pending-user";
 
@@ -34,7 +34,7 @@ pub(super) async fn show_new(member: FreshMember) -> PageResult {
     page(&member, UserForm::new_user(PageValue::from(())), None)
 }
 
-/// `POST /account/users/new`: makes a user.
+/// `POST /account/users/new`: creates a user.
 pub(super) async fn create(posted: FreshMemberForm) -> PageResult {
     let call = ApiCall::post(USERS).json(body(&posted.form, EmptyField::Omitted));
     match posted.call_and_record(call).await {
@@ -46,7 +46,7 @@ pub(super) async fn create(posted: FreshMemberForm) -> PageResult {
     }
 }
 
-/// After a user was made: the invitation is mailed, or the link is shown to be passed on.
+/// After a user was created: the invitation was mailed, or the link is shown to be passed on.
 async fn after_creation(posted: &FreshMemberForm, user: &Value) -> PageResult {
     if posted.app.shared.access.users.sends_mails() {
         return Ok(see_other("/account/users?done=invited"));
@@ -57,7 +57,7 @@ async fn after_creation(posted: &FreshMemberForm, user: &Value) -> PageResult {
     link_page(posted, &id, link).await
 }
 
-/// The page that shows a link, once.
+/// Renders the page that shows a password link once.
 pub(super) async fn link_page(site: &SiteRequest, id: &str, link: Value) -> PageResult {
     let user = site.get(format!("{USERS}/{}", api_client::encode_segment(id))).await?;
     let context = context! { link => template_value(link), of => template_value(user) };
@@ -69,7 +69,7 @@ pub(super) async fn show(Path(id): Path<String>, member: MemberRequest) -> PageR
     show_with_refusal(&member, &id, None).await
 }
 
-/// The page of a user as it is stored, with what went wrong.
+/// Renders the page of a stored user, with the error of an action.
 pub(super) async fn show_with_refusal(
     site: &SiteRequest,
     id: &str,
@@ -85,7 +85,7 @@ pub(super) async fn show_with_refusal(
     page(site, fields, refusal)
 }
 
-/// How the user of that number gets in.
+/// Loads the access of the user with that number.
 async fn access(site: &SiteRequest, id: &str) -> Result<PageValue, PageError> {
     let access = site.get(format!("{USERS}/{id}/access")).await?;
     let own = site.visitor.as_ref().map(|visitor| visitor.account.user.id.to_string());
@@ -108,7 +108,7 @@ pub(super) async fn update(Path(id): Path<String>, posted: FreshMemberForm) -> P
     }
 }
 
-/// Whoever may not do it gets a page that says who may.
+/// Replaces a 403 by a page that explains who has access.
 fn explain_forbidden(
     site: &SiteRequest,
     outcome: Result<Value, ApiRefusal>,
@@ -131,11 +131,11 @@ fn forbidden(site: &SiteRequest) -> PageError {
     page.map_or_else(|problem| problem, PageError::from)
 }
 
-/// The form of a user: where it goes, and what its fields hold.
+/// The form of a user: its target and the values of its fields.
 struct UserForm<'a> {
     action: &'a str,
     values: PageValue,
-    /// How the user gets in; nothing of a new one.
+    /// The user's access; empty for a new user.
     access: PageValue,
 }
 
@@ -157,7 +157,7 @@ fn page(site: &SiteRequest, fields: UserForm<'_>, refusal: Option<&ApiRefusal>) 
     site.page_with(status_of(refusal), "account/user.html", context)
 }
 
-/// What the fields hold of a user that is there.
+/// The field values of an existing user.
 fn fields(user: &Value) -> PageValue {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let ticked = |value: &Value| if value == &Value::Bool(true) { "on" } else { "" };
@@ -175,17 +175,17 @@ fn fields(user: &Value) -> PageValue {
     }
 }
 
-/// What a field that is empty means.
+/// The meaning of an empty field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EmptyField {
-    /// Nothing is said.
+    /// The property is left out.
     Omitted,
-    /// What was there goes.
+    /// The property is cleared.
     Null,
 }
 
-/// The body that a form states. What may not be empty is refused then: of a new user it is missing,
-/// of another one it is `null`.
+/// Builds the request body from a form. The API refuses empty required fields: missing for a new user, `null`
+/// for an existing one.
 fn body(form: &FormFields, empty: EmptyField) -> Value {
     let put = |body: &mut Map<String, Value>, name: &str| {
         let emptied = (empty == EmptyField::Null).then_some(Value::Null);

@@ -1,4 +1,4 @@
-//! Addresses of pages and anchors of headings, and where the links of a document lead on the site.
+//! URLs of pages, anchors of headings, and the targets of a document's links on the site.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -19,12 +19,12 @@ pub(super) fn page_path(file: &str) -> &str {
     }
 }
 
-/// The address of the page at `path`.
+/// The URL of the page at `path`.
 pub(super) fn url(path: &str) -> String {
     if path.is_empty() { ROOT.to_owned() } else { format!("{ROOT}/{path}") }
 }
 
-/// The anchor of a heading as GitHub makes it: lower case, spaces as hyphens, no punctuation.
+/// The anchor of a heading as GitHub generates it: lower case, hyphens for spaces, no punctuation.
 pub(in crate::http) fn anchor(heading: &str) -> String {
     heading
         .trim()
@@ -46,7 +46,7 @@ pub(super) struct Anchors {
 }
 
 impl Anchors {
-    /// The anchor of the next heading.
+    /// Returns the anchor of the next heading.
     pub(super) fn next(&mut self, heading: &str) -> String {
         let plain = anchor(heading);
         let count = self.used.entry(plain.clone()).or_default();
@@ -55,14 +55,14 @@ impl Anchors {
     }
 }
 
-/// The files that links may lead to.
+/// The possible targets of links.
 pub(super) struct Links<'a> {
     documents: BTreeSet<&'a str>,
     is_image: fn(&str) -> bool,
 }
 
 impl<'a> Links<'a> {
-    /// Links among `documents`, paths of files in `docs`; `is_image` knows the pictures.
+    /// Creates links among `documents`, paths of files in `docs`; `is_image` recognizes the pictures.
     pub(super) fn new(
         documents: impl Iterator<Item = &'a str>,
         is_image: fn(&str) -> bool,
@@ -70,10 +70,10 @@ impl<'a> Links<'a> {
         Self { documents: documents.collect(), is_image }
     }
 
-    /// The address that the link `target` of the document `file` has on the site.
+    /// Resolves the link `target` of the document `file` to its URL on the site.
     ///
-    /// Nothing where it leads to a file of the repository outside `docs`, which the server does not have, and
-    /// where its scheme is none of the web and of mails: such a link is shown as text.
+    /// `None` if it leads to a file of the repository outside `docs`, which the server does not have, or if
+    /// its scheme is neither for the web nor for mail: such a link is shown as text.
     pub(super) fn resolve(&self, file: &str, target: &str) -> Option<String> {
         let is_absolute = ["https://", "http://", "mailto:", "/", "#"]
             .iter()
@@ -89,6 +89,7 @@ impl<'a> Links<'a> {
         }
         let folder_index =
             if path.is_empty() { "README.md".into() } else { format!("{path}/README.md") };
+        // A link to a folder leads to its README.
         if self.documents.contains(folder_index.as_str()) {
             return Some(format!("{}{fragment}", url(&path)));
         }
@@ -96,7 +97,7 @@ impl<'a> Links<'a> {
     }
 }
 
-/// The path in `docs` that `target` means in `file`; nothing where it leaves the folder.
+/// Resolves `target` relative to `file` in `docs`; `None` if it leaves the folder.
 fn joined(file: &str, target: &str) -> Option<String> {
     let mut parts: Vec<&str> = file.split('/').collect();
     parts.pop();

@@ -37,19 +37,19 @@ use search::{Answer, Index};
 #[include = "images/*.svg"]
 struct Docs;
 
-/// The address of the index; the pages lie below it.
+/// The path of the index; the pages are below it.
 const ROOT: &str = "/docs/guide";
 /// The document that the index shows.
 const INDEX: &str = "README.md";
 /// The folders in the order of the navigation; others follow by name.
 const FOLDERS: [&str; 6] = ["", "guide", "operations", "reference", "contract", "internals"];
 
-/// The addresses of this folder.
+/// The routes of the guide.
 pub(super) fn routes() -> Router<AppState> {
     Router::new().route("/docs/guide", get(index)).route("/docs/guide/{*page}", get(open))
 }
 
-/// `GET /docs/guide`: the index, or with `q` what a search finds.
+/// `GET /docs/guide`: the index, or with `q` the results of a search.
 async fn index(site: SiteRequest) -> PageResult {
     let guide = Guide::get().await?;
     match site.query.field("q")? {
@@ -80,7 +80,7 @@ async fn index(site: SiteRequest) -> PageResult {
     }
 }
 
-/// `GET /docs/guide/…`: a page, or a picture that pages show.
+/// `GET /docs/guide/…`: a page, or a picture of a page.
 async fn open(
     Path(path): Path<String>,
     method: Method,
@@ -100,9 +100,9 @@ async fn open(
     Guide::get().await?.page(&site, &path)
 }
 
-/// Every document, rendered.
+/// All documents, rendered and indexed.
 struct Guide {
-    /// By the path below [`ROOT`]; the index has the empty one.
+    /// The pages by their path below [`ROOT`]; the index has the empty path.
     pages: BTreeMap<String, Document>,
     groups: Vec<Group>,
     index: Index,
@@ -123,7 +123,7 @@ struct Entry {
 }
 
 impl Guide {
-    /// The guide, which the first caller renders on a thread of its own: that takes some 20 ms.
+    /// Returns the guide, which the first caller renders on a blocking thread: that takes some 20 ms.
     async fn get() -> Result<&'static Self> {
         static GUIDE: OnceLock<Guide> = OnceLock::new();
         if let Some(guide) = GUIDE.get() {
@@ -133,7 +133,7 @@ impl Guide {
         tokio::task::spawn_blocking(load).await.map_err(Error::internal)
     }
 
-    /// Renders `documents`, which are Markdown by the path of their file in `docs`.
+    /// Renders `documents`: Markdown by the path of its file in `docs`.
     fn of(documents: &BTreeMap<String, String>) -> Self {
         let links = Links::new(documents.keys().map(String::as_str), |path| {
             path.starts_with("images/") && Docs::get(path).is_some()
@@ -147,7 +147,7 @@ impl Guide {
         Self { groups: groups(documents, &pages), index: Index::of(&pages), pages }
     }
 
-    /// The page at `path`.
+    /// Renders the page at `path`.
     fn page(&self, site: &SiteRequest, path: &str) -> PageResult {
         let missing =
             || Error::new(ErrorKind::NotFound, "There is no such page in the documentation.");
@@ -190,7 +190,7 @@ fn embedded() -> BTreeMap<String, String> {
     documents
 }
 
-/// The navigation: pages by folder, those that the index links to first and in its order.
+/// Builds the navigation: pages by folder, first those that the index links to, in its order.
 fn groups(documents: &BTreeMap<String, String>, pages: &BTreeMap<String, Document>) -> Vec<Group> {
     let listed: HashMap<&str, usize> = pages.get("").map_or_else(HashMap::new, |index| {
         index.links.iter().enumerate().rev().map(|(at, url)| (url.as_str(), at)).collect()

@@ -11,36 +11,36 @@ use serde::Serialize;
 
 use super::links::{Anchors, Links};
 
-/// Characters of a line from which on a narrow window scrolls a block of code sideways.
+/// Longest line of a code block that fits a narrow window; a longer one scrolls, so the block is focusable.
 const NARROW_CHARS: usize = 36;
 
-/// A document, rendered.
+/// A rendered document.
 #[derive(Debug, Default)]
 pub(super) struct Document {
-    /// Its first heading.
+    /// The first heading.
     pub(super) title: String,
-    /// Its HTML, in order. Text and attributes are escaped.
+    /// The HTML, in order. Text and attributes are escaped.
     pub(super) blocks: Vec<Block>,
     /// The headings below the title, for the table of contents.
     pub(super) contents: Vec<Heading>,
-    /// Its text by heading, for the search; the first part is what stands before the second heading.
+    /// The text by heading, for the search; the first section is the text before the second heading.
     pub(super) sections: Vec<Section>,
-    /// The addresses on the site that it links to, in order.
+    /// The URLs on the site that the document links to, in order.
     pub(super) links: Vec<String>,
 }
 
-/// A part of the HTML of a document; behind a block of code there is room for a button that copies it.
+/// A part of a document's HTML; after a code block the page inserts a copy button.
 #[derive(Debug, Default)]
 pub(super) struct Block {
     pub(super) html: String,
-    /// The id of the block of code that the part ends with.
+    /// The id of the code block at the end of the part, if there is one.
     pub(super) code_id: Option<String>,
 }
 
 /// A heading in the table of contents.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Heading {
-    /// 2 or 3.
+    /// Level of the heading, 2 or 3.
     pub(super) level: u8,
     pub(super) text: String,
     pub(super) anchor: String,
@@ -79,10 +79,10 @@ struct Renderer<'a> {
     file: &'a str,
     links: &'a Links<'a>,
     document: Document,
-    /// Events that are not HTML yet.
+    /// Events that are not rendered yet.
     pending: Vec<Event<'a>>,
     anchors: Anchors,
-    /// For each link and image that is open, whether it is one on the page too.
+    /// For each open link or image, whether it is rendered as one.
     open_links: Vec<bool>,
 }
 
@@ -97,7 +97,7 @@ impl<'a> Renderer<'a> {
             Event::Start(Tag::CodeBlock(kind)) => self.code(&kind, rest),
             Event::Start(Tag::HtmlBlock) => self.html_block(rest),
             Event::Start(Tag::Table(columns)) => {
-                // Alignment would be a style attribute, which the policy of the pages forbids.
+                // Alignment would need a style attribute, which the content security policy forbids.
                 let columns = vec![pulldown_cmark::Alignment::None; columns.len()];
                 self.pending.push(Event::Html("<div class=\"wide\" tabindex=\"0\">".into()));
                 self.pending.push(Event::Start(Tag::Table(columns)));
@@ -138,7 +138,7 @@ impl<'a> Renderer<'a> {
         self.pending.extend(tag.map(Event::Start));
     }
 
-    /// Adds what an event says to the text of the section.
+    /// Adds the text of an event to the section.
     fn index(&mut self, event: &Event<'_>) {
         let Some(section) = self.document.sections.last_mut() else { return };
         if let Event::Text(text) | Event::Code(text) = event {
@@ -173,7 +173,7 @@ impl<'a> Renderer<'a> {
             } else if let Event::InlineHtml(html) = event {
                 inner.push(Event::Text(html));
             } else if !is_link {
-                // The text of a link is enough: the anchor of the heading is one already.
+                // Links within a heading become text: the heading itself is a link to its anchor.
                 inner.push(event);
             }
         }
@@ -202,7 +202,7 @@ impl<'a> Renderer<'a> {
         document.sections.push(Section { heading: text, anchor, text: String::new() });
     }
 
-    /// Writes a block of code, with an id that a button names.
+    /// Renders a code block, with an id for the copy button.
     fn code(&mut self, kind: &CodeBlockKind<'_>, rest: &mut Parser<'a>) {
         let mut code = String::new();
         let is_inner = |event: &Event<'_>| !matches!(event, Event::End(TagEnd::CodeBlock));
@@ -233,7 +233,7 @@ impl<'a> Renderer<'a> {
         self.pending.push(Event::Html("</div>\n".into()));
     }
 
-    /// Shows a block of HTML as text, unless it is a comment.
+    /// Renders a block of HTML as text, unless it is a comment.
     fn html_block(&mut self, rest: &mut Parser<'a>) {
         let mut html = String::new();
         let is_inner = |event: &Event<'_>| !matches!(event, Event::End(TagEnd::HtmlBlock));
@@ -250,7 +250,7 @@ impl<'a> Renderer<'a> {
     }
 
     fn inline_html(&mut self, html: CowStr<'a>) {
-        // Cells of tables have no other way to begin a line.
+        // Table cells have no other syntax for a line break.
         if ["<br>", "<br/>", "<br />"].contains(&html.as_ref()) {
             self.pending.push(Event::HardBreak);
         } else if !is_comment(&html) {

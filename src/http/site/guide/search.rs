@@ -17,14 +17,14 @@ use crate::runtime::limits::{
     GUIDE_QUERY_WORDS_MAX,
 };
 
-/// What a word counts in the title of the page, in the heading, and in the text up to [`COUNTED_MAX`] times.
+/// Scores of a word in the page title, in the heading, and in the text for up to [`COUNTED_MAX`] occurrences.
 const TITLE_SCORE: u32 = 6;
 const HEADING_SCORE: u32 = 12;
 const TEXT_SCORE: u32 = 2;
 const COUNTED_MAX: u32 = 5;
-/// What a whole word counts for one that only begins with the word of the query.
+/// Factor of a whole word, compared with one that only begins with the word of the query.
 const WHOLE_WORD_FACTOR: u32 = 3;
-/// Added for a heading that is the query.
+/// Added for a heading that equals the query.
 const EXACT_HEADING_SCORE: u32 = 60;
 
 /// The answer to a query.
@@ -32,28 +32,27 @@ const EXACT_HEADING_SCORE: u32 = 60;
 pub(super) enum Answer {
     /// The query has too many characters or words.
     TooLong,
-    /// The query has nothing to search for.
+    /// The query has no words to search for.
     NoWords,
-    /// The sections, best first; none where nothing matches.
+    /// The sections, best first; empty if nothing matches.
     Hits(Vec<Hit>),
 }
 
 /// A section that matches.
 #[derive(Debug, Serialize)]
 pub(super) struct Hit {
-    /// Title of the page.
     title: String,
-    /// The heading; nothing for what stands before the second heading of a page.
+    /// The heading; `None` for the text before the second heading of a page.
     heading: Option<String>,
     url: String,
     excerpt: Vec<Fragment>,
 }
 
-/// A piece of an excerpt.
+/// A fragment of an excerpt.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Fragment {
     text: String,
-    /// Whether it is a word of the query.
+    /// Whether the fragment is a word of the query.
     is_match: bool,
 }
 
@@ -61,7 +60,7 @@ pub(super) struct Fragment {
 #[derive(Debug, Default)]
 pub(super) struct Index {
     sections: Vec<Indexed>,
-    /// For each word the sections with it, by their place in `sections`, and what it counts there.
+    /// For each word the sections with it, by their index in `sections`, and its score there.
     postings: BTreeMap<String, Vec<(usize, u32)>>,
 }
 
@@ -134,7 +133,7 @@ impl Index {
                 *score += EXACT_HEADING_SCORE;
             }
         }
-        // Sections that count the same stay in the order of the pages.
+        // Sections with equal scores stay in the order of the pages.
         ranked.sort_unstable_by_key(|(place, score)| (u32::MAX - score, *place));
         let mut of_page: HashMap<&str, usize> = HashMap::new();
         let kept = ranked.into_iter().map(|(place, _)| &self.sections[place]).filter(|section| {
@@ -152,7 +151,7 @@ impl Index {
         kept.take(GUIDE_HITS_MAX).map(hit).collect()
     }
 
-    /// The sections with every word, each with the sum of what the words count there.
+    /// The sections that contain every word, each with the sum of the words' scores.
     fn scores(&self, wanted: &[String]) -> HashMap<usize, u32> {
         let mut all: Option<HashMap<usize, u32>> = None;
         for word in wanted {
@@ -179,19 +178,19 @@ impl Index {
     }
 }
 
-/// A query as a page repeats it.
+/// Truncates a query for display.
 pub(super) fn shortened(query: &str) -> String {
     query.chars().take(GUIDE_QUERY_CHARS_MAX).collect()
 }
 
-/// A word in lower case, and where it stands in the text.
+/// A word in lower case, with its byte range in the text.
 struct Word {
     text: String,
     start: usize,
     end: usize,
 }
 
-/// The words of a text: letters and digits. A name such as `media.preview_px` is three of them.
+/// Splits a text into alphanumeric words. A name such as `media.preview_px` is three words.
 fn words(text: &str) -> impl Iterator<Item = Word> {
     let mut rest = text.char_indices().peekable();
     std::iter::from_fn(move || {
@@ -204,7 +203,7 @@ fn words(text: &str) -> impl Iterator<Item = Word> {
     })
 }
 
-/// The part of `text` with the most different words of the query, those words marked.
+/// The part of `text` with the most different words of the query, with those words marked.
 fn excerpt(text: &str, wanted: &[String]) -> Vec<Fragment> {
     let found: Vec<(usize, Word)> = words(text)
         .filter_map(|word| {
@@ -244,7 +243,7 @@ fn excerpt(text: &str, wanted: &[String]) -> Vec<Fragment> {
     fragments
 }
 
-/// The place of the next space at or behind `at`, 0 for 0; the end of the text where there is none.
+/// The position of the next whitespace at or after `at`, 0 for 0; the end of the text if there is none.
 fn boundary(text: &str, at: usize) -> usize {
     if at == 0 {
         return 0;

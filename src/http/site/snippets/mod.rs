@@ -1,27 +1,24 @@
-//! A call of an API as a program would write it: curl in a shell, JavaScript, Python.
+//! Code samples of an API call: curl in a shell, JavaScript, Python.
 //!
-//! `assets/js/snippets.js` writes the same while somebody types; a test holds both to the same
-//! text. Every string is quoted, whatever stands in it, and whatever could hide in a terminal or
-//! turn the direction of a line is written by its number.
+//! `assets/js/snippets.js` generates the same code while a visitor types; a test compares both. Every string
+//! is quoted, and characters that are invisible in a terminal or change the direction of a line are escaped.
 
 use serde::Serialize;
 
 use super::api_client::encode_segment;
 
-/// A call that is written down.
+/// A call for code samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct SnippetCall {
     /// `GET`, `POST`, `PUT` or `DELETE`.
     pub(super) method: String,
-    /// The whole address.
+    /// The complete URL.
     pub(super) url: String,
-    /// What the header `Authorization` says.
+    /// Value of the header `Authorization`.
     pub(super) authorization: Option<String>,
-    /// The media type of the body.
     pub(super) kind: Option<String>,
-    /// The body.
     pub(super) body: Option<String>,
-    /// The file that the answer goes into, where it is no text.
+    /// Name of the file for a binary response.
     pub(super) file: Option<String>,
 }
 
@@ -48,7 +45,7 @@ impl SnippetCall {
 
     fn curl(&self) -> String {
         let mut words = vec!["curl".to_owned()];
-        // Brackets in an address would be a pattern of several.
+        // curl would expand brackets in a URL as a pattern.
         if self.url.contains(['[', ']', '{', '}']) {
             words.push("--globoff".to_owned());
         }
@@ -60,7 +57,7 @@ impl SnippetCall {
         for (name, value) in self.headers() {
             lines.push(format!("-H {}", shell_quote(&format!("{name}: {value}"))));
         }
-        // `--data` would read a file where the text begins with `@`.
+        // `--data` would read a file if the text begins with `@`.
         lines.extend(self.body.as_ref().map(|body| format!("--data-raw {}", shell_quote(body))));
         lines.extend(self.file.as_ref().map(|file| format!("--output {}", shell_quote(file))));
         lines.join(" \\\n  ")
@@ -126,7 +123,7 @@ impl SnippetCall {
     }
 }
 
-/// Whether `c` cannot be seen, or changes how what stands beside it is seen.
+/// Whether `c` is invisible, or changes how adjacent characters are displayed.
 fn is_hidden(c: char) -> bool {
     matches!(
         c,
@@ -141,8 +138,8 @@ fn is_hidden(c: char) -> bool {
     )
 }
 
-/// A word of a shell: in single quotes, where nothing has a meaning; with hidden characters in
-/// those of bash, ksh and zsh that know numbers. A NUL cannot be in a word of any shell.
+/// Quotes a word for a shell: in single quotes, where nothing has a special meaning; with hidden characters
+/// in `$'…'` of bash, ksh and zsh, which supports escapes. No shell word can contain a NUL.
 fn shell_quote(text: &str) -> String {
     if !text.chars().any(|c| is_hidden(c) && c != '\n' && c != '\t') {
         return format!("'{}'", text.replace('\'', "'\\''"));
@@ -154,7 +151,7 @@ fn shell_quote(text: &str) -> String {
             '\'' => word.push_str("\\'"),
             '\n' => word.push_str("\\n"),
             '\t' => word.push_str("\\t"),
-            // A shell that somebody types into would look it up in its history.
+            // An interactive shell would expand it from its history.
             '!' => word.push_str("\\x21"),
             c if is_hidden(c) => {
                 let mut buffer = [0; 4];
@@ -167,7 +164,7 @@ fn shell_quote(text: &str) -> String {
     word + "'"
 }
 
-/// A string that JavaScript and Python read alike.
+/// Quotes a string in the syntax that JavaScript and Python share.
 fn string_literal(text: &str) -> String {
     let mut literal = String::from("'");
     for c in text.chars() {
@@ -184,8 +181,8 @@ fn string_literal(text: &str) -> String {
     literal + "'"
 }
 
-/// Path and query of a call: each `{name}` of `path` with its value, and the parameters that have
-/// one. A name without a value stays, so that everybody sees what is missing.
+/// Builds path and query of a call: each `{name}` of `path` with its value, and the parameters that have a
+/// value. A name without a value stays, so that the gap is visible.
 pub(super) fn target(
     path: &str,
     values: &[(String, String)],
@@ -212,8 +209,7 @@ pub(super) fn target(
     }
 }
 
-/// The name of the file that the answer of `target` goes into: the end of its path, as far as it
-/// is plain.
+/// The file name for the response of `target`: the end of its path, reduced to plain characters.
 pub(super) fn file_name(target: &str) -> String {
     let path = target.split('?').next().unwrap_or_default();
     let end = path.rsplit('/').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What is quoted comes out again, whatever it is, and the script writes what the server writes.
+//! Tests that quoted strings survive a round trip, and that the script generates the same code as the server.
 
 use std::{
     io::Write,
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// What could break out of quotes, hide, or stand for something else.
+/// Strings that could break out of quotes, hide, or have a special meaning.
 const HOSTILE: [&str; 24] = [
     "'",
     "\"",
@@ -58,7 +58,7 @@ fn sample<T>(strategy: &impl Strategy<Value = T>, count: usize) -> Vec<T> {
     (0..count).map(|_| one()).collect()
 }
 
-/// What a program prints that reads `input`.
+/// Runs a program with `input`, and returns its output.
 fn run(program: &str, arguments: &[&str], input: &str) -> Vec<u8> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -119,7 +119,7 @@ fn sketches() -> Vec<SnippetCall> {
     sample(&sketch, 300)
 }
 
-/// Addresses with names in them.
+/// URLs with names of parameters in them.
 const PATHS: [&str; 4] = ["/a", "/a/{id}", "/a/{id}-crop_w{w}.jpg", "/{missing}/{id}/"];
 
 #[test]

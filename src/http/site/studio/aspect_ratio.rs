@@ -1,9 +1,8 @@
-//! Which shape a crop is to have, and a rectangle of that shape.
+//! The aspect ratio of a crop, and rectangles of that ratio.
 
 use model::{Rect, Size, scale_crop};
 
-/// The presets in the order in which they are offered: what the address says, and width to height
-/// where that is fixed.
+/// The presets in the order of the form: value in the URL, and width to height if fixed.
 pub(super) const PRESETS: [(&str, Option<(u32, u32)>); 12] = [
     ("free", None),
     ("original", None),
@@ -21,23 +20,23 @@ pub(super) const PRESETS: [(&str, Option<(u32, u32)>); 12] = [
 
 /// The largest part of a ratio.
 const PART_MAX: u32 = 10_000;
-/// Parts of a ratio are read to this fraction.
+/// Fractions per unit in the parts of a ratio.
 const FRACTIONS: u32 = 1_000;
-/// Pixels that a crop is moved across or down at most, so that its cut of the Preview has the ratio too.
+/// Most pixels that a crop is moved in each direction so that its cut of the Preview has the ratio too.
 const STEPS_MAX: u32 = 64;
 
-/// What is wrong with what was asked for, before an API could be asked.
+/// An input error that the studio detects before it calls an API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CropFormError {
-    /// This field has what no crop operator can carry.
+    /// The field contains characters that no crop operator can carry.
     Number(&'static str),
-    /// There is no such preset.
+    /// The preset does not exist.
     Preset,
     /// The ratio is not two numbers.
     Ratio,
 }
 
-/// The ratio that a preset and, for `custom`, a text stand for; nothing leaves the crop free.
+/// Returns the ratio of a preset or, for `custom`, of a text; `None` leaves the crop free.
 pub(super) fn parse(
     preset: &str,
     text: &str,
@@ -54,7 +53,7 @@ pub(super) fn parse(
     }
 }
 
-/// `16:9`, `16x9` or `16/9`, also with decimals: `1.91:1`, which pages share links with.
+/// Parses `16:9`, `16x9` or `16/9`, also with decimals: `1.91:1`, the ratio of link previews.
 fn parse_ratio(text: &str) -> Option<(u32, u32)> {
     let (width, height) = text.split_once([':', 'x', 'X', '×', '/'])?;
     let (width, height) = (parse_part(width.trim())?, parse_part(height.trim())?);
@@ -62,7 +61,7 @@ fn parse_ratio(text: &str) -> Option<(u32, u32)> {
     Some((width / common, height / common))
 }
 
-/// A part of a ratio in thousandths: at most five digits, then at most three decimals.
+/// Parses a part of a ratio in thousandths: at most five digits, then at most three decimals.
 fn parse_part(text: &str) -> Option<u32> {
     let (whole, decimals) = match text.split_once(['.', ',']) {
         Some((_, "")) => return None,
@@ -78,30 +77,28 @@ fn parse_part(text: &str) -> Option<u32> {
     (1..=PART_MAX * FRACTIONS).contains(&part).then_some(part)
 }
 
-/// The greatest number that divides both.
+/// The greatest common divisor.
 fn divisor(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { divisor(b, a % b) }
 }
 
-/// The sizes of the pictures that a crop is cut from.
+/// The sizes of the renditions that a crop is cut from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CropSizes {
-    /// Of the Hires.
     pub(super) hires: Size,
-    /// Of the Preview.
     pub(super) preview: Size,
 }
 
-/// Whether no whole numbers of that width, or of that height, come closer to the ratio `a` to `b`.
+/// Whether no integers with that width, or with that height, come closer to the ratio `a` to `b`.
 fn has_ratio(size: Size, ratio: (u32, u32)) -> bool {
     let (a, b) = ratio;
     size.height == scaled(size.width, b, a) || size.width == scaled(size.height, a, b)
 }
 
-/// `rect` with that ratio: its width and its centre stay as far as the picture allows. A rectangle
-/// to which no whole numbers of its width, or of its height, come closer stays as it is.
+/// Changes `rect` to that ratio, keeping its width and centre as far as the picture allows. A rectangle whose
+/// integers cannot come closer is returned unchanged.
 ///
-/// `rect` is not empty and lies in the Hires.
+/// `rect` is not empty and within the Hires.
 pub(super) fn with_ratio(rect: Rect, ratio: (u32, u32), sizes: CropSizes) -> Rect {
     let (a, b) = ratio;
     let image = sizes.hires;
@@ -110,6 +107,7 @@ pub(super) fn with_ratio(rect: Rect, ratio: (u32, u32), sizes: CropSizes) -> Rec
     }
     let high = |width: u32| scaled(width, b, a);
     let (mut width, mut height) = (rect.width, high(rect.width));
+    // The height does not fit, so the height of the picture decides the width.
     if height > image.height {
         (width, height) = (scaled(image.height, a, b).min(image.width), image.height);
     }
@@ -127,12 +125,12 @@ pub(super) fn with_ratio(rect: Rect, ratio: (u32, u32), sizes: CropSizes) -> Rec
     aligned(placed, ratio, sizes)
 }
 
-/// `rect` moved as little as needed for its cut of the Preview to have the ratio too: there both edges
-/// are rounded, so that a square can come out as 682 by 683. `rect` itself where no place is near.
+/// Moves `rect` as little as needed for its cut of the Preview to have the ratio too: there both edges are
+/// rounded, so that a square could become 682 by 683. Returns `rect` if no near position works.
 ///
-/// The same as `aligned` of `assets/js/crop.js`.
+/// Must match `aligned` of `assets/js/crop.js`.
 fn aligned(rect: Rect, ratio: (u32, u32), CropSizes { hires, preview }: CropSizes) -> Rect {
-    // Within one pixel of the Preview every rounding is met.
+    // Offsets within one pixel of the Preview cover every rounding.
     let reach = i64::from(hires.width.div_ceil(preview.width.max(1)).min(STEPS_MAX));
     let moved = |dx: i64, dy: i64| {
         let x = u32::try_from(i64::from(rect.x) + dx).ok()?;
@@ -153,7 +151,7 @@ fn aligned(rect: Rect, ratio: (u32, u32), CropSizes { hires, preview }: CropSize
     rect
 }
 
-/// `px * to / from`, rounded to the nearest whole number, a half upwards; at least 1.
+/// `px * to / from`, rounded to the nearest integer, a half upwards; at least 1.
 fn scaled(px: u32, to: u32, from: u32) -> u32 {
     let (px, to, from) = (u128::from(px), u128::from(to), u128::from(from));
     let nearest = (2 * px * to + from) / (2 * from);
@@ -165,7 +163,7 @@ mod tests {
     use super::*;
 
     const IMAGE: Size = Size::new(6000, 4000);
-    /// A Preview that is as large rounds nothing.
+    /// A Preview of the same size rounds nothing.
     const SIZES: CropSizes = CropSizes { hires: IMAGE, preview: IMAGE };
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the address or a form of the studio asks for.
+//! The crop that the URL or a form of the studio requests.
 
 use axum::http::StatusCode;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use crate::http::site::api_client::{ApiCall, ApiRefusal, FieldError};
 use crate::runtime::error::{Error, Result};
 use model::{CropSpec, Rect, Size};
 
-/// The four numbers and the rest, as they were typed.
+/// The numbers and options of a crop, as they were entered.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct CropForm {
     pub(super) x: String,
@@ -17,15 +17,15 @@ pub(super) struct CropForm {
     pub(super) height: String,
     pub(super) aspect: String,
     pub(super) ratio: String,
-    /// What the crop is for; see [`super::USES`].
+    /// The intended use of the crop; see [`super::CROP_USES`].
     pub(super) output: String,
     pub(super) watermark: bool,
 }
 
 impl CropForm {
-    /// Reads each parameter by `find`.
+    /// Reads each parameter with `find`.
     ///
-    /// Fails as `find` does.
+    /// Fails when `find` fails.
     pub(super) fn read<'a>(
         find: impl Fn(&'static str) -> Result<Option<&'a str>>,
     ) -> Result<Self> {
@@ -42,7 +42,7 @@ impl CropForm {
         })
     }
 
-    /// The address `page` with what is asked for in its query.
+    /// The URL of `page` with the crop in its query.
     pub(super) fn url_on(&self, page: &str) -> String {
         let watermark = if self.watermark { "1" } else { "" };
         let pairs = [
@@ -58,12 +58,12 @@ impl CropForm {
         ApiCall::get(page).query(pairs.map(|(name, value)| (name, Some(value)))).target
     }
 
-    /// Whether anything is asked for but the picture as it is.
+    /// Whether anything but the complete picture is requested.
     pub(super) fn is_cropped(&self) -> bool {
         !self.parameters().is_empty() || !matches!(self.aspect.as_str(), "" | "free")
     }
 
-    /// The numbers with the names that the crop operator and its mistakes give them.
+    /// The numbers with their names in the crop operator and in its errors.
     fn numbers(&self) -> impl Iterator<Item = (&'static str, &'static str, &str)> {
         let all = [
             ("w", "crop.w", self.width.as_str()),
@@ -74,12 +74,12 @@ impl CropForm {
         all.into_iter().filter(|(_, _, text)| !text.is_empty())
     }
 
-    /// The parameters of a crop operator, whatever they are.
+    /// The parameters of a crop operator, not validated.
     fn parameters(&self) -> String {
         self.numbers().map(|(name, _, text)| format!("_{name}{text}")).collect()
     }
 
-    /// The rectangle in a picture of size `image`, where there is one.
+    /// The rectangle in a picture of size `image`, if the numbers are valid.
     pub(super) fn rect(&self, image: Size) -> Option<Rect> {
         let parameters = self.parameters();
         if parameters.is_empty() {
@@ -88,10 +88,10 @@ impl CropForm {
         CropSpec::parse(&parameters).ok()?.resolve(image).ok()
     }
 
-    /// The operator that cuts what is asked for from the Hires, with the rectangle; without one the
-    /// API is to say what is wrong.
+    /// The operator that cuts the requested crop from the Hires, with its rectangle. If the numbers are
+    /// invalid, the operator has no rectangle and the API reports the error.
     ///
-    /// Fails when the shape is none, and when a number has what no address can carry.
+    /// Fails when the ratio is invalid, and when a number contains characters that no URL can carry.
     pub(super) fn operator(&self, sizes: CropSizes) -> Result<(String, Option<Rect>), ApiRefusal> {
         let image = sizes.hires;
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '-';

@@ -1,7 +1,7 @@
-//! The crop studio: a photograph, a rectangle on it, and the addresses that cut it out.
+//! The crop studio: a photograph, a rectangle on it, and the URLs that deliver the crop.
 //!
-//! Without scripts the page is a form; what it shows comes from the item's `.json` with that crop.
-//! With scripts (`assets/js/studio.js`) the same page follows the pointer.
+//! Without scripts the page is a form; its contents come from the item's `.json` with that crop. With scripts
+//! (`assets/js/studio.js`) the same page follows the pointer.
 
 mod aspect_ratio;
 mod crop_form;
@@ -39,8 +39,7 @@ use model::media_url::{MediaPath, MediaTarget, PictureOperation, RenditionExtens
 use model::{CropSpec, ItemKey, Rect, RenditionName, Size};
 use proof::CropProof;
 
-/// What a crop may be for: what the address says, and the width that it needs, pixels. Prints are
-/// at 300 dots per inch.
+/// Intended uses of a crop: value, label, and minimum width in pixels. Prints are at 300 dots per inch.
 const CROP_USES: [(&str, &str, u32); 6] = [
     ("web-800", "Web, in the text: 800 px", 800),
     ("web-1600", "Web, full width: 1600 px", 1600),
@@ -50,7 +49,7 @@ const CROP_USES: [(&str, &str, u32); 6] = [
     ("print-30", "Print, 30 cm: 3543 px", 3543),
 ];
 
-/// The addresses of the studio.
+/// The routes of the studio.
 pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route("/item/{media_type}/{id}/crop", get(show))
@@ -58,7 +57,7 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/item/{media_type}/{id}/crop/hires", get(proof::show_hires))
 }
 
-/// A picture as its document tells of it.
+/// A rendition as its document describes it.
 #[derive(Clone, Debug, Serialize)]
 struct RenditionLink {
     href: String,
@@ -67,7 +66,7 @@ struct RenditionLink {
 }
 
 impl RenditionLink {
-    /// The Normal rendition `usage` of a document.
+    /// Finds the Normal rendition `usage` of a document.
     fn find(document: &Value, usage: &str) -> Option<Self> {
         let wanted = |one: &&Value| {
             one["usage"] == usage && one["variant"] == "Normal" && one["mimetype"] == "image/jpeg"
@@ -78,7 +77,7 @@ impl RenditionLink {
         Some(Self { href: found["href"].as_str()?.to_owned(), width, height })
     }
 
-    /// The same with our mark, behind the crop.
+    /// Adds the watermark operation, after the crop.
     fn with_watermark(mut self, is_marked: bool) -> Self {
         if is_marked && let Some((picture, name)) = self.href.rsplit_once('_') {
             self.href = format!("{picture}-watermark_{name}");
@@ -91,7 +90,7 @@ impl RenditionLink {
     }
 }
 
-/// The three pictures of a photograph, whole or with a crop.
+/// The three renditions of a photograph, complete or cropped.
 #[derive(Clone, Debug, Serialize)]
 struct CropPictures {
     hires: RenditionLink,
@@ -117,7 +116,7 @@ fn no_photograph() -> PageError {
     Error::new(ErrorKind::NotFound, "There is no photo to crop here.").into()
 }
 
-/// The photograph that is cropped.
+/// The photograph in the studio.
 struct StudioPhoto {
     key: ItemKey,
     document: Value,
@@ -139,7 +138,7 @@ impl StudioPhoto {
         self.pictures.hires.size()
     }
 
-    /// The pictures of what is asked for, with its rectangle on the Hires.
+    /// Returns the document of the requested crop, with its rectangle on the Hires.
     async fn crop(
         &self,
         site: &SiteRequest,
@@ -163,8 +162,8 @@ async fn show(Path((media_type, id)): Path<(String, String)>, site: SiteRequest)
     studio_page(&site, &photo, &wanted, None).await
 }
 
-/// `POST /item/<mediaType>/<id>/crop/download`: the crop of the Hires, with its purchase. With
-/// `show` the studio shows it instead of a download. What stands in the way is said in the studio.
+/// `POST /item/<mediaType>/<id>/crop/download`: downloads and purchases the crop of the Hires. With `show`
+/// the studio shows it instead. Errors are shown in the studio.
 async fn download(
     Path((media_type, id)): Path<(String, String)>,
     mut posted: MemberForm,
@@ -186,7 +185,7 @@ async fn download(
         }
         Err(error) => return Err(error.into()),
     };
-    // Whatever leads back to the page, leads to the studio.
+    // Login and language redirects lead back to the studio, not to this form's address.
     let page = format!("/item/{}/crop", photo.key);
     posted.member.site.reopen_at.clone_from(&page);
     posted.member.site.path_and_query = page;
@@ -211,7 +210,7 @@ async fn buy(
     Ok(with_file_name(response, &photo.key, &path))
 }
 
-/// The response with a file name that tells several crops of one picture apart.
+/// Sets a file name that distinguishes several crops of one picture.
 fn with_file_name(mut response: Response, key: &ItemKey, path: &MediaPath) -> Response {
     if let Some(name) = disposition::attachment(&file_name(key, path)) {
         response.headers_mut().insert(header::CONTENT_DISPOSITION, name);
@@ -219,14 +218,14 @@ fn with_file_name(mut response: Response, key: &ItemKey, path: &MediaPath) -> Re
     response
 }
 
-/// The name of a file that is cut as `path` says: of the whole picture, the item's id.
+/// The file name of a crop at `path`; for the complete picture, the item's id.
 fn file_name(key: &ItemKey, path: &MediaPath) -> String {
     let MediaTarget::Rendition(file) = path.target() else { return format!("{}.jpg", key.id) };
     let operations: String = file.operations().iter().map(ToString::to_string).collect();
     format!("{}{operations}.jpg", key.id)
 }
 
-/// What is downloaded. The whole picture without a mark is the original.
+/// The media path to download. The complete picture without a watermark is the original.
 fn hires_path(
     key: &ItemKey,
     rect: Rect,
@@ -245,7 +244,7 @@ fn hires_path(
     Ok(path)
 }
 
-/// The page. `refusal` is what became of a download.
+/// Renders the studio. `refusal` is the error of a download.
 async fn studio_page(
     site: &SiteRequest,
     photo: &StudioPhoto,
@@ -300,7 +299,7 @@ fn crop_context(
     let whole = (photo.pictures.clone(), Rect::new(0, 0, photo.hires()));
     let is_cut = cut.is_some();
     let (pictures, rect) = cut.unwrap_or(whole);
-    // What was typed stays when it is wrong; what was left out is filled in when it is right.
+    // Invalid input is shown again as entered; of a valid crop, missing numbers are filled in.
     let mut fields = wanted.clone();
     if is_cut {
         let numbers = [rect.x, rect.y, rect.width, rect.height].map(|number| number.to_string());
@@ -346,7 +345,7 @@ fn crop_operator(rect: Rect) -> String {
     CropSpec::try_from(rect).map(|spec| spec.to_string()).unwrap_or_default()
 }
 
-/// The fields that a refusal is about. A rectangle that leaves the picture is about all four.
+/// The fields that an error refers to. A rectangle outside the picture refers to all four.
 fn wrong_fields(refusal: &ApiRefusal) -> Vec<&'static str> {
     let of = |path: &str| match path {
         "crop.x" => vec!["x"],
@@ -360,7 +359,7 @@ fn wrong_fields(refusal: &ApiRefusal) -> Vec<&'static str> {
     refusal.errors.iter().flat_map(|wrong| of(&wrong.path)).collect()
 }
 
-/// Where the lines of the rule of thirds lie on the Hires, pixels: two across, two down.
+/// The lines of the rule of thirds on the Hires, in pixels: two vertical, two horizontal.
 fn thirds(rect: Rect) -> [f64; 4] {
     let at = |start: u32, length: u32, third: f64| {
         f64::from(start) + (f64::from(length) * third / 3.0 * 100.0).round() / 100.0
@@ -369,8 +368,8 @@ fn thirds(rect: Rect) -> [f64; 4] {
     [x(1.0), x(2.0), y(1.0), y(2.0)]
 }
 
-/// The class of `site.css` that says how wide a picture is against its height, in thirtieths; of one
-/// that is narrower than those, the class of `studio.css`.
+/// The class of `site.css` for the aspect ratio of a picture, in thirtieths; for a narrower one, the class of
+/// `studio.css`.
 fn shape_class(size: Size) -> String {
     let (width, height) = (u64::from(size.width), u64::from(size.height.max(1)));
     match (60 * width + height) / (2 * height) {
@@ -379,7 +378,7 @@ fn shape_class(size: Size) -> String {
     }
 }
 
-/// A text as the value of an attribute in the markup that is shown for copying.
+/// Escapes a text as an attribute value in the markup shown for copying.
 fn in_markup(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let escaped = words.replace('&', "&amp;").replace('"', "&quot;");

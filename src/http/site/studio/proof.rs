@@ -1,4 +1,4 @@
-//! The picture of the result: cut from the Preview, or from the Hires once the photograph is bought.
+//! The proof of a crop: cut from the Preview, or from the Hires after the photograph was bought.
 
 use axum::{
     extract::Path,
@@ -16,7 +16,7 @@ use crate::runtime::limits::STUDIO_PROOF_PX_MAX;
 use model::account::AgreementId;
 use model::{ItemKey, Rect};
 
-/// The picture of the result as the page shows it.
+/// The picture of the crop that the page shows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct CropProof {
     src: String,
@@ -25,21 +25,20 @@ pub(super) struct CropProof {
     source: ProofSource,
 }
 
-/// Where the pixels of the picture come from.
+/// The rendition that the pixels of the proof come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum ProofSource {
-    /// The Hires.
     Hires,
     /// A Preview that is as large as the Hires.
     Whole,
-    /// A Preview that has fewer pixels.
+    /// A Preview with fewer pixels.
     Preview,
 }
 
 impl CropProof {
-    /// The picture of the crop `rect`, of which `preview` is the cut of the Preview. `hires` is where
-    /// the visitor may see it cut from the Hires, if anywhere.
+    /// Builds the proof of the crop `rect`, whose cut of the Preview is `preview`. `hires` is the URL of its
+    /// cut of the Hires, if the visitor may see that.
     pub(super) fn of(preview: &RenditionLink, rect: Rect, hires: Option<String>) -> Self {
         if let Some(src) = hires
             && rect.size().pixels() <= STUDIO_PROOF_PX_MAX
@@ -60,21 +59,21 @@ impl CropProof {
     }
 }
 
-/// Where crops of the Hires are shown, without the crop itself.
+/// The path of crops of the Hires, without the crop itself.
 pub(super) fn address(key: &ItemKey) -> String {
     format!("/item/{key}/crop/hires")
 }
 
-/// Where the crop `rect` of the Hires is shown.
+/// The URL of the crop `rect` of the Hires.
 pub(super) fn picture_url(key: &ItemKey, rect: Rect, is_marked: bool) -> String {
     let Rect { x, y, width, height } = rect;
     let mark = if is_marked { "&watermark=1" } else { "" };
     format!("{}?x={x}&y={y}&width={width}&height={height}{mark}", address(key))
 }
 
-/// `GET /item/<mediaType>/<id>/crop/hires`: the crop of the Hires as its own address delivers it, for
-/// a visitor whose organization has bought the photograph. Buys nothing: other sites could make a
-/// browser ask for it.
+/// `GET /item/<mediaType>/<id>/crop/hires`: the crop of the Hires as its media URL delivers it, for a visitor
+/// whose organization has bought the photograph. Purchases nothing: other sites could make a browser request
+/// it.
 pub(super) async fn show_hires(
     Path((media_type, id)): Path<(String, String)>,
     site: SiteRequest,
@@ -98,7 +97,7 @@ pub(super) async fn show_hires(
     let mut response = media::download(&site.app, &path, caller).await?;
     let headers = response.headers_mut();
     headers.remove(header::CONTENT_DISPOSITION);
-    // A browser that goes back to a crop need not ask again, and the session may end.
+    // A browser that returns to a crop need not request it again; short, because the session may end.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=300"));
     Ok(response)
 }

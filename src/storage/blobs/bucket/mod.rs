@@ -1,13 +1,11 @@
-//! Blobs and derived files in a bucket: `originals/ab/cdef…`, `index/ab/cdef…` and so on.
+//! Stores blobs and derived files in a bucket: `originals/ab/cdef…`, `index/ab/cdef…` and so on.
 //!
-//! The store's calls block, and whoever makes them may: renders, ingest, threads for blocking
-//! calls. The bucket is spoken to by threads of its own, which never wait for those that call, so
-//! that a call from anywhere ends: with what was asked for, or when the time for it is over.
+//! Calls block, so they are made from threads that may block. Requests to the bucket run on dedicated
+//! threads, which never wait for callers, so each call returns: with the answer, or when its time limit is
+//! over. While the [`CircuitBreaker`] is open, calls fail at once.
 //!
-//! One that only fails for a while is left alone ([`CircuitBreaker`]): calls fail at once then.
-//!
-//! An object is there when all of it is. What is read of one is read of the one that was looked at
-//! first (`If-Match`): a replaced one fails the read and is looked at anew by the next.
+//! An object appears whole or not at all. All reads of an opened object carry the tag that its first request
+//! found (`If-Match`): if the object was replaced since, the read fails and the next one opens it again.
 
 mod object;
 
@@ -43,13 +41,12 @@ use crate::runtime::limits::{
 };
 use model::ContentHash;
 
-/// Threads that speak to a bucket: they wait and sign.
+/// Threads for requests to a bucket: they wait and sign.
 const THREADS: usize = 2;
-/// What no key begins with, behind the prefix.
+/// A folder under the prefix that never contains an object: listing it is the cheapest probe.
 const EMPTY_PREFIX: &str = "nothing";
-/// What keys of small objects begin with that are there for a moment, behind the prefix.
+/// The folder under the prefix for the short-lived objects that prove write access.
 const PROBE_PREFIX: &str = "probe";
-/// Such an object.
 const PROBE_CONTENT: &[u8] = b"Wirephoto writes this to see whether it may, and removes it.\n";
 
 /// A bucket; cheap to clone.
@@ -60,23 +57,23 @@ pub(super) struct Bucket {
 
 struct BucketInner {
     objects: Arc<dyn ObjectStore>,
-    /// The same for requests that are not tried again.
+    /// For requests that are not retried.
     once: Arc<dyn ObjectStore>,
     breaker: Arc<CircuitBreaker>,
-    /// How it is spoken to; of a bucket in memory nothing.
+    /// The connection settings; `None` for a bucket in memory.
     settings: Option<BucketSettings>,
     place: String,
     prefix: Path,
     give_up: Duration,
     permits: Arc<Semaphore>,
     heads: Cache<Path, Arc<ObjectHead>>,
-    /// There until this is dropped.
+    /// `Some` until this is dropped.
     runtime: Option<Runtime>,
 }
 
 impl Drop for BucketInner {
     fn drop(&mut self) {
-        // Waiting for its threads is not allowed on threads of another runtime.
+        // A runtime that waits for its threads must not be dropped on a thread of another runtime.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -89,40 +86,40 @@ impl fmt::Debug for Bucket {
     }
 }
 
-/// What is to happen when a bucket does not answer in time as it is opened.
+/// What to do when a bucket does not answer in time while it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartPolicy {
-    /// It is an error.
+    /// Opening the store fails.
     Fail,
-    /// It is left alone until it answers, and what needs it fails until then.
+    /// The server starts with the circuit open: requests that need the bucket fail until it answers.
     Serve,
 }
 
-/// A store of objects.
+/// The object-store clients of one bucket.
 pub(super) struct ObjectClients {
     pub(super) all: Arc<dyn ObjectStore>,
-    /// The same for requests that are not tried again.
+    /// For requests that are not retried.
     pub(super) once: Arc<dyn ObjectStore>,
     pub(super) breaker: Arc<CircuitBreaker>,
     pub(super) settings: Option<BucketSettings>,
 }
 
-/// Why a request came to nothing.
+/// Why a request failed.
 #[derive(Debug)]
 pub(super) enum BucketFailure {
-    /// The bucket refused, or failed.
+    /// The bucket refused the request, or failed.
     Bucket(object_store::Error),
-    /// It did not answer in time, or our own threads are gone.
+    /// No answer came in time, or our own threads have ended.
     TimedOut(io::Error),
 }
 
-/// An answer that is waited for.
+/// The reply to a request in flight.
 pub(super) struct PendingReply<T> {
     receiver: mpsc::Receiver<Result<T, BucketFailure>>,
 }
 
 impl<T> PendingReply<T> {
-    /// Blocks until it is there, or the time for it is over.
+    /// Blocks until the reply arrives or its time limit is over.
     pub(super) fn wait(self) -> Result<T, BucketFailure> {
         let gone =
             || BucketFailure::TimedOut(io::Error::other("the threads for the bucket have ended"));
@@ -131,7 +128,7 @@ impl<T> PendingReply<T> {
 }
 
 impl Bucket {
-    /// Opens the bucket and looks whether it answers.
+    /// Opens the bucket and checks that it answers.
     ///
     /// Fails with [`StoreError::Setting`], which names the setting that is likely to be wrong.
     pub(super) fn open(
@@ -163,7 +160,7 @@ impl Bucket {
         }
     }
 
-    /// The same over any store of objects.
+    /// Creates a bucket over any object store.
     pub(super) fn over(
         objects: ObjectClients,
         place: String,
@@ -216,8 +213,7 @@ impl Bucket {
         self.inner.prefix.clone().join(folder).join(&name[..2]).join(&name[2..])
     }
 
-    /// Begins a request that moves `bytes` bytes; it takes its turn. Nothing is asked of a bucket that
-    /// is left alone.
+    /// Begins a request that transfers `bytes` bytes once a permit is free; fails while the circuit is open.
     pub(super) fn request<T: Send + 'static>(
         &self,
         bytes: u64,
@@ -226,7 +222,7 @@ impl Bucket {
         self.begin(self.time_for(bytes), self.with_permit(work))
     }
 
-    /// The same for what should be tried whatever is known of the bucket.
+    /// Begins a request even while the circuit is open.
     pub(super) fn request_through_open_circuit<T: Send + 'static>(
         &self,
         work: impl Future<Output = object_store::Result<T>> + Send + 'static,
@@ -240,7 +236,7 @@ impl Bucket {
     ) -> impl Future<Output = object_store::Result<T>> + Send + 'static {
         let turns = Arc::clone(&self.inner.permits);
         async move {
-            // Nobody closes it.
+            // The semaphore is never closed, so this cannot fail.
             let _turn = turns.acquire().await;
             work.await
         }
@@ -250,7 +246,7 @@ impl Bucket {
         self.inner.give_up.saturating_add(Duration::from_secs(bytes / BUCKET_BYTES_S_MIN))
     }
 
-    /// Begins work that may take `limit`, unless the bucket is left alone.
+    /// Begins work that may take `limit`, unless the circuit is open.
     fn begin<T: Send + 'static>(
         &self,
         limit: Duration,
@@ -259,16 +255,17 @@ impl Bucket {
         let Some(refusal) = self.inner.breaker.open_error() else {
             return self.spawn(limit, true, work);
         };
+        // An open circuit lets one request through as the probe where the listing is refused anyway.
         if self.inner.breaker.take_probe() {
             return self.spawn(limit, false, work);
         }
         let (sender, receiver) = mpsc::sync_channel(1);
-        // There is room for it.
+        // The channel has capacity for it.
         drop(sender.send(Err(BucketFailure::TimedOut(refusal))));
         PendingReply { receiver }
     }
 
-    /// The same whatever is known of the bucket. It ends when the bucket is left alone, or does not.
+    /// Begins work even while the circuit is open. With `ends`, opening the circuit aborts it.
     fn spawn<T: Send + 'static>(
         &self,
         limit: Duration,
@@ -282,7 +279,7 @@ impl Bucket {
         runtime.spawn(async move {
             let done = tokio::select! {
                 done = tokio::time::timeout(limit, work) => done,
-                // Others found out that it only fails.
+                // Other requests found that the bucket only fails: the circuit has opened.
                 said = breaker.abort_error(), if ends => {
                     drop(sender.send(Err(BucketFailure::TimedOut(said))));
                     return;
@@ -292,12 +289,12 @@ impl Bucket {
                 Ok(done) => done.map_err(BucketFailure::Bucket),
                 Err(_) => {
                     let said = format!("the bucket did not answer within {limit:?}");
-                    // The try that was under way comes to no end of its own.
+                    // The attempt in flight is dropped here and cannot report its own failure.
                     breaker.record_failure(began, BucketFault::NoAnswer, &said);
                     Err(BucketFailure::TimedOut(io::Error::new(io::ErrorKind::TimedOut, said)))
                 }
             };
-            // Whoever asked may have left.
+            // The receiver is gone where the caller no longer waits.
             drop(sender.send(done));
         });
         PendingReply { receiver }
@@ -307,18 +304,18 @@ impl Bucket {
         Arc::clone(&self.inner.objects)
     }
 
-    /// Whether the bucket answers, and lets us list.
+    /// Checks that the bucket answers and permits listing.
     fn check_access(&self) -> Result<(), BucketFailure> {
         let nowhere = self.inner.prefix.clone().join(EMPTY_PREFIX);
         self.request(0, probe(self.objects(), nowhere)).wait()
     }
 
-    /// Writes to the metrics whether it is left alone.
+    /// Writes the state of the circuit to the metrics.
     pub(super) fn report(&self) {
         self.inner.breaker.report();
     }
 
-    /// The bucket with its prefix, as messages name it.
+    /// Returns the bucket with its prefix, as messages name it.
     pub(super) fn name(&self) -> String {
         let BucketInner { place, prefix, .. } = self.inner.as_ref();
         match prefix.as_ref() {
@@ -327,8 +324,8 @@ impl Bucket {
         }
     }
 
-    /// The first bytes of an object beside the folders, `bytes_max` at most; `Fail` if there is none. With a
-    /// `limit` it is asked once, whatever is known of the bucket, and not for longer.
+    /// Reads at most `bytes_max` bytes of an object directly under the prefix; `None` if it does not exist.
+    /// With a `limit` the bucket is asked once, for that time, even while the circuit is open.
     pub(super) fn small(
         &self,
         name: &'static str,
@@ -341,7 +338,7 @@ impl Bucket {
             Some(limit) => {
                 let once = Arc::clone(&self.inner.once);
                 let look = get(once, key.clone(), 0..bytes_max, None);
-                // One that is cut off here shows nothing: others wait longer.
+                // A time-out of this short limit is no failure of the bucket: other requests wait longer.
                 let look = async move {
                     tokio::time::timeout(limit, look).await.unwrap_or_else(|_| {
                         let source = format!("{} {limit:?}", s3::NO_ANSWER).into();
@@ -365,7 +362,7 @@ impl Bucket {
         }
     }
 
-    /// Whether nothing lies in a folder.
+    /// Returns whether a folder contains no object.
     pub(super) fn is_empty(&self, folder: &'static str) -> Result<bool, StoreError> {
         let key = self.inner.prefix.clone().join(folder);
         let (objects, prefix) = (self.objects(), key.clone());
@@ -374,7 +371,7 @@ impl Bucket {
         Ok(first.is_none())
     }
 
-    /// Writes an object beside the folders.
+    /// Writes an object directly under the prefix.
     pub(super) fn put_small(&self, name: &'static str, bytes: Bytes) -> Result<(), StoreError> {
         let key = self.inner.prefix.clone().join(name);
         let (objects, to) = (self.objects(), key.clone());
@@ -414,7 +411,7 @@ impl Bucket {
         removed.map_err(self.unproven("a small object cannot be removed: "))
     }
 
-    /// What it means that a proof failed.
+    /// Maps the failure of a step of [`Bucket::check_writable`] to an error.
     fn unproven(&self, what: &'static str) -> impl Fn(BucketFailure) -> StoreError {
         let (place, settings) = (self.inner.place.clone(), self.inner.settings.clone());
         move |failure| match (failure, &settings) {
@@ -428,7 +425,7 @@ impl Bucket {
         }
     }
 
-    /// What a failure at `key` means for the blob `hash`.
+    /// Maps a failure at `key` to the error for the blob `hash`.
     pub(super) fn failed(
         &self,
         key: &Path,
@@ -437,6 +434,7 @@ impl Bucket {
         let place = format!("{}/{key}", self.inner.place);
         let (bucket, key) = (self.clone(), key.clone());
         move |failure| {
+            // The cached head may be the cause, such as the tag of a replaced object.
             bucket.inner.heads.invalidate(&key);
             let away = |cause| StoreError::Unavailable { place: place.clone(), cause };
             match failure {
@@ -455,7 +453,7 @@ impl Bucket {
         }
     }
 
-    /// Lets the next look at an object go to the bucket.
+    /// Drops the cached head of an object, so that the next read asks the bucket.
     pub(super) fn invalidate(&self, key: &Path) {
         self.inner.heads.invalidate(key);
     }
@@ -465,7 +463,7 @@ impl Bucket {
         self.request(0, async move { objects.head(&key).await }).wait()
     }
 
-    /// The facts of an object; `Fail` if there is none.
+    /// Returns the metadata of an object; `None` if it does not exist.
     fn find(&self, key: &Path, hash: ContentHash) -> Result<Option<ObjectMeta>, StoreError> {
         match self.head(key).map_err(self.failed(key, hash)) {
             Ok(facts) => Ok(Some(facts)),
@@ -474,12 +472,12 @@ impl Bucket {
         }
     }
 
-    /// Bytes of an object; `Fail` if there is none.
+    /// Returns the length of an object in bytes; `None` if it does not exist.
     pub(super) fn length(&self, key: &Path, hash: ContentHash) -> Result<Option<u64>, StoreError> {
         Ok(self.find(key, hash)?.map(|facts| facts.size))
     }
 
-    /// How long ago an object was written; `Fail` if it is gone.
+    /// Returns the age of an object; `None` if it does not exist.
     pub(super) fn age(
         &self,
         key: &Path,
@@ -487,11 +485,11 @@ impl Bucket {
     ) -> Result<Option<Duration>, StoreError> {
         let Some(facts) = self.find(key, hash)? else { return Ok(None) };
         let ago = clock::now().as_millisecond() - facts.last_modified.timestamp_millis();
-        // One that was written in the future was written just now.
+        // A time in the future, from a clock that differs, counts as now.
         Ok(Some(Duration::from_millis(u64::try_from(ago).unwrap_or(0))))
     }
 
-    /// Looks at the object that has `length` bytes, and reads its start.
+    /// Opens the object, which must have `length` bytes, and reads its start.
     pub(super) fn open_object(
         &self,
         key: Path,
@@ -505,7 +503,7 @@ impl Bucket {
         Ok(BucketObject { bucket: self.clone(), key, hash, head: opened })
     }
 
-    /// What a look at an object finds, or found a moment ago; `bytes_max` of its start are wanted.
+    /// Returns the cached or fetched head of an object, with at most `bytes_max` bytes of its start.
     fn object_head(
         &self,
         key: &Path,
@@ -517,7 +515,7 @@ impl Bucket {
         }
         let wanted = bytes_max.min(BUCKET_OPEN_BYTES);
         let found = match wanted {
-            // A range of no bytes cannot be asked for.
+            // HTTP cannot express an empty range.
             0 => self.head(key).map(|facts| (facts, Bytes::new())),
             _ => {
                 match self
@@ -538,7 +536,7 @@ impl Bucket {
         Ok(opened)
     }
 
-    /// Reads a whole object of at most `bytes_max` bytes; `Fail` if there is none, or a longer one.
+    /// Reads a whole object of at most `bytes_max` bytes; `None` if it does not exist or is longer.
     pub(super) fn read(
         &self,
         key: Path,
@@ -555,11 +553,10 @@ impl Bucket {
         object.read(0..length).map(Some)
     }
 
-    /// Writes an object of `length` bytes, which `next` gives part by part; one that is there is
-    /// replaced.
+    /// Writes an object of `length` bytes, which `next` returns range by range; replaces an existing one.
     ///
-    /// Nothing becomes visible, and `false` is given, when `next` gives nothing or all bytes
-    /// together do not have the hash `expected`.
+    /// Returns `false`, and nothing becomes visible, when `next` returns `None` or when the bytes do not have
+    /// the hash `expected`.
     pub(super) fn send(
         &self,
         key: &Path,
@@ -601,6 +598,7 @@ impl Bucket {
             return Ok(false);
         }
         upload.finish().map_err(&failed)?;
+        // `FailoverStore` may take an upload for complete at another address: the length proves it.
         match self.length(key, hash)? {
             Some(found) if found == length => Ok(true),
             found => Err(StoreError::Length { hash, found: found.unwrap_or(0), expected: length }),
@@ -615,7 +613,7 @@ impl Bucket {
         self.request(0, async move { objects.put_multipart(&key).await }).wait()
     }
 
-    /// Removes an object, if it is there.
+    /// Removes an object; succeeds where it does not exist.
     pub(super) fn remove(&self, key: &Path, hash: ContentHash) -> Result<(), StoreError> {
         self.inner.heads.invalidate(key);
         let (objects, gone) = (self.objects(), key.clone());
@@ -626,12 +624,12 @@ impl Bucket {
         }
     }
 
-    /// The hashes that have an object in `folder`, sorted.
+    /// Lists the hashes that have an object in `folder`, sorted.
     pub(super) fn list(&self, folder: &'static str) -> Result<Vec<ContentHash>, StoreError> {
         Ok(self.sizes(folder)?.into_iter().map(|(hash, _)| hash).collect())
     }
 
-    /// The hashes that have an object in `folder` with the bytes of each, sorted.
+    /// Lists the hashes that have an object in `folder` with the length of each in bytes, sorted.
     pub(super) fn sizes(
         &self,
         folder: &'static str,
@@ -653,7 +651,7 @@ impl Bucket {
 }
 
 impl BucketFailure {
-    /// Whether nobody refused, and the time was over.
+    /// Returns whether the failure is a missing answer rather than a refusal.
     fn is_slow(&self) -> bool {
         match self {
             Self::TimedOut(_) => true,
@@ -669,13 +667,13 @@ impl BucketFailure {
     }
 }
 
-/// Asks for a list of nothing: the least that a bucket can be asked.
+/// Lists a folder that is always empty: the cheapest request that the bucket can answer.
 async fn probe(objects: Arc<dyn ObjectStore>, nowhere: Path) -> object_store::Result<()> {
     objects.list(Some(&nowhere)).try_next().await.map(drop)
 }
 
-/// Finds out when a bucket that is left alone answers again: with one request at a time, one a second
-/// at most; one that somebody has for each of ours that is refused ([`CircuitBreaker::refused_to_say`]).
+/// Probes a bucket while its circuit is open, at most once a second. For each probe that is refused, one
+/// client request may be let through as the probe ([`CircuitBreaker::take_probe`]).
 async fn probe_until_closed(
     objects: Arc<dyn ObjectStore>,
     breaker: Arc<CircuitBreaker>,
@@ -694,7 +692,7 @@ async fn probe_until_closed(
     }
 }
 
-/// The hash that a key ends in: `…/ab/cdef…`.
+/// Parses the hash at the end of a key: `…/ab/cdef…`.
 fn hash_of(key: &Path) -> Option<ContentHash> {
     let mut parts = key.as_ref().rsplit('/');
     let (rest, start) = (parts.next()?, parts.next()?);

@@ -1,4 +1,4 @@
-//! An object that was looked at, and how parts of it are read: from the one that was looked at.
+//! Reads ranges of an opened object, all from the version that was opened.
 
 use std::{fmt, ops::Range, sync::Arc};
 
@@ -10,17 +10,17 @@ use super::{Bucket, StoreError};
 use crate::runtime::limits::{BUCKET_READ_BYTES, BUCKET_READS_MAX};
 use model::ContentHash;
 
-/// What a look at an object found.
+/// The result of the request that opened an object.
 #[derive(Debug)]
 pub(super) struct ObjectHead {
     pub(super) etag: Option<String>,
     pub(super) length: u64,
     pub(super) stamp: u64,
-    /// Its first bytes.
+    /// The first bytes of the object.
     pub(super) start: Bytes,
 }
 
-/// An object that was looked at.
+/// An opened object, of which ranges can be read.
 pub(in crate::storage::blobs) struct BucketObject {
     pub(super) bucket: Bucket,
     pub(super) key: Path,
@@ -34,7 +34,7 @@ impl fmt::Debug for BucketObject {
     }
 }
 
-/// A number that changes when the object is replaced by another one.
+/// Returns a number that changes when the object is replaced.
 pub(super) fn stamp(facts: &ObjectMeta) -> u64 {
     let text = match &facts.e_tag {
         Some(etag) => format!("{} {etag}", facts.size),
@@ -45,7 +45,7 @@ pub(super) fn stamp(facts: &ObjectMeta) -> u64 {
     numbers.first().map_or(0, |first| u64::from_le_bytes(*first))
 }
 
-/// Reads a part of an object, of the one that has the tag.
+/// Reads a range of the object, provided that it still has the tag `etag`.
 pub(super) async fn get(
     objects: Arc<dyn ObjectStore>,
     key: Path,
@@ -57,7 +57,7 @@ pub(super) async fn get(
     let found = objects.get_opts(&key, options).await?;
     let facts = found.meta.clone();
     if etag.is_some() && facts.e_tag.is_some() && etag != facts.e_tag {
-        // Not all services know the condition.
+        // Not all services support `If-Match`.
         let source = "it has another tag".into();
         return Err(object_store::Error::Precondition { path: key.to_string(), source });
     }
@@ -69,7 +69,7 @@ impl BucketObject {
         self.head.stamp
     }
 
-    /// Reads the bytes `range`, which lie inside the object.
+    /// Reads the bytes `range`, which must be inside the object.
     pub(in crate::storage::blobs) fn read(
         &self,
         range: Range<u64>,
@@ -77,9 +77,9 @@ impl BucketObject {
         Ok(self.read_many(&[range])?.pop().unwrap_or_default())
     }
 
-    /// Reads several ranges at a time.
+    /// Reads several ranges concurrently.
     ///
-    /// Long ones are several requests, the start of the object is here already.
+    /// A long range takes several requests; bytes from the start of the object are already in memory.
     pub(in crate::storage::blobs) fn read_many(
         &self,
         ranges: &[Range<u64>],
@@ -109,7 +109,7 @@ impl BucketObject {
         Ok(ranges.iter().map(join).collect())
     }
 
-    /// The bytes of ranges of [`BUCKET_READ_BYTES`] at most, some at a time, in their order.
+    /// Fetches ranges of at most [`BUCKET_READ_BYTES`] each, several concurrently; returns them in order.
     fn fetch(&self, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>, StoreError> {
         if ranges.is_empty() {
             return Ok(Vec::new());
@@ -121,7 +121,7 @@ impl BucketObject {
             let (objects, turns) = (Arc::clone(&objects), Arc::clone(&turns));
             let (key, etag) = (key.clone(), etag.clone());
             async move {
-                // Nobody closes it.
+                // The semaphore is never closed, so this cannot fail.
                 let _turn = turns.acquire().await;
                 let length = range.end - range.start;
                 let (_, bytes) = get(objects, key, range, etag).await?;

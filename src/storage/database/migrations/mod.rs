@@ -1,9 +1,9 @@
-//! The schema as numbered migrations, and the rules by which both engines run them.
+//! Holds the schema as numbered migrations, and the rules by which both engines run them.
 //!
-//! A release that changes the schema adds a file of the next number for each engine. A file that was
-//! released never changes. All pending migrations run in one transaction, and a schema with a higher number
-//! than [`LATEST`] is refused and left as it is. Who else may work on the database meanwhile is decided by the
-//! engine: SQLite has a lock on the data directory, PostgreSQL the incarnations of nodes.
+//! A release that changes the schema adds a file with the next number for each engine. A released file never
+//! changes. All pending migrations run in one transaction, and a schema with a higher number than [`LATEST`]
+//! is refused and left unchanged. Each engine decides which other processes may use the database meanwhile:
+//! SQLite with the lock of the data directory, PostgreSQL by the incarnations of nodes.
 
 use std::fmt::Display;
 
@@ -28,12 +28,12 @@ pub(super) const SQLITE: [&str; 12] = [
 /// A migration of PostgreSQL.
 #[derive(Clone, Copy)]
 pub(super) struct Migration {
-    /// The number of the schema that it leads to.
+    /// The schema number that it leads to.
     pub(super) number: i64,
     pub(super) sql: &'static str,
 }
 
-/// PostgreSQL's migrations; the first one makes all tables of schema 8.
+/// PostgreSQL's migrations; the first one creates all tables of schema 8.
 pub(super) const POSTGRES: [Migration; 5] = [
     Migration { number: 8, sql: include_str!("postgres/0008.sql") },
     Migration { number: 9, sql: include_str!("postgres/0009.sql") },
@@ -42,25 +42,25 @@ pub(super) const POSTGRES: [Migration; 5] = [
     Migration { number: 12, sql: include_str!("postgres/0012.sql") },
 ];
 
-/// The number of the schema that this version works with.
+/// The schema number that this version works with.
 pub(super) const LATEST: i64 = POSTGRES[POSTGRES.len() - 1].number;
 const _: () = assert!(SQLITE.len() == POSTGRES.len() + 7, "both engines have the same schemas");
 
-/// What a schema needs before this version can use it.
+/// How a schema compares with the one of this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SchemaStatus {
     /// There are no tables: all migrations run.
     New,
-    /// Nothing.
+    /// The schema is up to date: nothing runs.
     Current,
-    /// The migrations behind this number.
+    /// The migrations after this number run.
     Older(i64),
 }
 
 impl SchemaStatus {
     /// Compares the schema `found`, 0 where there are no tables, with `latest`.
     ///
-    /// Fails with [`DbError::Schema`], which names `database`, when a later version of the product made it.
+    /// Fails with [`DbError::Schema`], which names `database`, when a later version of the product wrote it.
     pub(super) fn of(found: i64, latest: i64, database: &dyn Display) -> Result<Self, DbError> {
         if found > latest {
             return Err(DbError::Schema(format!(
@@ -76,7 +76,7 @@ impl SchemaStatus {
     }
 }
 
-/// Logs that migrations begin on tables in use; `copy` is what the operator can go back to.
+/// Logs that migrations begin on tables in use; `copy` names what the operator can return to.
 pub(super) fn log_upgrade(from: i64, to: i64, copy: &str) {
     tracing::warn!(
         from,

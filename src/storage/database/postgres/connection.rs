@@ -1,4 +1,5 @@
-//! Connections to a server: made when they are used, made again when they broke, read and written.
+//! Connects to a server: establishes connections at their first use, reconnects with exponential backoff,
+//! reads and writes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,10 +15,10 @@ use crate::storage::database::engine::{
 };
 use crate::storage::database::error::DbError;
 
-/// Says that something was written, with the end of the transaction.
+/// Raises the version and notifies followers, at the end of a transaction that wrote something.
 const BUMP_VERSION: &str =
     "UPDATE writer SET version = version + 1; SELECT pg_notify('wirephoto', '')";
-/// What was written so far.
+/// Reads the version, a counter of write transactions.
 const VERSION: &str = "SELECT version FROM writer";
 
 impl DatabaseEngine for PostgresServer {
@@ -45,20 +46,20 @@ impl DatabaseEngine for PostgresServer {
     }
 }
 
-/// A connection that is made when it is used, and made again when it broke.
+/// A connection that is established at its first use, and again after it broke.
 struct ServerConnection {
     server: Arc<PostgresServer>,
     purpose: ConnectionPurpose,
     session: Option<Box<ServerSession>>,
-    /// Why there is no session.
+    /// The last failed attempt to connect; `None` after a success.
     lost: Option<LostConnection>,
-    /// `writer.version` as it was last seen, and when.
+    /// `writer.version` as it was last read, and when.
     last_version: Option<(Stopwatch, i64)>,
-    /// Sessions that were made.
+    /// Number of sessions opened so far.
     sessions: i64,
 }
 
-/// A connection that could not be made.
+/// A failed attempt to connect.
 struct LostConnection {
     since: Stopwatch,
     backoff: Duration,
@@ -66,10 +67,10 @@ struct LostConnection {
 }
 
 impl ServerConnection {
-    /// The session, made anew where there is none that works.
+    /// Returns the session, opened again where there is none that works.
     ///
-    /// Fails at once while the last try is not long ago: those who wait are answered, and a server
-    /// that starts is not besieged.
+    /// Fails at once during the backoff after a failed attempt: callers get their answer without waiting, and
+    /// a server that is starting is not flooded with connections.
     fn session(&mut self) -> Result<&mut ServerSession, DbError> {
         if self.session.as_ref().is_some_and(|session| !session.is_alive()) {
             self.session = None;
@@ -97,14 +98,14 @@ impl ServerConnection {
         session.as_deref_mut().ok_or(DbError::Closed)
     }
 
-    /// Forgets a session that an error says is of no use any more.
+    /// Drops the session if the error means that it cannot be used any more.
     fn check<T>(&mut self, outcome: &Result<T, DbError>) {
         if outcome.as_ref().is_err_and(ends_session) {
             self.session = None;
         }
     }
 
-    /// Runs `work` in a transaction that writes, and commits what it wrote.
+    /// Runs `work` in a write transaction and commits what it wrote.
     fn transact(
         &mut self,
         work: impl FnOnce(&ServerTransaction<'_>) -> Result<(), DbError>,
@@ -145,8 +146,8 @@ impl EngineConnection for ServerConnection {
         })
     }
 
-    /// Fails with [`DbError::Schema`] when the schema is none of this version, since another one brought it
-    /// up to date. Archives do not move away from a server, so that all modes are one.
+    /// Fails with [`DbError::Schema`] when the schema is not of this version, because another version changed
+    /// it. An archive never moves away from a server, so all modes are the same.
     fn write(&mut self, _mode: WriteMode, write: Work<'_>) -> Result<(), DbError> {
         let server = Arc::clone(&self.server);
         self.transact(|tx| {
@@ -160,11 +161,12 @@ impl EngineConnection for ServerConnection {
         self.transact(|tx| claim(tx))
     }
 
-    /// The number of what was written so far, as far as it is known here, with that of the session: another
-    /// server that took over may have come to the same number by other writes.
+    /// Returns the version as last read, combined with the number of the session: a standby that took over
+    /// may have reached the same version by other writes.
     fn data_version(&mut self) -> Result<i64, DbError> {
         run_blocking(|| {
             let heard = self.session()?.driver.take_notified();
+            // Without a notification the version is read again only after the poll interval.
             if let Some((since, version)) = &self.last_version
                 && !heard
                 && since.elapsed() < self.server.poll_interval()

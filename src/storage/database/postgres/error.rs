@@ -1,4 +1,4 @@
-//! What the errors of the server, and of the way to it, mean for callers.
+//! Classifies the errors of the server and of the connection to it.
 
 use std::error::Error as _;
 
@@ -6,27 +6,27 @@ use tokio_postgres::types::Type;
 
 use crate::storage::database::error::{DbError, EngineError, ErrorClass};
 
-/// SQLSTATEs, or their beginnings, and what they mean; the first that fits counts. All others are mistakes.
+/// Prefixes of SQLSTATEs and their classes; the first match counts. All others are mistakes.
 const CLASSES: [(&str, ErrorClass); 12] = [
-    // The connection ended, the operator ends it, or this is not the server that writes.
+    // The connection ended, the operator ends it, or this is not the primary server.
     ("08", ErrorClass::Unreachable),
     ("57P0", ErrorClass::Unreachable),
     ("25006", ErrorClass::Unreachable),
-    // The server ended a statement, or a transaction that said nothing.
+    // The server cancelled a statement, or ended a transaction that was idle for too long.
     ("57014", ErrorClass::TimedOut),
     ("25P03", ErrorClass::TimedOut),
     ("55P03", ErrorClass::Locked),
     ("40", ErrorClass::Conflict),
     ("XX001", ErrorClass::Damaged),
     ("XX002", ErrorClass::Damaged),
-    // Memory, disks and connections; files; what else the operator does.
+    // Memory, disks and connections; operator intervention; files.
     ("53", ErrorClass::Resource),
     ("57", ErrorClass::Resource),
     ("58", ErrorClass::Resource),
 ];
 
-/// Those behind which a connection is of no use any more: a server that only reads is not the one
-/// that writes.
+/// Prefixes of SQLSTATEs after which a connection cannot be used any more. A read-only server is not the
+/// primary, so its connection is dropped too.
 const SESSION_ENDING_CODES: [&str; 5] = ["08", "57P0", "25P03", "25006", "0A000"];
 
 fn class_of(code: &str) -> ErrorClass {
@@ -34,17 +34,17 @@ fn class_of(code: &str) -> ErrorClass {
     known.map_or(ErrorClass::Mistake, |(_, class)| *class)
 }
 
-/// There is no connection, or it broke.
+/// Creates the error of a connection that cannot be established, or that broke.
 pub(super) fn unreachable(text: String) -> EngineError {
     EngineError { class: ErrorClass::Unreachable, code: None, text }
 }
 
-/// A parameter or a column is not what was expected.
+/// Creates the error of a parameter or column of an unexpected type.
 pub(super) fn wrong_value(text: String) -> EngineError {
     EngineError { class: ErrorClass::Mistake, code: None, text }
 }
 
-/// Whether a connection is of no use any more behind this error.
+/// Returns whether the connection cannot be used any more after this error.
 pub(super) fn ends_session(error: &DbError) -> bool {
     let DbError::Engine(error) = error else { return false };
     match &error.code {
@@ -53,13 +53,13 @@ pub(super) fn ends_session(error: &DbError) -> bool {
     }
 }
 
-/// A parameter that is not of the type that a statement expects.
+/// A parameter that is not of the type that the statement expects.
 #[derive(Debug, thiserror::Error)]
 #[error("a parameter is not what the statement expects, which is {0}")]
 pub(super) struct ParamMismatch(pub(super) Type);
 
 impl From<tokio_postgres::Error> for EngineError {
-    /// Details of what the server reports may repeat what is in a row: they are left out.
+    /// Omits the details of what the server reports, which may repeat the content of a row.
     fn from(error: tokio_postgres::Error) -> Self {
         if let Some(reported) = error.as_db_error() {
             let code = reported.code().code();

@@ -1,14 +1,16 @@
-//! Whether nodes live on a database whose schema is to change: they were made for the schema that it has.
+//! Checks that no node runs on a database whose schema is about to change: running nodes were built for the
+//! present one.
 //!
-//! A life is over when its beat stands still for long enough, by the clock of whoever looks and could write
-//! meanwhile; `cluster::membership` has the rule. So who migrates looks for that long, but only where there are
-//! lives at all. A node that is alone shows itself once in ten minutes, and one that sees another at once: who
-//! looks is therefore in `nodes` too, with a role that tells what it is. Others that look at the same
-//! time pass over it, and one of them migrates.
+//! An incarnation has ended when its heartbeat does not change for long enough, by the clock of an observer
+//! that was able to write meanwhile; `cluster::membership` has the rule. So a schema upgrade watches the
+//! heartbeats for that long, but only where there are incarnations at all. A node that is alone writes a
+//! heartbeat once in ten minutes, and one that sees another node does so at once. So the upgrade registers in
+//! `nodes` too, with a separate role. Upgrades that run at the same time ignore each other's rows, and one of
+//! them migrates.
 //!
-//! It looks before it takes the turn to write and keeps it: signs of life are writes and need the turn. With
-//! the turn that is kept comes a last look, and then all lives end, in the transaction that changes the schema. What
-//! goes on all the same finds another schema with its next turn, and its claims find no life.
+//! The upgrade watches before it takes the write lock, because heartbeats are writes and need the lock. Under
+//! the lock it checks once more and then ends all incarnations, in the transaction that changes the schema. A
+//! node that runs nevertheless finds another schema at its next write, and its claims find no incarnation.
 
 use std::{collections::HashMap, sync::mpsc, time::Duration};
 
@@ -24,17 +26,17 @@ use crate::runtime::limits::{
 use crate::storage::database::engine::{EngineTransaction, params};
 use crate::storage::database::error::DbError;
 
-/// The first schema that knows of nodes.
+/// The first schema with a table of nodes.
 const NODES_SINCE: i64 = 9;
-/// The role of one who looks.
+/// The role of an upgrade in `nodes`.
 const ROLE: &str = "upgrade";
 
-/// How long lives are looked at.
+/// How long heartbeats are watched.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeartbeatTimes {
-    /// A life whose beat stands still for that long is over.
+    /// An incarnation whose heartbeat does not change for this long has ended.
     pub(super) expiry: Duration,
-    /// Time between two looks.
+    /// Interval between two polls.
     pub(super) interval: Duration,
 }
 
@@ -52,20 +54,20 @@ struct NodeIncarnation {
     heartbeat: i64,
 }
 
-/// The lives of nodes that are over, as far as that was seen.
+/// Watches the incarnations of nodes until all have ended.
 pub(super) struct IncarnationWatch {
-    /// The life by which this process shows itself.
+    /// The id under which this process is registered.
     own_id: Uuid,
     schema: i64,
-    /// The beat of each life when it was looked at first.
+    /// The heartbeat of each incarnation at the first poll.
     seen: HashMap<String, i64>,
 }
 
 impl IncarnationWatch {
-    /// Looks at the lives in a database of that schema for as long as it takes to know that they are over;
-    /// not at all where there are none.
+    /// Watches the incarnations in a database of that schema until their heartbeats have expired; returns at
+    /// once where there are none.
     ///
-    /// Fails with [`DbError::InUse`] when one goes on.
+    /// Fails with [`DbError::InUse`] when a heartbeat changes.
     pub(super) fn wait_until_expired(
         session: &mut ServerSession,
         server: &PostgresServer,
@@ -86,6 +88,7 @@ impl IncarnationWatch {
         server: &PostgresServer,
         span: HeartbeatTimes,
     ) -> Result<(), DbError> {
+        // Earlier schemas have no table of nodes.
         if self.schema < NODES_SINCE {
             return Ok(());
         }
@@ -95,16 +98,17 @@ impl IncarnationWatch {
         }
         tracing::info!(
             nodes = first.len(),
-            "the schema is to be brought up to date: looking whether nodes of an earlier version run"
+            "schema upgrade: checking that no node of an earlier version is running"
         );
         self.seen = first.into_iter().map(|one| (one.id, one.heartbeat)).collect();
         let (since, mut looks) = (Stopwatch::start(), 0);
+        // `_open` keeps the channel open, so that receiving from it waits for the whole interval.
         let (_open, never) = mpsc::channel::<()>();
         while since.elapsed() < span.expiry || looks < NODE_HEARTBEATS_MIN {
             match never.recv_timeout(span.interval) {
                 Ok(()) | Err(_) => {}
             }
-            // Another process was faster where there is nothing: nothing is left to be done.
+            // Another process has upgraded the schema: nothing remains to be done.
             let Some(found) = self.observe(session)? else { return Ok(()) };
             self.refuse(server, &found)?;
             looks += 1;
@@ -112,7 +116,8 @@ impl IncarnationWatch {
         Ok(())
     }
 
-    /// Shows this process and lists the lives of nodes; nothing where the schema is another one by now.
+    /// Writes a heartbeat of this process and lists the incarnations of nodes; `None` where the schema has
+    /// changed meanwhile.
     fn observe(
         &self,
         session: &mut ServerSession,
@@ -121,7 +126,7 @@ impl IncarnationWatch {
             if tx.lock_schema()? != self.schema {
                 return Ok(None);
             }
-            // Nobody waits for it to follow the item log.
+            // The greatest row number: the item log is never kept for this process to follow it.
             let sql = "INSERT INTO nodes (life, node, role, beat, followed, seen_ms)
                  VALUES (?1, ?1, ?2, 0, ?3, CAST(extract(epoch FROM now()) * 1000 AS BIGINT))
                  ON CONFLICT (life) DO UPDATE SET beat = nodes.beat + 1, seen_ms = excluded.seen_ms";
@@ -130,7 +135,7 @@ impl IncarnationWatch {
         })
     }
 
-    /// Fails when one of the lives that were found has begun or gone on since the first look.
+    /// Fails when one of the incarnations found is new or has raised its heartbeat since the first poll.
     fn refuse(&self, server: &PostgresServer, found: &[NodeIncarnation]) -> Result<(), DbError> {
         let goes_on = |one: &&NodeIncarnation| self.seen.get(&one.id) != Some(&one.heartbeat);
         let named = |one: &NodeIncarnation| format!("{} ({})", one.node, one.role);
@@ -147,9 +152,9 @@ impl IncarnationWatch {
         )))
     }
 
-    /// Ends all lives, in the transaction that has the turn to write and changes the schema.
+    /// Ends all incarnations, in the transaction that holds the write lock and changes the schema.
     ///
-    /// Fails with [`DbError::InUse`] when one went on until now.
+    /// Fails with [`DbError::InUse`] when a node is still running.
     pub(super) fn end(
         &self,
         tx: &dyn EngineTransaction,
@@ -159,24 +164,24 @@ impl IncarnationWatch {
             return Ok(());
         }
         self.refuse(server, &list(tx)?)?;
-        // What they held is free when the next life begins.
+        // What they had claimed is released when the next incarnation begins.
         tx.execute("DELETE FROM nodes", params![]).map(drop)
     }
 
-    /// Does not show this process any more. Nobody waits for what it holds, which is nothing, so it needs no
-    /// turn; where it cannot be done nodes take it for dead in time.
+    /// Removes the registration of this process. It holds nothing that others wait for, so the write lock is
+    /// not needed. If the removal fails, nodes see the heartbeat expire.
     pub(super) fn unregister(&self, session: &ServerSession) {
         if self.schema < NODES_SINCE {
             return;
         }
         let sql = format!("DELETE FROM nodes WHERE life = '{}'", self.own_id);
         if let Err(cause) = session.batch(&sql) {
-            tracing::debug!("a look at nodes stays in their table: {cause}");
+            tracing::debug!("schema upgrade: cannot remove its row of `nodes`: {cause}");
         }
     }
 }
 
-/// The lives of nodes.
+/// Lists the incarnations of nodes, without those of upgrades.
 fn list(tx: &dyn EngineTransaction) -> Result<Vec<NodeIncarnation>, DbError> {
     let sql = "SELECT life, node, role, beat FROM nodes WHERE role <> ?1 ORDER BY node";
     tx.list(sql, params![ROLE], |row| {

@@ -13,8 +13,8 @@ use crate::storage::database::migrations::{
     LATEST, Migration, POSTGRES, SchemaStatus, log_upgrade,
 };
 
-/// The table that is there first: whose turn it is to write, how much was written, and the number of
-/// the schema.
+/// Creates the first table: its single row is the cluster write lock, with the version and the number of the
+/// schema.
 const WRITER: &str = "CREATE TABLE writer (
     one BOOLEAN PRIMARY KEY CHECK (one),
     version BIGINT NOT NULL,
@@ -22,22 +22,22 @@ const WRITER: &str = "CREATE TABLE writer (
 ) WITH (fillfactor = 10);
 INSERT INTO writer VALUES (TRUE, 0, 0)";
 
-/// What others do at the same moment: the same table, its row, its type; a lock they have.
+/// SQLSTATEs of concurrent migrations: the same table, its row or its type exists; a lock is held.
 const CONCURRENT_CODES: [&str; 6] = ["42P07", "42710", "23505", "40001", "40P01", "55P03"];
 
-/// Makes the tables in an empty database, brings an older schema up to date, and refuses one that a
-/// later version of the product made. Of several nodes that start together one does it. Gives the number of
-/// the older schema and that of this one.
+/// Creates the tables in an empty database, upgrades an older schema, and refuses one that a later version of
+/// the product wrote. Of several nodes that start together, one does it. Returns the numbers of the older
+/// schema and of this one if it upgraded.
 ///
-/// Fails with [`DbError::Schema`] also where the server or the database is none that can be used, and
-/// with [`DbError::InUse`] where nodes live on an older schema, which is looked at for seconds.
+/// Fails with [`DbError::Schema`] also where the server or the database is unsuitable, and with
+/// [`DbError::InUse`] where nodes are running on an older schema, which takes seconds to find out.
 pub(in crate::storage::database) fn migrate(
     server: &Arc<PostgresServer>,
 ) -> Result<Option<(i64, i64)>, DbError> {
     SchemaUpgrade { server, migrations: &POSTGRES, span: HeartbeatTimes::default() }.run()
 }
 
-/// What brings a database up to date: its server, all migrations, and how long its nodes are looked at.
+/// An upgrade of a database: its server, all migrations, and how long heartbeats are watched.
 pub(super) struct SchemaUpgrade<'u> {
     pub(super) server: &'u Arc<PostgresServer>,
     pub(super) migrations: &'u [Migration],
@@ -45,7 +45,7 @@ pub(super) struct SchemaUpgrade<'u> {
 }
 
 impl SchemaUpgrade<'_> {
-    /// Gives the number of the older schema and that of the last migration, where there was one.
+    /// Returns the number of the older schema and that of the last migration, if there was one to run.
     pub(super) fn run(&self) -> Result<Option<(i64, i64)>, DbError> {
         run_blocking(|| {
             let mut session = ServerSession::open(self.server, ConnectionPurpose::Write)?;
@@ -64,9 +64,10 @@ impl SchemaUpgrade<'_> {
         self.migrations.last().map_or(0, |last| last.number)
     }
 
-    /// Looks whether nodes live where there is something to do to tables that there are, and does it.
+    /// Makes one attempt: waits until no node is running if tables are to be changed, and changes them.
     fn attempt(&self, session: &mut ServerSession) -> Result<Option<(i64, i64)>, DbError> {
         let found = schema(session)?;
+        // An empty or current database has no tables to change, so no node has to stop.
         let lives = match (1..self.latest()).contains(&found) {
             true => {
                 Some(IncarnationWatch::wait_until_expired(session, self.server, found, self.span)?)
@@ -94,7 +95,7 @@ impl SchemaUpgrade<'_> {
             SchemaStatus::Current => return Ok(None),
             SchemaStatus::New => None,
             SchemaStatus::Older(_) => {
-                // The tables are younger than the look at the schema, which found none.
+                // The tables were created after the schema was read, which found none.
                 let Some(lives) = lives else {
                     let words =
                         format!("another process makes the tables of {}", self.server.name());
@@ -105,6 +106,7 @@ impl SchemaUpgrade<'_> {
                 Some((found, latest))
             }
         };
+        // Migrating large tables takes longer than the usual time limits.
         tx.allow_time(Duration::from_millis(DB_MIGRATE_MS) + DB_ANSWER_TIME);
         tx.batch(&format!("SET LOCAL statement_timeout = {DB_MIGRATE_MS}"))?;
         for migration in self.migrations.iter().filter(|one| one.number > found) {
@@ -114,7 +116,8 @@ impl SchemaUpgrade<'_> {
         Ok(upgraded)
     }
 
-    /// Why a migration failed: what others do at the same moment and what passes stay what they are.
+    /// Maps the error of a migration: concurrent migrations and temporary errors stay as they are, so that
+    /// they are retried.
     fn failed(&self, migration: &Migration, cause: DbError) -> DbError {
         if matches!(&cause, DbError::Engine(error) if error.has_code(&CONCURRENT_CODES) || error.is_resource())
         {
@@ -124,7 +127,7 @@ impl SchemaUpgrade<'_> {
     }
 }
 
-/// Looks whether the database has the schema of this version, for a process that only reads.
+/// Checks that the database has the schema of this version, for a read-only process.
 ///
 /// Fails with [`DbError::Schema`] when it has another one or none.
 pub(in crate::storage::database) fn check_schema(
@@ -144,7 +147,7 @@ pub(in crate::storage::database) fn check_schema(
     })
 }
 
-/// The number of the schema; 0 where there is none.
+/// Reads the number of the schema; 0 where there is none.
 fn schema(session: &ServerSession) -> Result<i64, DbError> {
     match session.number("SELECT CASE WHEN to_regclass('writer') IS NULL THEN 0 ELSE 1 END")? {
         0 => Ok(0),
@@ -152,7 +155,7 @@ fn schema(session: &ServerSession) -> Result<i64, DbError> {
     }
 }
 
-/// Fails where the schema is another one than that of this version: it was changed while this process ran.
+/// Fails where the schema is not of this version: it was changed while this process ran.
 pub(super) fn expect_current(server: &PostgresServer, found: i64) -> Result<(), DbError> {
     if found == LATEST {
         return Ok(());
@@ -169,7 +172,7 @@ pub(super) fn expect_current(server: &PostgresServer, found: i64) -> Result<(), 
     Err(cause)
 }
 
-/// Whether statements mean there what they mean here.
+/// Checks that the server is suitable: its version, encoding and collation.
 fn check(session: &ServerSession, server: &PostgresServer) -> Result<(), DbError> {
     let wrong = |why: String| Err(DbError::Schema(format!("{}: {why}", server.name())));
     let sql = "SELECT current_setting('server_version_num')";
@@ -177,7 +180,8 @@ fn check(session: &ServerSession, server: &PostgresServer) -> Result<(), DbError
     if version < 150_000 {
         return wrong(format!("PostgreSQL 15 or later is needed, this is {}", version / 10_000));
     }
-    // One number for all: encoding, order of texts, letters that have no other case.
+    // One number for all checks: the encoding, byte order of texts, and `lower` changing only ASCII
+    // characters.
     let sql = "SELECT CASE WHEN current_setting('server_encoding') = 'UTF8'
              AND 'B' < 'a' AND 'a' < U&'\\00e5' AND U&'\\00e5' < U&'\\0105'
              AND lower(U&'\\00c5') = U&'\\00c5' THEN 1 ELSE 0 END";

@@ -1,4 +1,4 @@
-//! Where the server is and how it is reached; what it may answer in place of rows.
+//! Parses the address of the server and holds its connection settings.
 
 use std::{
     error::Error as _,
@@ -21,36 +21,36 @@ use crate::runtime::limits::{
 };
 use crate::storage::database::error::{DbError, EngineError};
 
-/// A database of a server, with what it takes to be let in.
+/// A database of a server, with the credentials for it.
 pub(in crate::storage::database) struct PostgresServer {
-    /// The settings of each host by itself: one that takes a connection and then says nothing must not
-    /// keep the next one from being asked.
+    /// Settings of each host by itself, because the driver would not try the next host after one that accepts
+    /// a connection and never answers.
     hosts: Vec<Config>,
-    /// The host that is asked first: the one that answered last.
+    /// Index of the host to try first: the one that answered last.
     first: AtomicUsize,
-    /// Whether any host is asked first.
+    /// Whether the first host to try is random (`load_balance_hosts=random`).
     any_first: bool,
     only_reads: bool,
-    /// In place of the one in the address.
+    /// Takes precedence over the one in the address.
     password: Option<SecretSource>,
     tls: ServerTls,
     /// Hosts and database, for messages.
     name: String,
-    /// Time between two looks at whether others wrote, where nothing was heard of it.
+    /// Interval at which followers read the version without a notification.
     poll_interval: Duration,
-    /// Whether it was told that the schema is none of this version.
+    /// Whether it was logged that the schema is not of this version.
     schema_logged: AtomicBool,
-    /// Whether it was told that the server notifies nobody.
+    /// Whether it was logged that the server cannot notify.
     notifications_logged: AtomicBool,
 }
 
-/// What an address may say of TLS.
+/// The values of `sslmode` that an address may have.
 const MODES: &str = "sslmode is disable, require or verify-full";
 
 impl PostgresServer {
-    /// Reads an address `postgres://USER@HOST:PORT/DATABASE`.
+    /// Parses an address `postgres://USER@HOST:PORT/DATABASE`.
     ///
-    /// Of an address that is wrong the error repeats nothing: a password may stand in it.
+    /// The error repeats nothing of a wrong address, which may contain a password.
     pub(in crate::storage::database) fn parse(url: &str) -> Result<Self, DbError> {
         let wrong = |why: &str| DbError::Address(format!("database.url: {why}"));
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -99,13 +99,13 @@ impl PostgresServer {
         })
     }
 
-    /// The same with this password, if there is one, in place of that in the address.
+    /// Replaces the password in the address by this one, unless it is empty.
     pub(in crate::storage::database) fn with_password(mut self, password: &SecretSource) -> Self {
         self.password = (!password.is_empty()).then(|| password.clone());
         self
     }
 
-    /// The settings of a host with the password as it is now.
+    /// Returns the settings of a host with the present password.
     pub(super) fn login(&self, config: &Config) -> Result<Config, EngineError> {
         let mut config = config.clone();
         if let Some(password) = &self.password {
@@ -115,8 +115,7 @@ impl PostgresServer {
         Ok(config)
     }
 
-    /// The same for a process that only reads: one that takes no writes will do, for instance a copy that
-    /// follows another server.
+    /// Permits any server, such as a read-only standby, for a read-only process.
     pub(in crate::storage::database) fn for_reading(mut self) -> Self {
         for config in &mut self.hosts {
             config.target_session_attrs(TargetSessionAttrs::Any);
@@ -125,8 +124,8 @@ impl PostgresServer {
         self
     }
 
-    /// The hosts that are reached over a network without TLS: neither a socket of this machine nor a
-    /// loopback address.
+    /// Returns the hosts that are reached over a network without TLS: not a local socket and not a loopback
+    /// address.
     pub(super) fn hosts_in_clear_text(&self) -> Vec<String> {
         let is_clear = |config: &&Config| config.get_ssl_mode() == SslMode::Disable;
         let name = |config: &Config| {
@@ -150,7 +149,7 @@ impl PostgresServer {
         self.only_reads
     }
 
-    /// For tests, which look once and do not wait.
+    /// Polls without an interval, for tests.
     #[cfg(test)]
     pub(in crate::storage::database) fn looked_at_each_time(self) -> Self {
         Self { poll_interval: Duration::ZERO, ..self }
@@ -160,7 +159,7 @@ impl PostgresServer {
         self.poll_interval
     }
 
-    /// The settings of each host, with its number, in the order in which they are asked.
+    /// Returns the settings of each host, with its index, in the order in which they are tried.
     pub(super) fn hosts(&self) -> impl Iterator<Item = (usize, &Config)> {
         let first = match self.any_first {
             true => usize::from(Uuid::new_v4().as_bytes()[0]),
@@ -170,7 +169,7 @@ impl PostgresServer {
         (0..self.hosts.len()).map(move |number| (at(number), &self.hosts[at(number)]))
     }
 
-    /// Says that the host of that number answered.
+    /// Makes the host of that index, which answered, the first to try.
     pub(super) fn prefer_host(&self, at: usize) {
         self.first.store(at, Ordering::Relaxed);
     }
@@ -179,31 +178,31 @@ impl PostgresServer {
         self.tls.clone()
     }
 
-    /// Says once that the schema is none of this version.
+    /// Logs once that the schema is not of this version.
     pub(super) fn log_schema_mismatch(&self, cause: &DbError) {
         if !self.schema_logged.swap(true, Ordering::Relaxed) {
-            tracing::error!("this process writes nothing any more: {cause}");
+            tracing::error!("database schema mismatch: writes are refused: {cause}");
         }
     }
 
-    /// Says once that the server notifies nobody.
+    /// Logs once that the server cannot notify.
     pub(super) fn log_missing_notifications(&self, cause: &EngineError) {
         if !self.notifications_logged.swap(true, Ordering::Relaxed) {
             tracing::warn!(
-                "{}: no notifications, what other nodes write is looked for four times a second: \
+                "{}: no notifications, polling for the writes of other nodes four times a second: \
                  {cause}",
                 self.name
             );
         }
     }
 
-    /// Hosts and database, for messages.
+    /// Returns hosts and database, for messages.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 }
 
-/// The settings with no host but the one of that number.
+/// Returns the settings with only the host of that index.
 fn alone(all: &Config, at: usize) -> Config {
     let mut one = Config::new();
     match &all.get_hosts()[at] {
@@ -257,7 +256,8 @@ fn name(config: &Config) -> String {
     format!("PostgreSQL database {database} at {}", hosts.join(","))
 }
 
-/// Takes what is about TLS out of an address: whether there is any, and the file of `sslrootcert`.
+/// Removes the TLS parameters from an address: returns the rest, and for TLS the file of `sslrootcert`, if
+/// any.
 fn take_tls(url: &str) -> Result<(String, Option<Option<String>>), String> {
     let Some((address, query)) = url.split_once('?') else { return Ok((url.to_owned(), None)) };
     let (mut encrypted, mut ca) = (false, None);
@@ -302,7 +302,7 @@ mod tests {
             assert_eq!(config.get_ssl_mode(), SslMode::Require);
             assert_eq!((config.get_user(), config.get_dbname()), (Some("wp"), Some("archive")));
         }
-        // Who answered is asked first.
+        // The host that answered is tried first.
         server.prefer_host(1);
         assert_eq!(server.hosts().map(|(at, _)| at).collect::<Vec<_>>(), [1, 0]);
         let server = PostgresServer::parse("postgres://wp:old@db1/archive").unwrap();

@@ -1,4 +1,4 @@
-//! One session with the server: its socket, its statements, what it hears.
+//! Runs one session with the server: its socket, prepared statements and notifications.
 
 use std::{
     cell::{Cell, RefCell},
@@ -29,30 +29,30 @@ use crate::runtime::limits::{
 use crate::storage::database::engine::ConnectionPurpose;
 use crate::storage::database::error::{DbError, EngineError};
 
-/// A session.
+/// A session with the server.
 pub(super) struct ServerSession {
-    /// Goes first: then the driver still says goodbye to the server.
+    /// Dropped first: then the driver still sends the server the end of the session.
     pub(super) client: tokio_postgres::Client,
     pub(super) driver: ConnectionDriver,
 }
 
-/// What a session works with beside the driver's client.
+/// The parts of a session besides the driver's client.
 pub(super) struct ConnectionDriver {
-    /// Drives the socket while somebody waits for an answer; empty once it ends.
+    /// Drives the socket while a call waits for an answer; `None` once it ends.
     runtime: Option<Runtime>,
-    /// By the text of the statement as it is written in `statements`.
+    /// Prepared statements by their text in `statements`.
     prepared: RefCell<HashMap<Box<str>, Statement>>,
     signals: Arc<ServerSignals>,
-    /// For how long an answer is waited for: longer than a server that works takes to give up itself.
+    /// Time limit for an answer: longer than the server's own time-outs.
     answer_timeout: Cell<Duration>,
 }
 
-/// What comes unasked.
+/// The messages that arrive without a request.
 #[derive(Default)]
 struct ServerSignals {
-    /// Whether a notification came.
+    /// Whether a notification arrived.
     is_notified: AtomicBool,
-    /// Why the connection ended.
+    /// The reason why the connection ended.
     end: OnceLock<String>,
 }
 
@@ -62,14 +62,14 @@ impl Drop for ConnectionDriver {
             self.flush();
         }
         if let Some(runtime) = self.runtime.take() {
-            // Also where nothing may block.
+            // Does not block, so that this also works on async threads.
             runtime.shutdown_background();
         }
     }
 }
 
 impl ServerSession {
-    /// Connects to the first host that takes it: one that writes, unless this process only reads.
+    /// Connects to the first host that accepts: the primary server, unless this process only reads.
     pub(super) fn open(
         server: &PostgresServer,
         purpose: ConnectionPurpose,
@@ -87,7 +87,8 @@ impl ServerSession {
                 Err(cause) => return Err(unusable(&cause)),
             };
             let greeting = connect_to(server, &config, purpose, Arc::clone(&heard));
-            // The time of the driver is that of a socket; a server may take it and then say nothing.
+            // The driver's time-out covers only the socket; a server may accept a connection and never
+            // answer.
             match runtime.block_on(async { timeout(DB_CONNECT_TIME * 2, greeting).await }) {
                 Ok(Ok(client)) => {
                     server.prefer_host(at);
@@ -110,24 +111,24 @@ impl ServerSession {
         Err(unusable(&refused.join("; ")))
     }
 
-    /// The one number that a query gives, in no transaction.
+    /// Returns the single number that a query finds, outside a transaction.
     pub(super) fn number(&self, sql: &str) -> Result<i64, DbError> {
         number(&self.driver.wait(self.client.simple_query(sql))?)
     }
 
-    /// Runs statements, in no transaction.
+    /// Runs statements outside a transaction.
     pub(super) fn batch(&self, sql: &str) -> Result<(), DbError> {
         self.driver.wait(self.client.batch_execute(sql))
     }
 
-    /// Whether the server has not ended it, as far as that was noticed.
+    /// Returns whether the session is open, as far as is known.
     pub(super) fn is_alive(&self) -> bool {
         self.driver.flush();
         self.driver.signals.end.get().is_none() && !self.client.is_closed()
     }
 }
 
-/// Connects to a host and says what holds for the session.
+/// Connects to a host and applies the settings of the session.
 async fn connect_to(
     server: &PostgresServer,
     config: &tokio_postgres::Config,
@@ -138,17 +139,18 @@ async fn connect_to(
     tokio::spawn(drive(connection, heard));
     client.batch_execute(&settings(purpose)).await?;
     let follows = purpose == ConnectionPurpose::Follow;
-    // A server that follows another one has nobody who notifies: it is looked at now and then.
+    // A standby cannot be listened on: changes are found by polling.
     if follows && !(server.is_read_only() && is_copy(&client).await?) {
         listen(server, &client).await?;
     }
     Ok(client)
 }
 
-/// What a server says that does not know notifications, or does not let this role have them.
+/// SQLSTATEs of a server that does not support notifications, or does not permit them for this role.
 const NO_NOTIFY_CODES: [&str; 3] = ["0A000", "42601", "42501"];
 
-/// Asks for notifications. One that cannot give them is looked at now and then, as where one was lost.
+/// Subscribes to notifications. Where the server cannot notify, changes are found by polling, as after a lost
+/// notification.
 async fn listen(
     server: &PostgresServer,
     client: &tokio_postgres::Client,
@@ -162,15 +164,15 @@ async fn listen(
     Ok(())
 }
 
-/// Whether the server follows another one.
+/// Returns whether the server is a standby.
 async fn is_copy(client: &tokio_postgres::Client) -> Result<bool, tokio_postgres::Error> {
     let found = client.simple_query("SELECT pg_is_in_recovery()").await?;
     let is = |message: &SimpleQueryMessage| matches!(message, SimpleQueryMessage::Row(row) if row.get(0) == Some("t"));
     Ok(found.iter().any(is))
 }
 
-/// What holds for a session, as statements. Every statement has its index; a plan that reads a whole
-/// table is one that was made from numbers that are old.
+/// Returns the settings of a session as statements. Every statement has its index; a plan that scans a whole
+/// table results from outdated statistics, so sequential scans are disabled.
 fn settings(purpose: ConnectionPurpose) -> String {
     let idle = match purpose {
         ConnectionPurpose::Write | ConnectionPurpose::Claim => DB_WRITE_LOCK_IDLE_MS,
@@ -186,7 +188,7 @@ fn settings(purpose: ConnectionPurpose) -> String {
     )
 }
 
-/// Moves bytes between the socket and those who wait, and notes what comes unasked.
+/// Moves bytes between the socket and waiting calls, and records notifications and the end of the connection.
 async fn drive<S, T>(mut connection: tokio_postgres::Connection<S, T>, heard: Arc<ServerSignals>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -197,7 +199,7 @@ where
             Ok(AsyncMessage::Notification(_)) => heard.is_notified.store(true, Ordering::Release),
             Ok(_) => {}
             Err(cause) => {
-                // The first reason counts; there is no second one.
+                // The first reason counts.
                 drop(heard.end.set(EngineError::from(cause).to_string()));
                 return;
             }
@@ -206,7 +208,7 @@ where
 }
 
 impl ConnectionDriver {
-    /// Waits for an answer of the server.
+    /// Waits for an answer of the server, within the time limit.
     pub(super) fn wait<T>(
         &self,
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
@@ -214,7 +216,7 @@ impl ConnectionDriver {
         let runtime = self.runtime.as_ref().ok_or(DbError::Closed)?;
         let limit = self.answer_timeout.get();
         let Ok(answered) = runtime.block_on(async { timeout(limit, answer).await }) else {
-            // What still comes belongs to nobody: the session is over.
+            // An answer that arrives late would be taken for that of the next call, so the session ends.
             let why = format!("the server did not answer within {} s", limit.as_secs());
             drop(self.signals.end.set(why.clone()));
             return Err(unreachable(why).into());
@@ -225,16 +227,16 @@ impl ConnectionDriver {
         })
     }
 
-    /// Lets statements of this connection take longer than others.
+    /// Sets a longer time limit for the statements of this connection.
     pub(super) fn allow_time(&self, time: Duration) {
         self.answer_timeout.set(time);
     }
 
-    /// Sends what is on its way and takes what came, without waiting for anything.
+    /// Sends pending messages and receives what has arrived, without waiting.
     pub(super) fn flush(&self) {
         if let Some(runtime) = &self.runtime {
             runtime.block_on(async {
-                // One round asks the system, one reads and writes, one lets answers be noticed.
+                // Three rounds: one polls the system, one reads and writes, one delivers the answers.
                 for _ in 0..3 {
                     tokio::task::yield_now().await;
                 }
@@ -242,12 +244,12 @@ impl ConnectionDriver {
         }
     }
 
-    /// Whether a notification came since the last call.
+    /// Returns whether a notification arrived since the last call.
     pub(super) fn take_notified(&self) -> bool {
         self.signals.is_notified.swap(false, Ordering::AcqRel)
     }
 
-    /// The statement `sql`, prepared once.
+    /// Returns the statement `sql`, prepared at its first use.
     pub(super) fn prepared(
         &self,
         transaction: &Transaction<'_>,
@@ -258,6 +260,7 @@ impl ConnectionDriver {
         }
         let statement = self.wait(transaction.prepare(&numbered(sql)))?;
         let mut prepared = self.prepared.borrow_mut();
+        // The texts are few; the limit only guards against statements with changing text.
         if prepared.len() >= DB_STATEMENTS_MAX {
             prepared.clear();
         }
@@ -266,7 +269,7 @@ impl ConnectionDriver {
     }
 }
 
-/// The one number that a query gives.
+/// Returns the single number that a query finds.
 pub(super) fn number(found: &[SimpleQueryMessage]) -> Result<i64, DbError> {
     let number = found.iter().find_map(|message| {
         let SimpleQueryMessage::Row(row) = message else { return None };
@@ -278,7 +281,7 @@ pub(super) fn number(found: &[SimpleQueryMessage]) -> Result<i64, DbError> {
     })
 }
 
-/// Runs `work` where it may block: on a thread of its own if this one drives async tasks.
+/// Runs `work`, which blocks: on another thread if this one drives async tasks.
 pub(super) fn run_blocking<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     if Handle::try_current().is_err() {
         return work();
@@ -287,7 +290,7 @@ pub(super) fn run_blocking<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     outcome.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// The statement with `$1` for `?1`.
+/// Converts parameters from `?1` to `$1`, except in quoted texts.
 fn numbered(sql: &str) -> String {
     let mut text = String::with_capacity(sql.len());
     let mut quoted = false;
@@ -300,7 +303,7 @@ fn numbered(sql: &str) -> String {
     text
 }
 
-/// Runs statements that set a test's scene, each by itself.
+/// Runs statements that set up a test, each by itself.
 #[cfg(test)]
 pub(in crate::storage::database) fn run(
     server: &PostgresServer,

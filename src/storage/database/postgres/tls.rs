@@ -1,4 +1,4 @@
-//! TLS to the server, over the rustls that is here.
+//! Adapts rustls to the driver, for TLS connections to the server.
 
 use std::{
     future::Future,
@@ -21,17 +21,17 @@ use tokio_postgres::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-/// Makes TLS of a connection where the settings ask for it.
+/// The TLS settings of connections; without TLS if it is empty.
 #[derive(Clone)]
 pub(super) struct ServerTls(Option<Arc<ClientConfig>>);
 
 impl ServerTls {
-    /// Connections stay as they are.
+    /// Creates settings without TLS.
     pub(super) fn none() -> Self {
         Self(None)
     }
 
-    /// Believes the public authorities, and those whose certificates (PEM) are in the file `ca`.
+    /// Trusts the public authorities, and those whose certificates (PEM) are in the file `ca`.
     pub(super) fn believing(ca: Option<&Path>) -> Result<Self, String> {
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         if let Some(file) = ca {
@@ -64,7 +64,7 @@ impl MakeTlsConnect<Socket> for ServerTls {
     }
 }
 
-/// What is about to be TLS.
+/// A connection before its TLS handshake.
 pub(super) struct ServerHandshake(Option<(TlsConnector, ServerName<'static>)>);
 
 impl TlsConnect<Socket> for ServerHandshake {

@@ -1,4 +1,4 @@
-//! A transaction of PostgreSQL: statements, rows and values of the driver.
+//! Runs transactions of PostgreSQL: statements, rows and values of the driver.
 
 use std::{
     cell::Cell,
@@ -23,11 +23,11 @@ use crate::storage::database::engine::{
 use crate::storage::database::error::{DbError, damaged};
 use crate::storage::database::facts::DatabaseFacts;
 
-/// The bytes of a value as the server sends them, and what they are.
+/// The bytes of a value as the server sends them, by type.
 #[derive(Clone, Copy)]
 enum RawColumn<'r> {
     Null,
-    /// Big-endian, of 2, 4 or 8 bytes.
+    /// Big-endian, 2, 4 or 8 bytes.
     Int(&'r [u8]),
     Bool(bool),
     Text(&'r [u8]),
@@ -145,7 +145,7 @@ impl ToSql for SqlParam<'_> {
             (Self::Int(number), &Type::INT4) => i32::try_from(number)?.to_sql(kind, out),
             (Self::Int(number), &Type::INT2) => i16::try_from(number)?.to_sql(kind, out),
             (Self::Bool(is), &Type::BOOL) => is.to_sql(kind, out),
-            // The one character that PostgreSQL's texts do not have.
+            // PostgreSQL's texts cannot contain this one character.
             (Self::Text(text), &Type::TEXT) if text.contains('\0') => {
                 text.replace('\0', "\u{fffd}").to_sql(kind, out)
             }
@@ -164,12 +164,12 @@ impl ToSql for SqlParam<'_> {
     tokio_postgres::types::to_sql_checked!();
 }
 
-/// The parameters as the driver takes them.
+/// Converts the parameters for the driver.
 fn bound<'p>(params: Params<'p>) -> Vec<SqlParam<'p>> {
     params.iter().map(|value| value.to_param()).collect()
 }
 
-/// Tables of this schema that the role may not use as the service does.
+/// Lists the tables of this schema on which the role lacks a right that the service needs.
 const TABLES_WITHOUT_RIGHTS: &str = "SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema()
     AND NOT (has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'SELECT')
         AND has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'INSERT')
@@ -186,14 +186,15 @@ pub(super) struct ServerTransaction<'a> {
 }
 
 impl<'a> ServerTransaction<'a> {
-    /// Begins to read one state.
+    /// Begins a read-only transaction that sees one consistent state.
     pub(super) fn snapshot(session: &'a mut ServerSession) -> Result<Self, DbError> {
         Self::start(session, |begin| {
             begin.isolation_level(IsolationLevel::RepeatableRead).read_only(true)
         })
     }
 
-    /// Begins to write: each statement sees what was committed before it, whatever the server is set to.
+    /// Begins a write transaction: each statement sees what was committed before it, independent of the
+    /// server's default isolation level.
     pub(super) fn begin(session: &'a mut ServerSession) -> Result<Self, DbError> {
         Self::start(session, |begin| begin.isolation_level(IsolationLevel::ReadCommitted))
     }
@@ -206,9 +207,10 @@ impl<'a> ServerTransaction<'a> {
         Ok(Self { driver, transaction, wrote: Cell::new(false) })
     }
 
-    /// Runs `work`, which may panic, and commits what it wrote; what wrote nothing has nothing to flush.
+    /// Runs `work`, which may panic, and commits what it wrote; a transaction that wrote nothing is rolled
+    /// back, which needs no flush.
     ///
-    /// An error of the commit itself leaves open whether it was done.
+    /// After an error of the commit itself it is unknown whether the transaction was committed.
     pub(super) fn run<T>(
         self,
         work: impl FnOnce(&Self) -> Result<T, DbError>,
@@ -219,7 +221,7 @@ impl<'a> ServerTransaction<'a> {
                 Ok(outcome)
             }
             ended => {
-                // What it holds is given back at once. Nobody waits for the answer.
+                // Sends the rollback at once, to release its locks, without waiting for the answer.
                 drop(self.transaction);
                 self.driver.flush();
                 ended.unwrap_or_else(|panic| resume_unwind(panic))
@@ -231,7 +233,7 @@ impl<'a> ServerTransaction<'a> {
         self.wrote.get()
     }
 
-    /// The one number that a query gives.
+    /// Returns the single number that a query finds.
     pub(super) fn number(&self, sql: &str) -> Result<i64, DbError> {
         number(&self.driver.wait(self.transaction.simple_query(sql))?)
     }
@@ -242,12 +244,12 @@ impl<'a> ServerTransaction<'a> {
         self.driver.wait(self.transaction.batch_execute(sql))
     }
 
-    /// Waits for the turn to write; gives the number of the schema by then.
+    /// Waits for the cluster write lock; returns the number of the schema under it.
     pub(super) fn lock_schema(&self) -> Result<i64, DbError> {
         self.number("SELECT schema FROM writer FOR UPDATE")
     }
 
-    /// Lets the statements of this session take longer than others.
+    /// Sets a longer time limit for the statements of this session.
     pub(super) fn allow_time(&self, time: Duration) {
         self.driver.allow_time(time);
     }
@@ -256,7 +258,7 @@ impl<'a> ServerTransaction<'a> {
         self.driver.prepared(&self.transaction, sql)
     }
 
-    /// Notes that `sql` had an effect, if it is one that has.
+    /// Records that `sql` wrote something, unless it is a query.
     fn note(&self, sql: &str, rows: bool) {
         if rows && !sql.trim_start().starts_with("SELECT") {
             self.wrote.set(true);
@@ -278,7 +280,8 @@ impl EngineTransaction for ServerTransaction<'_> {
             let rows = self.transaction.query_raw(&statement, bound(params)).await?;
             let mut rows = pin!(rows);
             let first = rows.try_next().await?;
-            // What comes behind it may be an error; behind the end nothing may be asked for.
+            // Reads to the end, because an error may follow the first row; the stream must not be polled
+            // after its end.
             let mut more = first.is_some();
             while more {
                 more = rows.try_next().await?.is_some();
@@ -289,7 +292,7 @@ impl EngineTransaction for ServerTransaction<'_> {
         first.map_or(Ok(()), |row| read(&row))
     }
 
-    /// The rows are fetched in portions.
+    /// Fetches the rows in batches.
     fn read_each(&self, sql: &str, params: Params<'_>, each: VisitRow<'_>) -> Result<(), DbError> {
         let statement = self.prepared(sql)?;
         let portal = self.driver.wait(self.transaction.bind_raw(&statement, bound(params)))?;
@@ -304,14 +307,14 @@ impl EngineTransaction for ServerTransaction<'_> {
                     return Ok(());
                 }
             }
-            // Fewer than were asked for are the last ones.
+            // A batch that is not full is the last one.
             if i32::try_from(rows.len()).is_ok_and(|count| count < DB_FETCH_ROWS) {
                 return Ok(());
             }
         }
     }
 
-    /// One question and one answer.
+    /// Fetches all rows in one round trip.
     fn read_all(&self, sql: &str, params: Params<'_>, each: ReadRow<'_>) -> Result<(), DbError> {
         let statement = self.prepared(sql)?;
         let rows: Vec<_> = self.driver.wait(async {
@@ -345,7 +348,7 @@ impl EngineTransaction for ServerTransaction<'_> {
 
     fn reserve_numbers(&self, table: &str, column: &str, number: i64) -> Result<(), DbError> {
         let tx: &dyn EngineTransaction = self;
-        // Its own number, which explicit ones do not raise.
+        // The number of the sequence, which explicitly inserted numbers do not raise.
         let sql = "SELECT setval(pg_get_serial_sequence(?1, ?2), ?3) WHERE ?3 > coalesce(
              pg_sequence_last_value(CAST(pg_get_serial_sequence(?1, ?2) AS regclass)), 0)";
         tx.exists(sql, params![table, column, number])?;

@@ -1,5 +1,5 @@
-//! Schemas that change beside nodes. These tests are about PostgreSQL alone: over SQLite a lock on the data
-//! directory keeps nodes and upgrades apart.
+//! Tests schema upgrades while nodes are running. These tests cover PostgreSQL only: with SQLite a lock on
+//! the data directory keeps nodes and upgrades apart.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -29,7 +29,7 @@ const LATER: &str = "CREATE TABLE later (one BIGINT PRIMARY KEY);
 const USER: &str = "INSERT INTO users (user_id, user_name, roles, admin, mediebank, active,
          service_account, created_ms) VALUES (1, 'a', '[]', FALSE, FALSE, TRUE, FALSE, 0)";
 
-/// Rows of schema 8 in the tables that the next step changes, and in what those refer to.
+/// Rows of schema 8 in the tables that the next step changes, and in the tables that those refer to.
 const ROWS_OF_8: &str = "
 INSERT INTO organizations (organization_id, address) VALUES (1, '{}');
 INSERT INTO notifications (notification_id, user_id, type, media_type, title, p, agr, created_ms, after_seq)
@@ -44,7 +44,7 @@ INSERT INTO deliveries (delivery_id, user_id, organization_id, channel, media_ty
     VALUES ('d', 1, 1, 'desk', 'image', 'ice', '1', 'waiting', 0, 0, 0, 0);
 INSERT INTO sessions (session_hash, user_id, auth_ms, expires_ms) VALUES ('s', 1, 0, 1)";
 
-/// What is left of them, as schema 9 has it.
+/// Checks what remains of them in schema 9.
 const KEPT: &str = "SELECT 1 / CASE WHEN
     (SELECT count(*) FROM queued_items WHERE life IS NULL AND freed = 0) = 1
     AND (SELECT count(*) FROM deliveries WHERE life IS NULL) = 1
@@ -55,7 +55,7 @@ fn now() -> Timestamp {
     Timestamp::from_second(1000).unwrap()
 }
 
-/// The steps that there are, and one more.
+/// Returns the existing migrations and one more.
 fn later() -> Vec<Migration> {
     let mut migrations = POSTGRES.to_vec();
     migrations.push(Migration { number: LATEST + 1, sql: LATER });
@@ -83,7 +83,7 @@ fn nodes(db: &Db) -> usize {
     db.read_blocking(|tx| tx.list_nodes()).unwrap().len()
 }
 
-/// Fails where the database is not written because of its schema, with words that name both numbers.
+/// Checks that writes are refused because of the schema, with a message that names both numbers.
 #[track_caller]
 fn is_refused(outcome: Result<(), DbError>, found: i64) {
     let cause = outcome.unwrap_err();
@@ -120,11 +120,11 @@ fn an_upgrade_is_refused_beside_a_node_that_lives() {
     let db = Db::scratch(dir.path()).unwrap();
     live(&db);
     let (migrations, stop) = (later(), AtomicBool::new(false));
-    // As a node that is alone: it shows itself when it sees another one.
+    // Like a node that is alone: it writes a heartbeat when it sees another one.
     let beats = || {
         while !stop.load(Ordering::SeqCst) {
             if nodes(&db) > 1 {
-                // It may have to wait for its turn for too long.
+                // It may have to wait for the write lock for too long.
                 drop(db.write_blocking(|tx| tx.write_heartbeat(LIFE, 0, "", now())));
             }
             thread::yield_now();
@@ -146,7 +146,7 @@ fn an_upgrade_is_refused_beside_a_node_that_lives() {
     let has = format!("has schema {LATEST}");
     assert!(words.contains("node-1 (all)") && words.contains(&has), "{words}");
     assert!(words.contains("stop"), "{words}");
-    // It is as it was, and goes on.
+    // The node is unchanged and continues.
     assert_eq!(nodes(&db), 1);
     assert!(db.write_blocking(|tx| tx.write_heartbeat(LIFE, 0, "", now())).unwrap());
 }
@@ -172,12 +172,12 @@ fn an_upgrade_over_a_node_that_stands_still_keeps_the_rows_and_ends_its_life() {
     assert_eq!(upgraded, Some((LATEST, LATEST + 1)));
     let kept = db.read_blocking(|tx| tx.list_states("kept")).unwrap();
     assert_eq!(kept, [("kept".to_owned(), "so".to_owned())]);
-    // The one that stood still goes on, and changes nothing: neither as one who writes nor as one who claims.
+    // The expired node continues and changes nothing: neither its writes nor its claims have an effect.
     assert_eq!(nodes(&db), 0);
     is_refused(sql(&db, "DELETE FROM state"), LATEST + 1);
     assert_eq!(claim(&db).len(), 0);
     assert_eq!(db.read_blocking(|tx| tx.list_messages(None, 10)).unwrap().len(), 1);
-    // The next one finds it done and looks for nobody.
+    // The next upgrade finds it done and waits for no node.
     let span = HeartbeatTimes { expiry: Duration::MAX, interval: Duration::ZERO };
     assert_eq!(SchemaUpgrade { server: &server, migrations: &later(), span }.run().unwrap(), None);
 }
@@ -198,7 +198,7 @@ fn filled_tables_of_schema_8_are_brought_up_to_date() {
     run(&server, ConnectionPurpose::Write, KEPT).unwrap();
     let db = Db::scratch(dir.path()).unwrap();
     assert_eq!(db.upgraded(), None);
-    // What was under way when there were no lives yet is taken up by one.
+    // A message that was in flight before there were incarnations is claimed by one.
     live(&db);
     let taken = claim(&db);
     assert_eq!(taken.iter().map(|one| one.id).collect::<Vec<_>>(), [Uuid::from_u128(9)]);

@@ -1,4 +1,4 @@
-//! What SQLite can tell of its own file.
+//! Runs SQLite's built-in checks of the database file.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::storage::database::engine::{EngineTransaction, params};
 use crate::storage::database::error::DbError;
 use crate::storage::database::facts::DatabaseFlaw;
 
-/// What one of SQLite's own checks finds, with the name of each table.
+/// Runs one of SQLite's built-in checks and adds the name of each table.
 pub(super) fn page_flaws(
     connection: &Connection,
     check: &str,
@@ -22,7 +22,7 @@ pub(super) fn page_flaws(
         match rows.next() {
             Ok(Some(row)) => texts.push(row.get(0)?),
             Ok(None) => break,
-            // Damage may end the check; what it found until then is told too.
+            // Damage may end the check; what it found until then is reported too.
             Err(cause) => {
                 texts.push(cause.to_string());
                 break;
@@ -39,7 +39,7 @@ pub(super) fn page_flaws(
     Ok(lines.into_iter().map(|line| DatabaseFlaw::Page(with_table(line, &trees))).collect())
 }
 
-/// Tables and indexes by their first page.
+/// Maps the first page of tables and indexes to their names.
 fn trees(connection: &Connection) -> Result<HashMap<i64, String>, DbError> {
     let sql = "SELECT rootpage, type || ' ' || name FROM sqlite_schema WHERE rootpage > 0";
     let tx: &dyn EngineTransaction = connection;
@@ -47,7 +47,7 @@ fn trees(connection: &Connection) -> Result<HashMap<i64, String>, DbError> {
     Ok(trees.into_iter().collect())
 }
 
-/// Rows that refer to what is not there.
+/// Lists the foreign-key violations.
 pub(super) fn foreign_key_violations(
     connection: &Connection,
 ) -> Result<Vec<DatabaseFlaw>, DbError> {
@@ -63,7 +63,7 @@ pub(super) fn foreign_key_violations(
     })
 }
 
-/// A line of SQLite's check with the name of the table or index whose tree it is about.
+/// Adds the name of the table or index to a line of SQLite's check about its tree.
 fn with_table(line: &str, trees: &HashMap<i64, String>) -> String {
     let number = line.strip_prefix("Tree ").and_then(|rest| rest.split(' ').next()?.parse().ok());
     match number.and_then(|number: i64| trees.get(&number)) {

@@ -1,4 +1,4 @@
-//! Connections to a file: how it is opened, migrated, read and written.
+//! Connects to a database file: opens, migrates, reads and writes it.
 
 use std::path::{Path, PathBuf};
 use std::{sync::Arc, time::Duration};
@@ -13,13 +13,13 @@ use crate::storage::database::engine::{
 };
 use crate::storage::database::error::DbError;
 
-/// Rises when another connection committed.
+/// Reads a number that rises when another connection committed.
 const DATA_VERSION: &str = "PRAGMA data_version";
 
 /// A database in a file.
 pub(in crate::storage::database) struct DatabaseFile {
     pub(in crate::storage::database) path: PathBuf,
-    /// Whether nothing of the file is written.
+    /// Whether the file is never written.
     pub(in crate::storage::database) only_reads: bool,
 }
 
@@ -39,7 +39,7 @@ impl DatabaseEngine for DatabaseFile {
     }
 }
 
-/// A connection to a file.
+/// A connection to a database file.
 pub(in crate::storage::database) struct FileConnection {
     raw: rusqlite::Connection,
 }
@@ -54,8 +54,8 @@ impl FileConnection {
         Ok(opened)
     }
 
-    /// Opens the database so that nothing of its file is written, whatever is asked. Who reads notes up to
-    /// where in the file beside it, `-shm`, so that one is written.
+    /// Opens the database so that nothing can be written to its file. Readers record their positions in the
+    /// file beside it, `-shm`, so that one is written.
     fn open_to_read(path: &Path) -> Result<Self, DbError> {
         Self::with(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
     }
@@ -69,11 +69,11 @@ impl FileConnection {
         Ok(Self { raw: connection })
     }
 
-    /// Runs `write` as a transaction that is alone.
+    /// Runs `write` as an exclusive write transaction.
     fn run(&mut self, mode: WriteMode, write: Work<'_>) -> Result<(), DbError> {
         let transaction = self.raw.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let tx: &dyn EngineTransaction = &*transaction;
-        // A few microseconds beside the flush of a commit.
+        // Takes a few microseconds, compared with the flush of a commit.
         if mode != WriteMode::EvenMoved
             && let Some(home) = tx.moved_to()?
         {
@@ -101,6 +101,7 @@ impl EngineConnection for FileConnection {
         if mode != WriteMode::Overwriting {
             return self.run(mode, write);
         }
+        // Overwriting costs writes, so it is enabled only for this transaction.
         self.raw.pragma_update(None, "secure_delete", "ON")?;
         let outcome = self.run(mode, write);
         self.raw.pragma_update(None, "secure_delete", "OFF")?;
@@ -126,7 +127,7 @@ impl EngineConnection for FileConnection {
     }
 }
 
-/// Makes the database when it is missing and brings its schema up to date.
+/// Creates the database when it is missing and upgrades its schema.
 pub(in crate::storage::database) fn migrate(path: &Path) -> Result<FileConnection, DbError> {
     let mut connection = FileConnection::open(path)?;
     migrations::all()
@@ -155,7 +156,7 @@ mod tests {
         assert_eq!(found.unwrap().as_deref(), Some("b"));
         let refused = write(&reader, "DELETE FROM state").map_err(DbError::from);
         assert!(matches!(refused, Err(DbError::Engine(cause)) if cause.is_resource()));
-        // Also where nobody else has it open.
+        // Also where no other process has it open.
         drop((writer, reader));
         let alone = FileConnection::open_to_read(&path).unwrap();
         let tx: &dyn EngineTransaction = &alone.raw;

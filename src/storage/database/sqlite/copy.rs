@@ -1,4 +1,4 @@
-//! Copies of the database, made while others write it, and what a copy holds.
+//! Copies the database while others write to it, and reads such a copy.
 
 use std::{
     fs::{File, OpenOptions},
@@ -19,7 +19,7 @@ use crate::storage::database::facts::DatabaseFlaw;
 use crate::storage::database::migrations::{LATEST, SchemaStatus};
 use crate::storage::database::transactions::ReadTx;
 
-/// Opens the database at `path` without making or changing it.
+/// Opens the database at `path` without creating or changing it.
 fn open(path: &Path) -> Result<rusqlite::Connection, DbError> {
     with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
 }
@@ -35,16 +35,16 @@ fn schema(connection: &rusqlite::Connection) -> Result<u32, DbError> {
     Ok(connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
 }
 
-/// Looks at the schema of the database at `path`, which stays as it is.
+/// Inspects the schema of the database at `path` without changing it.
 ///
-/// Fails with [`DbError::Schema`] when a later version of the product made it.
+/// Fails with [`DbError::Schema`] when a later version of the product wrote it.
 pub(in crate::storage::database) fn inspect_schema(
     path: &Path,
 ) -> Result<(SchemaStatus, InspectedConnection), DbError> {
     look_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
 }
 
-/// The same for a process that only reads.
+/// Inspects the schema for a read-only process.
 pub(in crate::storage::database) fn inspect_schema_read_only(
     path: &Path,
 ) -> Result<(SchemaStatus, InspectedConnection), DbError> {
@@ -63,17 +63,17 @@ fn look_with(
     Ok((standing, InspectedConnection(Some(connection))))
 }
 
-/// The connection that was looked through, open until this is dropped.
+/// The connection of the inspection, open until this is dropped.
 pub(in crate::storage::database) struct InspectedConnection(
     #[expect(dead_code, reason = "it is held, not used")] Option<rusqlite::Connection>,
 );
 
-/// Copies the database at `from` into a new file `to`, which only its owner may read; `report`
-/// hears how many of how many pages are done. Gives the number of the schema.
+/// Copies the database at `from` into a new file `to`, which only its owner may read; `report` is called with
+/// the pages done and the pages in all. Returns the number of the schema.
 ///
-/// The copy is one state of the database, that of the moment when it begins: the read transaction
-/// around it keeps that state, so writers neither wait for it nor make it begin anew. Meanwhile
-/// the write-ahead log grows by what they write. It is on disk when this returns.
+/// The copy is one consistent state of the database, that of the moment when it begins: the surrounding read
+/// transaction preserves that state, so writers neither wait for the copy nor make it start over. Meanwhile
+/// the write-ahead log grows by what they write. The copy is on disk when this returns.
 pub(in crate::storage::database) fn copy(
     from: &Path,
     to: &Path,
@@ -85,7 +85,7 @@ pub(in crate::storage::database) fn copy(
     let file = |cause: std::io::Error| DbError::File(format!("{}: {cause}", to.display()));
     drop(OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(file)?);
     let mut target = open(to)?;
-    // What is cut short is thrown away, and the whole is flushed at the end.
+    // No journal: an interrupted copy is discarded, and the whole file is flushed at the end.
     target.pragma_update(None, "journal_mode", "OFF")?;
     target.pragma_update(None, "synchronous", "OFF")?;
     let reading = source.unchecked_transaction()?;
@@ -93,7 +93,7 @@ pub(in crate::storage::database) fn copy(
     copy_pages(&source, &mut target, report)?;
     drop(reading);
     drop(target);
-    // One file without a log beside it.
+    // The result is a single file without a write-ahead log beside it.
     let target = open(to)?;
     target.pragma_update(None, "journal_mode", "DELETE")?;
     drop(target);
@@ -126,7 +126,7 @@ fn copy_pages(
     }
 }
 
-/// A copy of a database that nobody writes.
+/// A copy of a database, which is never written.
 pub struct DatabaseSnapshot {
     connection: rusqlite::Connection,
 }
@@ -134,7 +134,7 @@ pub struct DatabaseSnapshot {
 impl DatabaseSnapshot {
     /// Opens the copy at `path`.
     ///
-    /// Fails with [`DbError::Schema`] when a later version of the product made it.
+    /// Fails with [`DbError::Schema`] when a later version of the product wrote it.
     pub fn open(path: &Path) -> Result<Self, DbError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = rusqlite::Connection::open_with_flags(path, flags)?;
@@ -142,7 +142,7 @@ impl DatabaseSnapshot {
         Ok(Self { connection })
     }
 
-    /// Runs `read` against it.
+    /// Runs `read` against the copy.
     pub fn read<T>(
         &self,
         read: impl FnOnce(&ReadTx<'_>) -> Result<T, DbError>,
@@ -150,7 +150,7 @@ impl DatabaseSnapshot {
         read(&ReadTx::new(&self.connection))
     }
 
-    /// What is wrong with its pages; whether each index holds what its table holds is left to
+    /// Checks its pages; whether each index matches its table is checked by
     /// [`crate::storage::database::DatabaseInspection`].
     pub fn page_flaws(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
         check::page_flaws(&self.connection, "quick_check")

@@ -1,4 +1,4 @@
-//! What the driver's errors mean for callers.
+//! Classifies the driver's errors.
 
 use rusqlite::ErrorCode;
 
@@ -6,7 +6,7 @@ use crate::storage::database::error::{DbError, EngineError, ErrorClass};
 
 impl From<rusqlite::Error> for DbError {
     fn from(error: rusqlite::Error) -> Self {
-        // Where the disk fails to give a page SQLite calls the database corrupt, as it does where the page is
+        // SQLite calls the database corrupt where the disk fails to return a page, as where the page is
         // damaged; a client can do the same about both.
         let class = match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => ErrorClass::Locked,

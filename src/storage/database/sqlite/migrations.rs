@@ -1,11 +1,11 @@
-//! SQLite's migrations as the driver runs them, and tests that they still lead to the schemas of released
+//! Passes SQLite's migrations to the driver, and tests that they still lead to the schemas of released
 //! versions.
 
 use rusqlite_migration::{M, Migrations};
 
 use crate::storage::database::migrations::SQLITE;
 
-/// All migrations. The driver counts those that ran in `user_version`.
+/// Returns all migrations. The driver counts those that ran in `user_version`.
 pub(super) fn all() -> Migrations<'static> {
     Migrations::new(SQLITE.map(M::up).to_vec())
 }
@@ -19,7 +19,7 @@ mod tests {
         assert_eq!(super::all().validate(), Ok(()));
     }
 
-    /// The schema's statements in their order.
+    /// Returns the schema's statements in their order.
     fn statements(connection: &Connection) -> Vec<String> {
         let sql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid";
         let mut statement = connection.prepare(sql).unwrap();
@@ -53,7 +53,7 @@ mod tests {
              WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%'";
         let mut statement = connection.prepare(sql).unwrap();
         let columns = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
-        // Made from documents, or true of one database and the nodes over it alone.
+        // Derived from documents, or valid only for one database and its nodes.
         let anew = [
             "versions.",
             "nodes.",

@@ -1,6 +1,6 @@
-//! SQLite as an engine: a file that connections open, migrations, and what only SQLite does its way.
+//! Implements the engine for SQLite: connections to a file, migrations and checks.
 //!
-//! WAL mode with `synchronous=FULL`: what a transaction promised is on disk when it returns.
+//! The file is in WAL mode with `synchronous=FULL`: a transaction is on disk when its commit returns.
 
 mod check;
 mod connection;

@@ -1,4 +1,4 @@
-//! A transaction of SQLite: statements, rows and values of the driver.
+//! Runs transactions of SQLite: statements, rows and values of the driver.
 
 use rusqlite::{
     ToSql, params_from_iter,
@@ -68,7 +68,7 @@ fn bound<'p>(params: Params<'p>) -> impl rusqlite::Params {
     params_from_iter(params.iter().map(|value| value.to_param()))
 }
 
-/// The statements run in the transaction that is open on the connection, or are one each.
+/// Statements run in the transaction that is open on the connection, or each as its own.
 impl EngineTransaction for rusqlite::Connection {
     fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize, DbError> {
         Ok(self.prepare_cached(sql)?.execute(bound(params))?)
@@ -95,7 +95,7 @@ impl EngineTransaction for rusqlite::Connection {
         Ok(self.pragma_update(None, "defer_foreign_keys", "ON")?)
     }
 
-    /// Without AUTOINCREMENT a table has no other number than its highest.
+    /// A table without AUTOINCREMENT has no other number than its highest.
     fn last_assigned_number(&self, table: &str, column: &str) -> Result<i64, DbError> {
         let tx: &dyn EngineTransaction = self;
         let given = "SELECT seq FROM sqlite_sequence WHERE name = ?1";

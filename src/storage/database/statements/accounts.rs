@@ -1,4 +1,4 @@
-//! Accounts as far as they decide who calls and what that caller may do.
+//! Reads and logs accounts as far as they identify callers and decide what they may do.
 
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -56,7 +56,7 @@ const AGREEMENT_COLUMNS: &str = "agreement_id, organization_id, type, super, nam
      expires_ms, prepaid_total, prepaid_remaining";
 
 impl ReadTx<'_> {
-    /// The owner and the number of the API key with that hash, unless the key was revoked.
+    /// Finds the owner and the number of the API key with that hash; `None` if the key was revoked.
     pub fn find_key(&self, key: &ContentHash) -> Result<Option<(UserId, i64)>, DbError> {
         let sql =
             "SELECT user_id, key_id FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL";
@@ -64,7 +64,7 @@ impl ReadTx<'_> {
         self.tx.find(sql, params![key.to_string()], read)
     }
 
-    /// The user with its organization and agreements.
+    /// Finds the user with its organization and agreements.
     pub fn find_account(&self, id: UserId) -> Result<Option<Account>, DbError> {
         let Some(user) = self.find_user(id)? else { return Ok(None) };
         let organization = match user.organization {
@@ -75,7 +75,7 @@ impl ReadTx<'_> {
         Ok(Some(Account { user, organization, agreements }))
     }
 
-    /// The user.
+    /// Finds the user of that id, active or not.
     pub fn find_user(&self, id: UserId) -> Result<Option<User>, DbError> {
         self.tx.find(
             &format!("SELECT {USER_COLUMNS} FROM users WHERE user_id = ?1"),
@@ -84,7 +84,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// The user of that name, and the argon2id hash of its password if it has one.
+    /// Finds the user of that name, and the argon2id hash of its password if it has one.
     pub fn find_user_by_name(
         &self,
         user_name: &str,
@@ -96,7 +96,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// The organization.
+    /// Finds the organization of that id.
     pub fn find_organization(&self, id: OrganizationId) -> Result<Option<Organization>, DbError> {
         self.tx.find(
             "SELECT name, currency, country, address, phone_direct, mail_domains
@@ -123,7 +123,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// The agreements of a user in the order of their numbers, expired ones too.
+    /// Lists the agreements of a user in the order of their numbers, including expired ones.
     pub fn list_agreements_of_user(&self, id: UserId) -> Result<Vec<Agreement>, DbError> {
         self.tx.list(
             &format!(
@@ -135,7 +135,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// The agreement.
+    /// Finds the agreement of that id, expired or not.
     pub fn find_agreement(&self, id: AgreementId) -> Result<Option<Agreement>, DbError> {
         self.tx.find(
             &format!("SELECT {AGREEMENT_COLUMNS} FROM agreements WHERE agreement_id = ?1"),
@@ -144,11 +144,11 @@ impl ReadTx<'_> {
         )
     }
 
-    /// What changed in accounts behind the row `after` of their log, and the number of the last
-    /// row. Where rows may be gone that were not read, everything changed.
+    /// Lists the changes of accounts after the row `after` of their log; returns them with the number of the
+    /// last row. Where rows may have been removed unread, the list begins with [`AccountChange::Everything`].
     ///
-    /// Rows go from the front of the log, so behind one that is there none is gone. A number that is
-    /// missing there was that of a transaction that failed: not every engine gives it again.
+    /// Rows are removed only from the front of the log, so if the row `after` exists, none after it is
+    /// missing. A gap in the numbers comes from a transaction that failed: not every engine reuses them.
     pub fn account_changes(&self, after: i64) -> Result<(i64, Vec<AccountChange>), DbError> {
         let (mut last, mut changes) = (after, Vec::new());
         let mut is_whole = false;
@@ -159,6 +159,7 @@ impl ReadTx<'_> {
                 is_whole = true;
                 return Ok(ControlFlow::Continue(()));
             }
+            // The row `after` no longer exists: rows after it may have been removed unread.
             if !is_whole && seq != last + 1 {
                 changes.push(AccountChange::Everything);
             }
@@ -170,7 +171,7 @@ impl ReadTx<'_> {
         Ok((last, changes))
     }
 
-    /// The number of the last row of the account log that was ever written.
+    /// Returns the number of the last row ever written to the account log.
     pub fn account_seq(&self) -> Result<i64, DbError> {
         let sql = "SELECT coalesce(max(seq), 0) FROM account_log";
         self.tx.load_value(sql, params![])
@@ -209,8 +210,8 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Tells every process that `change` is to be forgotten. Called in the transaction that makes
-    /// the change.
+    /// Notifies every process that its caches must forget `change`. Called in the transaction that makes the
+    /// change.
     pub fn log_account_change(
         &self,
         change: AccountChange,
@@ -225,14 +226,14 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// The changes that this transaction logged so far, for the caches of this process.
+    /// Returns the changes that this transaction has logged so far, for the caches of this process.
     #[must_use]
     pub fn account_changes(&self) -> Vec<AccountChange> {
         self.changes.borrow().clone()
     }
 
-    /// Removes rows of the account log that every process has read long ago, `limit` at most: the first
-    /// ones, and never the last one, by which readers see that they missed nothing.
+    /// Removes at most `limit` rows of the account log that are older than `before`, oldest first, but never
+    /// the last row: it shows readers that they missed nothing.
     pub fn sweep_account_log(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
         self.tx.execute(
             "DELETE FROM account_log WHERE seq IN (SELECT seq FROM account_log
@@ -269,7 +270,7 @@ mod tests {
         assert_eq!(behind(0), (7, vec![user(1), user(3), user(7)]));
         assert_eq!(behind(1), (7, vec![user(3), user(7)]));
         assert_eq!(behind(7), (7, vec![]));
-        // The last one stays, for those who read it last.
+        // The last row stays, for followers that have read up to it.
         assert_eq!(sweep(100), 2);
         log(&[9, 12]);
         assert_eq!(behind(7), (12, vec![user(9), user(12)]));

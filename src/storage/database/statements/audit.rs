@@ -1,4 +1,4 @@
-//! The audit log: events written with what they are about, listed newest first, removed by age.
+//! Writes events of the audit log, lists them newest first, and removes them by age.
 
 use std::{net::IpAddr, ops::ControlFlow};
 
@@ -12,58 +12,52 @@ use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::account::UserId;
 
-/// Which events are listed; what is `None` asks for nothing.
+/// The filter of a list of events; a field that is `None` does not restrict it.
 #[derive(Clone, Debug, Default)]
 pub struct AuditFilter {
-    /// From this moment on.
+    /// The earliest time, inclusive.
     pub since: Option<Timestamp>,
-    /// Before this moment.
+    /// The latest time, exclusive.
     pub until: Option<Timestamp>,
-    /// By the user of this name or number.
+    /// Name or number of the acting user.
     pub user: Option<String>,
-    /// Of this action.
     pub action: Option<AuditAction>,
-    /// With this outcome.
     pub outcome: Option<AuditOutcome>,
-    /// About this object; about all objects of a kind where it ends with a slash.
+    /// The object `kind/id`; all objects of a kind where it ends with a slash.
     pub object: Option<String>,
-    /// From one of these addresses and networks.
+    /// Client addresses and networks, one of which must match.
     pub addresses: Option<NetworkList>,
 }
 
-/// An event as it is listed. Its words stand as they were written: another version of the product may
-/// know more of them than this one, and its events are no reason to show none.
+/// A listed event. Its words are kept as they were written: another version of the product may know more
+/// words than this one, and its events are listed too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedEvent {
-    /// Its number.
     pub seq: i64,
-    /// When.
     pub at: Timestamp,
-    /// What.
     pub action: String,
-    /// How it ended.
     pub outcome: String,
-    /// Who; `None` where it is not known.
+    /// The acting user; `None` where unknown.
     pub user: Option<UserId>,
-    /// The name that the user had then.
+    /// The user's name at the time of the event.
     pub user_name: Option<String>,
-    /// What was shown.
+    /// The kind of credentials presented.
     pub credential: String,
-    /// An id of it.
+    /// The public id of the credentials.
     pub credential_id: Option<String>,
-    /// Where the request came from.
+    /// The client address of the request.
     pub address: Option<String>,
     /// The object, `kind/id`.
     pub object: Option<String>,
-    /// More about it.
+    /// Further details in a few words.
     pub detail: Option<String>,
-    /// Times that it happened.
+    /// Number of occurrences; more than one for events recorded together.
     pub count: u32,
 }
 
 impl AuditFilter {
-    /// Whether an event has the object and the address that are asked for. The other conditions are
-    /// the statement's.
+    /// Returns whether an event matches the object and the addresses. The SQL statement applies the other
+    /// conditions.
     fn accepts(&self, event: &ListedEvent) -> bool {
         let is_object = self.object.as_deref().is_none_or(|wanted| {
             event.object.as_deref().is_some_and(|object| match wanted.ends_with('/') {
@@ -98,10 +92,9 @@ fn read_event(row: &dyn ResultRow) -> Result<ListedEvent, DbError> {
 }
 
 impl ReadTx<'_> {
-    /// The events that `filter` asks for, newest first, `limit` at most.
+    /// Lists the events that match `filter`, newest first, at most `limit`.
     ///
-    /// Reads rows until it has found enough: an object or an address that seldom occurs takes a
-    /// pass over the period.
+    /// Reads rows until it has found enough: a rare object or address requires a scan of the whole period.
     pub fn list_audit(
         &self,
         filter: &AuditFilter,
@@ -141,14 +134,14 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Records an event in the transaction of what it is about. Its log line follows the commit.
+    /// Records an event in the transaction of the change that it describes. Its log line follows the commit.
     pub fn write_audit(&self, event: &AuditEvent) -> Result<(), DbError> {
         self.insert_audit(event)?;
         self.events.borrow_mut().push(event.clone());
         Ok(())
     }
 
-    /// Stores an event that has its log line already; nothing where rows are not kept.
+    /// Stores an event that has been logged already; does nothing where rows are not stored.
     pub fn insert_audit(&self, event: &AuditEvent) -> Result<(), DbError> {
         if !audit::stores_rows() {
             return Ok(());
@@ -175,13 +168,13 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// What was recorded in this transaction, for its log lines.
+    /// Takes the events recorded in this transaction, for their log lines.
     pub(in crate::storage::database) fn take_events(&self) -> Vec<AuditEvent> {
         self.events.take()
     }
 
-    /// Removes events from before `before` and those beyond the [`AUDIT_ROWS_MAX`] newest, `limit`
-    /// at most. Gives how many.
+    /// Removes events older than `before` and those beyond the [`AUDIT_ROWS_MAX`] newest, at most `limit`.
+    /// Returns the number removed.
     pub fn sweep_audit(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
         self.sweep_audit_to(before, AUDIT_ROWS_MAX, limit)
     }
@@ -245,7 +238,7 @@ mod tests {
         rows.into_iter().map(|event| ListedEvent { seq: 0, ..event }).collect()
     }
 
-    /// The event as a list shows it, but for its number.
+    /// Returns the event as a list shows it, except for its number.
     fn shown(event: &AuditEvent) -> ListedEvent {
         let AuditEvent { at, action, outcome, actor, object, detail, count } = event.clone();
         ListedEvent {

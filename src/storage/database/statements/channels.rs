@@ -1,4 +1,4 @@
-//! Delivery channels. Their settings hold secrets and are stored encrypted.
+//! Stores delivery channels. Their settings contain secrets and are encrypted.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -8,20 +8,19 @@ use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::account::{Channel, ChannelId, ChannelMethod, ChannelSettings, UserId};
 
-/// A channel to be written.
+/// A channel to be stored.
 #[derive(Clone, Debug)]
 pub struct NewChannel {
-    /// Its name in requests. Its owner exists.
+    /// The owner, who must exist, and the name.
     pub id: ChannelId,
-    /// How files are handed over.
     pub method: ChannelMethod,
-    /// What is sent of an item.
+    /// The formats to send of an item.
     pub formats: Vec<String>,
-    /// What the method needs to know.
+    /// Settings of the transfer method.
     pub settings: ChannelSettings,
-    /// Whether it may be used; `None` leaves it, and a new one may.
+    /// Whether it may be used; `None` keeps the state, and activates a new one.
     pub active: Option<bool>,
-    /// Whether its owner states the settings and not the operator.
+    /// Whether its owner, rather than the operator, defined the settings.
     pub by_user: bool,
 }
 
@@ -29,8 +28,8 @@ pub struct NewChannel {
 const CHANNEL_COLUMNS: &str = "channels.user_id, user_name, name, method, formats, settings, channels.active, \
      made_by_user, channel_id";
 
-/// The place that the settings of a channel are encrypted for. Its number stays when its owner gets
-/// another one.
+/// Returns the place for which the settings of a channel are encrypted. The number remains when the owner
+/// gets another one.
 pub(super) fn settings_place(channel_id: i64) -> String {
     format!("channels/{channel_id}/settings")
 }
@@ -44,7 +43,7 @@ fn read_channel(tx: &ReadTx<'_>, row: &dyn ResultRow) -> Result<Channel, DbError
     let (formats, settings): (String, String) = (row.get(4)?, row.get(5)?);
     let formats = serde_json::from_str(&formats).map_err(|why| damaged(what.as_str(), &why))?;
     let settings = tx.open_text(&settings_place(row.get(8)?), settings)?;
-    // What a parser says of JSON may repeat some of it.
+    // A JSON parser's error may repeat part of the text, which contains secrets.
     let settings: Map<String, Value> =
         serde_json::from_str(&settings).map_err(|_| damaged(what.as_str(), &"its settings"))?;
     let settings = ChannelSettings::new(settings);
@@ -53,7 +52,7 @@ fn read_channel(tx: &ReadTx<'_>, row: &dyn ResultRow) -> Result<Channel, DbError
 }
 
 impl ReadTx<'_> {
-    /// The channel, active or not.
+    /// Finds the channel, active or not.
     pub fn find_channel(&self, id: &ChannelId) -> Result<Option<Channel>, DbError> {
         self.tx.find(
             &format!(
@@ -65,7 +64,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Every channel, or those of one user, in the order of owners and names.
+    /// Lists all channels, or those of one user, in the order of owners and names.
     pub fn list_channels(&self, owner: Option<&str>) -> Result<Vec<Channel>, DbError> {
         self.tx.list(
             &format!(
@@ -77,7 +76,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// How many channels a user has that it made itself.
+    /// Counts the channels that a user has created.
     pub fn count_own_channels(&self, id: UserId) -> Result<usize, DbError> {
         let sql = "SELECT count(*) FROM channels WHERE user_id = ?1 AND made_by_user";
         self.tx.count(sql, params![id.0])
@@ -85,7 +84,7 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Writes a channel of a user that exists.
+    /// Stores a channel of an existing user.
     pub fn put_channel(&self, new: &NewChannel, now: Timestamp) -> Result<PutOutcome, DbError> {
         let known = self.as_read().find_channel(&new.id)?;
         let is_same = |known: &Channel| {
@@ -98,7 +97,7 @@ impl WriteTx<'_> {
         if known.as_ref().is_some_and(is_same) {
             return Ok(PutOutcome::Unchanged);
         }
-        // The settings follow when the row has its number, which they are encrypted for.
+        // The settings are encrypted for the row's number, so they are written after the row.
         let id = self.tx.find_value::<i64>(
             "INSERT INTO channels AS old (user_id, name, method, formats, settings, active,
                  created_ms, made_by_user)
@@ -129,15 +128,15 @@ impl WriteTx<'_> {
         Ok(if known.is_some() { PutOutcome::Updated } else { PutOutcome::Created })
     }
 
-    /// Sets whether a channel may be used; `false` when there is no such channel.
+    /// Sets whether a channel may be used; returns `false` if it does not exist.
     pub fn set_channel_active(&self, id: &ChannelId, active: bool) -> Result<bool, DbError> {
         let sql = "UPDATE channels SET active = ?3 WHERE name = ?2
              AND user_id = (SELECT user_id FROM users WHERE user_name = ?1)";
         Ok(self.tx.execute(sql, params![id.owner(), id.name(), active])? > 0)
     }
 
-    /// Removes a channel with its settings; `false` when there is no such channel. What still
-    /// waits for it fails.
+    /// Removes a channel with its settings; returns `false` if it does not exist. Deliveries waiting for it
+    /// fail.
     pub fn remove_channel(&self, id: &ChannelId) -> Result<bool, DbError> {
         let sql = "DELETE FROM channels WHERE name = ?2
              AND user_id = (SELECT user_id FROM users WHERE user_name = ?1)";

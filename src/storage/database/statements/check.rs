@@ -1,4 +1,4 @@
-//! The database checked from within: its pages, references and items.
+//! Checks the content of the database: its pages, references and items.
 
 use std::ops::ControlFlow;
 
@@ -13,35 +13,34 @@ use model::{ContentHash, ItemKey};
 /// An original that an item names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NamedOriginal {
-    /// The original.
     pub hash: ContentHash,
-    /// Its bytes.
+    /// Expected length, in bytes.
     pub length: u64,
     /// Number of the item's version.
     pub doc: i64,
 }
 
-/// What was found in one state of the database.
+/// The findings of a check of one state of the database.
 #[derive(Debug, Default)]
 pub struct DatabaseInspection {
-    /// What is wrong, at most [`CHECK_FLAWS_MAX`] of a kind.
+    /// The flaws found, at most [`CHECK_FLAWS_MAX`] of a kind.
     pub flaws: Vec<DatabaseFlaw>,
     /// The originals, each once, in the order of their hashes; 48 bytes each.
     pub originals: Vec<NamedOriginal>,
-    /// Whether all items were read, so that no other original is named.
+    /// Whether all items were read, so that the list of originals is complete.
     pub is_complete: bool,
 }
 
 impl DatabaseInspection {
     fn note(&mut self, outcome: Result<Vec<DatabaseFlaw>, DbError>) {
-        // What cannot be read is damaged: it is told, and the rest is looked at.
+        // Unreadable content is reported as a flaw, and the check continues.
         self.flaws
             .extend(outcome.unwrap_or_else(|cause| vec![DatabaseFlaw::Page(cause.to_string())]));
     }
 }
 
-/// Tables whose rows name an item that must be there: items are replaced and withdrawn, never
-/// removed. Name, the column that tells a row, the column of the id.
+/// Tables whose rows name an item that must exist: items are replaced and withdrawn, never removed. Name, the
+/// column that identifies a row, the column of the item's id.
 const NAMING: [(&str, &str, &str); 4] = [
     ("orders", "order_id", "item_id"),
     ("deliveries", "delivery_id", "item_id"),
@@ -50,12 +49,12 @@ const NAMING: [(&str, &str, &str); 4] = [
 ];
 
 impl ReadTx<'_> {
-    /// What the engine tells of itself.
+    /// Returns what the engine reports about itself.
     pub fn database_facts(&self) -> Result<DatabaseFacts, DbError> {
         self.tx.facts()
     }
 
-    /// Looks at everything; the time is that of reading the whole database.
+    /// Checks everything; takes as long as reading the whole database.
     #[must_use]
     pub fn inspect(&self) -> DatabaseInspection {
         let mut found = DatabaseInspection { is_complete: true, ..DatabaseInspection::default() };
@@ -68,14 +67,14 @@ impl ReadTx<'_> {
         found
     }
 
-    /// The originals that the items name, and the items of which that cannot be told.
+    /// Lists the originals that the items name, and the items whose files cannot be determined.
     pub fn named_originals(&self) -> Result<(Vec<NamedOriginal>, Vec<DatabaseFlaw>), DbError> {
         let mut found = DatabaseInspection::default();
         self.named(&mut found, false)?;
         Ok((found.originals, found.flaws))
     }
 
-    /// Originals of the items that came first and last, `items` of each at most.
+    /// Lists the originals of the oldest and the newest items, at most `items` items of each.
     pub fn sample_originals(&self, items: usize) -> Result<Vec<ContentHash>, DbError> {
         let mut found = Vec::new();
         for order in ["ASC", "DESC"] {
@@ -83,7 +82,7 @@ impl ReadTx<'_> {
                 "SELECT assets FROM items WHERE assets <> '[]' ORDER BY item_id {order} LIMIT ?1"
             );
             let lists = self.tx.list(&sql, params![int(items)], |row| row.get::<String>(0))?;
-            // A list that cannot be read names nothing; `check` tells of it.
+            // An unreadable list names no originals; `check` reports it.
             let assets =
                 lists.iter().filter_map(|list| serde_json::from_str::<Vec<Asset>>(list).ok());
             found.extend(assets.flatten().map(|asset| asset.blob()));
@@ -109,12 +108,12 @@ impl ReadTx<'_> {
         Ok(flaws)
     }
 
-    /// Reads all items, of their documents only with `documents`, into `found`, which is not whole
-    /// where it cannot be told what an item names.
+    /// Reads all items into `found`, and their documents if `documents` is set. `found` is incomplete where
+    /// the originals of an item cannot be determined.
     fn named(&self, found: &mut DatabaseInspection, documents: bool) -> Result<(), DbError> {
         let read = self.read_items(found, documents);
         found.is_complete &= read.is_ok();
-        // Also of what was read until then.
+        // Also after an error, for what was read until then.
         found.originals.sort_unstable();
         found.originals.dedup_by_key(|one| (one.hash, one.length));
         read
@@ -164,12 +163,12 @@ impl ReadTx<'_> {
     }
 }
 
-/// The text of a column; `what` it is stands in the reason why it cannot be read.
+/// Reads the text of a column; `what` describes it in the error.
 fn text<'a>(row: &'a dyn ResultRow, column: usize, what: &str) -> Result<&'a str, String> {
     row.text(column).map_err(|why| format!("its {what} cannot be read: {why}"))
 }
 
-/// Whether the row of an item can be read and fits its document: why not.
+/// Checks that the row of an item can be read and matches its document; the error says what is wrong.
 fn item_row(row: &dyn ResultRow) -> Result<(), String> {
     let (media_type, id) = (text(row, 1, "media type")?, text(row, 2, "id")?);
     let status = text(row, 5, "status")?;

@@ -1,8 +1,8 @@
-//! What becomes of collections when their items are withdrawn, change or expire (contract
-//! collections-11).
+//! Keeps collections up to date when their items are withdrawn, change or expire (contract collections-11).
 //!
-//! It happens in the transaction that writes the item, so that no collection ever holds what is
-//! gone. An item that comes back is not put back: nobody would know where it stood.
+//! This happens in the transaction that writes the item, so that no collection ever contains a withdrawn
+//! item. An item that is published again does not return to its collections, because its position is no
+//! longer known.
 
 use jiff::Timestamp;
 
@@ -15,18 +15,18 @@ use crate::storage::database::statements::items::NewItem;
 use model::ItemKey;
 use model::item::Document;
 
-/// The property that says when an item expires.
+/// The property with an item's expiry time.
 const EXPIRES: &str = "expires";
 
 impl ReadTx<'_> {
-    /// Whether an item of a collection has expired at `now`.
+    /// Returns whether an item of a collection has expired at `now`.
     pub fn has_expired_items(&self, now: Timestamp) -> Result<bool, DbError> {
         let sql = "SELECT 1 FROM collection_items WHERE expires_ms <= ?1 LIMIT 1";
         self.tx.exists(sql, params![now.as_millisecond()])
     }
 
-    /// When the item expires, of one that may be put into collections at `now`: it is there, is
-    /// not withdrawn and has not expired.
+    /// Returns the expiry time of an item that may be added to collections at `now`: it exists, is not
+    /// withdrawn and has not expired. `None` for all others.
     pub fn find_collectable(
         &self,
         key: &ItemKey,
@@ -38,7 +38,7 @@ impl ReadTx<'_> {
         Ok(is_usable.then_some(expires))
     }
 
-    /// The document of the item; one that cannot be read is none.
+    /// Reads the document of the item; `None` if it cannot be read.
     fn stored_document(&self, key: &ItemKey) -> Result<Option<Document>, DbError> {
         let found = self.find_item(key)?;
         Ok(found.and_then(|item| Document::from_stored(&item.document).ok()))
@@ -46,8 +46,8 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Follows, in the collections that hold `item`, that a new version of it is written: one that
-    /// is withdrawn leaves them. Called while the version before is still there.
+    /// Updates the collections that contain `item` for a new version of it: a withdrawn item is removed from
+    /// them. Called while the previous version still exists.
     pub(super) fn update_collections(&self, item: &NewItem) -> Result<(), DbError> {
         let holding = self.collections_with(&item.key)?;
         if holding.is_empty() {
@@ -63,7 +63,7 @@ impl WriteTx<'_> {
             )?;
             return Ok(());
         }
-        // What cancels an item often says nothing else of it.
+        // A document that withdraws an item often contains nothing else about it.
         let before = self.as_read().stored_document(&item.key)?;
         let last = |name: &str| {
             let text = document.text(name).or_else(|| before.as_ref()?.text(name));
@@ -78,8 +78,8 @@ impl WriteTx<'_> {
         self.record_lost_item(&holding, &lost)
     }
 
-    /// Moves items that have expired at `now` out of the collections that hold them, `limit` items
-    /// at most; gives how many.
+    /// Moves at most `limit` items that have expired at `now` out of the collections that contain them;
+    /// returns their number.
     pub fn sweep_expired_items(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
         for done in 0..limit {
             let Some(key) = self.next_expired(now)? else { return Ok(done) };

@@ -1,6 +1,6 @@
-//! Collections: named lists of items that users keep, each in an order of its own.
+//! Stores collections: named, ordered lists of items that users create.
 //!
-//! What happens to the items by themselves is in `collected.rs`.
+//! `collection_upkeep.rs` removes items that are withdrawn or expire.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -12,14 +12,13 @@ use crate::storage::database::error::DbError;
 use model::ItemKey;
 use model::account::UserId;
 
-/// A collection that is written.
+/// A collection to be stored.
 #[derive(Clone, Debug)]
 pub struct NewCollection {
-    /// Its name for clients.
+    /// Its id in the API.
     pub id: Uuid,
-    /// Whose it is.
     pub owner: UserId,
-    /// What the owner calls it.
+    /// The name that the owner gave it.
     pub name: String,
     /// Whether others may read it.
     pub public: bool,
@@ -30,49 +29,43 @@ pub struct NewCollection {
 pub struct CollectionHead {
     /// Its number in this database.
     pub number: i64,
-    /// Its name for clients.
+    /// Its id in the API.
     pub id: Uuid,
-    /// Whose it is.
     pub owner: UserId,
     /// The user name of the owner.
     pub owner_name: String,
-    /// What the owner calls it.
+    /// The name that the owner gave it.
     pub name: String,
     /// Whether others may read it.
     pub public: bool,
-    /// When it was made.
     pub created: Timestamp,
-    /// When it was read last, as far as that was written down.
+    /// The last recorded access.
     pub accessed: Timestamp,
-    /// When it was changed last, if it was.
+    /// The last change; `None` if it was never changed.
     pub modified: Option<Timestamp>,
 }
 
-/// A collection.
+/// A collection with its items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collection {
-    /// What it is.
     pub head: CollectionHead,
     /// Its items in their order.
     pub content: Vec<ItemKey>,
-    /// What it lost, the oldest first.
+    /// Items that were withdrawn or have expired, the oldest loss first.
     pub removed: Vec<LostItem>,
 }
 
 /// An item that was withdrawn or has expired while it was in a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostItem {
-    /// Its identity.
     pub key: ItemKey,
-    /// Its last headline.
     pub headline: Option<String>,
-    /// Its last `description_text`.
     pub description: Option<String>,
-    /// When it went.
+    /// When it was removed.
     pub at: Timestamp,
 }
 
-/// The columns that [`read_head`] reads, with the table of users.
+/// The columns that [`read_head`] reads, including those of the table of users.
 const COLUMNS: &str = "number, collection_id, collections.user_id, user_name, name, public, \
      collections.created_ms, accessed_ms, modified_ms";
 
@@ -94,14 +87,14 @@ fn read_head(row: &dyn ResultRow) -> Result<CollectionHead, DbError> {
     })
 }
 
-/// The identity of an item in the columns `first` and the one behind it.
+/// Reads the key of an item from the columns `first` and `first + 1`.
 pub(super) fn read_key(row: &dyn ResultRow, first: usize) -> Result<ItemKey, DbError> {
     let text = format!("{}/{}", row.text(first)?, row.text(first + 1)?);
     text.parse().map_err(|why| damaged(format!("item {text} of a collection"), &why))
 }
 
 impl ReadTx<'_> {
-    /// The collections of `user` without their items, the oldest first.
+    /// Lists the collections of `user` without their items, the oldest first.
     pub fn list_collection_heads(&self, user: UserId) -> Result<Vec<CollectionHead>, DbError> {
         self.tx.list(
             &format!(
@@ -113,7 +106,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// The collections of `user` at `now`, the oldest first.
+    /// Lists the collections of `user` at `now`, the oldest first.
     pub fn list_collections(
         &self,
         user: UserId,
@@ -123,7 +116,7 @@ impl ReadTx<'_> {
         heads.into_iter().map(|head| self.load_collection(head, now)).collect()
     }
 
-    /// The collection `id` without its items.
+    /// Finds the collection `id` without its items.
     pub fn find_collection_head(&self, id: Uuid) -> Result<Option<CollectionHead>, DbError> {
         self.tx.find(
             &format!(
@@ -135,7 +128,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// The collection with its items at `now`.
+    /// Loads the collection with its items at `now`.
     pub fn load_collection(
         &self,
         head: CollectionHead,
@@ -146,8 +139,7 @@ impl ReadTx<'_> {
         Ok(Collection { head, content, removed })
     }
 
-    /// The items of the collection of that number in their order, without those that have expired
-    /// at `now`.
+    /// Lists the items of the collection of that number in order, without those that have expired at `now`.
     pub fn collection_content(
         &self,
         number: i64,
@@ -174,13 +166,13 @@ impl ReadTx<'_> {
         )
     }
 
-    /// How many collections `user` has.
+    /// Counts the collections of `user`.
     pub fn count_collections(&self, user: UserId) -> Result<usize, DbError> {
         let sql = "SELECT count(*) FROM collections WHERE user_id = ?1";
         self.tx.count(sql, params![user.0])
     }
 
-    /// How many items the collection of that number has, expired ones too.
+    /// Counts the items of the collection of that number, including expired ones.
     pub fn count_collection_items(&self, number: i64) -> Result<usize, DbError> {
         let sql = "SELECT count(*) FROM collection_items WHERE number = ?1";
         self.tx.count(sql, params![number])
@@ -188,7 +180,7 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Writes a new collection without items.
+    /// Stores a new collection without items.
     pub fn insert_collection(&self, new: &NewCollection, now: Timestamp) -> Result<(), DbError> {
         let now_ms = now.as_millisecond();
         self.tx.execute(
@@ -200,36 +192,36 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Writes what the collection is called and whether others may read it.
+    /// Updates the name of the collection and whether others may read it.
     pub fn update_collection(&self, number: i64, name: &str, public: bool) -> Result<(), DbError> {
         let sql = "UPDATE collections SET name = ?2, public = ?3 WHERE number = ?1";
         self.tx.execute(sql, params![number, name, public])?;
         Ok(())
     }
 
-    /// Notes that the collection was changed at `now`.
+    /// Records a change of the collection at `now`.
     pub fn mark_collection_modified(&self, number: i64, now: Timestamp) -> Result<(), DbError> {
         let sql = "UPDATE collections SET modified_ms = ?2 WHERE number = ?1";
         self.tx.execute(sql, params![number, now.as_millisecond()])?;
         Ok(())
     }
 
-    /// Notes that the collection was read at `now`.
+    /// Records an access to the collection at `now`.
     pub fn mark_collection_accessed(&self, number: i64, now: Timestamp) -> Result<(), DbError> {
         let sql = "UPDATE collections SET accessed_ms = ?2 WHERE number = ?1 AND accessed_ms < ?2";
         self.tx.execute(sql, params![number, now.as_millisecond()])?;
         Ok(())
     }
 
-    /// Removes the collection with what it holds.
+    /// Removes the collection with its content.
     pub fn delete_collection(&self, number: i64) -> Result<(), DbError> {
         let sql = "DELETE FROM collections WHERE number = ?1";
         self.tx.execute(sql, params![number])?;
         Ok(())
     }
 
-    /// Puts an item that expires at `expires` at the end of the collection, and takes it off the
-    /// list of those that it lost; gives whether it is new there.
+    /// Appends an item that expires at `expires` to the collection and removes it from the list of lost
+    /// items; returns whether it is new in the collection.
     pub fn add_to_collection(
         &self,
         number: i64,
@@ -253,15 +245,15 @@ impl WriteTx<'_> {
         Ok(added)
     }
 
-    /// Takes an item out of the collection; gives whether it was there.
+    /// Removes an item from the collection; returns whether it was in it.
     pub fn remove_from_collection(&self, number: i64, key: &ItemKey) -> Result<bool, DbError> {
         let sql = "DELETE FROM collection_items WHERE number = ?1 AND media_type = ?2 AND id = ?3";
         let key = params![number, key.media_type.as_str(), key.id.as_str()];
         Ok(self.tx.execute(sql, key)? > 0)
     }
 
-    /// Gives the items of the collection the places of `content`, which names each of them once,
-    /// but for those that have expired: they go to the end.
+    /// Orders the items of the collection like `content`, which names each item once, except expired ones:
+    /// they move to the end.
     pub fn order_collection(&self, number: i64, content: &[ItemKey]) -> Result<(), DbError> {
         let sql = "UPDATE collection_items SET position = position + ?2 WHERE number = ?1";
         self.tx.execute(sql, params![number, int(content.len())])?;
@@ -274,11 +266,11 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Writes down that the collection lost an item; of those that it lost long ago it forgets the
-    /// oldest beyond [`COLLECTION_REMOVED_MAX`].
+    /// Records that the collection lost an item; removes the oldest records beyond
+    /// [`COLLECTION_REMOVED_MAX`].
     pub(super) fn insert_lost_item(&self, number: i64, lost: &LostItem) -> Result<(), DbError> {
         let (media_type, id) = (lost.key.media_type.as_str(), lost.key.id.as_str());
-        // One that was lost before moves to the end of the list.
+        // An item that was lost before moves to the end of the list.
         self.tx.execute(
             "DELETE FROM removed_items WHERE number = ?1 AND media_type = ?2 AND id = ?3",
             params![number, media_type, id],
@@ -305,13 +297,13 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// The collections that hold the item.
+    /// Lists the numbers of the collections that contain the item.
     pub(super) fn collections_with(&self, key: &ItemKey) -> Result<Vec<i64>, DbError> {
         let sql = "SELECT number FROM collection_items WHERE media_type = ?1 AND id = ?2";
         self.tx.list_values(sql, params![key.media_type.as_str(), key.id.as_str()])
     }
 
-    /// An item of a collection that has expired at `now`.
+    /// Finds an item of a collection that has expired at `now`.
     pub(super) fn next_expired(&self, now: Timestamp) -> Result<Option<ItemKey>, DbError> {
         let sql = "SELECT media_type, id FROM collection_items
              WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT 1";

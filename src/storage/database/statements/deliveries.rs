@@ -1,15 +1,15 @@
-//! The queue of deliveries: what waits, who sends what, and what became of it.
+//! Stores the queue of deliveries: waiting, claimed and finished ones.
 //!
-//! Whoever sends a delivery holds a claim on it that ends at `next_ms` unless it is renewed, so
-//! that what a killed process was sending is taken up again. A claim has a name of its own: who
-//! lost it can no longer say how the delivery ended. Clocks of several machines may differ: what a
-//! node sends that lives is left to it, also when its claim seems to have ended, and counts as being
-//! sent. The clock counts where the life is over, and for the life that asks itself: its claim may have been
-//! made without its knowing, where an answer of the database was lost. What it does know that it sends, or whose
-//! end it has still to write, it renews before it takes anything up.
+//! A worker that sends a delivery holds a claim on it that ends at `next_ms` unless it is renewed, so that
+//! the delivery is claimed again if the process is killed. Each claim has an id: a worker that lost its claim
+//! can no longer record an outcome. Clocks of several machines may differ: what a running node is sending
+//! stays with that node and counts as in flight, even if its claim seems to have ended. The clock decides
+//! where the incarnation has ended, and for the requesting incarnation itself: it may hold a claim without
+//! knowing, where an answer of the database was lost. Before it claims more, it renews the claims of
+//! deliveries that it is sending or whose outcome it has yet to record.
 //!
-//! A claim is a write like another one, also where messages are taken up beside those: how many of a channel
-//! and of an organization are being sent is counted over all rows, and nobody else may claim meanwhile.
+//! A claim is an ordinary write, also on engines where messages are claimed concurrently: the number in
+//! flight per channel and per organization is counted over all rows, and no other claim may run meanwhile.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -20,93 +20,89 @@ use crate::storage::database::error::DbError;
 use model::account::{AgreementId, ChannelId, Delivery, DeliveryState, OrganizationId, UserId};
 use model::{CropSpec, CropSyntaxError, ItemKey, token};
 
-/// A delivery that is asked for.
+/// A delivery that a user requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewDelivery {
-    /// Its name, should it be new; names sort by time.
+    /// Its id if it is new; ids sort by time.
     pub id: Uuid,
-    /// Whose request it is.
     pub user: UserId,
     /// The organization for which that user acts.
     pub organization: OrganizationId,
-    /// The channel of that user.
+    /// A channel of that user.
     pub channel: ChannelId,
-    /// The item.
     pub item: ItemKey,
-    /// The crop that the item's uri carried.
+    /// The crop that the item's uri contained.
     pub crop: Option<CropSpec>,
-    /// What of the item.
+    /// The version of the item's media to send.
     pub version: String,
     /// The agreement that the request names.
     pub agreement: Option<AgreementId>,
 }
 
-/// What became of a request for a delivery.
+/// The outcome of a request for a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnqueueOutcome {
     /// It waits: it is new, or it had failed and is queued again.
     Queued(Delivery),
-    /// It was there already and is as it was.
+    /// It already existed and is unchanged.
     Known(Delivery),
-    /// Too many deliveries of the organization wait.
+    /// The organization has too many waiting deliveries.
     Full,
 }
 
-/// Whose deliveries are listed.
+/// The deliveries to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveriesOf {
-    /// A user's.
+    /// Those of a user.
     User(UserId),
-    /// Those of everybody in the organization.
+    /// Those of all users of the organization.
     Organization(OrganizationId),
-    /// All, for the operator.
+    /// All deliveries, for the operator.
     Everybody,
 }
 
-/// How a try to send ended.
+/// The outcome of an attempt to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeliveryOutcome {
-    /// The other side has it.
+    /// The receiver has the item.
     Delivered,
-    /// It is tried again.
+    /// The attempt failed and is retried.
     Retry {
-        /// When.
+        /// Time of the next attempt.
         at: Timestamp,
-        /// Why it failed this time.
+        /// Why this attempt failed.
         error: String,
     },
-    /// It is given up.
+    /// The delivery has failed for good.
     Failed {
-        /// Why.
+        /// Why the last attempt failed.
         error: String,
     },
-    /// It was not tried to its end, which counts for nothing: the service stops.
+    /// The attempt was aborted because the service stops, and does not count.
     Released,
 }
 
-/// What waits.
+/// The state of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeliveryBacklog {
-    /// When the first of them is due that does not wait for another one.
+    /// Due time of the first delivery that is not blocked by another one.
     pub next: Option<Timestamp>,
-    /// How many there are.
+    /// Number of waiting and in-flight deliveries.
     pub waiting: u32,
 }
 
-/// When and how many deliveries are taken up.
+/// The terms of a claim: when, how many and for whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClaimTerms {
-    /// The time.
     pub now: Timestamp,
-    /// Deliveries of one organization that may be under way; at least 1.
+    /// Maximum deliveries in flight per organization; at least 1.
     pub organization_max: usize,
-    /// The life of the node that takes them up.
     pub incarnation: Uuid,
 }
 
-/// What is under way when `?1` is the time and `?3` the life that asks: claims that did not end, and those
-/// that only seem so of other lives that last. It is found once, and it is little; the second part is
-/// looked for where there is such a life.
+/// Selects the deliveries in flight, where `?1` is the time and `?3` the requesting incarnation: claims that
+/// have not ended, and ended ones of other running incarnations. It is evaluated once and returns few rows;
+/// the second part is only evaluated where such an incarnation exists.
 const UNDER_WAY: &str = "under_way AS (
      SELECT user_id, channel, organization_id FROM deliveries
          WHERE next_ms > ?1 AND state = 'sending'
@@ -114,9 +110,8 @@ const UNDER_WAY: &str = "under_way AS (
          WHERE EXISTS (SELECT 1 FROM nodes WHERE life <> ?3)
              AND next_ms <= ?1 AND state = 'sending'
              AND life IN (SELECT life FROM nodes WHERE life <> ?3))";
-/// What holds of a delivery whose turn may come, besides that it is due: `?2` is how many deliveries of
-/// an organization may be under way. A channel has one at a time, so that a receiver that hangs
-/// holds nobody else up.
+/// The condition for a delivery to be sent besides being due; `?2` is the maximum in flight per organization.
+/// A channel has one in flight at a time, so that a receiver that hangs blocks no other channel.
 const FREE: &str = "(user_id, channel) NOT IN (SELECT user_id, channel FROM under_way)
      AND organization_id NOT IN (SELECT organization_id FROM under_way
          GROUP BY organization_id HAVING count(*) >= ?2)";
@@ -167,13 +162,13 @@ fn read_crop(text: &str) -> Result<CropSpec, CropSyntaxError> {
 }
 
 impl ReadTx<'_> {
-    /// The delivery.
+    /// Finds the delivery of that id.
     pub fn find_delivery(&self, id: Uuid) -> Result<Option<Delivery>, DbError> {
         let sql = format!("SELECT {COLUMNS} FROM {FROM} WHERE delivery_id = ?1");
         self.tx.find(&sql, params![id.to_string()], read_delivery)
     }
 
-    /// The delivery of that version of `item` through `channel`.
+    /// Finds the delivery of that version of `item` through `channel`.
     pub fn find_delivery_of(
         &self,
         channel: &ChannelId,
@@ -192,7 +187,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// `size` deliveries behind the `start` newest, the newest first.
+    /// Lists `size` deliveries after the `start` newest ones, newest first.
     pub fn list_deliveries(
         &self,
         of: DeliveriesOf,
@@ -216,7 +211,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Whether `max` deliveries of the organization wait or are being sent.
+    /// Returns whether the organization has at least `max` deliveries waiting or in flight.
     pub fn is_queue_full(
         &self,
         organization: OrganizationId,
@@ -227,9 +222,9 @@ impl ReadTx<'_> {
         Ok(self.tx.count(sql, params![organization.0, int(max)])? >= max)
     }
 
-    /// What waits of all organizations, with what is being sent. `next` is what
-    /// [`WriteTx::claim_delivery`] would take when that time has come, so that nobody looks again
-    /// and again for what has to wait.
+    /// Returns the state of the queue of all organizations, including deliveries in flight. `next` is the
+    /// time at which [`WriteTx::claim_delivery`] would next find a delivery, so that blocked deliveries are
+    /// not polled for.
     pub fn delivery_queue(&self, turn: ClaimTerms) -> Result<DeliveryBacklog, DbError> {
         let waiting = "SELECT count(*) FROM deliveries WHERE next_ms IS NOT NULL";
         let waiting = self.tx.load_value(waiting, params![])?;
@@ -240,7 +235,7 @@ impl ReadTx<'_> {
         let life = turn.incarnation.to_string();
         let times = params![turn.now.as_millisecond(), int(turn.organization_max), life];
         let next: Option<i64> = self.tx.find_value(&sql, times)?;
-        // A damaged time must not stop the queue: too early is now, too late is never.
+        // A damaged time must not stop the queue: too early counts as now, too late as never.
         let never = |ms: i64| if ms < 0 { Timestamp::MIN } else { Timestamp::MAX };
         let next = next.map(|ms| time("the queue", ms).unwrap_or_else(|_| never(ms)));
         Ok(DeliveryBacklog { next, waiting })
@@ -248,8 +243,8 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Queues a delivery unless it is there; one that failed is queued again. `max` deliveries of
-    /// an organization may wait.
+    /// Queues a delivery unless it exists; a failed one is queued again. An organization may have at most
+    /// `max` waiting deliveries.
     pub fn queue_delivery(
         &self,
         new: &NewDelivery,
@@ -258,6 +253,7 @@ impl WriteTx<'_> {
     ) -> Result<EnqueueOutcome, DbError> {
         let known = self.as_read().find_delivery_of(&new.channel, &new.item, &new.version)?;
         match known {
+            // A repeated request is idempotent unless the delivery failed.
             Some(known) if known.state != DeliveryState::Failed => {
                 Ok(EnqueueOutcome::Known(known))
             }
@@ -303,8 +299,8 @@ impl WriteTx<'_> {
             .ok_or_else(|| damaged(format!("delivery {id}"), &"is gone"))
     }
 
-    /// Queues a delivery that ended as `ended` says as if it were new; `false` when there is none that did.
-    /// When it was delivered first stays known.
+    /// Queues a delivery that ended in the state `ended` like a new one; returns `false` if there is none in
+    /// that state. The time of its first successful delivery is kept.
     pub fn requeue_delivery(
         &self,
         id: Uuid,
@@ -318,11 +314,11 @@ impl WriteTx<'_> {
         Ok(self.tx.execute(sql, values)? > 0)
     }
 
-    /// Claims the delivery that is due for the longest time under the name `claim`, until `until`
-    /// unless the claim is renewed. A claim of somebody else that ended counts for nothing.
+    /// Claims the delivery that has been due for the longest time under the id `claim`, until `until` unless
+    /// the claim is renewed. An ended claim of another worker is ignored.
     ///
-    /// A channel that sends and an organization that sends as much as it may are passed over. A
-    /// row that cannot be read is given up, so that those behind it get their turn.
+    /// Skips channels that are sending and organizations that have reached their maximum in flight. A row
+    /// that cannot be read is marked as failed, so that it does not block those behind it.
     pub fn claim_delivery(
         &self,
         claim: Uuid,
@@ -345,7 +341,7 @@ impl WriteTx<'_> {
             let Some(id) = claimed else { return Ok(None) };
             match self.read_claimed(&id) {
                 Err(DbError::Damaged { what, why }) => {
-                    tracing::error!("{what} is given up, its row is damaged: {why}");
+                    tracing::error!("{what} marked as failed, its row is damaged: {why}");
                     self.tx.execute(
                         "UPDATE deliveries SET state = 'failed', claim = NULL, next_ms = NULL,
                              error = 'its row in the database is damaged' WHERE delivery_id = ?1",
@@ -364,7 +360,8 @@ impl WriteTx<'_> {
         found.ok_or_else(|| damaged(what(), &"its user is gone, or its id is spelt otherwise"))
     }
 
-    /// Renews a claim until `until` for the life that its sender has now; `false` when it was lost.
+    /// Renews a claim until `until` for the sender's present incarnation; returns `false` if the claim was
+    /// lost.
     pub fn renew_claim(
         &self,
         claim: Uuid,
@@ -378,8 +375,9 @@ impl WriteTx<'_> {
         Ok(self.tx.execute(sql, params![id, claim, until.as_millisecond(), life])? > 0)
     }
 
-    /// Renews those of the claims `held`, each with its delivery, that seem to have ended, until `until` for the
-    /// life that asks: whoever sends them still does, however long it could not be written that they are renewed.
+    /// Renews those of the claims `held`, each with its delivery, that seem to have ended, until `until` for
+    /// the requesting incarnation: their workers are still sending, however long the renewal could not be
+    /// written.
     pub fn renew_ended_claims(
         &self,
         held: &[(Uuid, Uuid)],
@@ -397,7 +395,8 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Writes how a claimed delivery ended and gives the claim back; `false` when it was lost.
+    /// Records the outcome of a claimed delivery and releases the claim; returns `false` if the claim was
+    /// lost.
     pub fn end_claim(
         &self,
         claim: Uuid,
@@ -435,7 +434,7 @@ impl WriteTx<'_> {
         Ok(changed > 0)
     }
 
-    /// Removes deliveries that came to an end before `before`, `limit` at most; how many.
+    /// Removes deliveries that ended before `before`, at most `limit`; returns the number removed.
     pub fn sweep_deliveries(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
         let sql = "DELETE FROM deliveries WHERE delivery_id IN
                  (SELECT delivery_id FROM deliveries WHERE next_ms IS NULL AND updated_ms < ?1

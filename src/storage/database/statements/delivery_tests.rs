@@ -1,4 +1,4 @@
-//! Tests of channels and of the queue of deliveries.
+//! Tests channels and the queue of deliveries.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -25,7 +25,7 @@ fn desk() -> ChannelId {
     ChannelId::new("editor", "desk").unwrap()
 }
 
-/// A database with two users of two organizations.
+/// Creates a database with two users of two organizations.
 fn prepared() -> (Db, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let db = Db::scratch(dir.path()).unwrap();
@@ -69,7 +69,7 @@ fn queue(db: &Db, new: &NewDelivery, second: i64) -> Delivery {
     }
 }
 
-/// Two deliveries of an organization may be under way.
+/// Claims with at most two deliveries of an organization in flight.
 fn turn(second: i64) -> ClaimTerms {
     ClaimTerms { now: at(second), organization_max: 2, incarnation: Uuid::nil() }
 }
@@ -195,7 +195,7 @@ fn what_a_process_knows_that_it_sends_it_does_not_take_up_again_however_long_ago
         (Uuid::from_u128(2), None),
         "it has come to an end"
     );
-    // What somebody else has since is not its own any more.
+    // A delivery that another worker has claimed since is not renewed.
     assert_eq!(claim(&db, 104, 600, 630).unwrap().id, second.id);
     write(&db, move |tx| {
         tx.renew_ended_claims(&[(Uuid::from_u128(103), second.id)], turn(700), at(730))
@@ -250,7 +250,7 @@ fn an_organization_has_so_many_in_the_queue_and_others_do_not_suffer() {
     assert!(matches!(put(new(7, "image/c")), EnqueueOutcome::Queued(_)));
 }
 
-/// A delivery of the organization 1 through another channel.
+/// Creates a delivery of organization 1 through another channel.
 fn through(number: u128, channel: &str) -> NewDelivery {
     let channel = ChannelId::new("editor", channel).unwrap();
     NewDelivery { channel, ..new(number, "image/a") }
@@ -269,7 +269,7 @@ fn a_channel_sends_one_delivery_at_a_time_and_holds_no_other_channel_up() {
     assert_eq!((claimed(102, 10, 40), waiting(&db, 10).next), (None, None));
     assert!(end(&db, 100, Uuid::from_u128(1), DeliveryOutcome::Delivered, 11));
     assert_eq!((waiting(&db, 11).next, claimed(103, 11, 40)), (Some(at(2)), Some(2)));
-    // The claim of a sender that is gone holds nobody up.
+    // The ended claim of a worker that has stopped blocks nothing.
     queue(&db, &new(4, "image/d"), 12);
     assert_eq!(claimed(104, 39, 90), None);
     assert_eq!((waiting(&db, 40).next, claimed(104, 40, 90)), (Some(at(12)), Some(4)));
@@ -314,17 +314,17 @@ fn what_a_node_sends_that_lives_is_left_to_it_and_counts_however_far_clocks_are_
     };
     let next = |life, now| db.read_blocking(move |tx| tx.delivery_queue(turn(life, now)));
     assert_eq!(claimed(1, 100, 10), Some(1));
-    // The clock of the other node is an hour ahead. The channel of the first one sends, and the
-    // organization has its two.
+    // The clock of the other node is an hour ahead. The channel of the first node is sending, and the
+    // organization has its two in flight.
     assert_eq!((next(2, 3610).unwrap().next, claimed(2, 101, 3610)), (Some(at(1)), Some(2)));
     assert_eq!((next(2, 3610).unwrap().next, claimed(2, 102, 3610)), (None, None));
-    // A node that was held up begins another life and goes on sending.
+    // A node that was suspended begins another incarnation and continues to send.
     end_life(1);
     begin(3);
     let (claim, id) = (Uuid::from_u128(100), Uuid::from_u128(1));
     assert!(write(&db, move |tx| tx.renew_claim(claim, id, Uuid::from_u128(3), at(50))));
     assert_eq!(claimed(2, 103, 3610), None);
-    // To itself, a claim that was not renewed has ended: nobody may know of it.
+    // For the node itself, a claim that was not renewed has ended: it may not know of the claim.
     assert_eq!(claimed(2, 104, 3640), Some(3));
     end_life(3);
     assert_eq!(claimed(2, 105, 3640), Some(4), "a channel of a life that is over is free");
@@ -341,7 +341,7 @@ fn a_damaged_row_is_given_up_and_those_behind_it_get_their_turn() {
          UPDATE deliveries SET next_ms = -9223372036854775807 WHERE item_id = 'c';";
     db.write_blocking(|tx| tx.run_sql(damage)).unwrap();
     assert_eq!(waiting(&db, 5).next, Some(Timestamp::MIN), "it is due, whatever its time");
-    // A claim gives a damaged time a new one.
+    // A claim replaces a damaged time.
     assert_eq!(claim(&db, 100, 5, 9).unwrap().id.as_u128(), 3);
     assert!(end(&db, 100, Uuid::from_u128(3), DeliveryOutcome::Delivered, 5));
     assert_eq!(claim(&db, 101, 5, 9).unwrap().id.as_u128(), 4);

@@ -1,4 +1,4 @@
-//! Failed logins, counted for all nodes and across restarts.
+//! Counts failed logins, for all nodes and across restarts.
 
 use jiff::Timestamp;
 
@@ -7,35 +7,35 @@ use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
 use model::ContentHash;
 
-/// The failures of one counter since the first of its window.
+/// A counter of failures since the first one of its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailedLogins {
-    /// What is counted, hashed.
+    /// Hash of the counted subject.
     pub key: ContentHash,
-    /// How many attempts failed.
+    /// Number of failed attempts.
     pub failures: u32,
     /// When the first of them failed.
     pub since: Timestamp,
 }
 
-/// The times at which the window of a counter may have begun for the counter to be in force.
+/// The range of window starts for which a counter is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowStart {
-    /// Counters of this time and earlier ones have expired.
+    /// Counters that began at this time or earlier have expired.
     pub after: Timestamp,
-    /// Counters of later times were written by a clock that ran ahead.
+    /// Counters that began later were written by a clock that ran ahead.
     pub until: Timestamp,
 }
 
-/// Counters that are read in one statement.
+/// Number of counters read by one statement.
 const KEYS_MAX: usize = 4;
 
 impl ReadTx<'_> {
-    /// Lists the counters of up to four keys, expired ones too; a key that never failed has none.
+    /// Lists the counters of the keys, including expired ones; a key that never failed has none.
     pub fn list_failed_logins(&self, keys: &[ContentHash]) -> Result<Vec<FailedLogins>, DbError> {
         let mut found = Vec::new();
         for keys in keys.chunks(KEYS_MAX) {
-            // What is missing is NULL, which equals no key.
+            // A missing key is NULL, which equals no key.
             let text = |at: usize| keys.get(at).map(ContentHash::to_string);
             found.extend(self.tx.list(
                 "SELECT key_hash, failures, since_ms FROM failed_logins
@@ -57,8 +57,7 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Counts one failure of `key`. A counter that is not in force by `window` begins again at
-    /// `now`.
+    /// Counts one failure of `key`. A counter that is not valid by `window` restarts at `now`.
     pub fn count_failed_login(
         &self,
         key: &ContentHash,
@@ -84,7 +83,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Removes counters that are not in force, `limit` at most.
+    /// Removes counters that are not valid, at most `limit`.
     pub fn sweep_failed_logins(
         &self,
         window: WindowStart,
@@ -122,7 +121,7 @@ mod tests {
         Timestamp::from_second(1_700_000_000 + second).unwrap()
     }
 
-    /// The window of 60 s that ends at `second`.
+    /// Returns the window of 60 s that ends at `second`.
     fn window(second: i64) -> WindowStart {
         WindowStart { after: at(second - 60), until: at(second + 60) }
     }

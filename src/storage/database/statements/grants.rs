@@ -1,4 +1,4 @@
-//! What clients were granted: clients, consents, families of tokens, authorization codes.
+//! Stores what clients were granted: clients, consents, token families, authorization codes.
 
 use jiff::Timestamp;
 
@@ -9,89 +9,76 @@ use crate::storage::database::error::DbError;
 use model::ContentHash;
 use model::account::{FamilyId, OAuthClient, ScopeSet, UserId};
 
-/// What one authorization of a client by a user gave: a code, tokens, their successors.
+/// A token family: the code, the tokens and their successors from one authorization of a client by a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenFamily {
-    /// Its number.
     pub id: FamilyId,
-    /// The user.
     pub user: UserId,
-    /// The client.
     pub client_id: String,
-    /// What was granted; a token may carry less.
+    /// The granted scopes; a token may have fewer.
     pub scopes: ScopeSet,
     /// When the user logged in.
     pub auth_time: Timestamp,
 }
 
-/// A family to be written.
+/// A token family to be stored.
 #[derive(Clone, Debug)]
 pub struct NewFamily {
-    /// The user.
     pub user: UserId,
-    /// The client.
     pub client_id: String,
-    /// What is granted.
     pub scopes: ScopeSet,
     /// When the user logged in.
     pub auth_time: Timestamp,
 }
 
-/// A consent to be written.
+/// A consent to be stored.
 #[derive(Clone, Debug)]
 pub struct NewConsent {
-    /// The user.
     pub user: UserId,
-    /// The client.
     pub client_id: String,
-    /// The response type that the client asked for.
+    /// The response type of the client's request.
     pub response_type: &'static str,
-    /// What the user consents to.
+    /// The scopes that the user consents to.
     pub scopes: ScopeSet,
 }
 
-/// An authorization code.
+/// An authorization code that was issued.
 #[derive(Clone)]
 pub struct AuthorizationCode {
-    /// What it belongs to.
     pub family: TokenFamily,
     /// The redirect address, if the request named one.
     pub redirect_uri: Option<String>,
     /// The S256 code challenge.
     pub challenge: Option<String>,
-    /// What the id token repeats.
+    /// The nonce to repeat in the id token.
     pub nonce: Option<String>,
-    /// When it ends.
     pub expires: Timestamp,
     /// Whether it was exchanged.
     pub is_used: bool,
 }
 
-/// An authorization code to be written.
+/// An authorization code to be stored.
 #[derive(Clone)]
 pub struct NewCode {
     /// The redirect address, if the request named one.
     pub redirect_uri: Option<String>,
     /// The S256 code challenge.
     pub challenge: Option<String>,
-    /// What the id token repeats.
+    /// The nonce to repeat in the id token.
     pub nonce: Option<String>,
-    /// When it ends.
     pub expires: Timestamp,
 }
 
-/// A refresh token that was given out.
+/// A refresh token that was issued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefreshToken {
-    /// What it belongs to.
     pub family: TokenFamily,
-    /// When it ends.
     pub expires: Timestamp,
-    /// Whether another one took its place.
+    /// Whether it was exchanged for another one.
     pub is_used: bool,
 }
 
-/// The columns that [`read_family`] reads, first in a row.
+/// The columns that [`read_family`] reads; they come first in a row.
 pub(super) const FAMILY_COLUMNS: &str = "family_id, user_id, client_id, families.scopes, auth_ms";
 
 /// Reads the columns [`FAMILY_COLUMNS`].
@@ -107,19 +94,19 @@ pub(super) fn read_family(row: &dyn ResultRow) -> Result<TokenFamily, DbError> {
     })
 }
 
-/// Scopes as they are stored.
+/// Parses stored scopes; `what` names their row in the error.
 pub(super) fn read_scopes(what: &str, text: &str) -> Result<ScopeSet, DbError> {
     ScopeSet::parse(text).map_err(|why| damaged(what, &why))
 }
 
 impl ReadTx<'_> {
-    /// The client of that name, active or not.
+    /// Finds the client of that id, active or not.
     pub fn find_client(&self, client_id: &str) -> Result<Option<OAuthClient>, DbError> {
         self.find_stored_client(client_id)
     }
 
-    /// The scopes that the user consented to for the client and the response type; none when it
-    /// was never asked.
+    /// Returns the scopes that the user has consented to for the client and the response type; none without a
+    /// consent.
     pub fn find_consent(
         &self,
         user: UserId,
@@ -134,7 +121,7 @@ impl ReadTx<'_> {
         read_scopes(&format!("consent of user {user}"), &text)
     }
 
-    /// The authorization code with that hash, expired and used ones too.
+    /// Finds the authorization code with that hash, including expired and used ones.
     pub fn find_code(&self, code: &ContentHash) -> Result<Option<AuthorizationCode>, DbError> {
         self.tx.find(
             &format!(
@@ -160,7 +147,7 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Writes that the user consents to the scopes, besides those of earlier consents to the same
+    /// Records the user's consent to the scopes, in addition to those of earlier consents to the same
     /// response type.
     pub fn write_consent(&self, new: &NewConsent, now: Timestamp) -> Result<(), DbError> {
         let NewConsent { user, client_id, response_type, scopes } = new;
@@ -176,10 +163,10 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Opens a family. Of those that the user has with the client, beyond [`FAMILIES_MAX`] the
-    /// oldest end with all their tokens.
+    /// Opens a token family. The user's oldest families with the client beyond [`FAMILIES_MAX`] end with all
+    /// their tokens.
     ///
-    /// It ends with the last of its code and tokens, so something is written to it in the same
+    /// A family expires with the last of its code and tokens, so one of them must be written in the same
     /// transaction.
     pub fn open_family(&self, new: &NewFamily, now: Timestamp) -> Result<FamilyId, DbError> {
         let keep = int(FAMILIES_MAX.saturating_sub(1));
@@ -201,7 +188,8 @@ impl WriteTx<'_> {
         Ok(FamilyId(id))
     }
 
-    /// When the absolute lifetime of a family began. One of an earlier version begins it `now`.
+    /// Returns the start of the absolute lifetime of a family. A family from an earlier version starts it
+    /// `now`.
     pub fn family_lifetime_from(
         &self,
         family: FamilyId,
@@ -215,7 +203,7 @@ impl WriteTx<'_> {
         time(&format!("family {family}"), ms)
     }
 
-    /// Lets a family last until `expires_ms` at least.
+    /// Extends a family to last until `expires_ms` at least.
     pub(super) fn extend_family(&self, family: FamilyId, expires_ms: i64) -> Result<(), DbError> {
         self.tx.execute(
             "UPDATE families SET expires_ms = ?2 WHERE family_id = ?1 AND expires_ms < ?2",
@@ -227,12 +215,12 @@ impl WriteTx<'_> {
     /// Ends a family with its code and all its tokens.
     pub fn end_family(&self, family: FamilyId, now: Timestamp) -> Result<(), DbError> {
         self.end_access_tokens(family, now)?;
-        // Codes and refresh tokens go with it.
+        // Codes and refresh tokens are removed by foreign keys.
         self.tx.execute("DELETE FROM families WHERE family_id = ?1", params![family.0])?;
         Ok(())
     }
 
-    /// Removes families that ended before `now` with all they hold, `limit` at most.
+    /// Removes families that ended before `now` with their codes and tokens, at most `limit`.
     pub fn sweep_families(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
         self.tx.execute(
             "DELETE FROM families WHERE family_id IN
@@ -242,7 +230,7 @@ impl WriteTx<'_> {
         )
     }
 
-    /// Writes the code of a family, which lasts at least as long.
+    /// Stores the code of a family and extends the family to the code's expiry.
     pub fn write_code(
         &self,
         code: &ContentHash,
@@ -259,7 +247,7 @@ impl WriteTx<'_> {
         self.extend_family(family, ms)
     }
 
-    /// Marks a code as exchanged. It stays with its family, so that a second exchange is noticed.
+    /// Marks a code as exchanged. It stays with its family, so that a second exchange is detected.
     pub fn mark_code_used(&self, code: &ContentHash, now: Timestamp) -> Result<(), DbError> {
         self.tx.execute(
             "UPDATE codes SET used_ms = ?2 WHERE code_hash = ?1",
@@ -271,7 +259,7 @@ impl WriteTx<'_> {
 
 #[cfg(test)]
 impl WriteTx<'_> {
-    /// Writes a client for a test.
+    /// Stores a client for a test.
     pub(crate) fn plant_client(&self, client: &OAuthClient) -> Result<(), DbError> {
         let uris = serde_json::Value::from(client.redirect_uris.clone()).to_string();
         let grants = serde_json::to_string(&client.grants).unwrap();
@@ -297,7 +285,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Gives a user of a test what the accounts file does not.
+    /// Gives a user of a test the properties that the accounts file lacks.
     pub(crate) fn plant_user(&self, user_name: &str, password: &str) -> Result<(), DbError> {
         self.tx.execute(
             "INSERT INTO organizations (organization_id, name, address) VALUES (7, 'Gazette', '{}')
@@ -313,12 +301,12 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Makes a table fail.
+    /// Makes every access to a table fail.
     pub(crate) fn hide_table(&self, table: &str) -> Result<(), DbError> {
         self.tx.run_script(&format!("ALTER TABLE {table} RENAME TO hidden"))
     }
 
-    /// The rows of a table.
+    /// Counts the rows of a table.
     pub(crate) fn count(&self, table: &str) -> Result<usize, DbError> {
         self.tx.count(&format!("SELECT count(*) FROM {table}"), params![])
     }

@@ -1,6 +1,6 @@
-//! Writes accounts as the operator states them. Rows that are as stated already are not touched.
+//! Writes accounts as the operator defines them. Rows that are already as defined are not touched.
 //!
-//! What caches in memory must forget is logged in the same transaction, and only that.
+//! Changes that caches must forget are logged in the same transaction, and only those.
 
 use std::collections::BTreeSet;
 
@@ -17,36 +17,32 @@ use model::account::{
     OAuthClient, Organization, OrganizationId, PhoneNumbers, PrepaidDownloads, ProductId, UserId,
 };
 
-/// What became of a row.
+/// The outcome of writing a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PutOutcome {
-    /// It is new.
+    /// The row is new.
     Created,
-    /// It was there and is different now.
+    /// The row existed and was changed.
     Updated,
-    /// It was there as stated.
+    /// The row existed and was already as defined.
     Unchanged,
 }
 
 /// A product to be written.
 #[derive(Clone, Debug)]
 pub struct NewProduct {
-    /// Its number; the next one when it is not stated.
+    /// Its number; `None`: the next one.
     pub id: Option<ProductId>,
-    /// Its code.
     pub code: String,
-    /// Its name.
     pub name: Option<String>,
-    /// What it holds.
     pub description: Option<String>,
 }
 
 /// An agreement to be written.
 #[derive(Clone, Debug)]
 pub struct NewAgreement {
-    /// Its number.
     pub id: AgreementId,
-    /// Whose it is.
+    /// The organization that it belongs to.
     pub organization: OrganizationId,
     /// How downloads are paid.
     pub kind: AgreementType,
@@ -54,86 +50,72 @@ pub struct NewAgreement {
     pub super_agreement: bool,
     /// Codes of the products that it covers.
     pub products: Vec<String>,
-    /// Its name.
     pub name: Option<String>,
-    /// What it is about.
     pub description: Option<String>,
-    /// When it ends.
+    /// When it ends; `None`: never.
     pub expires: Option<Timestamp>,
-    /// Downloads bought, and left when they were bought.
+    /// Number of downloads bought, and number left at that time.
     pub prepaids: Option<PrepaidDownloads>,
-    /// Who approves its orders.
+    /// The approver of its orders.
     pub approver: Approver,
 }
 
 /// A licence to be written.
 #[derive(Clone, Debug)]
 pub struct NewLicense {
-    /// Its name.
     pub uuid: Uuid,
     /// The code of the product that it belongs to.
     pub product: String,
-    /// The time that it covers.
+    /// The period of use that it covers.
     pub period: Option<LicensePeriod>,
-    /// How many uses it covers, in words.
+    /// The number of uses that it covers, in words.
     pub volume: Option<String>,
-    /// What it costs.
     pub price: Option<Money>,
-    /// What it allows.
     pub description: Option<String>,
 }
 
 /// A user to be written.
 #[derive(Clone, Debug)]
 pub struct NewUserRow {
-    /// Its number; the one that it has, or the next one, when it is not stated.
+    /// Its number; `None`: the present one, or the next one for a new user.
     pub id: Option<UserId>,
     /// The organization that it belongs to.
     pub organization: Option<OrganizationId>,
-    /// Its name.
     pub user_name: String,
-    /// The argon2id hash of a new password; `None` leaves the one that it has.
+    /// The argon2id hash of a new password; `None` keeps the present one.
     pub password: Option<String>,
-    /// First name.
     pub first_name: Option<String>,
-    /// Last name.
     pub last_name: Option<String>,
-    /// E-mail address.
     pub email_address: Option<String>,
-    /// Department.
     pub department: Option<String>,
-    /// Telephone numbers.
     pub phone: PhoneNumbers,
-    /// Its roles.
     pub roles: Vec<String>,
-    /// Access levels.
     pub access: AccessLevels,
     /// Its agreements, in the order of their numbers.
     pub agreements: Vec<AgreementId>,
-    /// Whether it may use the service; `None` leaves it, and a new user may.
+    /// Whether it may use the service; `None` keeps the state, and activates a new user.
     pub active: Option<bool>,
-    /// Whether it is a program.
+    /// Whether it is a program rather than a person.
     pub service_account: bool,
 }
 
-/// A client to be written.
+/// An OAuth2 client to be written.
 #[derive(Clone, Debug)]
 pub struct NewClient {
-    /// Its name in requests.
+    /// Its id in requests.
     pub client_id: String,
-    /// Its name for people.
     pub name: String,
-    /// Whether it can keep no secret.
+    /// Whether it is a public client, which cannot keep a secret.
     pub public: bool,
-    /// The argon2id hash of a new secret; `None` leaves the one that it has.
+    /// The argon2id hash of a new secret; `None` keeps the present one.
     pub secret: Option<String>,
-    /// Addresses that answers may be sent to.
+    /// Redirect addresses that it may use.
     pub redirect_uris: Vec<String>,
-    /// What it may do.
+    /// The grant types that it may use.
     pub grants: Vec<GrantType>,
     /// Whether its scopes are enforced.
     pub scopes_enforced: bool,
-    /// Seconds of its access tokens where they end earlier than those of other clients.
+    /// Lifetime of its access tokens in seconds; `None`: that of other clients.
     pub access_token_s: Option<u32>,
 }
 
@@ -142,13 +124,13 @@ pub struct NewClient {
 pub struct NewApiKey {
     /// SHA-256 of the key. Keys are long random strings, so a slow hash would add nothing.
     pub key_hash: ContentHash,
-    /// Whose key it is.
+    /// User name of the owner.
     pub user_name: String,
-    /// What its owner calls it.
+    /// The name that the owner gave it.
     pub name: String,
 }
 
-/// Statements for a table that links two numbers, `?1` and `?2`.
+/// The statements for a table that links the numbers `?1` and `?2`.
 struct LinkStatements {
     list: &'static str,
     remove: &'static str,
@@ -168,12 +150,12 @@ const USER_AGREEMENTS: LinkStatements = LinkStatements {
 };
 
 impl ReadTx<'_> {
-    /// The code of the product.
+    /// Finds the code of the product.
     pub fn find_product_code(&self, id: ProductId) -> Result<Option<String>, DbError> {
         self.tx.find_value("SELECT code FROM products WHERE product_id = ?1", params![id.0])
     }
 
-    /// The product of that code.
+    /// Finds the product of that code.
     pub fn find_product_id(&self, code: &str) -> Result<Option<ProductId>, DbError> {
         let id = self
             .tx
@@ -181,7 +163,7 @@ impl ReadTx<'_> {
         Ok(id.map(ProductId))
     }
 
-    /// Whose the agreement is.
+    /// Finds the organization that the agreement belongs to.
     pub fn find_agreement_owner(
         &self,
         id: AgreementId,
@@ -190,7 +172,7 @@ impl ReadTx<'_> {
         Ok(self.tx.find_value(sql, params![id.0])?.map(OrganizationId))
     }
 
-    /// Names of the users that have the agreement.
+    /// Lists the names of the users that have the agreement.
     pub fn list_agreement_users(&self, id: AgreementId) -> Result<Vec<String>, DbError> {
         self.tx.list_values(
             "SELECT user_name FROM user_agreements JOIN users USING (user_id)
@@ -199,14 +181,14 @@ impl ReadTx<'_> {
         )
     }
 
-    /// A note that [`WriteTx::write_state`] left.
+    /// Finds the value that [`WriteTx::write_state`] stored under the name.
     pub fn find_state(&self, name: &str) -> Result<Option<String>, DbError> {
         self.tx.find_value("SELECT value FROM state WHERE name = ?1", params![name])
     }
 }
 
 impl WriteTx<'_> {
-    /// Writes an organization.
+    /// Writes an organization and logs the change.
     pub fn put_organization(
         &self,
         new: &Organization,
@@ -241,7 +223,7 @@ impl WriteTx<'_> {
         self.put_outcome(known.is_some(), now)
     }
 
-    /// Writes a product. A stated number and code do not belong to two products.
+    /// Writes a product. The given number and code must not belong to two products.
     pub fn put_product(&self, new: &NewProduct, now: Timestamp) -> Result<PutOutcome, DbError> {
         let known = match new.id {
             Some(id) => self.as_read().find_product_code(id)?.map(|_| id),
@@ -263,10 +245,10 @@ impl WriteTx<'_> {
         }
     }
 
-    /// Writes an agreement, whose organization and products exist.
+    /// Writes an agreement, whose organization and products must exist.
     ///
-    /// What is left of prepaid downloads is counted here: it is taken over for a new agreement or
-    /// when another number was bought.
+    /// The remaining prepaid downloads are counted here: the given number is only used for a new agreement or
+    /// when the number bought has changed.
     pub fn put_agreement(
         &self,
         new: &NewAgreement,
@@ -314,7 +296,7 @@ impl WriteTx<'_> {
         if changed == 0 { Ok(PutOutcome::Unchanged) } else { self.put_outcome(known, now) }
     }
 
-    /// Writes a licence, whose product exists. No cache holds licences.
+    /// Writes a licence, whose product must exist. No cache contains licences.
     pub fn put_license(&self, new: &NewLicense) -> Result<PutOutcome, DbError> {
         let uuid = new.uuid.to_string();
         let sql = "SELECT 1 FROM licenses WHERE uuid = ?1";
@@ -344,8 +326,7 @@ impl WriteTx<'_> {
         })
     }
 
-    /// Says that something that many accounts depend on is new or changed. Nothing depends on what
-    /// is new.
+    /// Returns the outcome, and logs a change that affects many accounts. A new row affects none.
     fn put_outcome(&self, known: bool, now: Timestamp) -> Result<PutOutcome, DbError> {
         if !known {
             return Ok(PutOutcome::Created);
@@ -354,15 +335,16 @@ impl WriteTx<'_> {
         Ok(PutOutcome::Updated)
     }
 
-    /// Writes a user, whose organization and agreements exist.
+    /// Writes a user, whose organization and agreements must exist.
     ///
-    /// A new password, and the end of being active, end its sessions and tokens.
+    /// A new password ends the user's sessions and tokens, and so does deactivation.
     pub fn put_user(&self, new: &NewUserRow, now: Timestamp) -> Result<PutOutcome, DbError> {
         let known = self.as_read().find_user_by_name(&new.user_name)?;
         let was_active = known.as_ref().is_none_or(|(user, _)| user.active);
         let is_active = new.active.unwrap_or(was_active);
-        // A known number is written with the row, else a repetition would use up the next one.
+        // An existing number is written explicitly, otherwise a repetition would use up the next one.
         let id = match (&known, new.id) {
+            // A schema migration assigned a provisional number; the import replaces it by the real one.
             (Some((user, _)), Some(stated)) if user.id.is_provisional() => {
                 self.renumber_user(user.id, stated)?;
                 self.log_account_change(AccountChange::Everything, now)?;
@@ -389,7 +371,7 @@ impl WriteTx<'_> {
         Ok(PutOutcome::Updated)
     }
 
-    /// Makes what `of` is linked to the numbers in `wanted`; how many links changed.
+    /// Makes `of` linked to exactly the numbers in `wanted`; returns how many links changed.
     fn link(
         &self,
         of: i64,
@@ -407,8 +389,9 @@ impl WriteTx<'_> {
         Ok(changed)
     }
 
-    /// Gives a user another number, wherever it is named. Nobody has that number.
+    /// Gives a user another, unused number in every table that refers to it.
     fn renumber_user(&self, before: UserId, now: UserId) -> Result<(), DbError> {
+        // Foreign keys are violated while the tables are updated one by one.
         self.tx.defer_foreign_keys()?;
         let tables = [
             "users",
@@ -436,7 +419,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Writes the row of a user; its number, unless it was as stated already.
+    /// Writes the row of a user; returns its number, or `None` if it was already as defined.
     fn write_user(
         &self,
         new: &NewUserRow,
@@ -488,7 +471,7 @@ impl WriteTx<'_> {
         Ok(written.map(UserId))
     }
 
-    /// Writes a client. It stays as active as it is; a new one is.
+    /// Writes a client. An existing client stays active or inactive; a new one is active.
     pub fn put_client(&self, new: &NewClient, now: Timestamp) -> Result<PutOutcome, DbError> {
         let known = self.as_read().find_stored_client(&new.client_id)?;
         let kept = known.as_ref().and_then(|known| known.secret.clone());
@@ -507,7 +490,7 @@ impl WriteTx<'_> {
         }
         let enforced = client.scopes_enforced;
         if known.as_ref().is_some_and(|known| known.scopes_enforced != enforced) {
-            // Caches hold its tokens together with whether scopes are enforced.
+            // Caches contain its tokens together with whether scopes are enforced.
             self.log_account_change(AccountChange::Everything, now)?;
         }
         let grants: Vec<_> = client.grants.iter().map(|grant| grant.as_str()).collect();
@@ -534,7 +517,7 @@ impl WriteTx<'_> {
         Ok(if known.is_some() { PutOutcome::Updated } else { PutOutcome::Created })
     }
 
-    /// Writes a key of a user that exists. One that was revoked stays revoked.
+    /// Writes a key of an existing user. A revoked key stays revoked.
     pub fn put_key(&self, new: &NewApiKey, now: Timestamp) -> Result<PutOutcome, DbError> {
         let hash = new.key_hash.to_string();
         let sql = "SELECT user_name FROM api_keys JOIN users USING (user_id) WHERE key_hash = ?1";
@@ -559,7 +542,7 @@ impl WriteTx<'_> {
         }
     }
 
-    /// Leaves a note for later runs.
+    /// Stores a value in the table `state` under a name.
     pub fn write_state(&self, name: &str, value: &str) -> Result<(), DbError> {
         let sql = "INSERT INTO state (name, value) VALUES (?1, ?2)
              ON CONFLICT (name) DO UPDATE SET value = excluded.value";

@@ -1,4 +1,4 @@
-//! Tests of what accounts become when they are stated again, and of what caches are told.
+//! Tests that repeated imports are idempotent, and which changes are logged for caches.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -21,7 +21,7 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-/// A database with an organization, a prepaid agreement, a user that has it, and a client.
+/// Creates a database with an organization, a prepaid agreement, a user that has it, and a client.
 fn prepared() -> (Db, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let db = Db::scratch(dir.path()).unwrap();
@@ -85,7 +85,7 @@ fn client() -> NewClient {
     }
 }
 
-/// Gives the user a session and a token, and tells how many it has after `change`.
+/// Gives the user a session and a token, and returns how many it has after `change`.
 fn logins_after(
     change: impl FnOnce(&WriteTx<'_>) -> Result<PutOutcome, DbError> + Send + 'static,
 ) -> (i64, Vec<AccountChange>) {

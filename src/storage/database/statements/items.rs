@@ -1,4 +1,4 @@
-//! Items: document, files and log row, always written together.
+//! Stores items: document, files and log row are always written together.
 
 use std::ops::ControlFlow;
 
@@ -11,39 +11,37 @@ use crate::storage::database::error::DbError;
 use model::ItemKey;
 use model::item::{Asset, ItemPresence, PubStatus};
 
-/// An item to be written.
+/// An item to be stored.
 #[derive(Clone, Debug)]
 pub struct NewItem {
-    /// Its identity.
     pub key: ItemKey,
-    /// The document's text.
+    /// The text of the document.
     pub document: String,
-    /// Its files; `None` keeps those that the item has.
+    /// Its files; `None` keeps the present ones.
     pub assets: Option<Vec<Asset>>,
-    /// Publication status, also in the document.
+    /// Publication status, which the document also contains.
     pub pub_status: PubStatus,
     /// The time that orders items.
     pub order_time: Timestamp,
-    /// Until when the item is hidden.
+    /// The end of the embargo, if any.
     pub embargoed: Option<Timestamp>,
-    /// Now.
     pub stored: Timestamp,
-    /// Whether it counts as newly indexed for streams: a new item, or one whose `version` or
-    /// `versioncreated` rose.
+    /// Whether it counts as newly indexed for streams: a new item, or one whose `version` or `versioncreated`
+    /// rose.
     pub fresh: bool,
 }
 
-/// What [`WriteTx::write_item`] did.
+/// The outcome of [`WriteTx::write_item`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemWriteOutcome {
     /// The item is new.
     Created,
-    /// The item was there; its document is replaced in place.
+    /// The item existed; its document was replaced.
     Replaced,
 }
 
 impl ItemWriteOutcome {
-    /// The word for logs and reports.
+    /// Returns the word for logs and reports.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -56,11 +54,10 @@ impl ItemWriteOutcome {
 /// An item as stored.
 #[derive(Clone, Debug)]
 pub struct StoredItem {
-    /// The document's text.
+    /// The text of the document.
     pub document: String,
-    /// Its files.
     pub assets: Vec<Asset>,
-    /// Until when the item is hidden.
+    /// The end of the embargo, if any.
     pub embargoed: Option<Timestamp>,
     /// When this version was stored.
     pub stored: Timestamp,
@@ -83,7 +80,7 @@ impl StoredItem {
 }
 
 impl ReadTx<'_> {
-    /// The item `key`.
+    /// Finds the current version of the item `key`.
     pub fn find_item(&self, key: &ItemKey) -> Result<Option<StoredItem>, DbError> {
         self.tx.find(
             "SELECT document, assets, embargoed_ms, stored_ms, order_ms FROM items
@@ -93,7 +90,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// What there is of the item `key`, unless it is withdrawn.
+    /// Returns whether the item `key` exists and has files; a withdrawn item counts as absent.
     pub fn find_held(&self, key: &ItemKey) -> Result<ItemPresence, DbError> {
         let has_files: Option<i64> = self.tx.find_value(
             "SELECT CASE assets WHEN '[]' THEN 0 ELSE 1 END FROM items
@@ -107,7 +104,7 @@ impl ReadTx<'_> {
         })
     }
 
-    /// The numbers of items above `after` and up to `through`, in their order, at most `limit` of them.
+    /// Lists the numbers of items above `after` and up to `through`, ascending, at most `limit`.
     pub fn list_item_numbers(
         &self,
         after: i64,
@@ -119,7 +116,7 @@ impl ReadTx<'_> {
         self.tx.list_values(sql, params![after, through, int(limit)])
     }
 
-    /// The item whose current version has the number `doc`, with its files.
+    /// Finds the item whose current version has the number `doc`, with its files.
     pub fn files_of_version(&self, doc: i64) -> Result<Option<(ItemKey, Vec<Asset>)>, DbError> {
         let sql = "SELECT media_type, id, assets FROM items WHERE item_id = ?1";
         self.tx.find(sql, params![doc], |row| {
@@ -135,8 +132,8 @@ impl ReadTx<'_> {
 impl WriteTx<'_> {
     /// Writes an item with its row in the item log.
     ///
-    /// The version gets the number of the log row; what was there of the item before goes. One that
-    /// is withdrawn leaves the collections that hold it.
+    /// The version gets the number of the log row and replaces the previous version. A withdrawn item is
+    /// removed from the collections that contain it.
     pub fn write_item(&self, item: &NewItem) -> Result<ItemWriteOutcome, DbError> {
         let (media_type, id) = (item.key.media_type.as_str(), item.key.id.as_str());
         let what = format!("item {}", item.key);
@@ -160,6 +157,7 @@ impl WriteTx<'_> {
              VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING seq",
             params![media_type, id, change, stored_ms, previous, item.fresh],
         )?;
+        // While the previous version still exists, whose headline collections record.
         if let Some(previous) = previous {
             self.update_collections(item)?;
             self.tx.execute("DELETE FROM items WHERE item_id = ?1", params![previous])?;
@@ -184,8 +182,8 @@ impl WriteTx<'_> {
         Ok(written)
     }
 
-    /// Removes rows of the item log that were written before `before`, at most [`SWEEP_ROWS`] of
-    /// them, never the newest and none that notifications were not looked for yet; gives how many.
+    /// Removes rows of the item log written before `before`, at most [`SWEEP_ROWS`], but never the newest row
+    /// or rows that have not been matched with notifications; returns the number removed.
     pub fn sweep_item_log(&self, before: Timestamp) -> Result<usize, DbError> {
         let before = before.as_millisecond();
         let mut last: Option<i64> = None;

@@ -1,4 +1,4 @@
-//! API keys that users make and revoke themselves.
+//! Creates and revokes API keys on behalf of their users.
 
 use jiff::Timestamp;
 
@@ -8,7 +8,7 @@ use crate::storage::database::error::DbError;
 use model::account::UserId;
 
 impl ReadTx<'_> {
-    /// The keys of a user that were not revoked, in the order of their numbers.
+    /// Lists the keys of a user that are not revoked, in the order of their numbers.
     pub fn list_live_keys(&self, user_name: &str) -> Result<Vec<ListedKey>, DbError> {
         let mut keys = self.list_stored_keys(Some(user_name))?;
         keys.retain(|key| key.revoked.is_none());
@@ -17,11 +17,11 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Writes a new key of a user that exists, unless the user has `max` live ones.
+    /// Stores a new key of an existing user; `None` if the user already has `max` keys that are not revoked.
     ///
-    /// Of the keys that users made and revoked, those of this user are forgotten but for the `max`
-    /// newest, so that making and revoking again and again fills no disk. Revoked keys of the
-    /// operator stay: an accounts file that still names one must not bring it back.
+    /// Of the keys that this user created and revoked, only the `max` newest are kept, so that repeated
+    /// creation and revocation cannot fill the disk. Revoked keys of the operator stay: an accounts file that
+    /// still contains one must not reactivate it.
     pub fn make_key(
         &self,
         new: &NewApiKey,
@@ -47,7 +47,7 @@ impl WriteTx<'_> {
         Ok(keys.into_iter().find(|key| Some(key.id) == id))
     }
 
-    /// Revokes a live key of a user for good; `false` when the user has no such key.
+    /// Revokes a key of a user for good; returns `false` if the user has no such key.
     pub fn revoke_own_key(&self, user: UserId, id: i64, now: Timestamp) -> Result<bool, DbError> {
         let sql = "SELECT key_id FROM api_keys
              WHERE key_id = ?1 AND user_id = ?2 AND revoked_ms IS NULL";

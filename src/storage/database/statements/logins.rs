@@ -1,5 +1,5 @@
-//! What a user is logged in with, as the user and its administrators see it: sessions, applications,
-//! keys, and when each was used last.
+//! Lists and ends the logins of a user, for the user and its administrators: sessions, applications and keys,
+//! each with its last use.
 
 use jiff::Timestamp;
 
@@ -9,77 +9,72 @@ use crate::storage::database::error::DbError;
 use model::ContentHash;
 use model::account::{FamilyId, ScopeSet, UserId};
 
-/// A session of a user as it is listed.
+/// A session of a user in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedSession {
-    /// A name that opens nothing; see [`session_name`].
+    /// A name that grants no access; see [`session_name`].
     pub name: String,
-    /// What the browser says it is, if that was noted.
+    /// The browser by its own description, if recorded.
     pub browser: Option<String>,
-    /// The network address that logged in, if that was noted.
+    /// The network address of the login, if recorded.
     pub address: Option<String>,
     /// When the user logged in.
     pub auth_time: Timestamp,
-    /// When it was used last, to some minutes.
+    /// The last use, to within some minutes.
     pub used: Timestamp,
-    /// When it ends.
     pub expires: Timestamp,
 }
 
-/// An application that a user let act for it.
+/// An application that a user has authorized.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedApplication {
-    /// The client's id.
     pub client_id: String,
-    /// What it is called.
     pub name: String,
-    /// What it may do.
     pub scopes: ScopeSet,
-    /// When the user agreed last, or when it got its first token that is still there.
+    /// The last consent, or the creation of its oldest remaining token family.
     pub since: Timestamp,
-    /// When one of its tokens was used last, to some minutes.
+    /// The last use of one of its tokens, to within some minutes.
     pub used: Option<Timestamp>,
 }
 
-/// How much a user is logged in with.
+/// The number of logins of a user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoginCount {
-    /// Sessions in browsers.
+    /// Number of browser sessions.
     pub sessions: u32,
-    /// Applications with a token.
+    /// Number of applications with a token.
     pub applications: u32,
-    /// Keys that were not revoked.
+    /// Number of keys that are not revoked.
     pub keys: u32,
 }
 
-/// Credentials whose last use is noted.
+/// Credentials whose last use is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UsedCredential {
     /// A session, by its hash.
     Session(ContentHash),
-    /// A family of tokens.
     Family(FamilyId),
     /// An API key, by its number.
     Key(i64),
 }
 
-/// A browser that a user logs in with, by hashes of its device cookies. Each login gives it another one.
+/// A browser of a user, by hashes of its device cookies. Each login sets a new cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoginBrowser {
-    /// The cookie that it has from now on.
+    /// The cookie that this login sets.
     pub now: ContentHash,
-    /// The one that it had before.
+    /// The cookie that it presented.
     pub before: Option<ContentHash>,
 }
 
-/// The name of a session in lists: a hash of the hash, so that it opens nothing.
+/// Returns the name of a session in lists: a hash of its hash, so that it grants no access.
 #[must_use]
 pub fn session_name(session: &ContentHash) -> String {
     ContentHash::of(format!("session name\0{session}").as_bytes()).short()
 }
 
 impl ReadTx<'_> {
-    /// The sessions of a user that have not ended, the one used last first.
+    /// Lists the sessions of a user that have not ended, the most recently used first.
     pub fn list_sessions(
         &self,
         user: UserId,
@@ -105,7 +100,7 @@ impl ReadTx<'_> {
         Ok(found)
     }
 
-    /// The applications that a user let act for it or that hold tokens of it, by their names.
+    /// Lists the applications that have a consent or tokens of a user, by name.
     pub fn list_applications(&self, user: UserId) -> Result<Vec<ListedApplication>, DbError> {
         let what = format!("applications of user {user}");
         let rows: Vec<ListedApplication> = self.tx.list(
@@ -129,6 +124,7 @@ impl ReadTx<'_> {
         )?;
         let mut applications: Vec<ListedApplication> = Vec::new();
         for row in rows {
+            // Rows of one client are adjacent: its consents and families become one entry.
             match applications.last_mut().filter(|last| last.client_id == row.client_id) {
                 Some(last) => {
                     last.scopes = row.scopes.iter().fold(last.scopes, ScopeSet::with);
@@ -140,7 +136,7 @@ impl ReadTx<'_> {
         Ok(applications)
     }
 
-    /// How much a user is logged in with.
+    /// Counts the logins of a user.
     pub fn count_logins(&self, user: UserId, now: Timestamp) -> Result<LoginCount, DbError> {
         let (id, ms) = (user.0, now.as_millisecond());
         let sessions = "SELECT count(*) FROM sessions WHERE user_id = ?1 AND expires_ms > ?2";
@@ -156,7 +152,7 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Ends the session of a user that is listed under `name`; `false` when there is none.
+    /// Ends the session of a user that is listed under `name`; returns `false` if there is none.
     pub fn end_session_named(
         &self,
         user: UserId,
@@ -175,7 +171,7 @@ impl WriteTx<'_> {
         Ok(false)
     }
 
-    /// Takes back what a user let an application do, and ends its tokens; `false` when there was
+    /// Withdraws the consents of a user to an application and ends its tokens; returns `false` if there was
     /// neither.
     pub fn end_application(
         &self,
@@ -193,7 +189,7 @@ impl WriteTx<'_> {
         Ok(consents > 0 || !families.is_empty())
     }
 
-    /// Revokes every key of a user; gives the numbers of those that were not revoked before.
+    /// Revokes every key of a user; returns the numbers of the keys revoked now.
     pub fn revoke_keys_of(&self, user: UserId, now: Timestamp) -> Result<Vec<i64>, DbError> {
         let sql = "SELECT key_id FROM api_keys WHERE user_id = ?1 AND revoked_ms IS NULL
              ORDER BY key_id";
@@ -204,7 +200,7 @@ impl WriteTx<'_> {
         Ok(keys)
     }
 
-    /// Notes when credentials were used, unless a later use is noted.
+    /// Records when credentials were used, unless a later use is recorded.
     pub fn record_uses(&self, uses: &[(UsedCredential, Timestamp)]) -> Result<(), DbError> {
         for (credential, at) in uses {
             let ms = at.as_millisecond();
@@ -230,8 +226,8 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Notes that a user logged in with a browser, of which the `keep` seen last are known; gives
-    /// whether the user has browsers and this is none of them.
+    /// Records a login of a user with a browser and keeps the `keep` browsers seen last. Returns whether the
+    /// user has known browsers and this is not one of them.
     pub fn record_browser(
         &self,
         user: UserId,

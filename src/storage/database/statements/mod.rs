@@ -1,22 +1,24 @@
-//! The statements: what a transaction can read and write, in SQL that every engine understands.
+//! Contains the statements: everything that a transaction can read and write, in SQL that both engines
+//! understand.
 //!
-//! Each statement is written once. It is what SQLite and PostgreSQL 15 read alike:
+//! Each statement is written once, in the common subset of SQLite and PostgreSQL 15:
 //!
 //! - Parameters are `?1` to `?n`.
-//! - A number that the engine gives comes back by `RETURNING`. A table whose first column is such a
-//!   number takes `NULL` for the next one, which is above all that ever were; a number that is stated
-//!   counts among those.
-//! - `ON CONFLICT` names its columns, and behind a `SELECT` there is a `WHERE` in front of it.
-//! - Columns that are true or false are conditions by themselves and are written `TRUE` and `FALSE`.
-//! - Values that may be null compare by `IS [NOT] DISTINCT FROM`. The larger of two is a `CASE`.
-//! - A list in one column is `string_agg` of texts. A list that comes in is compared here, not there.
-//! - A query in `FROM` has a name. All rows behind a number of them are [`ALL_BEHIND`].
+//! - A number that the engine assigns is returned by `RETURNING`. A table whose first column is such a number
+//!   takes `NULL` for the next one, which is above all earlier ones; explicitly inserted numbers count among
+//!   those.
+//! - `ON CONFLICT` names its columns, and a `SELECT` in front of it has a `WHERE`.
+//! - Boolean columns are conditions by themselves and are written `TRUE` and `FALSE`.
+//! - Nullable values are compared by `IS [NOT] DISTINCT FROM`. The larger of two values is a `CASE`.
+//! - A list in one column is built by `string_agg` of texts. A list passed as input is compared in Rust, not
+//!   in SQL.
+//! - A subquery in `FROM` has a name. All rows after the first n are selected by [`ALL_BEHIND`].
 //! - Texts sort by their bytes, and `lower` changes only ASCII: a database with the locale `C`.
-//! - `licenses.rowid` numbers licences in the order in which they came in.
+//! - `licenses.rowid` numbers licences in the order in which they were added.
 //!
-//! What has no such form is a method of
-//! [`EngineTransaction`](super::engine::EngineTransaction): checks of the engine's own files, references that hold
-//! only at the end of a transaction. Schemas, copies and the noticing of what others wrote belong to an engine altogether.
+//! Anything without such a form is a method of [`EngineTransaction`](super::engine::EngineTransaction):
+//! checks of the engine's own files, foreign keys that hold only at the end of a transaction. Schemas, copies
+//! and following the writes of others belong to the engines altogether.
 
 pub(super) mod accounts;
 pub(super) mod archive_migration;
@@ -58,20 +60,20 @@ use jiff::Timestamp;
 use super::error::{DbError, damaged};
 use super::transactions::{ClaimTx, ReadTx, WriteTx};
 
-/// All rows behind as many as the parameter that follows says.
+/// Selects all rows after the first n, where the parameter that follows is n.
 const ALL_BEHIND: &str = "LIMIT 9223372036854775807 OFFSET";
 
-/// A time that is stored in milliseconds; `what` names its row.
+/// Converts a time that is stored in milliseconds; `what` names its row in the error.
 pub(in crate::storage::database) fn time(what: &str, ms: i64) -> Result<Timestamp, DbError> {
     Timestamp::from_millisecond(ms).map_err(|why| damaged(what, &why))
 }
 
-/// A number of rows as a parameter.
+/// Converts a number of rows to a parameter.
 fn int(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Numbers that `string_agg` put together; none where there is no text.
+/// Parses numbers that `string_agg` concatenated; none where there is no text.
 fn numbers(what: &str, text: Option<&str>) -> Result<Vec<i64>, DbError> {
     let parts = text.into_iter().flat_map(|text| text.split(','));
     parts.map(|number| number.parse().map_err(|why| damaged(what, &why))).collect()

@@ -1,11 +1,11 @@
-//! Nodes: processes that serve one database, each for as long as its life lasts, and leases: work that
-//! one of them does at a time.
+//! Stores nodes, which are processes that serve one database, each for one incarnation, and leases for work
+//! that one node does at a time.
 //!
-//! No time decides here. A life has a beat that rises; another node that saw it stand still for long
-//! enough, by a clock of its own that only goes forward, ends it ([`WriteTx::end_still_life`]), and
-//! what that life held is free in the same transaction. Whoever does what must happen once looks in its own
-//! transaction whether it still holds the lease ([`WriteTx::holds_lease`]); the row is locked by that, so
-//! that nobody else gets it before the transaction ends.
+//! No clock decides here. An incarnation has a rising heartbeat. Another node that saw it unchanged for long
+//! enough, by its own monotonic clock, ends the incarnation ([`WriteTx::end_expired_incarnation`]), which
+//! releases its claims in the same transaction. Work that must happen once checks in its own transaction that
+//! the lease is still held ([`WriteTx::holds_lease`]); the check locks the row, so that no other node gets
+//! the lease before the transaction ends.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -17,30 +17,30 @@ use crate::storage::database::error::DbError;
 /// A node as the others see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRow {
-    /// This run of it.
+    /// This run of the node.
     pub incarnation: Uuid,
-    /// Which node: the same one after a restart.
+    /// Name of the node: the same after a restart.
     pub node: String,
-    /// What it does.
     pub role: String,
-    /// Rises while it lives.
+    /// Rises while the node runs.
     pub heartbeat: i64,
-    /// The row of the item log up to which it gives nobody old versions.
+    /// The row of the item log up to which it has followed: it serves no versions that rows up to there
+    /// replaced.
     pub followed: i64,
-    /// What its clock said at the last beat.
+    /// Time of its last heartbeat, by its own clock.
     pub seen: Timestamp,
-    /// What it said of itself when its life began, in JSON.
+    /// A JSON object with its description from when the incarnation began.
     pub about: String,
-    /// What it cannot do now: names with spaces between them.
+    /// Its present faults: names separated by spaces.
     pub faults: String,
 }
 
-/// How a life began.
+/// The outcome of beginning an incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IncarnationStart {
     /// It lasts until it is ended.
     Started,
-    /// Another process that lives goes by the name of this node.
+    /// Another running process uses the name of this node.
     NameTaken,
 }
 
@@ -59,40 +59,38 @@ fn read_node(row: &dyn ResultRow) -> Result<NodeRow, DbError> {
     })
 }
 
-/// A life of a node that begins.
+/// An incarnation that begins.
 #[derive(Clone, Copy, Debug)]
 pub struct NewNode<'n> {
-    /// The life, which no other node has.
     pub incarnation: Uuid,
     /// The name of the node.
     pub node: &'n str,
-    /// What it does.
     pub role: &'n str,
     /// The row of the item log up to which it follows.
     pub followed: i64,
-    /// What it says of itself, a JSON object.
+    /// Its description, a JSON object.
     pub about: &'n str,
-    /// What it cannot do now.
+    /// Its present faults, separated by spaces.
     pub faults: &'n str,
 }
 
 #[cfg(test)]
 impl<'n> NewNode<'n> {
-    /// One that says nothing of itself.
+    /// Creates a node without a description.
     pub(crate) fn bare(life: Uuid, node: &'n str) -> Self {
         Self { incarnation: life, node, role: "all", followed: 0, about: "{}", faults: "" }
     }
 }
 
 impl ReadTx<'_> {
-    /// The nodes that live.
+    /// Lists the running nodes.
     pub fn list_nodes(&self) -> Result<Vec<NodeRow>, DbError> {
         let sql = "SELECT life, node, role, beat, followed, seen_ms, about, faults
              FROM nodes ORDER BY node";
         self.tx.list(sql, params![], read_node)
     }
 
-    /// The leases that are held, each with the life that holds it.
+    /// Lists the leases that are held, each with the incarnation that holds it.
     pub fn list_leases(&self) -> Result<Vec<(String, Uuid)>, DbError> {
         self.tx.list("SELECT name, life FROM leases ORDER BY name", params![], |row| {
             let life: String = row.get(1)?;
@@ -101,14 +99,14 @@ impl ReadTx<'_> {
         })
     }
 
-    /// Whether the life lasts.
+    /// Returns whether the incarnation has not been ended.
     pub fn is_alive(&self, life: Uuid) -> Result<bool, DbError> {
         self.tx.exists("SELECT 1 FROM nodes WHERE life = ?1", params![life.to_string()])
     }
 }
 
 impl ReadTx<'_> {
-    /// The notes whose names begin so.
+    /// Lists the rows of `state` whose names begin with `prefix`.
     pub fn list_states(&self, prefix: &str) -> Result<Vec<(String, String)>, DbError> {
         let length = int(prefix.chars().count());
         let sql = "SELECT name, value FROM state WHERE substr(name, 1, ?2) = ?1 ORDER BY name";
@@ -117,9 +115,9 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Begins a life of a node, or the same one again: an earlier try may have been committed and
-    /// not answered. The lives of the nodes `over` are over, and what they held is free: the caller knows that
-    /// no process goes by those names.
+    /// Begins an incarnation of a node. Idempotent, because an earlier attempt may have been committed
+    /// without an answer. Ends the incarnations of the nodes `over` and releases their claims: the caller
+    /// knows that no process uses those names.
     pub fn begin_incarnation(
         &self,
         new: &NewNode<'_>,
@@ -151,8 +149,8 @@ impl WriteTx<'_> {
         Ok(IncarnationStart::Started)
     }
 
-    /// Says that a life lasts, how far it followed the item log and what it cannot do now; `false` when it
-    /// was ended.
+    /// Raises the heartbeat of an incarnation and records how far it has followed the item log and its
+    /// faults; returns `false` if the incarnation was ended.
     pub fn write_heartbeat(
         &self,
         life: Uuid,
@@ -166,13 +164,13 @@ impl WriteTx<'_> {
         Ok(self.tx.execute(sql, values)? > 0)
     }
 
-    /// Ends a life; what it held is free.
+    /// Ends an incarnation and releases its claims.
     pub fn end_incarnation(&self, life: Uuid, now: Timestamp) -> Result<(), DbError> {
         self.tx.execute("DELETE FROM nodes WHERE life = ?1", params![life.to_string()])?;
         self.release_orphaned_claims(now)
     }
 
-    /// Ends a life whose beat still is `beat`; gives whether it did.
+    /// Ends an incarnation if its heartbeat still has the given value; returns whether it did.
     pub fn end_expired_incarnation(
         &self,
         life: Uuid,
@@ -187,8 +185,8 @@ impl WriteTx<'_> {
         Ok(ended)
     }
 
-    /// Frees what lives held that are over: messages wait again and items are in their queues.
-    /// Deliveries are due when their claim ends.
+    /// Releases the claims of ended incarnations: messages wait again and items return to their queues.
+    /// Deliveries become due when their claim ends.
     pub fn release_orphaned_claims(&self, now: Timestamp) -> Result<(), DbError> {
         self.tx.execute(
             "UPDATE outbox SET state = 'waiting', life = NULL, next_ms = ?1
@@ -208,7 +206,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Takes a lease that nobody holds for a life that lasts; gives whether the life holds it now.
+    /// Takes a free lease for a running incarnation; returns whether the incarnation holds it now.
     pub fn take_lease(&self, name: &str, life: Uuid) -> Result<bool, DbError> {
         self.tx.execute(
             "INSERT INTO leases (name, life) SELECT ?1, life FROM nodes WHERE life = ?2
@@ -218,13 +216,13 @@ impl WriteTx<'_> {
         self.holds_lease(name, life)
     }
 
-    /// Whether the life holds the lease, which it then does until the transaction ends.
+    /// Returns whether the incarnation holds the lease, and locks the lease until the transaction ends.
     pub fn holds_lease(&self, name: &str, life: Uuid) -> Result<bool, DbError> {
         let sql = "UPDATE leases SET life = life WHERE name = ?1 AND life = ?2";
         Ok(self.tx.execute(sql, params![name, life.to_string()])? > 0)
     }
 
-    /// Gives a lease back, if the life holds it.
+    /// Releases a lease if the incarnation holds it.
     pub fn release_lease(&self, name: &str, life: Uuid) -> Result<(), DbError> {
         let sql = "DELETE FROM leases WHERE name = ?1 AND life = ?2";
         self.tx.execute(sql, params![name, life.to_string()]).map(drop)

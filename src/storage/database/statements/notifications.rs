@@ -1,4 +1,4 @@
-//! Notifications: what users ask for, kept in order of numbers.
+//! Stores notifications: the saved queries of users, in the order of numbers.
 
 use std::ops::ControlFlow;
 
@@ -13,35 +13,30 @@ use model::account::{
     AgreementId, Notification, NotificationKind, NotificationMethod, SavedQuery, UserId,
 };
 
-/// A notification that is written; what it asks for in words that were checked.
+/// A notification to be stored; its query has been validated.
 #[derive(Clone, Debug)]
 pub struct NewNotification {
-    /// Its name.
+    /// Its id in the API.
     pub id: Uuid,
-    /// Whose it is.
     pub user: UserId,
-    /// Items of this media type only.
+    /// Items of this media type only; `None`: all.
     pub media_type: Option<MediaType>,
-    /// Its title.
     pub title: String,
-    /// Which items.
     pub question: SavedQuery,
-    /// How the user learns of them.
+    /// How matches are reported.
     pub way: NotificationMethod,
-    /// The first run of a scheduled one.
+    /// The first run, if it is scheduled.
     pub next: Option<Timestamp>,
 }
 
-/// A notification together with what of its user decides about items.
+/// A notification with the facts of its user that decide about items.
 #[derive(Clone, Debug)]
 pub struct NotificationWatcher {
-    /// The notification.
     pub notification: Notification,
     /// Whether the user is active.
     pub active: bool,
-    /// The user's roles.
     pub roles: Vec<String>,
-    /// The user's agreements, expired ones too.
+    /// The user's agreements, including expired ones.
     pub agreements: Vec<AgreementId>,
 }
 
@@ -49,7 +44,7 @@ pub struct NotificationWatcher {
 const COLUMNS: &str = "number, notification_id, notifications.user_id, media_type, title, q, p, \
      agr, tr, type, email, schedule, timezone, after_seq";
 
-/// What stands for every media type.
+/// The word for all media types.
 const ALL: &str = "_all";
 
 fn read_notification(row: &dyn ResultRow) -> Result<Notification, DbError> {
@@ -93,7 +88,7 @@ fn read_notification(row: &dyn ResultRow) -> Result<Notification, DbError> {
     })
 }
 
-/// Reads `active, roles` of a user and its agreements, behind the columns of its notification.
+/// Reads `active, roles` of a user and its agreements, after the columns of its notification.
 fn read_watcher(
     row: &dyn ResultRow,
     notification: Notification,
@@ -106,7 +101,7 @@ fn read_watcher(
     Ok(NotificationWatcher { notification, active: row.get(14)?, roles, agreements })
 }
 
-/// The columns of what may be changed: media type, title, q, p, agr, tr, email, schedule, timezone.
+/// Returns the columns that may be changed: media type, title, q, p, agr, tr, email, schedule, timezone.
 fn columns(new: &NewNotification) -> Result<[Option<String>; 9], DbError> {
     let list =
         |written: serde_json::Result<String>| written.map_err(|why| damaged("notification", &why));
@@ -133,8 +128,8 @@ fn columns(new: &NewNotification) -> Result<[Option<String>; 9], DbError> {
 }
 
 impl ReadTx<'_> {
-    /// The notifications of `user`, of one media type's address or of all, the oldest first, without
-    /// streams that were last used before `expired`.
+    /// Lists the notifications of `user`, of one media type or of all, the oldest first, without streams that
+    /// were last used before `expired`.
     pub fn list_notifications(
         &self,
         user: UserId,
@@ -152,25 +147,25 @@ impl ReadTx<'_> {
         )
     }
 
-    /// The notification.
+    /// Finds the notification of that id.
     pub fn find_notification(&self, id: Uuid) -> Result<Option<Notification>, DbError> {
         let sql = format!("SELECT {COLUMNS} FROM notifications WHERE notification_id = ?1");
         self.tx.find(&sql, params![id.to_string()], read_notification)
     }
 
-    /// The notification of that number.
+    /// Finds the notification of that number.
     pub fn notification_of_number(&self, number: i64) -> Result<Option<Notification>, DbError> {
         let sql = format!("SELECT {COLUMNS} FROM notifications WHERE number = ?1");
         self.tx.find(&sql, params![number], read_notification)
     }
 
-    /// How many notifications `user` has.
+    /// Counts the notifications of `user`.
     pub fn count_notifications(&self, user: UserId) -> Result<usize, DbError> {
         let sql = "SELECT count(*) FROM notifications WHERE user_id = ?1";
         self.tx.count(sql, params![user.0])
     }
 
-    /// Gives `each` the notifications with their users: one, those of a user, or all.
+    /// Calls `each` with the notifications of `of`, with their users.
     pub fn each_watcher(
         &self,
         of: WatchersOf,
@@ -191,14 +186,14 @@ impl ReadTx<'_> {
             match read_notification(row) {
                 Ok(notification) => each(read_watcher(row, notification)?),
                 // One damaged row must not keep the others from their items.
-                Err(cause) => tracing::error!("a notification is left out: {cause}"),
+                Err(cause) => tracing::error!("damaged notification skipped: {cause}"),
             }
             Ok(ControlFlow::Continue(()))
         })
     }
 
-    /// The numbers of notifications that were written behind the row `after` of their log, which
-    /// may be gone, and the number of the last row.
+    /// Lists the numbers of notifications that were written after the row `after` of their log, some of which
+    /// may have been removed; returns them with the number of the last row.
     pub fn notification_changes(&self, after: i64) -> Result<(i64, Vec<i64>), DbError> {
         let sql = "SELECT seq, number FROM notification_log WHERE seq > ?1 ORDER BY seq";
         let (mut last, mut numbers) = (after, Vec::new());
@@ -210,26 +205,25 @@ impl ReadTx<'_> {
         Ok((last, numbers))
     }
 
-    /// The oldest and the newest row of the log of notifications; zeros where there is none.
+    /// Returns the oldest and the newest row of the log of notifications; zeros if it is empty.
     pub fn notification_log_ends(&self) -> Result<(i64, i64), DbError> {
         let sql = "SELECT coalesce(min(seq), 0), coalesce(max(seq), 0) FROM notification_log";
         self.tx.load(sql, params![], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 }
 
-/// Whose notifications are read.
+/// The notifications to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchersOf {
-    /// All of them.
     Everybody,
-    /// A user's.
+    /// Those of a user.
     User(UserId),
     /// The one of that number.
     Number(i64),
 }
 
 impl WriteTx<'_> {
-    /// Writes a new notification; gives its number. Items count that come in from now on.
+    /// Stores a new notification; returns its number. It matches items that are stored from now on.
     pub fn insert_notification(
         &self,
         new: &NewNotification,
@@ -265,9 +259,8 @@ impl WriteTx<'_> {
         )
     }
 
-    /// Replaces what the notification `new.id` of that user and kind says, and begins the
-    /// inactivity of a stream anew; gives whether there is one. Its media type stays, and so does a
-    /// run that is due.
+    /// Replaces the content of the notification `new.id` of that user and kind, and restarts the inactivity
+    /// period of a stream; returns whether it exists. Its media type is kept, and so is a run that is due.
     pub fn replace_notification(
         &self,
         new: &NewNotification,
@@ -299,8 +292,8 @@ impl WriteTx<'_> {
         Ok(changed > 0)
     }
 
-    /// Removes the notification with what waits for it; gives whether there was one. `user` limits
-    /// it to that user's.
+    /// Removes the notification with its queue; returns whether there was one. With `user` only one of that
+    /// user.
     pub fn delete_notification(&self, id: Uuid, user: Option<UserId>) -> Result<bool, DbError> {
         Ok(self.tx.execute(
             "DELETE FROM notifications WHERE notification_id = ?1
@@ -309,7 +302,7 @@ impl WriteTx<'_> {
         )? > 0)
     }
 
-    /// Removes streams that were last used before `expired`, at most `limit`; gives how many.
+    /// Removes streams that were last used before `expired`, at most `limit`; returns the number removed.
     pub fn sweep_streams(&self, expired: Timestamp, limit: usize) -> Result<usize, DbError> {
         self.tx.execute(
             "DELETE FROM notifications WHERE number IN
@@ -318,8 +311,8 @@ impl WriteTx<'_> {
         )
     }
 
-    /// Moves the last use of every stream that had not expired at `alive`, the last sign of life of
-    /// the service, to `now`: clients could not call while it was down.
+    /// Sets the last use of every stream that had not expired at `alive`, when the service last ran, to
+    /// `now`: clients could not call while it was down.
     pub fn extend_streams(
         &self,
         alive: Timestamp,
@@ -333,14 +326,14 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Says that streams that were last used behind `now` are used now.
+    /// Sets the last use of streams to `now` where it is in the future.
     pub fn clamp_stream_use(&self, now: Timestamp) -> Result<(), DbError> {
         let sql = "UPDATE notifications SET active_ms = ?1 WHERE active_ms > ?1";
         self.tx.execute(sql, params![now.as_millisecond()])?;
         Ok(())
     }
 
-    /// Removes rows of the notifications' log up to `seq`: every process that runs has read them.
+    /// Removes rows of the notifications' log before `seq`: every running process has read them.
     pub fn sweep_notification_log(&self, seq: i64) -> Result<(), DbError> {
         let sql = "DELETE FROM notification_log WHERE seq < ?1";
         self.tx.execute(sql, params![seq])?;

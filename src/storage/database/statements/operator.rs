@@ -1,4 +1,4 @@
-//! What the commands for users, clients and keys need beside the import.
+//! Contains the statements of the commands for users, clients and keys, besides the import.
 
 use jiff::Timestamp;
 
@@ -14,31 +14,26 @@ use crate::storage::database::error::DbError;
 use model::ContentHash;
 use model::account::{AgreementId, GrantType, OAuthClient, User, UserId};
 
-/// A user as the operator lists it.
+/// A user in the operator's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedUser {
-    /// The user.
     pub user: User,
-    /// Whether it has a password.
     pub has_password: bool,
-    /// Numbers of its agreements.
     pub agreements: Vec<AgreementId>,
 }
 
-/// An API key as the operator lists it.
+/// An API key in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedKey {
-    /// Its number.
     pub id: i64,
-    /// Whose it is.
+    /// User name of the owner.
     pub user_name: String,
-    /// What its owner calls it.
+    /// The name that the owner gave it.
     pub name: String,
-    /// When it was made.
     pub created: Timestamp,
-    /// When it was revoked.
+    /// When it was revoked; `None`: not revoked.
     pub revoked: Option<Timestamp>,
-    /// When it was used last, to some minutes.
+    /// The last use, to within some minutes.
     pub used: Option<Timestamp>,
 }
 
@@ -66,7 +61,7 @@ pub(super) fn read_client(row: &dyn ResultRow) -> Result<OAuthClient, DbError> {
 }
 
 impl ReadTx<'_> {
-    /// The client, active or not, with the hash of its secret.
+    /// Finds the client, active or not, with the hash of its secret.
     pub fn find_stored_client(&self, client_id: &str) -> Result<Option<OAuthClient>, DbError> {
         self.tx.find(
             &format!("SELECT {CLIENT_COLUMNS} FROM clients WHERE client_id = ?1"),
@@ -75,7 +70,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Every client in the order of their names.
+    /// Lists all clients in the order of their ids.
     pub fn list_stored_clients(&self) -> Result<Vec<OAuthClient>, DbError> {
         self.tx.list(
             &format!("SELECT {CLIENT_COLUMNS} FROM clients ORDER BY client_id"),
@@ -84,7 +79,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Every user in the order of their numbers.
+    /// Lists all users in the order of their numbers.
     pub fn list_stored_users(&self) -> Result<Vec<ListedUser>, DbError> {
         let sql = format!(
             "SELECT {USER_COLUMNS}, password IS NOT NULL,
@@ -101,7 +96,7 @@ impl ReadTx<'_> {
         })
     }
 
-    /// Every API key, or those of one user, in the order of their numbers.
+    /// Lists all API keys, or those of one user, in the order of their numbers.
     pub fn list_stored_keys(&self, user_name: Option<&str>) -> Result<Vec<ListedKey>, DbError> {
         self.tx.list(
             "SELECT key_id, user_name, name, api_keys.created_ms, revoked_ms, last_used_ms
@@ -125,7 +120,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// The number of the API key with that hash, revoked or not.
+    /// Finds the number of the API key with that hash, revoked or not.
     pub fn find_key_number(&self, key: &ContentHash) -> Result<Option<i64>, DbError> {
         self.tx.find_value(
             "SELECT key_id FROM api_keys WHERE key_hash = ?1",
@@ -135,8 +130,8 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Sets whether a user may use the service; `false` when there is no such user. The end of
-    /// being active ends its sessions and tokens.
+    /// Sets whether a user may use the service; returns `false` if the user does not exist. Deactivation ends
+    /// the user's sessions and tokens.
     pub fn set_user_active(
         &self,
         user_name: &str,
@@ -160,8 +155,8 @@ impl WriteTx<'_> {
         Ok(true)
     }
 
-    /// Gives a user another password, by its argon2id hash, and ends its sessions and tokens;
-    /// `false` when there is no such user.
+    /// Sets the password of a user, by its argon2id hash, and ends the user's sessions and tokens; returns
+    /// `false` if the user does not exist.
     pub fn set_user_password(
         &self,
         user_name: &str,
@@ -180,7 +175,7 @@ impl WriteTx<'_> {
         Ok(true)
     }
 
-    /// Ends every session of a user and everything that clients got in its name.
+    /// Ends every session of a user and revokes everything that clients got on its behalf.
     pub fn end_logins(&self, user: UserId, now: Timestamp) -> Result<(), DbError> {
         self.log_ended(
             "SELECT session_hash FROM sessions WHERE user_id = ?1",
@@ -196,11 +191,12 @@ impl WriteTx<'_> {
             now,
         )?;
         self.tx.execute("DELETE FROM sessions WHERE user_id = ?1", params![user.0])?;
-        // Codes and tokens go with their families.
+        // Codes and tokens are removed with their families by foreign keys.
         self.tx.execute("DELETE FROM families WHERE user_id = ?1", params![user.0]).map(drop)
     }
 
-    /// Logs the end of what `sql` lists by hash; of many, that everything is to be forgotten.
+    /// Logs the end of the credentials that `sql` lists by hash; beyond a limit, as
+    /// [`AccountChange::Everything`].
     fn log_ended(
         &self,
         sql: &str,
@@ -211,6 +207,7 @@ impl WriteTx<'_> {
         let sql = format!("{sql} LIMIT ?2");
         let limit = int(ENDED_TOKENS_LOGGED_MAX + 1);
         let hashes: Vec<String> = self.tx.list_values(&sql, params![of, limit])?;
+        // Beyond the limit, one row that clears all caches costs less than a row per token.
         if hashes.len() > ENDED_TOKENS_LOGGED_MAX {
             return self.log_account_change(AccountChange::Everything, now);
         }
@@ -221,8 +218,8 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Sets whether a client may be used; `false` when there is no such client. While it may not,
-    /// its tokens count for nothing.
+    /// Sets whether a client may be used; returns `false` if it does not exist. While it may not, its tokens
+    /// are invalid.
     pub fn set_client_active(
         &self,
         client_id: &str,
@@ -243,14 +240,14 @@ impl WriteTx<'_> {
         Ok(true)
     }
 
-    /// Gives a client another secret, by its argon2id hash; `false` when there is no such client
-    /// or it is public.
+    /// Sets the secret of a client, by its argon2id hash; returns `false` if the client does not exist or is
+    /// public.
     pub fn set_client_secret(&self, client_id: &str, hash: &str) -> Result<bool, DbError> {
         let sql = "UPDATE clients SET secret = ?2 WHERE client_id = ?1 AND secret IS NOT NULL";
         Ok(self.tx.execute(sql, params![client_id, hash])? > 0)
     }
 
-    /// Revokes an API key for good; `false` when there is no such key.
+    /// Revokes an API key for good; returns `false` if it does not exist.
     pub fn revoke_key(&self, id: i64, now: Timestamp) -> Result<bool, DbError> {
         let hash =
             self.tx.find_value("SELECT key_hash FROM api_keys WHERE key_id = ?1", params![id])?;

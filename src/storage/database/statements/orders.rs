@@ -1,6 +1,6 @@
-//! Order rows: purchases and the reports on them; licences (contract purchases-11).
+//! Stores orders, which are purchases and the reports on them, and reads licences (contract purchases-11).
 //!
-//! What a row says of agreement, product and licence is a copy of what they were then.
+//! A row contains copies of the agreement, product and licence as they were when it was written.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -17,31 +17,29 @@ use model::account::{
     OrderId, OrderStatus, OrganizationId, Product, UserId,
 };
 
-/// A row under which an item may be downloaded again.
+/// An order under which an item may be downloaded again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiveOrder {
-    /// Until when.
     pub downloadable_until: Timestamp,
-    /// Whether the download was approved; `None` while nobody decided.
+    /// Whether the download was approved; `None` while undecided.
     pub approved: Option<bool>,
 }
 
-/// Whose orders are listed.
+/// The orders to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrdersOf {
-    /// A user, for its present organization: what it bought for another one is that one's.
+    /// Those of a user for its present organization: what it bought for another one belongs to that one.
     User {
-        /// The user.
         id: UserId,
-        /// Its organization.
+        /// The organization that the user belongs to now.
         organization: OrganizationId,
     },
-    /// Those of everybody in the organization.
+    /// Those of all users of the organization.
     Organization(OrganizationId),
 }
 
 impl OrdersOf {
-    /// A condition on the user `?1`, with the values of `?1` and of the organization, `?2`.
+    /// Returns a condition on the user `?1`, with the values of `?1` and of the organization, `?2`.
     fn condition(self) -> (&'static str, i64, i64) {
         match self {
             Self::User { id, organization } => ("user_id = ?1", id.0, organization.0),
@@ -50,18 +48,18 @@ impl OrdersOf {
     }
 }
 
-/// What somebody reports of an order.
+/// A report on the use of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageReport {
     /// Whether the item was used.
     pub approved: bool,
-    /// The licence that it was used under.
+    /// The licence under which it was used.
     pub license: Option<License>,
-    /// What is to be on the invoice.
+    /// The text for the invoice.
     pub invoice_text: Option<String>,
-    /// Now.
+    /// The time of the report.
     pub at: Timestamp,
-    /// Until when an item that was ordered and is approved now can be downloaded at least.
+    /// Minimum end of the download period of an item that this report approves.
     pub until: Timestamp,
 }
 
@@ -162,8 +160,8 @@ fn read_order(row: &dyn ResultRow) -> Result<Order, DbError> {
 }
 
 impl ReadTx<'_> {
-    /// The row under which the organization may download `item` again at `now`, for the
-    /// agreement `agreement`.
+    /// Finds the order under which the organization may download `item` again at `now`, for the agreement
+    /// `agreement`.
     pub fn find_live_order(
         &self,
         organization: OrganizationId,
@@ -183,8 +181,8 @@ impl ReadTx<'_> {
         })
     }
 
-    /// Whether one of these orders, placed under `agreement` if one is named, still delivers `item`
-    /// at `now`: it can be downloaded, and it was approved where it had to be.
+    /// Returns whether one of these orders, under `agreement` if given, still permits downloading `item` at
+    /// `now`, with its approval where one is required.
     pub fn has_delivering_order(
         &self,
         of: OrdersOf,
@@ -210,7 +208,7 @@ impl ReadTx<'_> {
         Ok(found.is_some())
     }
 
-    /// The products under which `item` was ordered and can still be reported, as they were then; at
+    /// Lists the products under which `item` was ordered and can still be reported, as they were then; at
     /// most [`ORDERS_LISTED_MAX`].
     pub fn list_products_to_report(
         &self,
@@ -230,14 +228,14 @@ impl ReadTx<'_> {
         self.tx.list(&sql, wanted, |row| read_json(&what, &row.get::<String>(0)?))
     }
 
-    /// Downloads left of the agreement; 0 for one that is not prepaid or is gone.
+    /// Returns the remaining downloads of the agreement; 0 if it is not prepaid or does not exist.
     pub fn prepaid_remaining(&self, agreement: AgreementId) -> Result<u32, DbError> {
         let sql = "SELECT prepaid_remaining FROM agreements WHERE agreement_id = ?1";
         let found: Option<Option<u32>> = self.tx.find_value(sql, params![agreement.0])?;
         Ok(found.flatten().unwrap_or(0))
     }
 
-    /// The first of `codes` that is the code of a product.
+    /// Finds the first of `codes` that is the code of a product.
     pub fn first_known_product(&self, codes: &[String]) -> Result<Option<Product>, DbError> {
         let sql = "SELECT product_id, code, name, description FROM products WHERE code = ?1";
         for code in codes {
@@ -249,8 +247,8 @@ impl ReadTx<'_> {
         Ok(None)
     }
 
-    /// The licences of the products with these codes, in the order of the codes and then in that
-    /// in which they came in.
+    /// Lists the licences of the products with these codes, in the order of the codes and then in that in
+    /// which they were added.
     pub fn list_licenses_of_products(&self, codes: &[String]) -> Result<Vec<License>, DbError> {
         let sql = "SELECT product_id, code, name, products.description,
                  uuid, period, volume, price, licenses.description
@@ -263,7 +261,7 @@ impl ReadTx<'_> {
         Ok(licenses)
     }
 
-    /// `size` orders behind the `start` newest, the newest first.
+    /// Lists `size` orders after the `start` newest ones, newest first.
     pub fn list_orders(
         &self,
         of: OrdersOf,
@@ -288,7 +286,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// The order.
+    /// Finds the order of that number.
     pub fn find_order(&self, id: OrderId) -> Result<Option<Order>, DbError> {
         self.tx.find(
             &format!("SELECT {ORDER_COLUMNS} FROM orders WHERE order_id = ?1"),
@@ -317,7 +315,7 @@ fn read_license(row: &dyn ResultRow) -> Result<License, DbError> {
 }
 
 impl WriteTx<'_> {
-    /// Writes a new order and gives its number; that in `order` is not looked at.
+    /// Stores a new order and returns its number; the number in `order` is ignored.
     pub fn insert_order(&self, order: &Order) -> Result<OrderId, DbError> {
         let what = format!("order of {}", order.item);
         let OrderAgreement { id, name, kind, .. } = order.agreement.clone();
@@ -356,8 +354,8 @@ impl WriteTx<'_> {
         Ok(OrderId(number))
     }
 
-    /// Takes one download of a prepaid agreement and tells every process that its users changed;
-    /// `false` when none is left.
+    /// Takes one download from a prepaid agreement and logs the change of its users' accounts; returns
+    /// `false` if none is left.
     pub fn take_prepaid(&self, agreement: AgreementId, now: Timestamp) -> Result<bool, DbError> {
         let taken = self.tx.execute(
             "UPDATE agreements SET prepaid_remaining = prepaid_remaining - 1
@@ -369,6 +367,7 @@ impl WriteTx<'_> {
         }
         let sql = "SELECT user_id FROM user_agreements WHERE agreement_id = ?1";
         let users = self.tx.list_values(sql, params![agreement.0])?;
+        // Beyond the limit, one row that clears all caches costs less than a row per user.
         if users.len() > USERS_LOGGED_MAX {
             self.log_account_change(AccountChange::Everything, now)?;
             return Ok(true);
@@ -379,8 +378,9 @@ impl WriteTx<'_> {
         Ok(true)
     }
 
-    /// Reports an order. The newest order of an item that had to be approved first can be downloaded
-    /// from its approval on: nobody pays for a window that passed while it waited. `false` when it was reported before or does not exist.
+    /// Reports an order. An order that needed approval, if it is the newest of its item, can be downloaded
+    /// from the approval on: the customer does not pay for a period that passed while it waited. Returns
+    /// `false` if the order was reported before or does not exist.
     pub fn report_order(&self, id: OrderId, report: &UsageReport) -> Result<bool, DbError> {
         let what = format!("order {id}");
         let license = report.license.as_ref().map(StoredLicense::of);

@@ -1,12 +1,12 @@
-//! The outbox: messages of notifications on their way, and those that were given up.
+//! Stores the outbox: messages of notifications to be sent, and parked ones.
 //!
-//! A message that was sent is gone. Whoever sends one holds it for as long as its life lasts, whatever
-//! the clock says; what a life held that is over waits again (`super::nodes`).
+//! A sent message is removed. An incarnation that sends a message holds it until it ends, regardless of the
+//! clock; the messages of an ended incarnation wait again (`super::nodes`).
 //!
-//! Messages are taken up beside one that writes ([`ClaimTx`]), all else is done by whoever writes. A
-//! statement of theirs that meets a message just being taken up waits for that, and goes by what the message is
-//! then: one that is dropped goes in any state, one that was given up is never taken up, and what a life
-//! holds is freed after its row is gone, which no claim of it outlives.
+//! Messages are claimed concurrently with a write ([`ClaimTx`]); everything else is done by writes. A write
+//! that meets a message that is just being claimed waits for the claim and continues with the resulting
+//! state: a dropped message is removed in any state, a parked one is never claimed, and the messages of an
+//! incarnation are released after its row is removed, which no claim of it outlasts.
 
 use std::ops::ControlFlow;
 
@@ -44,23 +44,21 @@ fn read_message(row: &dyn ResultRow) -> Result<OutboxMessage, DbError> {
     })
 }
 
-/// A message that is written.
+/// A message to be stored.
 #[derive(Clone, Debug)]
 pub struct NewMessage {
-    /// Its name; names sort by time.
+    /// Its id; ids sort by time.
     pub id: Uuid,
-    /// Who sends it.
+    /// The transport that sends it.
     pub lane: MessageTransport,
-    /// The number of the notification.
+    /// The number of the notification; 0 for a message about the account.
     pub number: i64,
-    /// Whose it is.
     pub user: UserId,
-    /// What it says.
     pub content: MessageContent,
 }
 
 impl NewMessage {
-    /// A mail to a user about its account, which belongs to no notification.
+    /// Creates a mail to a user about its account, which belongs to no notification.
     #[must_use]
     pub fn about_account(user: UserId, content: MessageContent) -> Self {
         Self {
@@ -73,55 +71,53 @@ impl NewMessage {
     }
 }
 
-/// What became of a message.
+/// The outcome of an attempt to send a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessageOutcome {
-    /// It arrived, or nobody wants it any more.
+    /// It arrived, or is no longer needed.
     Done,
-    /// It is tried again.
+    /// The attempt failed and is retried.
     Retry {
-        /// When.
+        /// Time of the next attempt.
         at: Timestamp,
-        /// Why it failed this time.
+        /// Why this attempt failed.
         error: String,
     },
-    /// It is given up and waits for the operator.
+    /// It is parked after the last retry, for the operator.
     Parked {
-        /// Why.
+        /// Why the last attempt failed.
         error: String,
     },
-    /// It may not be sent before a time. Until then it is one mail with what waits of the same
-    /// notification; the try counts for nothing.
+    /// It may not be sent before a time. Until then it is merged with the waiting mail of the same
+    /// notification; the attempt does not count.
     Postponed {
-        /// When.
+        /// No attempt is made before this time.
         at: Timestamp,
-        /// Why.
         error: String,
     },
-    /// It was not tried to its end, which counts for nothing: the service stops.
+    /// The attempt was aborted because the service stops, and does not count.
     Released,
 }
 
-/// Who sends messages, and when they were taken up.
+/// The claiming incarnation and the time of the claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClaimedBy {
-    /// The life of a node.
+    /// The incarnation of a node.
     pub incarnation: Uuid,
-    /// The time.
     pub now: Timestamp,
 }
 
-/// What waits in the outbox.
+/// The number of messages in the outbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutboxCount {
-    /// Messages that wait or are being sent.
+    /// Messages that wait or are in flight.
     pub waiting: u64,
-    /// Messages that were given up.
+    /// Messages that are parked.
     pub parked: u64,
 }
 
 impl ReadTx<'_> {
-    /// Messages in a state, or in any, `limit` of the oldest.
+    /// Lists the oldest messages in a state, or in any, at most `limit`.
     pub fn list_messages(
         &self,
         state: Option<MessageState>,
@@ -136,15 +132,15 @@ impl ReadTx<'_> {
         self.tx.each(&sql, wanted, |row| {
             match read_message(row) {
                 Ok(message) => found.push(message),
-                // The operator has to see the others.
-                Err(cause) => tracing::error!("a row of the outbox is left out: {cause}"),
+                // The operator has to see the other rows.
+                Err(cause) => tracing::error!("outbox: damaged message skipped: {cause}"),
             }
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(found)
     }
 
-    /// How many messages wait in a lane, and how many of it were given up.
+    /// Counts the waiting and the parked messages of a transport.
     pub fn count_messages(&self, lane: MessageTransport) -> Result<OutboxCount, DbError> {
         let sql = "SELECT count(*), count(next_ms) FROM outbox WHERE lane = ?1";
         let (all, waiting): (i64, i64) =
@@ -153,7 +149,7 @@ impl ReadTx<'_> {
         Ok(OutboxCount { waiting: count(waiting), parked: count(all - waiting) })
     }
 
-    /// When the next message of a lane is due that nobody sends.
+    /// Returns when the next waiting message of a transport is due.
     pub fn next_message(&self, lane: MessageTransport) -> Result<Option<Timestamp>, DbError> {
         let sql = "SELECT min(next_ms) FROM outbox
              WHERE lane = ?1 AND next_ms IS NOT NULL AND state = 'waiting'";
@@ -163,9 +159,9 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Puts a message into the outbox, unless `max` of its user wait in its lane already; gives
-    /// whether there was room. One that waits there already and says the same stands for it, unless it is
-    /// just being taken up: what it says may be read already.
+    /// Stores a message, unless `max` messages of its user already wait for the transport; returns whether
+    /// there was room. A waiting message with the same content makes it redundant, unless that one is just
+    /// being claimed: its content may have been read already.
     pub fn insert_message(
         &self,
         new: &NewMessage,
@@ -202,7 +198,7 @@ impl WriteTx<'_> {
         Ok(written > 0)
     }
 
-    /// Writes what became of a message; `false` when its life holds it no more.
+    /// Records the outcome of an attempt; returns `false` if the incarnation no longer holds the message.
     pub fn end_message(
         &self,
         id: Uuid,
@@ -212,7 +208,7 @@ impl WriteTx<'_> {
         end(self.tx, &id.to_string(), sent, by)
     }
 
-    /// Queues messages that were given up, one or all of them; gives how many.
+    /// Queues parked messages again, one or all; returns the number queued.
     pub fn retry_messages(&self, id: Option<Uuid>, now: Timestamp) -> Result<usize, DbError> {
         self.tx.execute(
             "UPDATE outbox SET state = 'waiting', attempts = 0, next_ms = ?1, queued_ms = ?1,
@@ -222,7 +218,7 @@ impl WriteTx<'_> {
         )
     }
 
-    /// Removes a message in whatever state, or all that were given up; gives how many.
+    /// Removes one message in any state, or all parked ones; returns the number removed.
     pub fn drop_messages(&self, id: Option<Uuid>) -> Result<usize, DbError> {
         self.tx.execute(
             "DELETE FROM outbox WHERE message_id = ?1 OR (?1 IS NULL AND state = 'parked')",
@@ -230,7 +226,7 @@ impl WriteTx<'_> {
         )
     }
 
-    /// Removes the oldest messages that were given up, beyond the `max` newest.
+    /// Removes the oldest parked messages, keeping the `max` newest.
     pub fn trim_messages(&self, max: usize) -> Result<(), DbError> {
         self.tx.execute(
             "DELETE FROM outbox WHERE next_ms IS NULL AND updated_ms <=
@@ -241,7 +237,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Removes messages that were given up before `before`, at most `limit`; gives how many.
+    /// Removes messages that were parked before `before`, at most `limit`; returns the number removed.
     pub fn sweep_messages(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
         self.tx.execute(
             "DELETE FROM outbox WHERE message_id IN (SELECT message_id FROM outbox
@@ -252,8 +248,8 @@ impl WriteTx<'_> {
 }
 
 impl ClaimTx<'_> {
-    /// Takes up to `limit` messages of a lane that are due and that nobody else is taking up; a life that lasts
-    /// holds them until it says what became of them.
+    /// Claims at most `limit` due messages of a transport that are not being claimed already, for a running
+    /// incarnation, which holds them until it records their outcome.
     pub fn claim_messages(
         &self,
         lane: MessageTransport,
@@ -261,6 +257,7 @@ impl ClaimTx<'_> {
         by: ClaimedBy,
     ) -> Result<Vec<OutboxMessage>, DbError> {
         let ClaimedBy { incarnation: life, now } = by;
+        // Locks the incarnation first: its end waits for this claim, or there is nothing to claim for.
         if !self.lock_incarnation(life, RowLock::KeyShareSkipLocked)? {
             return Ok(Vec::new());
         }
@@ -291,10 +288,10 @@ impl ClaimTx<'_> {
         Ok(claimed)
     }
 
-    /// Frees messages of a lane that a life holds and is not `sending`; gives how many. The answer to a claim of
-    /// theirs was lost, and nobody would send them as long as the life lasts.
+    /// Releases messages of a transport that an incarnation holds and is not `sending`; returns the number
+    /// released. The answer to their claim was lost, and they would not be sent while the incarnation lasts.
     ///
-    /// Waits until such a claim has come to its end: it may still be on its way to the database.
+    /// Waits until such a claim has ended: it may still be on its way to the database.
     pub fn release_lost_messages(
         &self,
         lane: MessageTransport,
@@ -302,7 +299,7 @@ impl ClaimTx<'_> {
         by: ClaimedBy,
     ) -> Result<usize, DbError> {
         if !self.lock_incarnation(by.incarnation, RowLock::Update)? {
-            // What it had is free.
+            // The incarnation has ended, which released its messages.
             return Ok(0);
         }
         let sql =
@@ -320,14 +317,14 @@ impl ClaimTx<'_> {
         Ok(freed)
     }
 
-    /// Whether the life lasts, which it then does until the transaction ends.
+    /// Returns whether the incarnation is running, and locks its row until the transaction ends.
     fn lock_incarnation(&self, life: Uuid, hold: RowLock) -> Result<bool, DbError> {
         let sql = format!("SELECT 1 FROM nodes WHERE life = ?1 {}", self.tx.lock_clause(hold));
         self.tx.exists(&sql, params![life.to_string()])
     }
 }
 
-/// Lets a message wait until `at`, or adds what it says to one of the same notification that waits.
+/// Postpones a message until `at`, or merges its content into a waiting one of the same notification.
 fn postpone(
     tx: &dyn EngineTransaction,
     id: &str,
@@ -344,7 +341,7 @@ fn postpone(
     );
     let wanted = params![own.user.0, own.number, by.now.as_millisecond(), id];
     let waiting = match tx.find(&waiting, wanted, read_message) {
-        // A damaged neighbour is no reason to keep this one from its end.
+        // A damaged waiting message must not prevent this one from being postponed.
         Err(DbError::Damaged { .. }) => None,
         found => found?,
     };
@@ -353,7 +350,7 @@ fn postpone(
     {
         let what = || format!("message {waiting}");
         let both = serde_json::to_string(&both).map_err(|why| damaged(what(), &why))?;
-        // One that is claimed in this moment is left to its sender.
+        // A message that was claimed meanwhile is not changed.
         let sql = "UPDATE outbox SET content = ?1, updated_ms = ?2
              WHERE message_id = ?3 AND state = 'waiting'";
         let values = params![both, by.now.as_millisecond(), waiting.to_string()];
@@ -362,7 +359,7 @@ fn postpone(
             return Ok(tx.execute(sql, params![id, life])? > 0);
         }
     }
-    // The time in which a message is tried begins when it may be.
+    // The retry period of a message begins when it may be sent.
     let sql = "UPDATE outbox SET state = 'waiting', next_ms = ?1, queued_ms = ?1, error = ?2,
              updated_ms = ?3, life = NULL,
              attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END

@@ -1,4 +1,4 @@
-//! Links by which users set a password: invitations, and those for a password that is forgotten.
+//! Stores links by which users set a password: invitations and password resets.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -12,24 +12,19 @@ use model::account::{OrganizationId, PasswordLinkKind, UserId};
 /// A link by which a user sets a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PasswordLink {
-    /// Its id, from which its token is made.
+    /// Its id, from which its token is derived.
     pub id: Uuid,
-    /// Whose password it sets.
     pub user: UserId,
-    /// What it is for.
     pub kind: PasswordLinkKind,
-    /// When it was made.
     pub created: Timestamp,
-    /// When it expires.
     pub expires: Timestamp,
 }
 
 /// A user without a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PendingUser {
-    /// Its number.
     pub id: UserId,
-    /// Whether it has an invitation that is valid.
+    /// Whether it has a valid invitation.
     pub invited: bool,
 }
 
@@ -49,7 +44,7 @@ fn read_link(row: &dyn ResultRow) -> Result<PasswordLink, DbError> {
 }
 
 impl ReadTx<'_> {
-    /// The link of that id, unless it has expired.
+    /// Finds the link of that id, unless it has expired.
     pub fn find_password_link(
         &self,
         id: Uuid,
@@ -64,7 +59,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// The links of a user that have not expired, the newest first.
+    /// Lists the links of a user that have not expired, newest first.
     pub fn list_password_links(
         &self,
         user: UserId,
@@ -80,7 +75,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// The people of an organization who have no password yet, and whether they have an invitation.
+    /// Lists the people of an organization who have no password yet, and whether they have an invitation.
     pub fn list_pending_users(
         &self,
         organization: OrganizationId,
@@ -97,14 +92,14 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Whether a user has a password.
+    /// Returns whether a user has a password.
     pub fn has_password(&self, user: UserId) -> Result<bool, DbError> {
         let sql = "SELECT 1 FROM users WHERE user_id = ?1 AND password IS NOT NULL";
         self.tx.exists(sql, params![user.0])
     }
 
-    /// People who may log in and who have this user name or this e-mail address, in whatever case,
-    /// and an address that mails can go to: `limit` of them, in the order of their numbers.
+    /// Finds people who may log in, have an e-mail address, and have this user name or e-mail address,
+    /// ignoring case: at most `limit`, in the order of their numbers.
     pub fn find_users_to_reset(&self, text: &str, limit: usize) -> Result<Vec<UserId>, DbError> {
         let found: Vec<i64> = self.tx.list_values(
             "SELECT user_id FROM users
@@ -118,7 +113,7 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Writes a new link. Of the user's links beyond `keep` the oldest go.
+    /// Stores a new link. The user's oldest links beyond `keep` are removed.
     pub fn write_password_link(&self, link: &PasswordLink, keep: usize) -> Result<(), DbError> {
         self.tx.execute(
             &format!("INSERT INTO password_links ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5)"),
@@ -139,12 +134,12 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Removes every link of a user; gives how many there were.
+    /// Removes every link of a user; returns the number removed.
     pub fn delete_password_links(&self, user: UserId) -> Result<usize, DbError> {
         self.tx.execute("DELETE FROM password_links WHERE user_id = ?1", params![user.0])
     }
 
-    /// Removes links that expired before `now`, `limit` at most.
+    /// Removes links that expired before `now`, at most `limit`.
     pub fn sweep_password_links(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
         self.tx.execute(
             "DELETE FROM password_links WHERE link_id IN

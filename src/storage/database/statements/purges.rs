@@ -1,6 +1,5 @@
-//! What CDNs are still to be told to forget: keys with the moment from which on, and how far the
-//! item log was read for them. Each address that is called is a lane of its own: none waits for
-//! another one.
+//! Stores the cache purges that CDNs have yet to receive: keys with their due time, and how far the item log
+//! was read for them. Each called address has its own lane: none waits for another one.
 
 use std::ops::ControlFlow;
 
@@ -11,30 +10,28 @@ use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
 use model::ItemKey;
 
-/// Name of a lane's place in the item log up to which it was read for keys: this and the lane.
+/// Prefix of the cursor up to which a lane has read the item log for keys; the lane follows.
 const PURGING: &str = "purging ";
 
-/// A key that a CDN is to be told of.
+/// A key to be purged at a CDN.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingPurge {
-    /// The row's number.
     pub number: i64,
-    /// The key.
     pub key: String,
-    /// When what it stands for changed.
+    /// When the cached content changed.
     pub since: Timestamp,
 }
 
-/// How much waits in a lane.
+/// The backlog of a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PurgeBacklog {
-    /// Keys, also those that are due later.
+    /// Number of keys, including those that are due later.
     pub keys: u64,
-    /// Those that are due.
+    /// Number of keys that are due.
     pub due: u64,
-    /// When the first of them all is due.
+    /// Due time of the first key.
     pub next: Option<Timestamp>,
-    /// When the first row of the item log was written that was not read for keys yet.
+    /// Time of the first row of the item log that was not yet read for keys.
     pub unread: Option<Timestamp>,
 }
 
@@ -43,7 +40,7 @@ fn place(lane: &str) -> String {
 }
 
 impl ReadTx<'_> {
-    /// The lanes, and the row of the item log up to which each read it for keys.
+    /// Lists the lanes, with the row of the item log up to which each has read it for keys.
     pub fn purging_lanes(&self) -> Result<Vec<(String, i64)>, DbError> {
         let sql = "SELECT name, seq FROM cursors ORDER BY name";
         let mut lanes = Vec::new();
@@ -56,13 +53,13 @@ impl ReadTx<'_> {
         Ok(lanes)
     }
 
-    /// The row of the item log up to which the lane read it for keys; `None` where there is no such
+    /// Returns the row of the item log up to which the lane has read it for keys; `None` if there is no such
     /// lane.
     pub fn purged_seq(&self, lane: &str) -> Result<Option<i64>, DbError> {
         self.tx.find_value("SELECT seq FROM cursors WHERE name = ?1", params![place(lane)])
     }
 
-    /// Keys of the lane that are due at `now`, `limit` of them, the longest due first.
+    /// Lists the keys of the lane that are due at `now`, at most `limit`, the longest due first.
     pub fn due_purges(
         &self,
         lane: &str,
@@ -80,7 +77,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// How much waits in the lane at `now`.
+    /// Returns the backlog of the lane at `now`.
     pub fn purges_waiting(&self, lane: &str, now: Timestamp) -> Result<PurgeBacklog, DbError> {
         let sql = "SELECT count(*), count(CASE WHEN due_ms <= ?2 THEN 1 END), min(due_ms)
              FROM purges WHERE lane = ?1";
@@ -99,12 +96,12 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// From now on there are these lanes and no others. What was refused is due at once: whoever
-    /// starts may have changed why.
+    /// Sets the lanes. Purges that were refused become due at once: the operator may have removed the reason
+    /// before the start.
     ///
-    /// A new lane takes over what waits in those that go: an address that was corrected is told of
-    /// what the wrong one was not. Where none goes, it begins at the end of the item log, and items
-    /// that are under embargo now have their keys due when that ends; `key` makes the key of an item.
+    /// A new lane takes over the backlog of removed lanes, so that a corrected address receives what the
+    /// wrong one did not. If no lane was removed, it begins at the end of the item log, and the keys of items
+    /// under embargo are due when the embargo ends; `key` derives the key of an item.
     pub fn start_purging(
         &self,
         lanes: &[String],
@@ -125,7 +122,7 @@ impl WriteTx<'_> {
         }
         let sql = "DELETE FROM purges WHERE ?1 || lane NOT IN (SELECT name FROM cursors)";
         self.tx.execute(sql, params![PURGING])?;
-        // A key has one row of a moment: the one that was refused, and of those the last.
+        // A key has one row per due time: the refused one, and the newest of several refused ones.
         let sql = "DELETE FROM purges WHERE EXISTS (
                  SELECT 1 FROM purges AS one
                  WHERE one.refused > 0 AND one.lane = purges.lane AND one.key = purges.key
@@ -133,7 +130,7 @@ impl WriteTx<'_> {
                          OR (purges.refused > 0 AND purges.since_ms = one.since_ms
                              AND purges.purge_id < one.purge_id)))";
         self.tx.execute(sql, params![])?;
-        // Out of each other's way first: engines look for doubles row by row.
+        // First to unique values: engines check uniqueness row by row.
         let sql = "UPDATE purges SET due_ms = -purge_id WHERE refused > 0";
         self.tx.execute(sql, params![])?;
         let sql = "UPDATE purges SET due_ms = since_ms, refused = 0 WHERE refused > 0";
@@ -170,12 +167,12 @@ impl WriteTx<'_> {
         })
     }
 
-    /// Reads the item log on for a lane, `limit` rows and up to the row `seq`, and notes the keys of
-    /// items that changed: due at once and once more after they were told, and when an embargo ends.
-    /// Gives how many rows were read.
+    /// Reads up to `limit` rows of the item log for a lane, up to the row `seq`, and queues the keys of items
+    /// that changed: due at once, once more after they were sent, and at the end of an embargo. Returns how
+    /// many rows were read.
     ///
-    /// An item that is new was nowhere before. What a cache keeps of its absence is short-lived.
-    /// Nobody tells of the lane's keys meanwhile: one that waits already is not noted again.
+    /// A new item was not cached before; a cache keeps its absence only briefly. No purges of the lane are
+    /// sent meanwhile, so a key that is already queued is not queued again.
     pub fn note_purges(
         &self,
         lane: &str,
@@ -194,13 +191,13 @@ impl WriteTx<'_> {
         self.tx.each(sql, params![after, seq, int(limit)], |row| {
             reached = row.get(0)?;
             count += 1;
-            // The row that says that the index was made anew names no item.
+            // The row that requests a rebuild of the search index names no item.
             let Ok(item) = format!("{}/{}", row.text(1)?, row.text(2)?).parse() else {
                 return Ok(ControlFlow::Continue(()));
             };
             let at: i64 = row.get(4)?;
             let embargoed: Option<i64> = row.get(5)?;
-            // A clock that ran ahead does not hold it up.
+            // A clock that ran ahead must not delay the purge.
             let due = at.min(now.as_millisecond());
             let key = key(&item);
             if row.text(3)? == "replaced" && !self.is_purge_queued(lane, &key, due)? {
@@ -216,14 +213,15 @@ impl WriteTx<'_> {
         Ok(count)
     }
 
-    /// Whether the key is due by then, and told once more after that.
+    /// Returns whether the key is due by then and will be sent once more after that.
     fn is_purge_queued(&self, lane: &str, key: &str, at_ms: i64) -> Result<bool, DbError> {
         let sql = "SELECT 1 FROM purges
              WHERE lane = ?1 AND key = ?2 AND due_ms <= ?3 AND again AND refused = 0";
         self.tx.exists(sql, params![lane, key, at_ms])
     }
 
-    /// Whoever tells of a row that is there already does not remove the new one.
+    /// Queues a key with a new row number, so that completing a row that is being sent does not remove this
+    /// one.
     fn insert_purge(
         &self,
         lane: &str,
@@ -239,7 +237,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Notes a key that is due at `now` in every lane; where no server has made any yet, in `lanes`.
+    /// Queues a key, due at `now`, in every lane; in `lanes` where no server has created any yet.
     pub fn note_purge(&self, key: &str, lanes: &[String], now: Timestamp) -> Result<(), DbError> {
         let known = self.as_read().purging_lanes()?;
         let known: Vec<String> = known.into_iter().map(|(lane, _)| lane).collect();
@@ -247,8 +245,7 @@ impl WriteTx<'_> {
         lanes.iter().try_for_each(|lane| self.insert_purge(lane, key, now.as_millisecond(), false))
     }
 
-    /// Removes rows that a CDN was told of; those of changes are due once more at `again`, if that
-    /// is a time.
+    /// Removes rows that a CDN has received; those of changes are due once more at `again`, if given.
     pub fn complete_purges(
         &self,
         numbers: &[i64],
@@ -270,7 +267,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// A key has one row of a moment: the one that is going to be due then.
+    /// Removes other rows of the key with that due time: a key has one row per due time.
     fn make_room(&self, number: i64, due_ms: i64) -> Result<(), DbError> {
         let sql = "DELETE FROM purges WHERE purge_id <> ?1 AND due_ms = ?2
              AND (lane, key) = (SELECT lane, key FROM purges WHERE purge_id = ?1)";
@@ -278,7 +275,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Has rows that a CDN refused wait until `until`.
+    /// Postpones rows that a CDN refused until `until`.
     pub fn postpone_purges(&self, numbers: &[i64], until: Timestamp) -> Result<(), DbError> {
         let until = until.as_millisecond();
         let sql = "UPDATE purges SET due_ms = ?2, refused = refused + 1 WHERE purge_id = ?1";
@@ -289,8 +286,8 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Removes keys of the lane of what changed before `before`: nobody keeps that any more. Gives
-    /// how many.
+    /// Removes keys of the lane whose content changed before `before`: no cache keeps it any longer. Returns
+    /// the number removed.
     pub fn drop_expired_purges(&self, lane: &str, before: Timestamp) -> Result<usize, DbError> {
         let sql = "DELETE FROM purges WHERE lane = ?1 AND since_ms < ?2";
         self.tx.execute(sql, params![lane, before.as_millisecond()])

@@ -1,5 +1,5 @@
-//! What notifications found and nobody read or sent yet: queued items, and how far the item log was
-//! matched.
+//! Stores the queues of notifications: matched items that were not yet read or sent, and how far the item log
+//! was matched.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -11,57 +11,54 @@ use crate::storage::database::statements::items::StoredItem;
 use model::ItemKey;
 use model::account::UserId;
 
-/// Name of the place in the item log up to which notifications were looked for.
+/// Name of the cursor up to which the item log was matched with notifications.
 const MATCHING: &str = "matching";
-/// Name of the number that rises whenever items are free in queues that were not before.
+/// Name of the counter that rises whenever items become available in queues.
 const STREAMS: &str = "streams";
 
-/// A row of the item log as matching reads it.
+/// A row of the item log for matching.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogRow {
-    /// Its number.
     pub seq: i64,
     /// The item; `None` for a row that is about no item.
     pub key: Option<ItemKey>,
     /// Whether the item counts as newly indexed.
     pub fresh: bool,
-    /// When it was written.
     pub at: Timestamp,
 }
 
-/// An item that waits in the queue of a notification.
+/// An item in the queue of a notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedItem {
-    /// Its place in the order of all queues.
+    /// Its position in the order of all queues.
     pub place: i64,
-    /// The item.
     pub key: ItemKey,
-    /// The row of the item log that it was put in for.
+    /// The row of the item log that put it into the queue.
     pub seq: i64,
 }
 
-/// A stream that is read.
+/// A stream and its last use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamRow {
-    /// The notification's number.
+    /// The number of the notification.
     pub number: i64,
     /// When it was last used.
     pub active: Timestamp,
 }
 
-/// The identity of an item in the columns `first` and the one behind it.
+/// Reads the key of an item from the columns `first` and `first + 1`.
 fn parse_key(what: &str, row: &dyn ResultRow, first: usize) -> Result<ItemKey, DbError> {
     let key = format!("{}/{}", row.text(first)?, row.text(first + 1)?);
     key.parse().map_err(|why| damaged(what, &why))
 }
 
 impl ReadTx<'_> {
-    /// The row of the item log up to which notifications were looked for.
+    /// Returns the row of the item log up to which notifications were matched.
     pub fn matched_seq(&self) -> Result<i64, DbError> {
         self.tx.load_value("SELECT seq FROM cursors WHERE name = ?1", params![MATCHING])
     }
 
-    /// The number of the newest row of the item log, and when the first row behind `after` was
+    /// Returns the number of the newest row of the item log, and when the first row after `after` was
     /// written.
     pub fn matching_backlog(&self, after: i64) -> Result<(i64, Option<Timestamp>), DbError> {
         let newest = "SELECT coalesce(max(seq), 0) FROM item_log";
@@ -71,7 +68,7 @@ impl ReadTx<'_> {
         Ok((newest, oldest.map(|ms| time("item_log", ms)).transpose()?))
     }
 
-    /// The rows of the item log behind `after`, `limit` of them.
+    /// Lists the rows of the item log after `after`, at most `limit`.
     pub fn log_rows(&self, after: i64, limit: usize) -> Result<Vec<LogRow>, DbError> {
         self.tx.list(
             "SELECT seq, media_type, id, fresh, at_ms FROM item_log WHERE seq > ?1
@@ -80,7 +77,7 @@ impl ReadTx<'_> {
             |row| {
                 Ok(LogRow {
                     seq: row.get(0)?,
-                    // The row that says that the index was made anew names no item.
+                    // The row that requests a rebuild of the search index names no item.
                     key: format!("{}/{}", row.text(1)?, row.text(2)?).parse().ok(),
                     fresh: row.get(3)?,
                     at: time("item_log", row.get(4)?)?,
@@ -89,7 +86,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// The current version of an item with its number.
+    /// Finds the current version of an item with its number.
     pub fn find_version(&self, key: &ItemKey) -> Result<Option<(i64, StoredItem)>, DbError> {
         self.tx.find(
             "SELECT document, assets, embargoed_ms, stored_ms, order_ms, item_id FROM items
@@ -99,7 +96,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// The documents of the `limit` items that were written last.
+    /// Lists the documents of the `limit` items that were written last.
     pub fn newest_documents(&self, limit: usize) -> Result<Vec<(ItemKey, String)>, DbError> {
         self.tx.list(
             "SELECT media_type, id, document FROM items ORDER BY item_id DESC LIMIT ?1",
@@ -108,12 +105,12 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Whether a version of an item that counts as newly indexed was written behind the row `after`,
+    /// Returns whether a version of an item that counts as newly indexed was written after the row `after`,
     /// up to its current version `number`.
     pub fn is_fresh_behind(&self, number: i64, after: i64) -> Result<bool, DbError> {
         let sql = "SELECT previous, fresh FROM item_log WHERE seq = ?1";
         let mut at = number;
-        // Each version names an earlier row, so this ends.
+        // Each version refers to an earlier row, so this ends.
         while at > after {
             let row = self.tx.find(sql, params![at], |row| Ok((row.get(0)?, row.get(1)?)))?;
             let Some((previous, fresh)): Option<(Option<i64>, bool)> = row else {
@@ -130,13 +127,13 @@ impl ReadTx<'_> {
         Ok(false)
     }
 
-    /// Whether the item waits for the end of an embargo to be matched.
+    /// Returns whether the item waits for the end of an embargo to be matched.
     pub fn is_deferred(&self, key: &ItemKey) -> Result<bool, DbError> {
         let sql = "SELECT 1 FROM embargoed_items WHERE media_type = ?1 AND id = ?2";
         self.tx.exists(sql, params![key.media_type.as_str(), key.id.as_str()])
     }
 
-    /// Items whose embargo ended by `now`, `limit` of them.
+    /// Lists items whose embargo ended by `now`, at most `limit`.
     pub fn released_items(&self, now: Timestamp, limit: usize) -> Result<Vec<ItemKey>, DbError> {
         self.tx.list(
             "SELECT media_type, id FROM embargoed_items WHERE until_ms <= ?1
@@ -146,7 +143,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// The stream of that name and user, if it was used at `expired` or later.
+    /// Finds the stream of that id and user, if it was used at `expired` or later.
     pub fn find_stream(
         &self,
         id: Uuid,
@@ -161,7 +158,7 @@ impl ReadTx<'_> {
         })
     }
 
-    /// The first `limit` items in the queue of the notification, in their order.
+    /// Lists the first `limit` items in the queue of the notification, in order.
     pub fn queued_items(&self, number: i64, limit: usize) -> Result<Vec<QueuedItem>, DbError> {
         self.tx.list(
             "SELECT place, media_type, id, seq FROM queued_items WHERE number = ?1
@@ -174,8 +171,8 @@ impl ReadTx<'_> {
         )
     }
 
-    /// The number of the last turn in which items became free, and the streams in whose queues that was
-    /// so behind the turn `after`; `None` in place of them when there are more than `limit`.
+    /// Returns the last sequence number at which items became available, and the streams whose queues got
+    /// some after `after`; `None` instead of a list of more than `limit`.
     pub fn freed_streams(
         &self,
         after: i64,
@@ -193,19 +190,19 @@ impl ReadTx<'_> {
         Ok((turn, Some(ids).filter(|ids| ids.len() <= limit)))
     }
 
-    /// The number of the last turn in which items became free.
+    /// Returns the last sequence number at which items became available.
     pub fn stream_sequence(&self) -> Result<i64, DbError> {
         self.tx.load_value("SELECT seq FROM cursors WHERE name = ?1", params![STREAMS])
     }
 
-    /// How many items wait in all queues.
+    /// Counts the items in all queues.
     pub fn count_queued_items(&self) -> Result<u64, DbError> {
         let sql = "SELECT count(*) FROM queued_items";
         let count: i64 = self.tx.load_value(sql, params![])?;
         Ok(u64::try_from(count).unwrap_or_default())
     }
 
-    /// Scheduled notifications whose run is due at `now`, `limit` of them, with their numbers.
+    /// Lists the numbers of scheduled notifications whose run is due at `now`, at most `limit`.
     pub fn due_notifications(&self, now: Timestamp, limit: usize) -> Result<Vec<i64>, DbError> {
         self.tx.list_values(
             "SELECT number FROM notifications WHERE next_ms <= ?1 ORDER BY next_ms LIMIT ?2",
@@ -215,21 +212,20 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Says up to which row of the item log notifications were looked for, which was `from`; `false`
-    /// when somebody else went on from there.
+    /// Moves the cursor of matching from `from` to `seq`; returns `false` if another process has moved it.
     pub fn set_matched_seq(&self, from: i64, seq: i64) -> Result<bool, DbError> {
         let sql = "UPDATE cursors SET seq = ?1 WHERE name = ?2 AND seq = ?3";
         Ok(self.tx.execute(sql, params![seq, MATCHING, from])? > 0)
     }
 
-    /// The number of a turn in which items become free: behind all that were, in the order in which
-    /// transactions end.
+    /// Returns the next sequence number for items that become available: above all earlier ones, in the order
+    /// of commits.
     pub fn next_stream_sequence(&self) -> Result<i64, DbError> {
         let sql = "UPDATE cursors SET seq = seq + 1 WHERE name = ?1 RETURNING seq";
         self.tx.load_value(sql, params![STREAMS])
     }
 
-    /// Puts an item off until its embargo ends.
+    /// Defers the matching of an item until its embargo ends.
     pub fn defer_item(&self, key: &ItemKey, until: Timestamp) -> Result<(), DbError> {
         self.tx.execute(
             "INSERT INTO embargoed_items (media_type, id, until_ms) VALUES (?1, ?2, ?3)
@@ -239,15 +235,15 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Puts an item off no longer.
+    /// Removes the deferral of an item.
     pub fn undefer_item(&self, key: &ItemKey) -> Result<(), DbError> {
         let sql = "DELETE FROM embargoed_items WHERE media_type = ?1 AND id = ?2";
         self.tx.execute(sql, params![key.media_type.as_str(), key.id.as_str()])?;
         Ok(())
     }
 
-    /// Puts an item at the end of a notification's queue, in the turn `turn`. One that waits there
-    /// already keeps its place and is from now on there for the row `seq`.
+    /// Appends an item to a notification's queue, with the sequence number `turn`. An item that is already in
+    /// the queue keeps its position and is now there for the row `seq`.
     pub fn queue_item(
         &self,
         number: i64,
@@ -265,8 +261,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Takes the first `limit` items of a queue that nobody has under way, in their order: `life` has
-    /// them under way from now on.
+    /// Claims the first `limit` unclaimed items of a queue, in order, for an incarnation.
     pub fn claim_queued_items(
         &self,
         number: i64,
@@ -288,7 +283,7 @@ impl WriteTx<'_> {
         Ok(taken)
     }
 
-    /// Puts items back that `life` has under way, in their places.
+    /// Releases items that the incarnation has claimed; they keep their positions.
     pub fn release_queued_items(&self, places: &[i64], life: Uuid) -> Result<(), DbError> {
         if places.is_empty() {
             return Ok(());
@@ -301,7 +296,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Removes the oldest items of a queue beyond the `max` newest; gives how many.
+    /// Removes the oldest items of a queue, keeping the `max` newest; returns the number removed.
     pub fn trim_queue(&self, number: i64, max: usize) -> Result<usize, DbError> {
         self.tx.execute(
             "DELETE FROM queued_items WHERE number = ?1 AND place <=
@@ -311,28 +306,28 @@ impl WriteTx<'_> {
         )
     }
 
-    /// Removes an item that was read from a queue by `life`, which had it under way: by its place, unless
-    /// it was put in again for a row behind the one that was read; gives whether it was there.
+    /// Removes an item that the incarnation has claimed and read, by its position, unless it was queued again
+    /// for a later row than the one read; returns whether it was removed.
     pub fn remove_queued_item(&self, place: i64, seq: i64, life: Uuid) -> Result<bool, DbError> {
         let sql = "DELETE FROM queued_items WHERE place = ?1 AND seq <= ?2 AND life = ?3";
         Ok(self.tx.execute(sql, params![place, seq, life.to_string()])? > 0)
     }
 
-    /// Removes everything from a queue.
+    /// Removes all items from a queue.
     pub fn empty_queue(&self, number: i64) -> Result<(), DbError> {
         let sql = "DELETE FROM queued_items WHERE number = ?1";
         self.tx.execute(sql, params![number])?;
         Ok(())
     }
 
-    /// Says that a stream is used at `now`.
+    /// Records the use of a stream at `now`.
     pub fn touch_stream(&self, number: i64, now: Timestamp) -> Result<(), DbError> {
         let sql = "UPDATE notifications SET active_ms = ?1 WHERE number = ?2 AND active_ms < ?1";
         self.tx.execute(sql, params![now.as_millisecond(), number])?;
         Ok(())
     }
 
-    /// Sets the next run of a scheduled notification; `None`: it has none any more.
+    /// Sets the next run of a scheduled notification; `None`: no further run.
     pub fn set_next_run(&self, number: i64, next: Option<Timestamp>) -> Result<(), DbError> {
         let sql = "UPDATE notifications SET next_ms = ?1 WHERE number = ?2";
         let next = next.map(Timestamp::as_millisecond);

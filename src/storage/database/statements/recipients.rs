@@ -1,4 +1,5 @@
-//! Recipients of mails: how many mails each was sent, and what those said that are not the user.
+//! Stores the recipients of mails: how many mails each was sent, and the consent of those who are not the
+//! user.
 
 use jiff::Timestamp;
 
@@ -8,20 +9,20 @@ use crate::storage::database::error::DbError;
 use model::ContentHash;
 use model::account::UserId;
 
-/// A mail address that a user gave and that is not the user's own.
+/// A mail address that a user entered and that is not the user's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailRecipient {
-    /// The user who has mails sent there.
+    /// The user whose mails are sent there.
     pub user: UserId,
     /// The address, in lower case.
     pub address: String,
-    /// When the recipient was sent the name of the user in front of a mail; `None`: not yet.
+    /// When the recipient was informed of the user's name, ahead of a mail; `None`: not yet.
     pub notified: Option<Timestamp>,
-    /// When the recipient was sent the question whether mails may come; `None`: not yet.
+    /// When the recipient was asked to confirm the mails; `None`: not yet.
     pub confirmation_sent: Option<Timestamp>,
-    /// When the recipient agreed to mails.
+    /// When the recipient confirmed the mails.
     pub confirmed: Option<Timestamp>,
-    /// When the recipient stopped them.
+    /// When the recipient refused the mails.
     pub refused: Option<Timestamp>,
 }
 
@@ -43,7 +44,7 @@ fn read_recipient(row: &dyn ResultRow) -> Result<MailRecipient, DbError> {
 }
 
 impl ReadTx<'_> {
-    /// What is known of the recipient `address` of a user.
+    /// Finds the recipient `address` of a user.
     pub fn find_mail_recipient(
         &self,
         user: UserId,
@@ -54,7 +55,7 @@ impl ReadTx<'_> {
         self.tx.find(&sql, params![user.0, address], read_recipient)
     }
 
-    /// The recipient that the token with this hash was sent to.
+    /// Finds the recipient to whom the token with this hash was sent.
     pub fn find_mail_recipient_of_token(
         &self,
         hash: ContentHash,
@@ -63,7 +64,7 @@ impl ReadTx<'_> {
         self.tx.find(&sql, params![hash.to_string()], read_recipient)
     }
 
-    /// Mails that `subject` was counted with in an hour.
+    /// Returns the number of mails counted for `subject` in an hour.
     pub fn mails_in_hour(&self, subject: &str, hour: i64) -> Result<usize, DbError> {
         let sql = "SELECT mails FROM mail_counts WHERE subject = ?1 AND hour = ?2";
         let found: Option<i64> = self.tx.find_value(sql, params![subject, hour])?;
@@ -82,7 +83,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Takes back mails of `subject` that were counted in an hour and not sent.
+    /// Subtracts mails of `subject` that were counted in an hour and not sent.
     pub fn uncount_mails(&self, subject: &str, hour: i64, mails: usize) -> Result<(), DbError> {
         self.tx.execute(
             "UPDATE mail_counts SET mails = CASE WHEN mails > ?3 THEN mails - ?3 ELSE 0 END
@@ -92,7 +93,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Gives a recipient a new token, by which it answers; the last one ends.
+    /// Sets a new token by which a recipient answers, replacing the previous one.
     pub fn set_mail_token(
         &self,
         user: UserId,
@@ -110,8 +111,8 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Forgets the recipients of a user beyond `max`, first those that were mailed least lately. What
-    /// a recipient refused outlives the others.
+    /// Removes the recipients of a user beyond `max`, the least recently mailed first. Refusals are kept
+    /// longest.
     pub fn trim_mail_recipients(&self, user: UserId, max: usize) -> Result<(), DbError> {
         let sql = format!(
             "DELETE FROM mail_recipients WHERE user_id = ?1 AND address IN
@@ -123,7 +124,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Notes that a recipient was sent the name of the user in front of a mail.
+    /// Records that a recipient was informed of the user's name, ahead of a mail.
     pub fn mark_mail_recipient_notified(
         &self,
         user: UserId,
@@ -137,7 +138,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Notes that a recipient was sent the question whether mails may come.
+    /// Records that a recipient was asked to confirm the mails.
     pub fn mark_mail_recipient_asked(
         &self,
         user: UserId,
@@ -151,7 +152,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Notes that a recipient is still mailed.
+    /// Records that a recipient is still being mailed.
     pub fn touch_mail_recipient(
         &self,
         user: UserId,
@@ -165,7 +166,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Writes what a recipient says: it agrees, or it stops the mails, which both can be changed.
+    /// Records a recipient's answer: it confirms or refuses the mails. Either can be changed later.
     pub fn answer_mail_recipient(
         &self,
         hash: ContentHash,
@@ -185,7 +186,7 @@ impl WriteTx<'_> {
         Ok(self.tx.execute(sql, params![hash.to_string(), now.as_millisecond()])? > 0)
     }
 
-    /// Lets the mails of a user's notifications that wait be tried now.
+    /// Makes the waiting mails of a user due now.
     pub fn retry_mails_now(&self, user: UserId, now: Timestamp) -> Result<(), DbError> {
         self.tx.execute(
             "UPDATE outbox SET next_ms = ?2
@@ -195,8 +196,8 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Removes counts of hours before `hour`, and recipients that were not mailed since `unused`
-    /// and refused nothing; at most `limit` of each. Gives how many.
+    /// Removes counts of hours before `hour`, and recipients that have not been mailed since `unused` and
+    /// have not refused; at most `limit` of each. Returns the number removed.
     pub fn sweep_mail_recipients(
         &self,
         hour: i64,

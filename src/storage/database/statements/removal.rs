@@ -1,4 +1,4 @@
-//! Accounts that are removed with what belongs to them alone.
+//! Removes accounts with everything that belongs to them alone.
 
 use jiff::Timestamp;
 
@@ -10,18 +10,18 @@ use crate::storage::database::error::DbError;
 use model::ContentHash;
 use model::account::{Organization, UserId};
 
-/// What became of a user.
+/// The outcome of removing a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemovedUser {
-    /// It is gone, with its keys, channels, collections and notifications.
+    /// It was removed, with its keys, channels, collections and notifications.
     Removed,
-    /// Orders name it: it stays without password and keys and may not log in.
+    /// Orders refer to it: it was kept, without password and keys, and may not log in.
     Disabled,
 }
 
 impl WriteTx<'_> {
-    /// Removes the API key with that hash; `false` when there is none, or a revoked one: an accounts
-    /// file must not bring that back.
+    /// Removes the API key with that hash; returns `false` if there is none, or a revoked one: an accounts
+    /// file must not reactivate that.
     pub fn remove_key(&self, hash: &ContentHash, now: Timestamp) -> Result<bool, DbError> {
         let sql = "DELETE FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL";
         let is_gone = self.tx.execute(sql, params![hash.to_string()])? > 0;
@@ -31,7 +31,7 @@ impl WriteTx<'_> {
         Ok(is_gone)
     }
 
-    /// Removes a user with all that is its own; one that orders name is disabled for good instead.
+    /// Removes a user with everything it owns; a user that orders refer to is disabled for good instead.
     pub fn remove_user(&self, id: UserId, now: Timestamp) -> Result<RemovedUser, DbError> {
         self.end_logins(id, now)?;
         let sql = "SELECT 1 FROM orders WHERE user_id = ?1";
@@ -47,14 +47,14 @@ impl WriteTx<'_> {
                 RemovedUser::Removed
             }
         };
-        // Its keys too are forgotten, by whoever has them in memory.
+        // Caches must also forget the user's keys.
         self.log_account_change(AccountChange::Everything, now)?;
         Ok(removed)
     }
 
-    /// Removes a client with all that was granted to it; `false` when there is none.
+    /// Removes a client with everything that was granted to it; returns `false` if there is none.
     pub fn remove_client(&self, client_id: &str, now: Timestamp) -> Result<bool, DbError> {
-        // Its tokens are forgotten wherever they are in memory.
+        // Deactivation makes caches forget its tokens.
         if !self.set_client_active(client_id, false, now)? {
             return Ok(false);
         }
@@ -62,7 +62,7 @@ impl WriteTx<'_> {
         Ok(true)
     }
 
-    /// Removes an agreement if it is as stated and neither a user has it nor an order names it.
+    /// Removes an agreement if it is as stated and neither users nor orders refer to it.
     pub fn remove_unused_agreement(&self, stated: &NewAgreement) -> Result<bool, DbError> {
         let removed = self.tx.execute(
             "DELETE FROM agreements WHERE agreement_id = ?1 AND organization_id = ?2
@@ -76,8 +76,8 @@ impl WriteTx<'_> {
         Ok(removed > 0)
     }
 
-    /// Removes a product with its licences if it is as stated, no agreement has it, and it has no other
-    /// licences than `licenses`; how many licences went, or nothing where it stays.
+    /// Removes a product with its licences if it is as stated, no agreement refers to it, and all its
+    /// licences are in `licenses`. Returns the number of licences removed, or `None` if the product stays.
     pub fn remove_unused_product(
         &self,
         stated: &NewProduct,
@@ -115,7 +115,7 @@ impl WriteTx<'_> {
         Ok(removed > 0)
     }
 
-    /// Removes the note of that name.
+    /// Removes the row of `state` with that name.
     pub fn remove_state(&self, name: &str) -> Result<(), DbError> {
         self.tx.execute("DELETE FROM state WHERE name = ?1", params![name]).map(drop)
     }

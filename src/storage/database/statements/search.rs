@@ -1,4 +1,4 @@
-//! What the search index is fed from: the item log, and the versions of items that it names.
+//! Contains the statements that feed the search index: the item log, and the versions of items in it.
 
 use std::ops::ControlFlow;
 
@@ -11,12 +11,12 @@ use crate::storage::database::statements::items::StoredItem;
 use model::ItemKey;
 use model::item::PubStatus;
 
-/// A row of the item log, and what tells it from another row of the same number.
+/// A row of the item log, with a digest that distinguishes it from another row of the same number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogPosition {
     /// The number of the row; 0 before the first one.
     pub row: i64,
-    /// What the row says. Numbers are given again after a restore or a fail-over that lost rows.
+    /// The content of the row. Numbers are assigned again after a restore or a failover that lost rows.
     pub digest: String,
 }
 
@@ -25,90 +25,86 @@ pub struct LogPosition {
 pub struct IndexedVersion {
     /// The number of the version, that of the log row that wrote it.
     pub number: u32,
-    /// The item.
     pub key: ItemKey,
-    /// The document's text.
+    /// The text of the document.
     pub document: String,
-    /// The publication status.
     pub status: PubStatus,
-    /// `_tstamp`, milliseconds since 1970 like all times here.
+    /// `_tstamp`, in milliseconds since 1970 like all times here.
     pub order_ms: i64,
-    /// Until when the item is hidden.
+    /// The end of the embargo, if any.
     pub embargoed_ms: Option<i64>,
     /// When the version was stored.
     pub stored_ms: i64,
 }
 
-/// What one row of the item log changed, as the search index follows it.
+/// The change that one row of the item log makes in the search index.
 #[derive(Clone, Debug)]
 pub struct IndexChange {
-    /// The row.
     pub position: LogPosition,
-    /// The version that it took the place of.
+    /// The version that it replaced.
     pub replaced: Option<u32>,
-    /// Whether it asks every process for a new index.
+    /// Whether it requests a rebuild of the index by every process.
     pub rebuild: bool,
 }
 
 /// Versions that search may find, in the order of their numbers.
 #[derive(Clone, Debug, Default)]
 pub struct VersionPage {
-    /// The versions.
     pub versions: Vec<IndexedVersion>,
-    /// The largest number that was looked at; `None` when there was none left.
+    /// The largest number that was read; `None` at the end.
     pub reached: Option<u32>,
 }
 
 /// The name of the archive's id in the table `state`.
 const ARCHIVE_ID: &str = "archive id";
-/// The name of the note in the table `state` that a store belongs to this archive.
+/// The name of the row in the table `state` with the store that belongs to this archive.
 const STORE: &str = "store";
-/// What a row of the log says of itself that asks for a new search index.
+/// The word in a row of the log that requests a rebuild of the search index.
 const REINDEX: &str = "reindex";
 
 /// The columns of a version, see [`read_version`].
 const VERSION: &str =
     "item_id, media_type, id, document, pubstatus, order_ms, embargoed_ms, stored_ms";
 
-/// A row's number, which is below 2^32: that many writes are years of the fastest ingest.
+/// Converts a row's number, which is below 2^32: that many writes are years of the fastest ingest.
 fn number(what: &str, value: i64) -> Result<u32, DbError> {
     u32::try_from(value).map_err(|why| damaged(format!("{what} {value}"), &why))
 }
 
 impl ReadTx<'_> {
-    /// What tells this archive from every other one: drawn once, and kept when the database is copied,
-    /// moved or restored.
+    /// Returns the id of this archive: it is random and unique, and is kept when the database is copied,
+    /// migrated or restored.
     pub fn archive_id(&self) -> Result<String, DbError> {
         self.tx.load_value("SELECT value FROM state WHERE name = ?1", params![ARCHIVE_ID])
     }
 
-    /// What the store was called that was first said to belong to this archive.
+    /// Returns the name of the store that was first claimed for this archive.
     pub fn claimed_store(&self) -> Result<Option<String>, DbError> {
         let sql = "SELECT value FROM state WHERE name = ?1";
         self.tx.find(sql, params![STORE], |row| row.get(0))
     }
 
-    /// How many items there are.
+    /// Counts the items of the archive.
     pub fn count_items(&self) -> Result<u64, DbError> {
         let count: i64 = self.tx.load_value("SELECT count(*) FROM items", params![])?;
         Ok(u64::try_from(count).unwrap_or_default())
     }
 
-    /// The newest row of the item log.
+    /// Returns the newest row of the item log.
     pub fn log_end(&self) -> Result<LogPosition, DbError> {
         let sql = "SELECT seq, media_type, id, change, at_ms FROM item_log
              ORDER BY seq DESC LIMIT 1";
         Ok(self.tx.find(sql, params![], read_position)?.unwrap_or_default())
     }
 
-    /// The number of the oldest row of the item log that is still there; 0 of an empty log.
+    /// Returns the number of the oldest row of the item log that still exists; 0 for an empty log.
     pub fn log_floor(&self) -> Result<i64, DbError> {
         self.tx.load_value("SELECT coalesce(min(seq), 0) FROM item_log", params![])
     }
 
-    /// The rows of the item log behind `after`, at most `limit`.
+    /// Lists the rows of the item log after `after`, at most `limit`.
     ///
-    /// `None` where the log does not hold `after`: rows were lost or removed in between.
+    /// Returns `None` where the log does not contain `after`: rows were lost or removed in between.
     pub fn index_changes(
         &self,
         after: &LogPosition,
@@ -130,9 +126,9 @@ impl ReadTx<'_> {
         Ok(Some(changes))
     }
 
-    /// The versions that were replaced behind the row `after` of the item log, withdrawn ones too.
+    /// Lists the versions that were replaced after the row `after` of the item log, including withdrawn ones.
     ///
-    /// `None` where the log does not hold `after`.
+    /// Returns `None` where the log does not contain `after`.
     pub fn replaced_since(&self, after: &LogPosition) -> Result<Option<Vec<u32>>, DbError> {
         if !self.log_holds(after)? {
             return Ok(None);
@@ -147,7 +143,7 @@ impl ReadTx<'_> {
             .map(Some)
     }
 
-    /// Whether the item log holds every row behind `position`, and the row itself is the same one.
+    /// Returns whether the item log contains every row after `position`, and the same row at `position`.
     pub fn log_holds(&self, position: &LogPosition) -> Result<bool, DbError> {
         if position.row == 0 {
             return Ok(self.log_floor()? <= 1);
@@ -157,8 +153,8 @@ impl ReadTx<'_> {
         Ok(found.is_some_and(|found| found == *position))
     }
 
-    /// The next `limit` items, with numbers behind `after` up to `last`: those of them that search may
-    /// find.
+    /// Reads the next `limit` items with numbers above `after` up to `last`, and returns those that search
+    /// may find.
     pub fn list_versions_after(
         &self,
         after: u32,
@@ -178,7 +174,7 @@ impl ReadTx<'_> {
         Ok(page)
     }
 
-    /// Gives `each` the number, the key and the time of storing in milliseconds of every version that
+    /// Calls `each` with the number, the key and the storing time in milliseconds of every version that
     /// search may find, in the order of the numbers.
     pub fn each_version(
         &self,
@@ -192,13 +188,13 @@ impl ReadTx<'_> {
         })
     }
 
-    /// The version `number`, if it is current and search may find it.
+    /// Finds the version `number`, if it is current and search may find it.
     pub fn find_version_numbered(&self, number: u32) -> Result<Option<IndexedVersion>, DbError> {
         let sql = format!("SELECT {VERSION} FROM items WHERE item_id = ?1");
         Ok(self.tx.find(&sql, params![number], read_version)?.flatten())
     }
 
-    /// The item whose current version has the number `number`.
+    /// Finds the item whose current version has the number `number`.
     pub fn find_numbered(&self, number: u32) -> Result<Option<(ItemKey, StoredItem)>, DbError> {
         let sql = "SELECT document, assets, embargoed_ms, stored_ms, order_ms, media_type, id
              FROM items WHERE item_id = ?1";
@@ -210,7 +206,7 @@ impl ReadTx<'_> {
         })
     }
 
-    /// `_tstamp` in milliseconds and the number of the current version of `key`.
+    /// Returns `_tstamp` in milliseconds and the number of the current version of `key`.
     pub fn order_position_of(&self, key: &ItemKey) -> Result<Option<(i64, u32)>, DbError> {
         let sql = "SELECT order_ms, item_id FROM items WHERE media_type = ?1 AND id = ?2";
         let key = params![key.media_type.as_str(), key.id.as_str()];
@@ -219,14 +215,14 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Notes that the store of this name belongs to this archive from now on.
+    /// Records that the store of this name belongs to this archive, replacing an earlier one.
     pub fn replace_store(&self, name: &str) -> Result<(), DbError> {
         self.tx.execute("DELETE FROM state WHERE name = ?1", params![STORE])?;
         self.claim_store(name).map(drop)
     }
 
-    /// Notes that the store of this name belongs to this archive; gives the one that was noted before, which
-    /// stays.
+    /// Records that the store of this name belongs to this archive, unless one is recorded already; returns
+    /// the one recorded before.
     pub fn claim_store(&self, name: &str) -> Result<Option<String>, DbError> {
         let before = self.as_read().claimed_store()?;
         if before.is_none() {
@@ -238,7 +234,8 @@ impl WriteTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Asks every process that searches to build a new index; the number of the log row that does.
+    /// Requests a rebuild of the index by every process that searches; returns the number of the log row that
+    /// does.
     pub fn request_reindex(&self, now: Timestamp) -> Result<i64, DbError> {
         let row = self.tx.load_value(
             "INSERT INTO item_log (media_type, id, change, at_ms, fresh)
@@ -257,12 +254,12 @@ fn read_position(row: &dyn ResultRow) -> Result<LogPosition, DbError> {
     Ok(LogPosition { row: row.get(0)?, digest })
 }
 
-/// Reads the columns [`VERSION`]; nothing of a version that search never finds, and of a row that is
-/// damaged: one such row must not keep the others out.
+/// Reads the columns [`VERSION`]. Returns `None` for a version that search never finds, and for a damaged
+/// row: one such row must not keep the others out of the index.
 fn read_version(row: &dyn ResultRow) -> Result<Option<IndexedVersion>, DbError> {
     let key = format!("{}/{}", row.text(1)?, row.text(2)?);
     let (Ok(key), Some(status)) = (key.parse(), PubStatus::parse(row.text(4)?)) else {
-        tracing::error!("item {key} is not found by search: its key or status is damaged");
+        tracing::error!("search index: item {key} skipped: its key or status is damaged");
         return Ok(None);
     };
     let version = IndexedVersion {

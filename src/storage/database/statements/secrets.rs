@@ -1,8 +1,8 @@
-//! Values that are stored encrypted: settings of channels, signing keys, keys in `state`.
+//! Stores encrypted values: settings of channels, signing keys, keys in `state`.
 //!
-//! The row [`IN_FORCE`] of `state` names the key that new values are encrypted with. It is read in the
-//! transaction that writes, so that a process that holds an older key writes nothing with it after
-//! another one has rotated. While there is no such row values are stored as they are.
+//! The row [`IN_FORCE`] of `state` names the key that encrypts new values. It is read in the transaction that
+//! writes, so that a process with an older key writes nothing with it after another process has rotated the
+//! keys. Without such a row values are stored in plain text.
 
 use std::fmt::Display;
 
@@ -13,40 +13,38 @@ use crate::storage::database::error::DbError;
 use crate::storage::database::facts::DatabaseFlaw;
 use crate::storage::secrets::{KeyId, SecretError, sealed_by};
 
-/// The row of `state` that names the key in force.
+/// The row of `state` that names the current key.
 const IN_FORCE: &str = "secrets-key";
 
-/// Rows of `state` whose values are secrets, by [`WriteTx::write_secret_state`].
+/// Rows of `state` whose values are secrets, written by [`WriteTx::write_secret_state`].
 const SECRET_STATES: [&str; 3] = ["device-cookie-key", "unsubscribe-key", "password-link-key"];
 
-/// How many values were encrypted.
+/// The number of values that were encrypted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SealedCount {
-    /// Settings of channels.
     pub channels: usize,
-    /// Signing keys.
     pub signing_keys: usize,
-    /// Keys in `state`.
+    /// Number of keys in `state`.
     pub states: usize,
 }
 
 impl SealedCount {
-    /// All of them.
+    /// Returns the sum of all counts.
     #[must_use]
     pub fn total(&self) -> usize {
         self.channels + self.signing_keys + self.states
     }
 }
 
-/// A value as it is stored, with the row that it lies in.
+/// A value as it is stored, with its row.
 struct StoredSecret {
-    /// What it is encrypted for.
+    /// The place for which it is encrypted.
     place: String,
     bytes: Vec<u8>,
     row: SecretRow,
 }
 
-/// The row of a secret.
+/// The row of a stored secret.
 enum SecretRow {
     Channel(i64),
     SigningKey(String),
@@ -62,14 +60,14 @@ fn text(place: &str, bytes: Vec<u8>) -> Result<String, DbError> {
 }
 
 impl ReadTx<'_> {
-    /// The key that secrets are encrypted with; `None` while they are stored as they are.
+    /// Returns the id of the key that secrets are encrypted with; `None` while they are stored in plain text.
     pub fn secrets_key(&self) -> Result<Option<KeyId>, DbError> {
         let id = self.find_state(IN_FORCE)?;
         id.map(|id| id.parse().map_err(|why: SecretError| damaged("state secrets-key", &why)))
             .transpose()
     }
 
-    /// Decrypts what is stored at `place`.
+    /// Decrypts the value stored at `place`.
     pub(super) fn open_secret(&self, place: &str, stored: Vec<u8>) -> Result<Vec<u8>, DbError> {
         match self.keys {
             Some(keys) => Ok(keys.open(place, stored)?),
@@ -79,18 +77,18 @@ impl ReadTx<'_> {
         }
     }
 
-    /// The same for a text.
+    /// Decrypts the text stored at `place`.
     pub(super) fn open_text(&self, place: &str, stored: String) -> Result<String, DbError> {
         text(place, self.open_secret(place, stored.into_bytes())?)
     }
 
-    /// The value that [`WriteTx::write_secret_state`] wrote, decrypted.
+    /// Returns the value that [`WriteTx::write_secret_state`] wrote, decrypted.
     pub fn find_secret_state(&self, name: &str) -> Result<Option<String>, DbError> {
         let stored = self.find_state(name)?;
         stored.map(|stored| self.open_text(&state_place(name), stored)).transpose()
     }
 
-    /// Every secret as it is stored.
+    /// Lists every secret as it is stored.
     fn list_secrets(&self) -> Result<Vec<StoredSecret>, DbError> {
         let sql = "SELECT channel_id, settings FROM channels ORDER BY channel_id";
         let mut found = self.tx.list(sql, params![], |row| {
@@ -119,8 +117,7 @@ impl ReadTx<'_> {
         Ok(found)
     }
 
-    /// Secrets that cannot be decrypted, and those that are stored as they are although a key is in
-    /// force.
+    /// Lists secrets that cannot be decrypted, and those in plain text although the archive has a key.
     pub fn secret_flaws(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
         let in_force = self.secrets_key()?;
         let mut flaws = Vec::new();
@@ -148,12 +145,13 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Encrypts what is to be stored at `place` with the key in force; as it is where there is none.
+    /// Encrypts a value for `place` with the current key; returns it in plain text where there is none.
     pub(super) fn seal_secret(&self, place: &str, plain: Vec<u8>) -> Result<Vec<u8>, DbError> {
         match (self.as_read().secrets_key()?, self.keys) {
             (Some(id), Some(keys)) => Ok(keys.seal(id, place, &plain)?.into_bytes()),
             (None, None) => Ok(plain),
-            // Where a key should be and could not be made nothing is written in the clear.
+            // Where encryption is configured but its key could not be created, nothing is written in plain
+            // text.
             (None, Some(keys)) => match keys.refusal() {
                 None => Ok(plain),
                 Some(why) => {
@@ -167,21 +165,21 @@ impl WriteTx<'_> {
         }
     }
 
-    /// The same for a text.
+    /// Encrypts a text for `place`.
     pub(super) fn seal_text(&self, place: &str, plain: String) -> Result<String, DbError> {
         text(place, self.seal_secret(place, plain.into_bytes())?)
     }
 
-    /// Writes a secret into `state`. Its name is one of `SECRET_STATES`, so that databases of before
-    /// encryption have it encrypted too.
+    /// Writes a secret into `state`. Its name must be one of `SECRET_STATES`, so that it is also encrypted in
+    /// databases from before encryption.
     pub fn write_secret_state(&self, name: &str, value: &str) -> Result<(), DbError> {
         let sealed = self.seal_text(&state_place(name), value.to_owned())?;
         self.write_state(name, &sealed)
     }
 
-    /// Encrypts every secret with the key of that id, which is in force from then on.
+    /// Encrypts every secret with the key of that id, which becomes the current key.
     ///
-    /// Fails with [`DbError::InUse`] when the key in force is not `before`: another process was faster.
+    /// Fails with [`DbError::InUse`] when the current key is not `before`: another process was faster.
     pub(in crate::storage::database) fn seal_all(
         &self,
         before: Option<KeyId>,

@@ -1,4 +1,4 @@
-//! Calls that pages made lately in the name of their visitors, for as long as the session lasts.
+//! Stores the calls that pages made recently on behalf of their visitors, as long as the session lasts.
 
 use super::{ReadTx, WriteTx};
 use crate::storage::database::engine::params;
@@ -6,7 +6,7 @@ use crate::storage::database::error::DbError;
 use model::ContentHash;
 
 impl ReadTx<'_> {
-    /// What was noted of the session's calls.
+    /// Finds the recorded calls of the session.
     pub fn find_calls(&self, session: &ContentHash) -> Result<Option<String>, DbError> {
         let sql = "SELECT calls FROM calls WHERE session_hash = ?1";
         self.tx.find_value(sql, params![session.to_string()])
@@ -14,7 +14,7 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Notes a session's calls in place of what was noted before; nothing where the session is over.
+    /// Replaces the recorded calls of a session; does nothing if the session has ended.
     pub fn write_calls(&self, session: &ContentHash, calls: &str) -> Result<(), DbError> {
         self.tx.execute(
             "INSERT INTO calls (session_hash, calls)

@@ -1,4 +1,4 @@
-//! Logins in browsers, and the keys that id tokens are signed with.
+//! Stores browser sessions, and the keys that sign id tokens.
 
 use jiff::Timestamp;
 
@@ -13,54 +13,50 @@ use model::account::UserId;
 /// A login in a browser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrowserSession {
-    /// Who logged in.
     pub user: UserId,
-    /// When.
+    /// When the user logged in.
     pub auth_time: Timestamp,
-    /// When it ends.
     pub expires: Timestamp,
-    /// Where it was opened.
+    /// The browser and address that logged in.
     pub from: LoginOrigin,
 }
 
-/// Where a login came from.
+/// The origin of a login.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoginOrigin {
-    /// What the browser says it is (`User-Agent`), cut.
+    /// The browser by its own description (`User-Agent`), truncated.
     pub browser: Option<String>,
-    /// The network address.
     pub address: Option<String>,
 }
 
-/// A key that id tokens are or were signed with. It has no `Debug`: it is a secret.
+/// A key that signs or has signed id tokens. It has no `Debug`: it is a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SigningKey {
-    /// Its name in the key set.
+    /// Its id in the key set.
     pub kid: String,
     /// The private key as PKCS #8.
     pub pkcs8: Vec<u8>,
-    /// Whether it signs no more and is only published.
+    /// Whether it no longer signs and is only published.
     pub is_retired: bool,
 }
 
-/// The place that a signing key is encrypted for.
+/// Returns the place for which a signing key is encrypted.
 pub(super) fn signing_key_place(kid: &str) -> String {
     format!("signing_keys/{kid}/pkcs8")
 }
 
-/// A signing key as the operator lists it.
+/// A signing key in the operator's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedSigningKey {
-    /// Its name in the key set.
+    /// Its id in the key set.
     pub kid: String,
-    /// When it was made.
     pub created: Timestamp,
-    /// When it signed for the last time.
+    /// When it was retired; `None`: it still signs.
     pub retired: Option<Timestamp>,
 }
 
 impl ReadTx<'_> {
-    /// The session with that hash, expired or not.
+    /// Finds the session with that hash, expired or not.
     pub fn find_session(&self, session: &ContentHash) -> Result<Option<BrowserSession>, DbError> {
         self.tx.find(
             "SELECT user_id, auth_ms, expires_ms, browser, address FROM sessions
@@ -76,7 +72,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// The signing keys, newest first.
+    /// Lists the signing keys, newest first.
     pub fn list_signing_keys(&self) -> Result<Vec<SigningKey>, DbError> {
         self.tx.list(
             "SELECT kid, pkcs8, retired_ms IS NOT NULL FROM signing_keys
@@ -90,7 +86,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// The times of the signing keys, newest first.
+    /// Lists the times of the signing keys, newest first.
     pub fn list_signing_key_times(&self) -> Result<Vec<ListedSigningKey>, DbError> {
         self.tx.list(
             "SELECT kid, created_ms, retired_ms FROM signing_keys ORDER BY created_ms DESC, kid",
@@ -106,7 +102,7 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Writes a session. Of a user's sessions beyond [`SESSIONS_MAX`] the oldest end.
+    /// Stores a session. The user's oldest sessions beyond [`SESSIONS_MAX`] end.
     pub fn write_session(
         &self,
         hash: &ContentHash,
@@ -146,7 +142,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Removes sessions that ended before `now`, `limit` at most.
+    /// Removes sessions that ended before `now`, at most `limit`.
     pub fn sweep_sessions(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
         self.tx.execute(
             "DELETE FROM sessions WHERE session_hash IN
@@ -156,7 +152,7 @@ impl WriteTx<'_> {
         )
     }
 
-    /// Writes a signing key that did not exist.
+    /// Stores a signing key that did not exist.
     pub fn write_signing_key(&self, key: &SigningKey, now: Timestamp) -> Result<(), DbError> {
         let retired = key.is_retired.then(|| now.as_millisecond());
         let pkcs8 = self.seal_secret(&signing_key_place(&key.kid), key.pkcs8.clone())?;
@@ -170,7 +166,7 @@ impl WriteTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Retires every signing key that is not retired yet: it signs no more and stays published.
+    /// Retires every signing key that is not yet retired: it no longer signs but stays published.
     pub fn retire_signing_keys(&self, now: Timestamp) -> Result<(), DbError> {
         let sql = "UPDATE signing_keys SET retired_ms = ?1 WHERE retired_ms IS NULL";
         self.tx.execute(sql, params![now.as_millisecond()]).map(drop)
@@ -187,7 +183,7 @@ impl WriteTx<'_> {
     }
 }
 
-/// A hash as it is stored; `what` names its table.
+/// Parses a stored hash; `what` names its table in the error.
 pub(super) fn read_hash(what: &str, text: &str) -> Result<ContentHash, DbError> {
     text.parse().map_err(|why| damaged(what, &why))
 }

@@ -1,4 +1,4 @@
-//! Access and refresh tokens, looked up by hash.
+//! Stores access and refresh tokens, which are looked up by hash.
 
 use jiff::Timestamp;
 
@@ -16,25 +16,23 @@ use crate::storage::database::error::DbError;
 use model::ContentHash;
 use model::account::{FamilyId, ScopeSet, UserId};
 
-/// An access token that was given out.
+/// An access token that was issued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessToken {
-    /// What it was given out with.
+    /// The token family that it belongs to.
     pub family: FamilyId,
-    /// Whose rights it carries.
+    /// The user whose rights it has.
     pub user: UserId,
-    /// The client that it was given to.
+    /// The client that it was issued to.
     pub client_id: String,
-    /// What it may be used for.
     pub scopes: ScopeSet,
     /// Whether the scopes of the client are enforced.
     pub scopes_enforced: bool,
-    /// When it ends.
     pub expires: Timestamp,
 }
 
 impl ReadTx<'_> {
-    /// The access token with that hash, expired or not; none of a client that is not active.
+    /// Finds the access token with that hash, expired or not; `None` for a client that is not active.
     pub fn find_access_token(&self, token: &ContentHash) -> Result<Option<AccessToken>, DbError> {
         self.tx.find(
             "SELECT family_id, user_id, client_id, access_tokens.scopes, access_tokens.expires_ms,
@@ -57,7 +55,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// The refresh token with that hash, expired and used ones too.
+    /// Finds the refresh token with that hash, including expired and used ones.
     pub fn find_refresh_token(
         &self,
         token: &ContentHash,
@@ -79,7 +77,7 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Writes an access token of a family, which lasts at least as long from now on.
+    /// Stores an access token and extends its family to the token's expiry.
     pub fn write_access_token(
         &self,
         token: &ContentHash,
@@ -96,8 +94,8 @@ impl WriteTx<'_> {
         self.extend_family(family, ms)
     }
 
-    /// Writes a refresh token of a family, which lasts at least as long from now on. Of the
-    /// family's used ones beyond [`USED_REFRESH_TOKENS_MAX`] the oldest are forgotten.
+    /// Stores a refresh token and extends its family to the token's expiry. The family's oldest used tokens
+    /// beyond [`USED_REFRESH_TOKENS_MAX`] are removed.
     pub fn write_refresh_token(
         &self,
         token: &ContentHash,
@@ -154,8 +152,8 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Removes tokens that ended before `now`, `limit` of a kind at most. Nothing is logged:
-    /// whoever remembers one knows when it ended.
+    /// Removes tokens that ended before `now`, at most `limit` of a kind. Nothing is logged: caches know when
+    /// a token ends.
     pub fn sweep_tokens(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
         let mut removed = 0;
         for table in ["access_tokens", "refresh_tokens"] {

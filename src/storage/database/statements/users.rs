@@ -1,4 +1,4 @@
-//! Users as their organization's administrators see them, and what users keep: profile, devices.
+//! Stores users as their organization's administrators see them, and the users' profiles and devices.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -12,31 +12,23 @@ use model::account::{
     AccessLevels, Device, DeviceKind, OrganizationId, PhoneNumbers, User, UserId,
 };
 
-/// A user of an organization to be written; it is active and has no password.
+/// A new user of an organization; it is active and has no password.
 #[derive(Clone, Debug)]
 pub struct NewMember {
     /// The organization that it belongs to.
     pub organization: OrganizationId,
-    /// The name it logs in with.
     pub user_name: String,
-    /// First name.
     pub first_name: String,
-    /// Last name.
     pub last_name: String,
-    /// E-mail address.
     pub email_address: String,
-    /// Department.
     pub department: Option<String>,
-    /// Telephone numbers.
     pub phone: PhoneNumbers,
-    /// Names of its roles.
     pub roles: Vec<String>,
-    /// Access levels.
     pub access: AccessLevels,
 }
 
 impl ReadTx<'_> {
-    /// The users of an organization in the order of their numbers, inactive ones too.
+    /// Lists the users of an organization in the order of their numbers, including inactive ones.
     pub fn list_users_of_organization(&self, id: OrganizationId) -> Result<Vec<User>, DbError> {
         self.tx.list(
             &format!(
@@ -47,13 +39,13 @@ impl ReadTx<'_> {
         )
     }
 
-    /// How many users an organization has.
+    /// Counts the users of an organization.
     pub fn count_users_of_organization(&self, id: OrganizationId) -> Result<u32, DbError> {
         let sql = "SELECT count(*) FROM users WHERE organization_id = ?1";
         self.tx.load_value(sql, params![id.0])
     }
 
-    /// Whether somebody has that user name, in whatever case. Reads every user.
+    /// Returns whether the user name exists, ignoring case. Reads every user.
     pub fn is_user_name_taken(&self, user_name: &str) -> Result<bool, DbError> {
         self.tx.exists(
             "SELECT 1 FROM users WHERE lower(user_name) = lower(?1) LIMIT 1",
@@ -61,7 +53,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// The profile of a user; empty for a user without one.
+    /// Returns the profile of a user; empty for a user without one.
     pub fn read_profile(&self, id: UserId) -> Result<Map<String, Value>, DbError> {
         let sql = "SELECT profile FROM profiles WHERE user_id = ?1";
         let text: Option<String> = self.tx.find_value(sql, params![id.0])?;
@@ -69,13 +61,13 @@ impl ReadTx<'_> {
         serde_json::from_str(&text).map_err(|why| damaged(format!("profile of user {id}"), &why))
     }
 
-    /// The devices of a user, the one registered last at the end.
+    /// Lists the devices of a user, the most recently registered last.
     pub fn list_devices(&self, id: UserId) -> Result<Vec<Device>, DbError> {
         let registered = self.list_registered_devices(id)?;
         Ok(registered.into_iter().map(|(device, _)| device).collect())
     }
 
-    /// The same with the time at which each was registered last.
+    /// Lists the devices of a user with the time of their last registration.
     pub fn list_registered_devices(
         &self,
         id: UserId,
@@ -96,22 +88,22 @@ impl ReadTx<'_> {
     }
 }
 
-/// How many requests to make users may come in which time.
+/// The rate limits of requests to create users.
 #[derive(Clone, Copy, Debug)]
 pub struct UserRequestLimits {
-    /// Of one administrator.
+    /// Maximum per administrator and window.
     pub administrator: u32,
-    /// Of all administrators of an organization.
+    /// Maximum per organization and window, over all administrators.
     pub organization: u32,
-    /// The window, seconds.
+    /// Length of the window in seconds.
     pub window_s: u32,
 }
 
 impl WriteTx<'_> {
-    /// Counts a request of the administrator `by` to make a user of `organization`.
+    /// Counts a request of the administrator `by` to create a user of `organization`.
     ///
-    /// Gives when the next one may come where too many came, and counts nothing then. A window
-    /// that began in the future was begun by a clock that ran ahead: it is over.
+    /// Where a limit is reached, counts nothing and returns when the next request is allowed. A window that
+    /// begins in the future was started by a clock that ran ahead, and counts as ended.
     pub fn count_user_request(
         &self,
         by: UserId,
@@ -128,6 +120,7 @@ impl WriteTx<'_> {
             |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
         )?;
         let own = counted.iter().find(|(user, ..)| *user == by.0);
+        // The administrator's own limit comes first, then that of the organization.
         let full = own.filter(|(.., requests)| *requests >= limits.administrator);
         let total: u32 = counted.iter().map(|(.., requests)| *requests).sum();
         let oldest = counted.iter().min_by_key(|(_, since, _)| *since);
@@ -146,7 +139,7 @@ impl WriteTx<'_> {
         Ok(None)
     }
 
-    /// Writes a new user with all agreements of its organization and logs the change.
+    /// Stores a new user with all agreements of its organization and logs the change.
     ///
     /// Fails when its name is taken; see [`ReadTx::is_user_name_taken`].
     pub fn insert_member(&self, new: &NewMember, now: Timestamp) -> Result<UserId, DbError> {
@@ -181,8 +174,8 @@ impl WriteTx<'_> {
         Ok(id)
     }
 
-    /// Writes what administrators may change of a user (names, e-mail address, department,
-    /// telephone numbers, roles, access levels) and logs the change.
+    /// Updates what administrators may change of a user (names, e-mail address, department, telephone
+    /// numbers, roles, access levels) and logs the change.
     pub fn update_member(&self, user: &User, now: Timestamp) -> Result<(), DbError> {
         let roles = Value::from(user.roles.clone()).to_string();
         self.tx.execute(
@@ -216,8 +209,8 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Registers `device` for the user, whoever had it before, and keeps the user's `keep` devices
-    /// that were registered last. Gives another user who had it.
+    /// Registers `device` for the user, even if it belonged to another one, and keeps the user's `keep` most
+    /// recently registered devices. Returns the other user who had it.
     pub fn write_device(
         &self,
         id: UserId,
@@ -246,7 +239,7 @@ impl WriteTx<'_> {
         Ok(before.map(UserId))
     }
 
-    /// Removes the device of that token, if it is the user's.
+    /// Removes the device of that token, if it belongs to the user.
     pub fn delete_device(&self, id: UserId, token: &str) -> Result<(), DbError> {
         self.tx.execute(
             "DELETE FROM devices WHERE token = ?1 AND user_id = ?2",

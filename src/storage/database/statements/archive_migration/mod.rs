@@ -1,8 +1,8 @@
-//! Rows on their way from one database to another, of whichever engines.
+//! Reads and writes the rows that migrate from one database to another, of the same or the other engine.
 //!
-//! Most tables are small beside the items and go as a whole. Items and the item log carry numbers that
-//! only rise and rows that never change, so they go in portions, each behind the last number that is
-//! there. The search index is no part of it: each process over there builds its own.
+//! Most tables are small compared with the items and are copied as a whole. Items and the item log have
+//! rising numbers and rows that never change, so they are copied in batches, each after the last number in
+//! the target. The search index is not copied: each process at the target builds its own.
 
 mod tables;
 
@@ -21,10 +21,10 @@ use model::item::Asset;
 use tables::ColumnType::{self, Blob, Bool, Int, Text};
 pub(in crate::storage::database) use tables::{ITEM_LOG, ITEMS, MigratedTable, TABLES};
 
-/// The row of `state` in a database that is being filled from another: it is not whole.
+/// The row of `state` in a database that is the target of an unfinished migration.
 const FILLING: &str = "moving in";
 
-/// A value of a column.
+/// A value of a migrated column.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum MigratedValue {
     Null,
@@ -39,7 +39,7 @@ impl MigratedValue {
         Ok(match kind {
             Int => row.get::<Option<i64>>(at)?.map_or(Self::Null, Self::Int),
             Bool => row.get::<Option<bool>>(at)?.map_or(Self::Null, Self::Bool),
-            // Not every engine takes a text with a zero in it.
+            // PostgreSQL refuses texts that contain a zero character.
             Text => row
                 .get::<Option<String>>(at)?
                 .map_or(Self::Null, |text| Self::Text(text.replace('\0', "\u{fffd}"))),
@@ -76,7 +76,7 @@ pub(in crate::storage::database) struct RowBatch {
 }
 
 impl RowBatch {
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub(in crate::storage::database) fn len(&self) -> usize {
         self.rows.len()
     }
@@ -85,7 +85,7 @@ impl RowBatch {
         self.table.name
     }
 
-    /// The number of the last row of a table that is ordered by its first column.
+    /// Returns the number of the last row of a table that is ordered by its first column.
     pub(in crate::storage::database) fn last(&self) -> Option<i64> {
         match self.rows.last()?.first()? {
             MigratedValue::Int(number) => Some(*number),
@@ -102,7 +102,7 @@ impl MigratedTable {
         self.name
     }
 
-    /// Its columns, each behind its own name and a dot.
+    /// Returns its columns, each prefixed with the table's name and a dot.
     #[cfg(test)]
     pub(in crate::storage::database) fn columns(&self) -> Vec<String> {
         self.columns.iter().map(|(column, _)| format!("{}.{column}", self.name)).collect()
@@ -118,15 +118,15 @@ impl MigratedTable {
         columns.map(|(at, (_, kind))| MigratedValue::read(row, at, *kind)).collect()
     }
 
-    /// What of its rows stays where it is.
+    /// Returns the condition on the rows that are migrated.
     fn rest(&self) -> &'static str {
-        // A note on the move itself.
+        // The state of the migration itself is not migrated.
         if self.name == "state" { "name NOT IN ('moving in', 'moved to')" } else { "TRUE" }
     }
 }
 
 impl ReadTx<'_> {
-    /// Gives `each` all rows of a table in portions.
+    /// Calls `each` with all rows of a table in batches.
     pub(in crate::storage::database) fn for_each_batch(
         &self,
         table: &'static MigratedTable,
@@ -153,7 +153,7 @@ impl ReadTx<'_> {
         if rows.is_empty() { Ok(()) } else { each(RowBatch { table, rows }) }
     }
 
-    /// The next rows of a table with numbers behind `after`; none when there are no more.
+    /// Reads the next rows of a table with numbers above `after`; an empty batch is the end.
     pub(in crate::storage::database) fn next_batch(
         &self,
         table: &'static MigratedTable,
@@ -176,7 +176,7 @@ impl ReadTx<'_> {
         Ok(RowBatch { table, rows })
     }
 
-    /// The highest number in a table that goes in portions; 0 where there is none.
+    /// Returns the highest number in a table that is copied in batches; 0 for an empty table.
     pub(in crate::storage::database) fn reached(
         &self,
         table: &MigratedTable,
@@ -185,16 +185,16 @@ impl ReadTx<'_> {
         self.tx.load_value(&sql, params![])
     }
 
-    /// The numbers of all items, rising.
+    /// Lists the numbers of all items, ascending.
     pub(in crate::storage::database) fn numbers_of_items(&self) -> Result<Vec<i64>, DbError> {
-        // In no order: an index of the numbers is read then, which is a small part of the items.
+        // Without ORDER BY only an index of the numbers is read, which is small compared with the items.
         let mut found: Vec<i64> = self.tx.list_values("SELECT item_id FROM items", params![])?;
         found.sort_unstable();
         Ok(found)
     }
 
-    /// The numbers of all items, rising, each with what tells its version from any other one: two
-    /// archives may have given the same numbers.
+    /// Lists the numbers of all items, ascending, each with a digest that identifies its version: two
+    /// archives may have assigned the same numbers.
     pub(in crate::storage::database) fn marks_of_items(
         &self,
     ) -> Result<Vec<(i64, ContentHash)>, DbError> {
@@ -209,7 +209,7 @@ impl ReadTx<'_> {
         Ok(found)
     }
 
-    /// What tells the rows with these numbers of a table from any others.
+    /// Computes a digest of the rows of a table with these numbers.
     pub(in crate::storage::database) fn mark_of_rows(
         &self,
         table: &'static MigratedTable,
@@ -229,8 +229,8 @@ impl ReadTx<'_> {
         Ok(mark.finish())
     }
 
-    /// What tells the rows of each table that is moved from any others. Of the items it is their versions,
-    /// which never change.
+    /// Computes a digest of the rows of each migrated table. For items it covers their versions, which never
+    /// change.
     pub(in crate::storage::database) fn marks_of_tables(
         &self,
     ) -> Result<Vec<(&'static str, ContentHash)>, DbError> {
@@ -251,7 +251,7 @@ impl ReadTx<'_> {
         Ok(marks)
     }
 
-    /// How many rows of a table are moved.
+    /// Counts the rows of a table that are migrated.
     pub(in crate::storage::database) fn rows_of(
         &self,
         table: &MigratedTable,
@@ -260,7 +260,7 @@ impl ReadTx<'_> {
         self.tx.count(&sql, params![])
     }
 
-    /// The originals that items with numbers behind `after` name, each once.
+    /// Lists the originals that items with numbers above `after` name, each once.
     pub(in crate::storage::database) fn originals_after(
         &self,
         after: i64,
@@ -281,12 +281,12 @@ impl ReadTx<'_> {
         Ok(named)
     }
 
-    /// The number of the newest version of any item.
+    /// Returns the number of the newest version of any item.
     pub fn last_version(&self) -> Result<i64, DbError> {
         self.reached(&ITEMS)
     }
 
-    /// The last number that the engine gave in a table, whose row may be gone.
+    /// Returns the last number that the engine assigned in a table; its row may have been removed.
     pub(in crate::storage::database) fn last_assigned_number(
         &self,
         table: &MigratedTable,
@@ -294,17 +294,17 @@ impl ReadTx<'_> {
         table.numbered.map(|column| self.tx.last_assigned_number(table.name, column)).transpose()
     }
 
-    /// Where the archive of this database lives now, if it has moved.
+    /// Returns the present place of this database's archive, if it has moved.
     pub(in crate::storage::database) fn moved_to(&self) -> Result<Option<String>, DbError> {
         self.tx.moved_to()
     }
 
-    /// Whether the database is being filled from another one, which was not ended.
+    /// Returns whether a migration into this database is unfinished.
     pub(in crate::storage::database) fn is_being_filled(&self) -> Result<bool, DbError> {
         self.tx.exists("SELECT 1 FROM state WHERE name = ?1", params![FILLING])
     }
 
-    /// Whether nothing was ever kept here, no items and no users, and no service runs.
+    /// Returns whether the database has never been used: no items, no users, and no running service.
     pub(in crate::storage::database) fn is_empty(&self) -> Result<bool, DbError> {
         let sql = "SELECT 1 WHERE EXISTS (SELECT 1 FROM items) OR EXISTS (SELECT 1 FROM users)
              OR EXISTS (SELECT 1 FROM organizations) OR EXISTS (SELECT 1 FROM nodes)";
@@ -322,12 +322,12 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Says that this database is being filled from another one, or that it is whole.
+    /// Marks this database as the target of an unfinished migration, or removes the mark.
     pub(in crate::storage::database) fn note_filling(&self, is: bool) -> Result<(), DbError> {
         self.note(FILLING, is.then_some("from another database"))
     }
 
-    /// Says where the archive lives from now on, or that it lives here.
+    /// Marks the archive as moved to another database, or removes the mark.
     pub(in crate::storage::database) fn note_moved(
         &self,
         to: Option<&str>,
@@ -335,7 +335,7 @@ impl WriteTx<'_> {
         self.note(MOVED, to)
     }
 
-    /// Removes some rows of a table that is moved as a whole; gives how many, 0 where no more are found so.
+    /// Removes one batch of rows of a table that is copied as a whole; returns their number, 0 at the end.
     pub(in crate::storage::database) fn clear_some(
         &self,
         table: &MigratedTable,
@@ -350,7 +350,7 @@ impl WriteTx<'_> {
         self.tx.execute(&sql, params![])
     }
 
-    /// Empties a table that is moved as a whole.
+    /// Removes all rows of a table that is copied as a whole.
     pub(in crate::storage::database) fn clear_table(
         &self,
         table: &MigratedTable,
@@ -359,7 +359,7 @@ impl WriteTx<'_> {
         self.tx.execute(&sql, params![]).map(drop)
     }
 
-    /// Writes rows, and compares what the engine took with what it was given.
+    /// Inserts rows, and compares the values that the engine stored with the given ones.
     pub(in crate::storage::database) fn insert_batch(
         &self,
         portion: &RowBatch,
@@ -368,7 +368,7 @@ impl WriteTx<'_> {
         let most = (MIGRATION_STATEMENT_VALUES_MAX / table.columns.len()).max(1);
         let mut rest = rows.as_slice();
         while !rest.is_empty() {
-            // Powers of two: portions of any length take few statements, which stay prepared.
+            // Powers of two: batches of any length take few distinct statements, which stay prepared.
             let (some, more) = rest.split_at(1 << rest.len().min(most).ilog2());
             self.insert_rows(table, some)?;
             rest = more;
@@ -376,7 +376,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Writes rows with one statement.
+    /// Inserts rows with one statement.
     fn insert_rows(
         &self,
         table: &MigratedTable,
@@ -397,7 +397,7 @@ impl WriteTx<'_> {
             rows.iter().flatten().map(|value| -> &dyn ToParam { value }).collect();
         let mut taken = self.tx.list(&sql, &values, |row| table.read(row))?;
         let mut given: Vec<&Vec<MigratedValue>> = rows.iter().collect();
-        // They come back in an order that no engine promises.
+        // No engine promises the order of the returned rows.
         taken.sort_unstable();
         given.sort_unstable();
         let differs = |(at, row): &(usize, &&Vec<MigratedValue>)| taken.get(*at) != Some(**row);
@@ -411,7 +411,7 @@ impl WriteTx<'_> {
         }
     }
 
-    /// Writes items, in the place of earlier versions.
+    /// Inserts items, replacing earlier versions.
     pub(in crate::storage::database) fn insert_items(
         &self,
         portion: &RowBatch,
@@ -427,17 +427,17 @@ impl WriteTx<'_> {
         self.insert_batch(portion)
     }
 
-    /// Removes a version of an item that is not there any more where it came from.
+    /// Removes a version of an item that no longer exists in the source.
     pub(in crate::storage::database) fn delete_version(&self, doc: i64) -> Result<(), DbError> {
         self.tx.execute("DELETE FROM items WHERE item_id = ?1", params![doc]).map(drop)
     }
 
-    /// Removes the rows of the item log that are not behind `floor`.
+    /// Removes the rows of the item log below `floor`.
     pub(in crate::storage::database) fn trim_item_log(&self, floor: i64) -> Result<(), DbError> {
         self.tx.execute("DELETE FROM item_log WHERE seq < ?1", params![floor]).map(drop)
     }
 
-    /// Sees to it that the numbers up to `number` are not given again.
+    /// Ensures that the numbers up to `number` are not assigned again.
     pub(in crate::storage::database) fn reserve_numbers(
         &self,
         table: &MigratedTable,

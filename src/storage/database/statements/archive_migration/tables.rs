@@ -1,6 +1,6 @@
-//! The tables that move, with their columns as every engine has them.
+//! Lists the tables that are migrated, with their columns as both engines have them.
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ColumnType {
     Int,
@@ -10,13 +10,13 @@ pub(super) enum ColumnType {
 }
 use ColumnType::{Blob, Bool, Int, Text};
 
-/// A table that is moved as a whole.
+/// A table that is migrated.
 #[derive(Debug)]
 pub(in crate::storage::database) struct MigratedTable {
     pub(super) name: &'static str,
-    /// What its rows are ordered by.
+    /// The columns that order its rows.
     pub(super) order: &'static str,
-    /// The column whose numbers the engine gives, which must not come again.
+    /// The column with numbers that the engine assigns, which must not be assigned again.
     pub(super) numbered: Option<&'static str>,
     pub(super) columns: &'static [(&'static str, ColumnType)],
 }
@@ -37,7 +37,7 @@ const fn numbered(
     MigratedTable { name, order: number, numbered: Some(number), columns }
 }
 
-/// All tables but the items' own, those that others refer to first.
+/// All tables except the items and their log; tables that others refer to come first.
 pub(in crate::storage::database) const TABLES: &[MigratedTable] = &[
     table(
         "organizations",
@@ -78,7 +78,7 @@ pub(in crate::storage::database) const TABLES: &[MigratedTable] = &[
         "agreement_id, product_id",
         &[("agreement_id", Int), ("product_id", Int)],
     ),
-    // They keep their order, which their hidden numbers hold.
+    // Licences keep their order, which is that of their hidden row numbers.
     table(
         "licenses",
         "rowid",
@@ -462,7 +462,7 @@ pub(in crate::storage::database) const TABLES: &[MigratedTable] = &[
     table("state", "name", &[("name", Text), ("value", Text)]),
 ];
 
-/// The item log, which goes in portions.
+/// The item log, which is copied in batches.
 pub(in crate::storage::database) const ITEM_LOG: MigratedTable = numbered(
     "item_log",
     "seq",
@@ -477,7 +477,7 @@ pub(in crate::storage::database) const ITEM_LOG: MigratedTable = numbered(
     ],
 );
 
-/// The items, which go in portions.
+/// The items, which are copied in batches.
 pub(in crate::storage::database) const ITEMS: MigratedTable = table(
     "items",
     "item_id",
