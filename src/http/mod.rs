@@ -3,7 +3,7 @@
 //! Nothing below this unit knows a status code or a header. Handlers are thin: parse, ask a
 //! section, answer.
 
-mod api;
+pub mod api;
 mod health;
 pub mod listener;
 mod media;
