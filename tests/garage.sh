@@ -1,28 +1,12 @@
 #!/usr/bin/env bash
 # Runs the tests of the store and a part of the suite over Garage, a distributed S3 server: each test has a
-# cluster of three nodes on loopback. Garage is built once, into the folder of tools. Arguments go to
+# cluster of three nodes on loopback. `tests/tools.sh` builds Garage once. Arguments go to
 # the test runner: tests/garage.sh --test suite garage::
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# What docs/operations/s3.md names.
-version=2.5.0
-tools="${TEST_TOOLS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/wirephoto/tools}"
-if [ -z "${WIREPHOTO_TEST_GARAGE:-}" ]; then
-    export WIREPHOTO_TEST_GARAGE="$tools/bin/garage"
-    if ! "$WIREPHOTO_TEST_GARAGE" --version 2>/dev/null | grep -qF ":$version "; then
-        # It hashes, compresses and compares everything it moves: that is slow without optimization, the rest is
-        # not worth the time that the compiler takes.
-        optimize=()
-        for package in blake2 sha1 sha2 md-5 digest block-buffer generic-array hmac aes aes-gcm polyval crc32fast \
-            crc-fast xxhash-rust libsodium-sys zstd-sys lmdb-master-sys ring memchr; do
-            optimize+=(--config "profile.dev.package.$package.opt-level=2")
-        done
-        CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0 \
-            cargo install --quiet --debug --locked --root "$tools" --force "garage@$version" \
-            --no-default-features --features bundled-libs,lmdb "${optimize[@]}"
-    fi
-fi
+[ -n "${WIREPHOTO_TEST_GARAGE:-}" ] || WIREPHOTO_TEST_GARAGE="$(tests/tools.sh garage)"
+export WIREPHOTO_TEST_GARAGE
 [ -x "$WIREPHOTO_TEST_GARAGE" ] || { echo "garage.sh: $WIREPHOTO_TEST_GARAGE is no program" >&2; exit 1; }
 
 if [ "$#" -gt 0 ]; then

@@ -3,7 +3,7 @@
 //! No layer below this one knows a status code or a header. Handlers are thin: they parse the request, call a
 //! service and build the response.
 
-mod api;
+pub mod api;
 mod health;
 pub mod listener;
 mod media;

@@ -4,6 +4,7 @@
 //! `planted` shows for each rule that it sees a violation.
 
 mod contract;
+mod language;
 mod planted;
 mod rules;
 mod tree;

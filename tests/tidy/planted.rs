@@ -256,3 +256,36 @@ fn what_tests_alone_compile_is_left_out_and_what_follows_is_not() {
         left.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
     assert_eq!(left, ["a", "b", "d", "impl X {", "g", "}"]);
 }
+
+#[test]
+fn a_name_of_three_public_types_is_seen() {
+    let rule = "at most two public types share a name";
+    let one = "    /// A place in the first module.\n    pub struct Place;\n";
+    let text = format!(
+        "//! Two.\nfn checked() {{}}\nmod a {{\n{one}}}\nmod b {{\n{one}}}\nmod c {{\n{one}}}\n"
+    );
+    check(rule, "src/low/two.rs", &text, "Place");
+}
+
+#[test]
+fn an_item_without_docs_and_docs_that_say_nothing_are_seen() {
+    let rule = "public items have docs, and a doc comment says something";
+    let place = "src/low/two.rs:3";
+    for item in ["pub struct Shape;", "pub fn draw() {}"] {
+        let text = format!("//! Two.\nfn checked() {{}}\n{item}\n");
+        check(rule, "src/low/two.rs", &text, place);
+        let text = format!("//! Two.\nfn checked() {{}}\n/// Its name.\n#[inline]\n{item}\n");
+        check(rule, "src/low/two.rs", &text, "src/low/two.rs:5");
+    }
+}
+
+#[test]
+fn a_dropped_word_in_a_comment_or_a_page_is_seen() {
+    let rule = "comments and pages use the field's words";
+    let text = "//! Two.\nfn checked() {} // Whoever asks is told.\n";
+    check(rule, "src/low/two.rs", text, "src/low/two.rs:2");
+    let text = "# Shapes\n\n`anew` is a name, and this is made anew.\n";
+    check(rule, "docs/shapes.md", text, "docs/shapes.md:3");
+    let text = "//! Two.\nfn checked() {}\n/// Renewed shapes; \"nobody\" is quoted.\nfn f() {}\n";
+    check(rule, "src/low/two.rs", text, "`nobody`");
+}

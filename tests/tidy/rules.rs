@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::contract::{citations, coverage};
+use crate::language::{docs, dropped_words, namesakes};
 use crate::tree::{Source, Tree, files, names_in, relative};
 
 /// Lines of a source file.
@@ -14,7 +15,7 @@ const README_LINES_MAX: usize = 150;
 pub type Rule = (&'static str, fn(&Tree) -> Vec<String>);
 
 /// All rules.
-pub const RULES: [Rule; 13] = [
+pub const RULES: [Rule; 16] = [
     ("a layer imports only lower layers", layers),
     ("the units of a layer import each other in one direction", circles),
     ("the map names every layer and every library", folders),
@@ -28,6 +29,9 @@ pub const RULES: [Rule; 13] = [
     ("every clause of the contract names its tests", coverage),
     ("citations name clauses of the contract", citations),
     ("the README is short", readme),
+    ("at most two public types share a name", namesakes),
+    ("public items have docs, and a doc comment says something", docs),
+    ("comments and pages use the field's words", dropped_words),
 ];
 
 fn below(module: &str, unit: &str) -> bool {

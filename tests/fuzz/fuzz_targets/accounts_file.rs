@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use wirephoto::access::auth::Hasher;
+use wirephoto::access::auth::Argon2Hasher;
 use wirephoto::access::provisioning::Accounts;
 use wirephoto::storage::database::Db;
 
@@ -57,7 +57,7 @@ fn open() -> Accounts {
         Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => panic!("{cause}"),
         _ => std::fs::create_dir_all(&dir).expect("a folder"),
     }
-    let hasher = Hasher::new(8, 1).expect("parameters");
+    let hasher = Argon2Hasher::new(8, 1).expect("parameters");
     Accounts::new(Db::open(&dir).expect("a database"), hasher, 1)
 }
 

@@ -2,14 +2,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wirephoto::http::protocol::request::{Query, parse_json};
+use wirephoto::http::protocol::request::{QueryParameters, parse_json};
 
 fuzz_target!(|data: &[u8]| {
     if let Err(error) = parse_json(data) {
         assert!(!error.to_string().is_empty());
     }
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let Ok(query) = Query::parse(text) else { return };
+    let Ok(query) = QueryParameters::parse(text) else { return };
     for name in ["p", "agr", "size", "q"] {
         let found = [
             query.text(name).err(),

@@ -6,17 +6,17 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header;
 use libfuzzer_sys::fuzz_target;
-use wirephoto::access::oauth::Parameters;
-use wirephoto::http::protocol::request::Query;
-use wirephoto::http::site::form::{Form, form_body};
-use wirephoto::http::site::{Draft, without_secrets};
+use wirephoto::access::oauth::OAuthParameters;
+use wirephoto::http::protocol::request::QueryParameters;
+use wirephoto::http::site::form::{FormFields, form_body};
+use wirephoto::http::site::{ChannelForm, without_secrets};
 use wirephoto::runtime::limits::{FORM_BYTES_MAX, SITE_FORM_FIELDS_MAX};
 
 const KIND: &str = "application/x-www-form-urlencoded; charset=utf-8";
 
 fuzz_target!(|data: &[u8]| {
     let Some(text) = body(data) else { return };
-    let Ok(form) = Form::parse(&text) else {
+    let Ok(form) = FormFields::parse(&text) else {
         assert!(text.split('&').count() > SITE_FORM_FIELDS_MAX);
         return;
     };
@@ -26,7 +26,7 @@ fuzz_target!(|data: &[u8]| {
     }
     check_readers(&text, &form);
     check_kept(&text, &form);
-    check_channel(&Draft::typed(&form));
+    check_channel(&ChannelForm::from_form(&form));
 });
 
 /// The text of a body, which is taken if it is short and ASCII.
@@ -48,19 +48,19 @@ fn body(data: &[u8]) -> Option<String> {
 }
 
 /// The readers of queries and of OAuth2 parameters, each its own, find the same in the text.
-fn check_readers(text: &str, form: &Form) {
+fn check_readers(text: &str, form: &FormFields) {
     // Those take no name that is not UTF-8, of which a form makes something.
     let is_plain = |name: &&str| !name.contains('\u{FFFD}');
     let names = || form.fields().map(|(name, _)| name).filter(is_plain);
     let first = |name: &str| form.fields().find(|(own, _)| *own == name).map(|(_, value)| value);
-    if let Ok(query) = Query::parse(text) {
+    if let Ok(query) = QueryParameters::parse(text) {
         for name in names() {
             if let Ok(Some(value)) = query.text(name) {
                 assert_eq!(first(name), Some(value), "{name:?}");
             }
         }
     }
-    if let Ok(parameters) = Parameters::parse(text) {
+    if let Ok(parameters) = OAuthParameters::parse(text) {
         for name in names() {
             let wanted = first(name).filter(|value| !value.is_empty());
             assert_eq!(parameters.find(name), wanted, "{name:?}");
@@ -69,15 +69,15 @@ fn check_readers(text: &str, form: &Form) {
 }
 
 /// What is kept is all but the token and secrets.
-fn check_kept(text: &str, form: &Form) {
-    let kept = Form::parse(&without_secrets(text)).expect("fewer fields");
+fn check_kept(text: &str, form: &FormFields) {
+    let kept = FormFields::parse(&without_secrets(text)).expect("fewer fields");
     let open = |(name, _): &(&str, &str)| *name != "csrf" && !name.starts_with("secret.");
     assert!(kept.fields().eq(form.fields().filter(open)));
 }
 
 /// A channel's form tells no secret of a channel.
-fn check_channel(draft: &Draft) {
-    let (body, told) = (draft.body(), draft.told());
+fn check_channel(draft: &ChannelForm) {
+    let (body, told) = (draft.body(), draft.body_without_secrets());
     assert_eq!(body["formats"], told["formats"]);
     for field in draft.fields().as_array().expect("a list") {
         let path = field["path"].as_str().expect("a path");

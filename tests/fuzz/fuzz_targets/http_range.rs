@@ -3,9 +3,9 @@
 
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use libfuzzer_sys::fuzz_target;
-use wirephoto::http::{
+use wirephoto::http::protocol::{
     conditional::{ETag, Validators, evaluate},
-    range::{Multipart, RangeDecision, ranges},
+    range::{MultipartByteranges, RangeDecision, ranges},
 };
 
 // `length` takes eight bytes of `data`; the rest, split at zero bytes, fills the fields in turn.
@@ -40,7 +40,7 @@ fuzz_target!(|data: &[u8]| {
         assert!(piece.first() <= piece.last() && piece.last() < length);
     }
     let jpeg = HeaderValue::from_static("image/jpeg");
-    let framed = Multipart::new(&pieces, &jpeg, length, &validators.etag);
+    let framed = MultipartByteranges::new(&pieces, &jpeg, length, &validators.etag);
     let bytes: u64 = pieces.iter().map(|piece| piece.len()).sum();
     assert!(framed.length > bytes);
 });

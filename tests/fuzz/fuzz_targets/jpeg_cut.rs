@@ -5,9 +5,9 @@
 
 #![no_main]
 
-use jpeg::codec::{Pixels, Scale};
-use jpeg::header::Header;
-use jpeg::scan::cut::{cut, is_on_grid, needs, surroundings};
+use jpeg::codec::{DecodeScale, Pixels};
+use jpeg::header::JpegHeader;
+use jpeg::scan::crop::{byte_ranges, crop, is_on_grid, surrounding_rect};
 use jpeg::scan::{ScanError, bands};
 use jpeg_cases::plain::Plain;
 use jpeg_cases::{Case, LIMITS, Opened, pixels};
@@ -33,9 +33,9 @@ fuzz_target!(|data: &[u8]| {
 
 /// What is cut out with its surroundings decodes to the pixels of the whole.
 fn check_surroundings(opened: &Opened, plain: &Plain, rect: Rect) {
-    let shows = surroundings(&opened.scan, rect);
+    let shows = surrounding_rect(&opened.scan, rect);
     let Some(part) = check_cut(opened, plain, shows) else { return };
-    let whole = pixels(&opened.repaired(), Scale::FULL, plain.extra);
+    let whole = pixels(&opened.repair(), DecodeScale::FULL, plain.extra);
     let inner = Rect { x: rect.x - shows.x, y: rect.y - shows.y, ..rect };
     assert!(rectangle(&part, inner) == rectangle(&whole, rect), "{rect:?} differs");
 }
@@ -43,9 +43,9 @@ fn check_surroundings(opened: &Opened, plain: &Plain, rect: Rect) {
 /// What is cut out has the coefficients of the original; gives its pixels.
 fn check_cut(opened: &Opened, plain: &Plain, shows: Rect) -> Option<Pixels> {
     let Opened { scan, index, colour, .. } = opened;
-    assert!(is_on_grid(scan, shows) && shows.inside(scan.size));
-    let bytes = opened.only(needs(scan, index, shows).expect("inside"));
-    let small = match cut(scan, index, &bytes, shows, colour) {
+    assert!(is_on_grid(scan, shows) && shows.is_inside(scan.size));
+    let bytes = opened.only(byte_ranges(scan, index, shows).expect("inside"));
+    let small = match crop(scan, index, &bytes, shows, colour) {
         Ok(small) => small,
         Err(error) => {
             assert_eq!(error, ScanError::Tables);
@@ -56,7 +56,7 @@ fn check_cut(opened: &Opened, plain: &Plain, shows: Rect) -> Option<Pixels> {
     assert_eq!(small.scan.size, shows.size());
     let left = (shows.x / scan.mcu.width, shows.y / scan.mcu.height);
     check_coefficients(plain, &small.plain(), left);
-    Some(pixels(&small.repaired(), Scale::FULL, 0))
+    Some(pixels(&small.repair(), DecodeScale::FULL, 0))
 }
 
 /// The coefficients of `small` are those of `plain` from MCU (`left`, `top`).
@@ -79,26 +79,27 @@ fn check_bands(opened: &Opened, plain: &Plain, case: &Case) {
     let can_start =
         |row: u32| scan.interval == 0 || (row * scan.across).is_multiple_of(scan.interval);
     let wanted = 1 + u32::from(case.spare[0] % 16);
-    let scale = Scale::eighths(1 + case.spare[1] % 4);
+    let scale = DecodeScale::from_eighths(1 + case.spare[1] % 4);
     let mut rows = Vec::new();
     let mut start = 0;
     while start < scan.down {
         let end = (start.saturating_add(wanted)..scan.down).find(|row| can_start(*row));
         let end = end.unwrap_or(scan.down);
-        let bytes = opened.only([bands::needs(scan, entries, &(start..end)).expect("inside")]);
+        let bytes =
+            opened.only([bands::byte_range(scan, entries, &(start..end)).expect("inside")]);
         let band = match bands::band(scan, entries, &bytes, &(start..end), colour) {
             Ok(band) => band,
             Err(error) => return assert_eq!(error, ScanError::Tables),
         };
-        let header = Header::parse(&band, &LIMITS).expect("a band is a file");
+        let header = JpegHeader::parse(&band, &LIMITS).expect("a band is a file");
         let found = Plain::read(&header, &band).expect("a band is undamaged");
         check_coefficients(plain, &found, (0, start));
         let band = Opened::new(band).expect("a band is taken");
-        rows.extend(pixels(&band.repaired(), scale, 0).data);
+        rows.extend(pixels(&band.repair(), scale, 0).data);
         start = end;
     }
     if bands::are_exact(scan) {
-        let whole = pixels(&opened.repaired(), scale, plain.extra).data;
+        let whole = pixels(&opened.repair(), scale, plain.extra).data;
         assert!(rows == whole, "bands differ at {scale:?}");
     }
 }

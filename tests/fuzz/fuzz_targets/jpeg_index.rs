@@ -6,11 +6,11 @@
 
 #![no_main]
 
-use jpeg::codec::{Scale, Space, read_header};
+use jpeg::codec::{ColourSpace, DecodeScale, read_header};
 use jpeg::dct::Dct;
-use jpeg::header::{Colour, Header};
-use jpeg::scan::index::{Entry, Index};
-use jpeg::scan::{Bytes, Scan, bands, cut, patch, region};
+use jpeg::header::{ColourModel, JpegHeader};
+use jpeg::scan::index::{IndexEntry, ScanIndex};
+use jpeg::scan::{ByteRanges, Scan, bands, crop, patch, region};
 use jpeg_cases::plain::Plain;
 use jpeg_cases::{Case, LIMITS, Opened, at, pixels};
 use libfuzzer_sys::fuzz_target;
@@ -20,22 +20,23 @@ fuzz_target!(|data: &[u8]| {
     let Some(case) = Case::read(data) else { return };
     let Some(opened) = Opened::new(case.jpeg.clone()) else { return };
     let length = u64::try_from(opened.jpeg.len()).expect("64 bits");
-    assert!(opened.index.fits(&opened.scan, length));
+    assert!(opened.index.matches_scan(&opened.scan, length));
     let components = opened.scan.components.len();
     let mut packed = Vec::new();
     opened.index.pack(components, &mut packed);
     let mut rest = packed.as_slice();
-    assert_eq!(Index::unpack(components, &mut rest).as_ref(), Some(&opened.index));
+    assert_eq!(ScanIndex::unpack(components, &mut rest).as_ref(), Some(&opened.index));
     assert!(rest.is_empty());
 
     check_start(&opened);
 
     let plain = opened.plain();
     check_entries(&opened, &plain);
-    let repaired = opened.repaired();
+    let repaired = opened.repair();
     let space = read_header(&repaired).expect("asked before").space;
     assert_eq!(opened.header.colour().map(space_of), Some(space));
-    let scale = if case.options & 1 == 0 { Scale::FULL } else { Scale::eighths(1) };
+    let scale =
+        if case.options & 1 == 0 { DecodeScale::FULL } else { DecodeScale::from_eighths(1) };
     assert!(!pixels(&repaired, scale, plain.extra).data.is_empty());
 
     let rect = case.rect(opened.scan.size);
@@ -48,13 +49,13 @@ fuzz_target!(|data: &[u8]| {
     try_foreign(&opened, &opened.jpeg[opened.header.end..], rect);
 });
 
-fn space_of(colour: Colour) -> Space {
+fn space_of(colour: ColourModel) -> ColourSpace {
     match colour {
-        Colour::Gray => Space::Grey,
-        Colour::YCbCr => Space::YCbCr,
-        Colour::Rgb => Space::Rgb,
-        Colour::Cmyk => Space::Cmyk,
-        Colour::Ycck => Space::Ycck,
+        ColourModel::Gray => ColourSpace::Grey,
+        ColourModel::YCbCr => ColourSpace::YCbCr,
+        ColourModel::Rgb => ColourSpace::Rgb,
+        ColourModel::Cmyk => ColourSpace::Cmyk,
+        ColourModel::Ycck => ColourSpace::Ycck,
     }
 }
 
@@ -62,9 +63,9 @@ fn space_of(colour: Colour) -> Space {
 fn check_start(opened: &Opened) {
     let Opened { jpeg, header, scan, .. } = opened;
     let start = &jpeg[..at(scan.start)];
-    let again = Header::parse_start(start, &LIMITS, header.end).expect("it was parsed whole");
-    let whole = Header { late_metadata: 0, trailer_bytes: 0, ..header.clone() };
-    assert_eq!(Header { skipped_bytes: whole.skipped_bytes, ..again }, whole);
+    let again = JpegHeader::parse_start(start, &LIMITS, header.end).expect("it was parsed whole");
+    let whole = JpegHeader { late_metadata: 0, trailer_bytes: 0, ..header.clone() };
+    assert_eq!(JpegHeader { skipped_bytes: whole.skipped_bytes, ..again }, whole);
     let again = Scan::read(&whole, start).expect("it was read whole");
     assert_eq!((again.start, again.size, again.interval), (scan.start, scan.size, scan.interval));
 }
@@ -73,9 +74,9 @@ fn check_start(opened: &Opened) {
 fn check_entries(opened: &Opened, plain: &Plain) {
     let Opened { scan, index, .. } = opened;
     assert_eq!(plain.starts.len(), usize::try_from(scan.mcus()).expect("32 bits"));
-    let every = usize::try_from(index.every).expect("32 bits");
+    let every = usize::try_from(index.spacing).expect("32 bits");
     for (entry, (place, dc)) in index.entries.iter().zip(plain.starts.iter().step_by(every)) {
-        assert_eq!((entry.place, entry.dc.map(i32::from)), (*place, *dc));
+        assert_eq!((entry.bit_position, entry.dc.map(i32::from)), (*place, *dc));
     }
     if !plain.late_restarts {
         assert_eq!(index.end, plain.end);
@@ -86,15 +87,16 @@ fn check_entries(opened: &Opened, plain: &Plain) {
 }
 
 /// An index with true places and wrong predictors, packed.
-fn with_wrong_dc(plain: &Plain, case: &Case, index: &Index) -> Vec<u8> {
+fn with_wrong_dc(plain: &Plain, case: &Case, index: &ScanIndex) -> Vec<u8> {
     let [a, b, c, d, e, f, every, _] = case.spare;
     let dc = [[a, b], [c, d], [e, f], [b, c]].map(i16::from_le_bytes);
     let every = 1 + u32::from(every % 32);
     let places = plain.starts.iter().step_by(at(every.into()));
-    let mut entries: Vec<Entry> = places.map(|(place, _)| Entry { place: *place, dc }).collect();
+    let mut entries: Vec<IndexEntry> =
+        places.map(|(place, _)| IndexEntry { bit_position: *place, dc }).collect();
     entries[0].dc = [0; 4];
     let mut packed = Vec::new();
-    Index { every, entries, ..index.clone() }.pack(plain.parts.len(), &mut packed);
+    ScanIndex { spacing: every, entries, ..index.clone() }.pack(plain.parts.len(), &mut packed);
     packed
 }
 
@@ -102,28 +104,28 @@ fn with_wrong_dc(plain: &Plain, case: &Case, index: &Index) -> Vec<u8> {
 fn try_foreign(opened: &Opened, mut packed: &[u8], rect: Rect) {
     let Opened { scan, jpeg, colour, .. } = opened;
     let components = scan.components.len();
-    let Some(index) = Index::unpack(components, &mut packed) else { return };
+    let Some(index) = ScanIndex::unpack(components, &mut packed) else { return };
     let mut again = Vec::new();
     index.pack(components, &mut again);
-    assert_eq!(Index::unpack(components, &mut again.as_slice()).as_ref(), Some(&index));
-    if !index.fits(scan, u64::try_from(jpeg.len()).expect("64 bits")) {
+    assert_eq!(ScanIndex::unpack(components, &mut again.as_slice()).as_ref(), Some(&index));
+    if !index.matches_scan(scan, u64::try_from(jpeg.len()).expect("64 bits")) {
         return;
     }
-    if let Ok(ranges) = region::needs(scan, &index, rect)
+    if let Ok(ranges) = region::byte_ranges(scan, &index, rect)
         && ranges.iter().all(|range| range.end <= u64::try_from(jpeg.len()).expect("64 bits"))
     {
         let bytes = opened.only(ranges);
         let found = region::decode(scan, &index, &bytes, rect, Dct::detect());
         assert_eq!(found, region::decode(scan, &index, &bytes, rect, Dct::scalar()));
     }
-    let bytes = Bytes::whole(jpeg);
-    let shows = cut::surroundings(scan, rect);
-    drop(cut::needs(scan, &index, shows));
-    drop(cut::cut(scan, &index, &bytes, shows, colour));
-    drop(patch::needs(scan, &index, rect));
+    let bytes = ByteRanges::whole(jpeg);
+    let shows = crop::surrounding_rect(scan, rect);
+    drop(crop::byte_ranges(scan, &index, shows));
+    drop(crop::crop(scan, &index, &bytes, shows, colour));
+    drop(patch::byte_range(scan, &index, rect));
     drop(patch::patch(scan, &index, &bytes, rect, Dct::detect(), &mut |_| ()));
     for rows in bands::split(scan) {
-        drop(bands::needs(scan, &index, &rows));
+        drop(bands::byte_range(scan, &index, &rows));
         drop(bands::band(scan, &index, &bytes, &rows, colour));
     }
 }

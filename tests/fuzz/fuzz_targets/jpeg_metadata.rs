@@ -5,7 +5,7 @@
 
 #![no_main]
 
-use jpeg::header::{Header, HeaderLimits};
+use jpeg::header::{HeaderLimits, JpegHeader};
 use jpeg::rewrite::rewrite_metadata;
 use libfuzzer_sys::fuzz_target;
 use metadata::{WriteOptions, read, write};
@@ -17,7 +17,7 @@ const WIDER: HeaderLimits =
     HeaderLimits { scans_max: 50, segments_max: 510, metadata_bytes_max: 2 << 20 };
 
 fuzz_target!(|jpeg: &[u8]| {
-    let Ok(header) = Header::parse(jpeg, &LIMITS) else {
+    let Ok(header) = JpegHeader::parse(jpeg, &LIMITS) else {
         return;
     };
     let reading = read(&header, jpeg);
@@ -27,7 +27,7 @@ fuzz_target!(|jpeg: &[u8]| {
     let icc = header.icc(jpeg).value;
     let (head, tail) = rewrite_metadata(jpeg, &header, &segments, icc.as_deref());
     let written = [&head, &jpeg[tail]].concat();
-    let again = Header::parse(&written, &WIDER).expect("a rewritten file parses");
+    let again = JpegHeader::parse(&written, &WIDER).expect("a rewritten file parses");
     assert_eq!(again.size, header.size);
     assert_eq!(again.scans, header.scans);
     assert_eq!(again.process, header.process);

@@ -6,12 +6,12 @@
 
 #![no_main]
 
-use jpeg::codec::Scale;
+use jpeg::codec::DecodeScale;
 use jpeg::dct::{Dct, Divisors};
 use jpeg::rewrite::rewrite_with_tables;
 use jpeg::scan::ScanError;
-use jpeg::scan::patch::{Patched, needs, patch};
-use jpeg::scan::region::{Grid, Samples};
+use jpeg::scan::patch::{PatchedScan, byte_range, patch};
+use jpeg::scan::region::{RegionSamples, SampleGrid};
 use jpeg_cases::plain::{Codes, Part, Plain, natural_order};
 use jpeg_cases::{Case, Opened, at, pixels};
 use libfuzzer_sys::fuzz_target;
@@ -23,14 +23,14 @@ fuzz_target!(|data: &[u8]| {
     let opened = opened.finer(&case);
     let Opened { scan, index, .. } = &opened;
     let rect = case.rect(scan.size);
-    let bytes = opened.only([needs(scan, index, rect).expect("inside")]);
+    let bytes = opened.only([byte_range(scan, index, rect).expect("inside")]);
     let mut painted = Vec::new();
-    let mut paint = |samples: &mut Samples| {
+    let mut paint = |samples: &mut RegionSamples| {
         paint(samples, &case);
         painted.extend(samples.grids.iter().cloned());
     };
     let found = patch(scan, index, &bytes, rect, Dct::detect(), &mut paint);
-    let mut paint = |samples: &mut Samples| self::paint(samples, &case);
+    let mut paint = |samples: &mut RegionSamples| self::paint(samples, &case);
     assert_eq!(found, patch(scan, index, &bytes, rect, Dct::scalar(), &mut paint));
     let patched = match found {
         Ok(patched) => patched,
@@ -41,11 +41,11 @@ fuzz_target!(|data: &[u8]| {
     let file = Opened::new(assemble(&opened, &patched)).expect("a patched file is taken again");
     let (before, after) = (opened.plain(), file.plain());
     check_blocks(&before, &after, (&opened, rect), &painted);
-    pixels(&file.repaired(), Scale::FULL, before.extra);
+    pixels(&file.repair(), DecodeScale::FULL, before.extra);
 });
 
 /// Changes all samples: those outside the rectangle must not matter.
-fn paint(samples: &mut Samples, case: &Case) {
+fn paint(samples: &mut RegionSamples, case: &Case) {
     let [seed, step, value, ..] = case.spare;
     let mut state = u32::from(seed) | 1;
     for grid in &mut samples.grids {
@@ -79,7 +79,7 @@ fn paint(samples: &mut Samples, case: &Case) {
 }
 
 /// The file with its scan changed and its Huffman tables replaced.
-fn assemble(opened: &Opened, patched: &Patched) -> Vec<u8> {
+fn assemble(opened: &Opened, patched: &PatchedScan) -> Vec<u8> {
     let Opened { jpeg, header, scan, .. } = opened;
     let (mut file, scans) = rewrite_with_tables(jpeg, header, &[], None, &patched.tables);
     file.extend_from_slice(&jpeg[scans.start..at(scan.start)]);
@@ -89,7 +89,7 @@ fn assemble(opened: &Opened, patched: &Patched) -> Vec<u8> {
     file
 }
 
-fn check_blocks(before: &Plain, after: &Plain, at: (&Opened, Rect), painted: &[Grid]) {
+fn check_blocks(before: &Plain, after: &Plain, at: (&Opened, Rect), painted: &[SampleGrid]) {
     let (opened, rect) = at;
     let scan = &opened.scan;
     let complete = before.tables[1].iter().flatten().all(is_complete);
@@ -129,7 +129,7 @@ fn check_shape(before: &Part, after: &Part) {
 
 /// The coefficients of what was painted at (`x`, `y`).
 fn block_of<'a>(
-    grids: impl Iterator<Item = &'a Grid>,
+    grids: impl Iterator<Item = &'a SampleGrid>,
     (x, y): (u32, u32),
     divisors: &Divisors,
 ) -> [i16; 64] {

@@ -5,10 +5,10 @@
 
 #![no_main]
 
-use jpeg::codec::{Chroma, Planes, Scale, Space, read_header};
+use jpeg::codec::{ChromaSubsampling, ColourSpace, DecodeScale, Planes, read_header};
 use jpeg::dct::Dct;
-use jpeg::header::Colour;
-use jpeg::scan::region::{CountedFrom, Samples, decode, needs};
+use jpeg::header::ColourModel;
+use jpeg::scan::region::{CountedFrom, RegionSamples, byte_ranges, decode};
 use jpeg::scan::{Scan, ScanError};
 use jpeg_cases::plain::Plain;
 use jpeg_cases::{Case, Opened, pixels};
@@ -21,7 +21,7 @@ fuzz_target!(|data: &[u8]| {
     let opened = opened.finer(&case);
     let Opened { scan, index, .. } = &opened;
     let rect = case.rect(scan.size);
-    let bytes = opened.only(needs(scan, index, rect).expect("inside"));
+    let bytes = opened.only(byte_ranges(scan, index, rect).expect("inside"));
     let decoded = decode(scan, index, &bytes, rect, Dct::detect());
     assert_eq!(decoded, decode(scan, index, &bytes, rect, Dct::scalar()));
     let samples = match decoded {
@@ -30,25 +30,25 @@ fuzz_target!(|data: &[u8]| {
     };
     let plain = opened.plain();
     check_samples(&plain, &samples);
-    let repaired = opened.repaired();
+    let repaired = opened.repair();
     let (extra, header) = (plain.extra, read_header(&repaired).expect("asked before"));
     // The library has no name for 4:2:2 as 4x1, 2x1, 2x1; the engine has.
-    let is_named = header.chroma != Chroma::Other;
+    let is_named = header.chroma != ChromaSubsampling::Other;
     if let Some(planes) = scan.planes.filter(|_| is_named) {
         assert_eq!(planes, (header.space, header.chroma));
         let full = jpeg_cases::planes(&repaired, extra);
         let side =
             |bit: u8| if case.options & bit == 0 { CountedFrom::Start } else { CountedFrom::End };
         check_planes(scan, &samples, rect, (&full, (side(1), side(2))));
-    } else if opened.header.colour().is_some_and(|colour| colour != Colour::Ycck)
+    } else if opened.header.colour().is_some_and(|colour| colour != ColourModel::Ycck)
         && scan.components.iter().all(|part| part.cell == (1, 1))
     {
-        check_pixels(scan, &samples, rect, &pixels(&repaired, Scale::FULL, extra).data);
+        check_pixels(scan, &samples, rect, &pixels(&repaired, DecodeScale::FULL, extra).data);
     }
 });
 
 /// The samples are those of the plain decoder's coefficients.
-fn check_samples(plain: &Plain, samples: &Samples) {
+fn check_samples(plain: &Plain, samples: &RegionSamples) {
     for (part, grid) in plain.parts.iter().zip(&samples.grids) {
         let first = (index(grid.origin.0) / 8, index(grid.origin.1) / 8);
         let mut wanted = [0; 64];
@@ -69,7 +69,7 @@ fn check_samples(plain: &Plain, samples: &Samples) {
 }
 
 /// Components of pictures that are not transformed are the pixels.
-fn check_pixels(scan: &Scan, samples: &Samples, rect: Rect, pixels: &[u8]) {
+fn check_pixels(scan: &Scan, samples: &RegionSamples, rect: Rect, pixels: &[u8]) {
     let channels = scan.components.len();
     for (channel, grid) in samples.grids.iter().enumerate() {
         for y in rect.y..rect.y + rect.height {
@@ -84,14 +84,14 @@ fn check_pixels(scan: &Scan, samples: &Samples, rect: Rect, pixels: &[u8]) {
 
 fn check_planes(
     scan: &Scan,
-    samples: &Samples,
+    samples: &RegionSamples,
     rect: Rect,
     (full, from): (&Planes, (CountedFrom, CountedFrom)),
 ) {
     let planes = samples.planes(scan, rect, from).expect("planes");
     assert_eq!(planes.size, rect.size());
     let layout = Planes::layout(planes.size, planes.space, planes.chroma);
-    assert_eq!(layout.len(), if planes.space == Space::Grey { 1 } else { 3 });
+    assert_eq!(layout.len(), if planes.space == ColourSpace::Grey { 1 } else { 3 });
     for (number, (plane, part)) in layout.iter().zip(&scan.components).enumerate() {
         let (cx, cy) = part.cell;
         let left = start(from.0, (rect.x, rect.width), cx, plane.width);

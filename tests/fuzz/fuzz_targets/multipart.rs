@@ -11,8 +11,8 @@ use axum::extract::Request;
 use axum::http::header;
 use libfuzzer_sys::fuzz_target;
 use model::MediaType;
-use wirephoto::archive::ingest::{FileName, Spool};
-use wirephoto::http::api::ingest::{Upload, read};
+use wirephoto::archive::ingest::{FileName, UploadSpool};
+use wirephoto::http::api::ingest::{ItemUpload, read_upload};
 
 /// Bytes of a file at most; small, so that the fuzzer reaches it.
 const FILE_BYTES_MAX: u64 = 1024;
@@ -61,8 +61,8 @@ fn upload(media_type: MediaType, kind: &str, body: &[u8], step: usize) -> Option
         body.chunks(step).map(|piece| Ok::<_, Infallible>(piece.to_vec())).collect();
     let request = Request::put("/").header(header::CONTENT_TYPE, kind);
     let request = request.body(Body::from_stream(futures_util::stream::iter(pieces)));
-    let spool = Spool::open(&folder(), FILE_BYTES_MAX).expect("a folder");
-    match runtime.block_on(read(&spool, media_type, request.expect("a request"))) {
+    let spool = UploadSpool::open(&folder(), FILE_BYTES_MAX).expect("a folder");
+    match runtime.block_on(read_upload(&spool, media_type, request.expect("a request"))) {
         Ok(upload) => Some(contents(media_type, &upload)),
         Err(error) => {
             assert!(!error.to_string().is_empty());
@@ -71,7 +71,7 @@ fn upload(media_type: MediaType, kind: &str, body: &[u8], step: usize) -> Option
     }
 }
 
-fn contents(media_type: MediaType, upload: &Upload) -> Parts {
+fn contents(media_type: MediaType, upload: &ItemUpload) -> Parts {
     let mut files: Vec<(String, Vec<u8>)> = Vec::new();
     for (name, file) in &upload.files {
         assert!(FileName::parse(media_type, name).is_ok(), "{name:?}");

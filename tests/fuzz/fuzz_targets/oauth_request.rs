@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use model::account::{Client, Grant, Scopes};
-use wirephoto::access::oauth::{AuthorizationError, Parameters, parse_request};
+use model::account::{GrantType, OAuthClient, ScopeSet};
+use wirephoto::access::oauth::{AuthorizationError, OAuthParameters, parse_request};
 
 const ISSUER: &str = "https://issuer.test";
 const ADDRESSES: [&str; 2] = ["https://client.test/cb?a=1", "test.client:/cb"];
@@ -13,18 +13,20 @@ const ADDRESSES: [&str; 2] = ["https://client.test/cb?a=1", "test.client:/cb"];
 fuzz_target!(|data: &[u8]| {
     let Some((kind, query)) = data.split_first() else { return };
     let Ok(query) = std::str::from_utf8(query) else { return };
-    if let Ok(scopes) = Scopes::parse(query) {
-        assert_eq!(Scopes::parse(&scopes.to_string()), Ok(scopes));
+    if let Ok(scopes) = ScopeSet::parse(query) {
+        assert_eq!(ScopeSet::parse(&scopes.to_string()), Ok(scopes));
     }
-    let Ok(parameters) = Parameters::parse(query) else { return };
+    let Ok(parameters) = OAuthParameters::parse(query) else { return };
     let addresses = ADDRESSES[..usize::from(kind & 1) + 1].iter();
-    let client = Client {
+    let client = OAuthClient {
         client_id: "c".to_owned(),
         name: "Client".to_owned(),
         secret: (kind & 2 == 0).then(|| "hash".to_owned()),
         redirect_uris: addresses.map(|address| (*address).to_owned()).collect(),
-        grants: vec![Grant::AuthorizationCode, Grant::Implicit],
+        grants: vec![GrantType::AuthorizationCode, GrantType::Implicit],
         active: true,
+        scopes_enforced: false,
+        access_token_s: None,
     };
     let target = match parse_request(&parameters, &client, ISSUER) {
         Ok(request) => request.redirect_uri,

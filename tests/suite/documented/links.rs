@@ -101,7 +101,7 @@ fn every_page_that_a_source_names_is_there() {
     let mut count = 0;
     for (file, text) in tracked(&ends) {
         // What is planted there is wrong on purpose.
-        if file == "tests/suite/documented/links.rs" {
+        if ["tests/suite/documented/links.rs", "tests/tidy/planted.rs"].contains(&file.as_str()) {
             continue;
         }
         for (at, _) in text.match_indices("docs/") {

@@ -29,7 +29,7 @@ fn refused<T: std::fmt::Debug>(
 }
 
 #[test]
-fn ok_defaults_are_those_of_the_specification() {
+fn ok_defaults_are_those_of_the_contract() {
     assert_eq!(read("", |it| Some(it.page_range())).unwrap(), (Some(20), Some(0)));
     assert_eq!(read("", |it| it.sort()).unwrap(), SORT_DEFAULT);
     assert_eq!(read("", |it| it.layout()).unwrap(), DocumentLayout::Full);

@@ -1,9 +1,9 @@
 //! What the targets for captions share: a file around metadata, and the way there and back.
 
 use jiff::tz::TimeZone;
-use jpeg::header::{Header, HeaderLimits};
+use jpeg::header::{HeaderLimits, JpegHeader};
 use jpeg::rewrite::segment;
-use metadata::{Caption, Reading, WriteOptions, read, write};
+use metadata::{Caption, FileMetadata, WriteOptions, read, write};
 
 const LIMITS: HeaderLimits =
     HeaderLimits { scans_max: 1, segments_max: 100, metadata_bytes_max: 1 << 20 };
@@ -11,11 +11,11 @@ const LIMITS: HeaderLimits =
 const TEXT_BYTES_SAFE: usize = 8_000;
 
 /// Reads the caption of a picture of one pixel with these metadata segments.
-pub fn read_segments(segments: &[u8]) -> Reading {
+pub fn read_segments(segments: &[u8]) -> FileMetadata {
     let frame = segment(0xC0, &[&[8, 0, 1, 0, 1, 1, 1, 0x11, 0]]);
     let scan = segment(0xDA, &[&[1, 1, 0, 0, 63, 0]]);
     let jpeg = [&[0xFF, 0xD8], segments, &frame, &scan, &[0, 0xFF, 0xD9]].concat();
-    read(&Header::parse(&jpeg, &LIMITS).expect("a picture"), &jpeg)
+    read(&JpegHeader::parse(&jpeg, &LIMITS).expect("a picture"), &jpeg)
 }
 
 /// Writes what was read and reads it again: it must be equal, and nothing may be broken.

@@ -11,13 +11,13 @@ pub mod plain;
 
 use std::borrow::Cow;
 
-use jpeg::codec::{Decoded, decode_planes, read_header};
-use jpeg::codec::{Pixels, Planes, Scale, decode};
-use jpeg::header::{Header, HeaderLimits};
-use jpeg::repair::repaired;
+use jpeg::codec::{DecodeOutput, decode_planes, read_header};
+use jpeg::codec::{DecodeScale, Pixels, Planes, decode};
+use jpeg::header::{HeaderLimits, JpegHeader};
+use jpeg::repair::repair;
 use jpeg::rewrite::colour_segments;
-use jpeg::scan::index::{Entry, Index};
-use jpeg::scan::{Bytes, Scan};
+use jpeg::scan::index::{IndexEntry, ScanIndex};
+use jpeg::scan::{ByteRanges, Scan};
 use model::{Rect, Size};
 
 use choices::Choices;
@@ -44,7 +44,7 @@ pub struct Case {
     pub options: u8,
     /// Where a rectangle starts and how large it is, as parts of 65536.
     pub corners: [u16; 4],
-    /// Bytes for the target.
+    /// ByteRanges for the target.
     pub spare: [u8; 8],
 }
 
@@ -103,11 +103,11 @@ pub struct Opened {
     /// The file.
     pub jpeg: Vec<u8>,
     /// Its headers.
-    pub header: Header,
+    pub header: JpegHeader,
     /// What they say of its scan.
     pub scan: Scan,
     /// The index of its scan.
-    pub index: Index,
+    pub index: ScanIndex,
     /// The segments that say what the components mean.
     pub colour: Vec<u8>,
 }
@@ -115,13 +115,13 @@ pub struct Opened {
 impl Opened {
     /// Takes the file, unless it is not for the engine or large.
     pub fn new(jpeg: Vec<u8>) -> Option<Self> {
-        let header = Header::parse(&jpeg, &LIMITS).ok()?;
+        let header = JpegHeader::parse(&jpeg, &LIMITS).ok()?;
         let Size { width, height } = header.size;
         if header.size.pixels() > PIXELS_MAX || width.max(height) > EDGE_MAX {
             return None;
         }
         let scan = Scan::read(&header, &jpeg).ok()?;
-        let index = Index::build(&scan, &jpeg).ok()?;
+        let index = ScanIndex::build(&scan, &jpeg).ok()?;
         let colour = colour_segments(&header, &jpeg);
         Some(Self { jpeg, header, scan, index, colour })
     }
@@ -132,14 +132,14 @@ impl Opened {
         if case.options & 128 != 0 {
             let every = 1 + u32::from(case.spare[7] % 32);
             let starts = self.plain().starts;
-            let entry = |(place, dc): &(u64, [i32; 4])| Entry {
-                place: *place,
+            let entry = |(place, dc): &(u64, [i32; 4])| IndexEntry {
+                bit_position: *place,
                 dc: dc.map(|dc| i16::try_from(dc).expect("the engine took it")),
             };
             self.index.entries = starts.iter().step_by(at(every.into())).map(entry).collect();
-            self.index.every = every;
+            self.index.spacing = every;
             let length = u64::try_from(self.jpeg.len()).expect("64 bits");
-            assert!(self.index.fits(&self.scan, length));
+            assert!(self.index.matches_scan(&self.scan, length));
         }
         self
     }
@@ -150,8 +150,11 @@ impl Opened {
     }
 
     /// Only the bytes of `ranges`.
-    pub fn only(&self, ranges: impl IntoIterator<Item = std::ops::Range<u64>>) -> Bytes<'static> {
-        let mut bytes = Bytes::default();
+    pub fn only(
+        &self,
+        ranges: impl IntoIterator<Item = std::ops::Range<u64>>,
+    ) -> ByteRanges<'static> {
+        let mut bytes = ByteRanges::default();
         for range in ranges {
             bytes.push(range.start, self.jpeg[at(range.start)..at(range.end)].to_vec());
         }
@@ -159,11 +162,11 @@ impl Opened {
     }
 
     /// The file as libjpeg-turbo is given it: without what it warns about in headers.
-    pub fn repaired(&self) -> Cow<'_, [u8]> {
+    pub fn repair(&self) -> Cow<'_, [u8]> {
         if read_header(&self.jpeg).is_ok() {
             return Cow::Borrowed(&self.jpeg);
         }
-        let repaired = repaired(&self.jpeg).expect("there is a scan");
+        let repaired = repair(&self.jpeg).expect("there is a scan");
         read_header(&repaired).expect("libjpeg-turbo takes the headers that the engine takes");
         Cow::Owned(repaired)
     }
@@ -175,7 +178,7 @@ pub fn at(offset: u64) -> usize {
 }
 
 /// libjpeg-turbo's pixels of a file that the engine takes; `extra` bytes lie behind its last MCU.
-pub fn pixels(jpeg: &[u8], scale: Scale, extra: usize) -> Pixels {
+pub fn pixels(jpeg: &[u8], scale: DecodeScale, extra: usize) -> Pixels {
     undamaged(decode(jpeg, scale).expect("libjpeg-turbo decodes what the engine takes"), extra)
 }
 
@@ -184,7 +187,7 @@ pub fn planes(jpeg: &[u8], extra: usize) -> Planes {
     undamaged(decode_planes(jpeg).expect("libjpeg-turbo decodes what the engine takes"), extra)
 }
 
-fn undamaged<T>(decoded: Decoded<T>, extra: usize) -> T {
+fn undamaged<T>(decoded: DecodeOutput<T>, extra: usize) -> T {
     if let Some(warning) = decoded.warning {
         let is_extra = extra > 0 && warning.contains(" extraneous bytes before marker ");
         assert!(is_extra, "libjpeg-turbo warns: {warning}");

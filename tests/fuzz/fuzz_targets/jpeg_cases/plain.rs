@@ -2,7 +2,7 @@
 //!
 //! It is slow, has no tables to look into and shares no code with the engine.
 
-use jpeg::header::Header;
+use jpeg::header::JpegHeader;
 
 /// A component's coefficients.
 #[derive(Debug, PartialEq, Eq)]
@@ -134,7 +134,7 @@ pub fn natural_order() -> [usize; 64] {
     order
 }
 
-fn tables(header: &Header, jpeg: &[u8], plain: &mut Plain) -> Option<[Option<[u16; 64]>; 16]> {
+fn tables(header: &JpegHeader, jpeg: &[u8], plain: &mut Plain) -> Option<[Option<[u16; 64]>; 16]> {
     let order = natural_order();
     let mut quants = [None; 16];
     for segment in &header.segments {
@@ -169,7 +169,7 @@ fn tables(header: &Header, jpeg: &[u8], plain: &mut Plain) -> Option<[Option<[u1
 
 impl Plain {
     /// Decodes the first scan of `jpeg`, in which all components lie; `None` for damage.
-    pub fn read(header: &Header, jpeg: &[u8]) -> Option<Self> {
+    pub fn read(header: &JpegHeader, jpeg: &[u8]) -> Option<Self> {
         let mut plain = Self {
             parts: Vec::new(),
             starts: Vec::new(),
@@ -184,7 +184,7 @@ impl Plain {
         let start = header.first_scan + 2 + usize::from(u16::from_be_bytes(*length));
         let selectors = jpeg.get(header.first_scan + 5..start)?;
         let alone = header.components.len() == 1;
-        let most = |factor: fn(&jpeg::header::Component) -> u8| {
+        let most = |factor: fn(&jpeg::header::FrameComponent) -> u8| {
             let most = header.components.iter().map(factor).max().unwrap_or(1);
             if alone { 1 } else { u32::from(most) }
         };
@@ -210,7 +210,7 @@ impl Plain {
 
     fn scan(
         &mut self,
-        header: &Header,
+        header: &JpegHeader,
         (jpeg, start): (&[u8], usize),
         (across, down): (usize, usize),
     ) -> Option<()> {
