@@ -59,6 +59,7 @@ pub fn decode_bands(
         let band = slot.into_inner().unwrap_or_else(PoisonError::into_inner);
         let DecodeOutput { value, warning: odd } = band.ok_or(ScanError::Bytes)??;
         let Size { width, .. } = value.size;
+        // Bands are joined row by row, so their widths must agree.
         if width != size.width {
             return Err(ScanError::Bytes.into());
         }

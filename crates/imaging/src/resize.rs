@@ -1,4 +1,4 @@
-//! Scales pictures down.
+//! Scales pictures down to the size of a rendition.
 //!
 //! The decoder's DCT does the first, cheap part of the reduction; a Lanczos filter does the rest, on
 //! gamma-encoded samples (not in linear light), as libvips and Pillow do by default.

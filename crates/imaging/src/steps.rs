@@ -35,7 +35,7 @@ pub enum StepError {
         crop.width, crop.height, crop.x, crop.y, image.width, image.height
     )]
     Outside {
-        /// The requested rectangle.
+        /// The requested rectangle, in pixels of the picture.
         crop: Rect,
         /// The size of the picture at this step.
         image: Size,

@@ -381,6 +381,7 @@ impl<'a> MarkerWalk<'a> {
                 _ => return Err(bad),
             },
             APP0 | APP14 if self.scans == 0 => self.application(marker, payload),
+            // Their codes are among those of the frame markers, but they do not start a frame.
             DHT | JPG | DAC => {}
             SOF0..=SOF15 if self.frame.is_some() => {
                 return Err(HeaderError::SecondFrame { offset });

@@ -33,7 +33,7 @@ pub struct Caption {
     pub headline: String,
     /// Slugline: the short title under which a desk files the picture.
     pub title: String,
-    /// The caption text.
+    /// The caption text itself, which may have several lines.
     pub description: String,
     /// Name of the photographer; several are separated by a comma and a space.
     pub byline: String,
@@ -49,7 +49,7 @@ pub struct Caption {
     pub copyright_holder: String,
     /// Terms under which the picture may be used.
     pub usage_terms: String,
-    /// Instructions to editors.
+    /// Instructions to editors who use the picture.
     pub instructions: String,
     /// City in which the picture was taken.
     pub city: String,
@@ -238,7 +238,7 @@ fn fill_absent(caption: &mut Caption, lower: Caption) {
     caption.urgency = caption.urgency.or(from.urgency);
 }
 
-/// Lists all single texts of a caption except `created`, the description last.
+/// Returns all text fields of a caption except `created`, the description last.
 fn texts(caption: &mut Caption) -> [&mut String; 17] {
     [
         &mut caption.headline,
@@ -261,7 +261,7 @@ fn texts(caption: &mut Caption) -> [&mut String; 17] {
     ]
 }
 
-/// Lists all lists of a caption, the most expendable first.
+/// Returns all list fields of a caption, the most expendable first.
 fn lists(caption: &mut Caption) -> [&mut Vec<String>; 3] {
     [&mut caption.keywords, &mut caption.persons, &mut caption.subject_codes]
 }

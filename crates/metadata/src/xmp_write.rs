@@ -84,7 +84,7 @@ fn cut_escaped(text: &str, bytes_max: usize) -> String {
     text::cut(text, end).to_owned()
 }
 
-/// Formats the packet.
+/// Formats the whole packet, with its header and trailer.
 ///
 /// The smallest packet that [`shorten`] leaves has about 20 kB: 16 texts of 1,000 bytes and the frame.
 fn print(caption: &Caption) -> String {

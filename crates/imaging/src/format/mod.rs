@@ -24,7 +24,7 @@ pub struct ImageCodec {
     pub extension: &'static str,
     /// Other accepted extensions of incoming files, lower case, without a dot.
     pub other_extensions: &'static [&'static str],
-    /// The MIME type.
+    /// The MIME type of files, such as `image/jpeg`.
     pub mime_type: &'static str,
     /// The magic number: the first bytes of every file.
     pub magic: &'static [u8],
@@ -82,7 +82,7 @@ pub struct UnencodedPicture<'a> {
 pub struct ImageFormat(&'static ImageCodec);
 
 impl ImageFormat {
-    /// JPEG (ITU-T T.81).
+    /// The JPEG format (ITU-T T.81).
     pub const JPEG: Self = Self(&jpeg::CODEC);
 
     /// Iterates over all known formats.
@@ -150,7 +150,7 @@ impl ImageFormat {
         self.0.decoder.as_ref().ok_or_else(written)
     }
 
-    /// Encodes a picture.
+    /// Encodes a picture as a file without metadata.
     ///
     /// If the format does not support CMYK, inks are converted to sRGB with `icc`, the profile of the
     /// original.

@@ -110,7 +110,7 @@ enum Artwork {
         line: String,
         ink: LineBounds,
     },
-    /// Straight alpha.
+    /// An RGBA image with straight alpha.
     Picture(Pixels),
 }
 

@@ -194,7 +194,7 @@ pub struct PlaneLayout {
     pub start: usize,
     /// Number of samples in a row.
     pub width: usize,
-    /// Number of rows.
+    /// Number of rows in the plane.
     pub height: usize,
 }
 
@@ -323,7 +323,7 @@ enum LibraryFailure {
 }
 
 fn failure(error: &turbojpeg::Error) -> LibraryFailure {
-    // Headers without a picture: the library gives sizes of -1.
+    // The library reports sizes of -1 for headers without a picture.
     if matches!(error, turbojpeg::Error::IntegerOverflow(_)) {
         return LibraryFailure::Fatal(CodecError::Corrupt("no picture in the headers".to_owned()));
     }

@@ -102,7 +102,7 @@ pub fn crop(
 pub(super) struct ScanRecoder {
     /// The Huffman codes of each component.
     pub(super) coders: Vec<BlockCoder>,
-    /// The output.
+    /// The entropy-coded output so far.
     pub(super) writer: EntropyWriter,
     /// The last written DC of each component, to which the next difference refers.
     pub(super) last: [i32; COMPONENTS_MAX],

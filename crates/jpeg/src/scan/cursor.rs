@@ -113,6 +113,7 @@ impl<'a> ScanCursor<'a> {
         }
         let mut restarted = None;
         if self.until_restart == 0 {
+            // Restart markers are numbered 0 to 7 in rotation; a different number means lost data.
             let expected = (self.mcu / self.interval).wrapping_sub(1) & 7;
             let (start, number) =
                 self.data.restart(self.next_restart).ok_or_else(|| self.damaged())?;

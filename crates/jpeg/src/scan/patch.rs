@@ -286,6 +286,7 @@ impl<'a> ScanRewrite<'a> {
         }
         let is_next = next == Some(self.done);
         if let Some(number) = walk.begin()? {
+            // A restart resets the predictors, so the next MCU need not be recoded.
             self.recoder.writer.restart(number);
             self.recoder.last = [0; COMPONENTS_MAX];
             self.aligned = true;

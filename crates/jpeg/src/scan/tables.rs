@@ -46,6 +46,7 @@ impl HuffmanSpec {
         let known = |symbol: &u8| self.symbols.contains(symbol);
         let missing: Vec<u8> = symbols(class).filter(|symbol| !known(symbol)).collect();
         let used: u32 = (0u32..).zip(self.counts).map(|(at, n)| u32::from(n) << (15 - at)).sum();
+        // Not 0x10000: the code of all ones must stay unused.
         let room = 0xFFFFu32.checked_sub(used)?;
         let count = u8::try_from(missing.len()).ok().filter(|count| u32::from(*count) <= room)?;
         let mut completed = self.clone();
