@@ -483,7 +483,7 @@ def limits():
         ('one matcher, common words', f'{nice(1000 / m("the same with common words, p95"))} items/s', 1000 / m('the same with common words, p95') / arrivals()[2]),
     ]
     found.sort(key=lambda one: one[2])
-    return table(['', 'What gives way', 'at', 'of the goal'], [
+    return table(['', 'Bottleneck', 'at', 'of the goal'], [
         [str(at), name, where, f'{nice(100 * part)} %' if part < 1 else f'{nice(part)} times'] for at, (name, where, part) in enumerate(found, 1)])
 
 

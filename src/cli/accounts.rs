@@ -54,7 +54,6 @@ pub(super) fn import(config: &Config, file: &Path, json: bool) -> Result<(), Com
 pub(super) struct ArchiveArgs {
     #[command(flatten)]
     common: CommonArgs,
-    /// Prints JSON.
     #[arg(long)]
     json: bool,
 }
@@ -113,13 +112,10 @@ pub(super) enum UserCommand {
         /// Number of the user's organization.
         #[arg(long, value_name = "ID")]
         organization: Option<i64>,
-        /// E-mail address.
         #[arg(long, value_name = "ADDRESS")]
         email: Option<String>,
-        /// First name.
         #[arg(long, value_name = "NAME")]
         first_name: Option<String>,
-        /// Last name.
         #[arg(long, value_name = "NAME")]
         last_name: Option<String>,
         /// A role, such as ROLE_PROVIDER; can be repeated.
@@ -138,7 +134,6 @@ pub(super) enum UserCommand {
         #[arg(long)]
         password_stdin: bool,
     },
-    /// Lists the users.
     List {
         #[command(flatten)]
         on: ArchiveArgs,
@@ -177,7 +172,6 @@ pub(super) enum ClientCommand {
     Add {
         #[command(flatten)]
         on: ArchiveArgs,
-        /// The client_id.
         id: String,
         /// Display name; the client_id by default.
         #[arg(long, value_name = "NAME")]
@@ -200,7 +194,6 @@ pub(super) enum ClientCommand {
         #[arg(long, value_name = "SECONDS")]
         access_token_s: Option<u32>,
     },
-    /// Lists the clients.
     List {
         #[command(flatten)]
         on: ArchiveArgs,
@@ -209,21 +202,18 @@ pub(super) enum ClientCommand {
     Disable {
         #[command(flatten)]
         on: ArchiveArgs,
-        /// The client_id.
         id: String,
     },
     /// Enables a disabled client.
     Enable {
         #[command(flatten)]
         on: ArchiveArgs,
-        /// The client_id.
         id: String,
     },
     /// Replaces the secret of a client, and prints the new one once.
     Secret {
         #[command(flatten)]
         on: ArchiveArgs,
-        /// The client_id.
         id: String,
     },
 }

@@ -66,7 +66,6 @@ pub(super) enum CertificateTrust {
 
 /// The answer of a health endpoint.
 pub(super) struct HealthReply {
-    /// HTTP status code.
     pub(super) status: u16,
     /// The JSON body; null if the body is not JSON.
     pub(super) body: Value,

@@ -29,11 +29,9 @@ pub(super) enum OutboxCommand {
         /// Id of the message.
         #[arg(group = "which", value_name = "ID")]
         id: Option<Uuid>,
-        /// All parked messages.
         #[arg(long, group = "which")]
         all: bool,
     },
-    /// Removes messages permanently.
     #[command(group = ArgGroup::new("which").required(true))]
     Drop {
         #[command(flatten)]
@@ -41,7 +39,6 @@ pub(super) enum OutboxCommand {
         /// Id of the message, in any state.
         #[arg(group = "which", value_name = "ID")]
         id: Option<Uuid>,
-        /// All parked messages.
         #[arg(long, group = "which")]
         all: bool,
     },

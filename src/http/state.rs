@@ -109,7 +109,6 @@ pub struct EdgeState {
     pub live_settings: HotSwap<LiveSettings>,
     /// Headers that tell a CDN which items a response shows.
     pub surrogate: SurrogateHeaders,
-    /// Compresses responses.
     pub compressor: Compressor,
     /// Exports traces of requests; `None` unless the operator configures it.
     pub traces: Option<RequestTracer>,

@@ -40,7 +40,6 @@ pub struct ErrorDetail {
     pub error_code: String,
     /// `path`, `query`, `headers` or `body`.
     pub location: &'static str,
-    /// A human-readable sentence.
     pub message: String,
     /// The invalid parameter or property.
     pub path: String,

@@ -16,7 +16,6 @@ use std::collections::HashSet;
 /// The role of a paragraph in a newspaper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ParagraphStyle {
-    /// Body text.
     Body,
     /// The first, emphasized paragraph.
     Preamble,
@@ -24,13 +23,11 @@ pub(super) enum ParagraphStyle {
     Vignette,
     /// A subheading within the text.
     Subheading,
-    /// The author's name.
     Byline,
     /// The heading of a fact box.
     FactsHeading,
     /// A paragraph of a fact box.
     Facts,
-    /// A picture caption.
     Caption,
 }
 

@@ -43,7 +43,6 @@ pub(super) enum ElementRole {
     Cell,
     /// `a`: ended by the start of another link.
     Link,
-    /// Inline formatting.
     Inline,
     /// `br`, `hr` and `img`: without content.
     Void,

@@ -41,7 +41,6 @@ impl XmlNode {
     }
 }
 
-/// Parses well-formed XML.
 pub(super) fn parse(xml: &str) -> XmlNode {
     let mut reader = Reader::from_str(xml);
     let mut open = vec![XmlNode::default()];

@@ -18,9 +18,7 @@ pub enum CodingProcess {
     Baseline,
     /// SOF1: sequential, Huffman, 8 or 12 bits.
     Extended,
-    /// SOF2: progressive, Huffman.
     Progressive,
-    /// SOF3: lossless, Huffman.
     Lossless,
     /// SOF9: sequential, arithmetic coding.
     ArithmeticSequential,

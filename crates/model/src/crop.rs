@@ -136,9 +136,7 @@ impl fmt::Display for CropSpec {
 /// One parameter of the crop operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CropParameter {
-    /// `_w`: the width.
     Width,
-    /// `_h`: the height.
     Height,
     /// `_x`: the offset from the left edge.
     X,

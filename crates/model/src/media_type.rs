@@ -13,13 +13,11 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MediaType {
-    /// A photograph.
     Image,
     /// A video with a still image.
     Video,
     /// A drawn graphic, delivered as PDF or EPS.
     Graphic,
-    /// A text article.
     Text,
     /// A longer article, prepared in advance.
     Feature,

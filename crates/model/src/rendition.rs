@@ -10,11 +10,9 @@ use thiserror::Error;
 /// Contract media-2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum RenditionVariant {
-    /// The unmodified image.
     Normal,
     /// With a watermark in the lower left corner.
     Watermark,
-    /// In greyscale.
     BlackAndWhite,
     /// Cropped around the centre of interest.
     Cropped,
@@ -73,7 +71,6 @@ pub enum RenditionUsage {
     Preview,
     /// The full-size image, for print.
     Hires,
-    /// A high-definition video.
     Hidef,
     /// A low-resolution image or video.
     Lores,

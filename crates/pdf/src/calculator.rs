@@ -57,7 +57,6 @@ enum CalculatorOperator {
     Xor,
 }
 
-/// A parsed program.
 #[derive(Debug, Clone)]
 pub(super) struct Calculator {
     steps: Vec<CalculatorStep>,

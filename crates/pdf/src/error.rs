@@ -62,9 +62,7 @@ pub enum PdfError {
     /// An image is larger than allowed.
     #[error("an image of {width}x{height} pixels is in the pdf, expected at most {max} pixels")]
     ImageTooLarge {
-        /// Width in pixels.
         width: u64,
-        /// Height in pixels.
         height: u64,
         /// The limit in pixels.
         max: u64,
@@ -72,9 +70,7 @@ pub enum PdfError {
     /// An image cannot be decoded, so its luminance is unknown.
     #[error("an image of {width}x{height} pixels in the pdf cannot be decoded: {what}")]
     Image {
-        /// Width in pixels.
         width: u64,
-        /// Height in pixels.
         height: u64,
         /// The part that fails.
         what: &'static str,
@@ -82,9 +78,7 @@ pub enum PdfError {
     /// The requested picture has more pixels than allowed.
     #[error("page 1 at {width}x{height} pixels is too large, expected at most {max} pixels")]
     RasterTooLarge {
-        /// Width in pixels.
         width: u64,
-        /// Height in pixels.
         height: u64,
         /// The limit in pixels.
         max: u64,

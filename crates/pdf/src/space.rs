@@ -38,7 +38,6 @@ pub(super) enum PdfColourSpace {
         last: usize,
         table: Vec<u8>,
     },
-    /// Separation and DeviceN.
     Tint {
         components: usize,
         alternate: Rc<PdfColourSpace>,

@@ -56,7 +56,6 @@ impl TestDocument {
         Object::Reference(self.document.add_object(Stream::new(dictionary, content.to_vec())))
     }
 
-    /// The file.
     pub(super) fn bytes(mut self) -> Vec<u8> {
         let content = self.document.add_object(Stream::new(Dictionary::new(), self.content));
         let mut page = self.page;
@@ -129,7 +128,6 @@ pub(super) fn ramp(from: &[f32], to: &[f32]) -> Object {
     })
 }
 
-/// An image dictionary.
 pub(super) fn image(width: i64, height: i64, bits: i64, space: Object) -> Dictionary {
     dictionary! {
         "Type" => "XObject", "Subtype" => "Image", "Width" => width, "Height" => height,

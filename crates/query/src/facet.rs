@@ -3,15 +3,10 @@
 /// A property whose values are counted over all hits of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Facet {
-    /// The property `subject.code`.
     SubjectCode,
-    /// The property `product.code`.
     ProductCode,
-    /// The property `place.name`.
     PlaceName,
-    /// The property `person.name`.
     PersonName,
-    /// The property `copyrightholder`.
     CopyrightHolder,
 }
 

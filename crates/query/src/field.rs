@@ -8,9 +8,7 @@ pub enum TextField {
     /// Everything that words without a field search: headline, description, body, byline, slug, persons,
     /// places, organisations, subjects, keywords.
     Anywhere,
-    /// The property `headline`.
     Headline,
-    /// The property `description_text`.
     Description,
     /// The property `body_text`; for a document that has only HTML, the text of the HTML.
     Body,
@@ -63,25 +61,17 @@ impl TextField {
 /// A date property that supports range queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DateField {
-    /// The property `versioncreated`.
     VersionCreated,
-    /// The property `versionstored`.
     VersionStored,
-    /// The property `firstcreated`.
     FirstCreated,
-    /// The property `contentcreated`.
     ContentCreated,
     /// The property `date`, at midnight.
     Date,
-    /// The property `datetime`.
     DateTime,
     /// The property `enddate`, at midnight.
     EndDate,
-    /// The property `enddatetime`.
     EndDateTime,
-    /// The property `embargoed`.
     Embargoed,
-    /// The property `expires`.
     Expires,
 }
 

@@ -75,7 +75,6 @@ fn is_invisible(c: char) -> bool {
 /// A reusable buffer with the forms of one word.
 #[derive(Default)]
 pub(super) struct FoldBuffer {
-    /// As [`Word::folded`].
     pub(super) folded: String,
     /// Lower case with accents.
     exact: String,

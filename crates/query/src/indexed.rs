@@ -35,7 +35,6 @@ use model::item::Document;
 pub struct IndexedDocument {
     /// Words of the headline.
     pub headline: String,
-    /// Words of `description_text`.
     pub description: String,
     /// Words of the body.
     pub body: String,

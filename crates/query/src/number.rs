@@ -5,23 +5,16 @@ use std::fmt::{self, Display, Formatter};
 /// A property with numeric values, which are compared as numbers and not as words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NumberField {
-    /// The property `urgency`.
     Urgency,
-    /// The property `week`.
     Week,
-    /// The property `webprio`.
     WebPrio,
-    /// The property `newsvalue`.
     NewsValue,
-    /// The property `charcount`.
     CharCount,
-    /// The property `wordcount`.
     WordCount,
     /// The property `subject.relevance`, of which a document can have several.
     SubjectRelevance,
     /// The property `subject.confidence`, of which a document can have several.
     SubjectConfidence,
-    /// The property `signals.multipagecount`.
     MultiPageCount,
 }
 

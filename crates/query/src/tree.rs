@@ -14,7 +14,6 @@ use model::ItemId;
 /// canonical spelling that parses to the same tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Query {
-    /// Matches every document.
     All,
     /// Documents with these words.
     Words(WordPattern),

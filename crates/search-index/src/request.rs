@@ -22,20 +22,15 @@ pub enum SortOrder {
 /// A date to sort hits by. Items without it come last in either direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SortDate {
-    /// The property `_tstamp`.
     Order,
-    /// The property `date`.
     Date,
-    /// The property `versioncreated`.
     VersionCreated,
-    /// The property `versionstored`.
     VersionStored,
 }
 
 /// The items that a caller's agreements allow a search to find.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Coverage {
-    /// All items.
     Everything,
     /// Items with at least one of these product codes.
     Products(Vec<String>),

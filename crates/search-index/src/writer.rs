@@ -45,7 +45,6 @@ pub struct ItemVersion<'a> {
     pub key: &'a ItemKey,
     /// Time at which the version was stored, milliseconds since 1970.
     pub stored_ms: i64,
-    /// The publication status.
     pub status: PubStatus,
     /// `_tstamp`, milliseconds since 1970.
     pub order_ms: i64,

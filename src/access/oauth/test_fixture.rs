@@ -187,13 +187,11 @@ impl OAuthFixture {
         self.auth.db().write_blocking(move |tx| tx.count(table)).unwrap()
     }
 
-    /// Deactivates the user.
     pub(super) fn disable_user(&self) {
         let write = self.auth.write(move |tx| tx.put_user(&ada(false), at(0)));
         self.run(write).unwrap();
     }
 
-    /// Overwrites a client.
     pub(super) fn change_client(&self, client: OAuthClient) {
         let write = self.auth.write(move |tx| {
             tx.plant_client(&client)?;

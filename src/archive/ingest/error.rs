@@ -67,13 +67,11 @@ pub enum IngestError {
     /// There are several problems, or one in a single file of several.
     #[error("{}", list(.0))]
     Refused(Vec<FileRefusal>),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A program that reads files could not be run.
     #[error(transparent)]
     Program(ProgramError),
-    /// The database failed.
     #[error(transparent)]
     Db(#[from] DbError),
 }

@@ -11,7 +11,6 @@ use model::media_url::MediaFormat;
 
 /// The files to send, with what mails and webhooks say about them.
 pub(super) struct CollectedFiles {
-    /// Never empty.
     pub(super) files: Vec<CollectedFile>,
     pub(super) headline: String,
 }

@@ -50,23 +50,18 @@ pub struct ConnectionCounters {
 /// A sample of [`ConnectionCounters`] at one tick.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ConnectionSample {
-    /// See [`ConnectionCounters::h2`].
     pub h2: bool,
-    /// See [`ConnectionCounters::requests`].
     pub requests: u64,
     /// Whether a request is in progress: handled, being answered, or with unsent bytes.
     pub busy: bool,
-    /// See [`ConnectionCounters::socket_bytes`].
     pub socket_bytes: u64,
     /// Whether bytes arrived since the last request ended.
     pub head_begun: bool,
     /// Whether a handler waits for the client's body.
     pub body_awaited: bool,
-    /// See [`ConnectionCounters::body_bytes`].
     pub body_bytes: u64,
     /// Whether response bytes wait for the client.
     pub has_unsent: bool,
-    /// See [`ConnectionCounters::shipped_bytes`].
     pub shipped_bytes: u64,
 }
 

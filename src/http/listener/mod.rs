@@ -72,7 +72,6 @@ pub struct ListenerSettings {
 }
 
 impl From<ListenerLimits> for ListenerSettings {
-    /// Settings without TLS.
     fn from(limits: ListenerLimits) -> Self {
         Self { limits: HotSwap::new(limits), certificate: None }
     }

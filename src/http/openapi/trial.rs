@@ -57,7 +57,6 @@ pub(in crate::http) struct TrialOperation {
 #[derive(Debug, Serialize)]
 pub(in crate::http) struct OperationField {
     pub(in crate::http) name: String,
-    /// `path` or `query`.
     pub(in crate::http) place: String,
     required: bool,
     text: Vec<TextPiece>,

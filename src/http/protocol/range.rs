@@ -203,7 +203,6 @@ pub struct MultipartPart {
 /// The framing of a `multipart/byteranges` body: the head and bytes of each part, then the tail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MultipartByteranges {
-    /// The response's `Content-Type`.
     pub content_type: HeaderValue,
     pub parts: Vec<MultipartPart>,
     /// Bytes to send after the last part.

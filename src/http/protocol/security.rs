@@ -29,7 +29,6 @@ pub(crate) enum RouteClass {
     Media,
     /// An address of the login, which clients open in a separate window.
     Login,
-    /// Every other address.
     Other,
 }
 

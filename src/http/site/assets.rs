@@ -75,7 +75,6 @@ fn split_fingerprint(path: &str) -> (&str, &'static str) {
     }
 }
 
-/// `GET /assets/…`.
 pub(crate) async fn asset(
     method: Method,
     headers: HeaderMap,

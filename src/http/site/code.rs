@@ -30,7 +30,6 @@ struct CallView {
     code: CodeSnippets,
 }
 
-/// `GET /code`.
 async fn show(member: MemberRequest) -> PageResult {
     let shared = &member.app.shared;
     let calls = shared.site.activity.list(&member.visitor, clock::now()).await?;

@@ -89,7 +89,6 @@ impl CollectionRow {
     }
 }
 
-/// `GET /collections`.
 async fn list(member: MemberRequest) -> PageResult {
     show_list(&member, None).await
 }
@@ -265,7 +264,6 @@ pub(super) async fn refusal_page(
     }
 }
 
-/// `POST /collections/{id}/delete`.
 async fn remove(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     posted.call_and_record(ApiCall::delete(address(&id))).await?;
     Ok(see_other("/collections?done=removed"))

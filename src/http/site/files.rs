@@ -47,7 +47,6 @@ pub(super) struct FileRow {
     variant: String,
     /// File format, unless it is a JPEG: ` PDF`.
     kind: String,
-    /// URL for programs.
     href: String,
     /// URL that opens in the visitor's browser: on the site's host if the session cookie is needed.
     url: Option<String>,

@@ -49,7 +49,6 @@ impl FromRequestParts<AppState> for ItemFromPath {
     }
 }
 
-/// `GET /item/<mediaType>/<id>`.
 pub(super) async fn page(ItemFromPath(key): ItemFromPath, site: SiteRequest) -> PageResult {
     show(&site, &key, &FormOutcome::default()).await
 }

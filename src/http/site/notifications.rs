@@ -311,7 +311,6 @@ async fn save(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     }
 }
 
-/// `POST /notifications/{id}/delete`.
 async fn remove(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let call = ApiCall::delete(format!("{NOTIFICATIONS}/{}", encode_segment(&id)));
     posted.call_and_record(call).await?;

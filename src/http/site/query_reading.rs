@@ -9,7 +9,6 @@ const WORDS_MAX: usize = 20;
 /// The interpretation of the search box.
 #[derive(Debug)]
 pub(super) struct QueryReading {
-    /// A valid query.
     pub(super) words: String,
     /// The notice if the text is not a valid query.
     pub(super) notice: Option<QueryNotice>,

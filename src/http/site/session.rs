@@ -184,7 +184,6 @@ impl SiteVisitor {
         }
     }
 
-    /// Ends the session.
     pub(crate) async fn log_out(&self, app: &AppState) -> Result<()> {
         app.shared.access.oauth.close_session(&self.cookie, clock::now()).await
     }

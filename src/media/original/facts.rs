@@ -46,7 +46,6 @@ pub(super) struct StoredIndex {
 /// The facts about a working copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WorkingCopy {
-    /// Length in bytes.
     pub(super) length: u64,
     pub(super) checksums: BlockChecksums,
     pub(super) stored_index: StoredIndex,
@@ -55,7 +54,6 @@ pub(super) struct WorkingCopy {
 /// The facts about a level, the smaller copy of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PreviewLevel {
-    /// Length in bytes.
     pub(super) length: u64,
     /// CRC-32 of the file.
     pub(super) crc32: u32,
@@ -67,7 +65,6 @@ pub(super) struct PreviewLevel {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OriginalFacts {
     pub(super) source: ContentHash,
-    /// Length in bytes.
     pub(super) length: u64,
     /// The store's stamp when the bytes last matched the hash.
     pub(super) stamp: u64,

@@ -70,9 +70,7 @@ impl SettingValue for OriginalsLocation {
 pub enum AddressStyle {
     /// The path if an endpoint is set, otherwise the host name.
     Auto,
-    /// `https://HOST/BUCKET/KEY`.
     Path,
-    /// `https://BUCKET.HOST/KEY`.
     Host,
 }
 

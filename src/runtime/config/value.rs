@@ -345,7 +345,6 @@ impl SettingValue for DatabaseUrl {
 /// How a connection to a mail server is encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MailTls {
-    /// No encryption.
     None,
     /// Plain connection, encrypted by the command STARTTLS.
     StartTls,

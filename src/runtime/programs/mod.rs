@@ -99,7 +99,6 @@ pub struct PdfSummary {
 #[derive(Clone, Copy, Debug)]
 pub struct ProgramLimits {
     pub memory_bytes: u64,
-    /// Wall-clock time limit.
     pub time: Duration,
     /// CPU time limit for a PDF.
     pub pdf_processor: Duration,

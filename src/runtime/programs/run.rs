@@ -18,7 +18,6 @@ use crate::runtime::limits::PROGRAM_MESSAGE_BYTES_MAX;
 pub(super) struct ProgramRun<'a> {
     pub(super) program: &'a Path,
     pub(super) arguments: Vec<OsString>,
-    /// Wall-clock time limit.
     pub(super) time: Duration,
     pub(super) output_bytes_max: u64,
 }

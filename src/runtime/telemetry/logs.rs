@@ -32,7 +32,6 @@ const LOG_FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The settings that logging starts with.
 #[derive(Clone, Copy, Debug)]
 pub struct LogSetup<'a> {
-    /// Text or JSON.
     pub format: LogFormat,
     /// A level (`info`) or a filter (`info,wirephoto::media=debug`).
     pub level: &'a str,

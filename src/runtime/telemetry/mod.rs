@@ -42,7 +42,6 @@ pub const RENDER_PATHS: &str = "wirephoto_render_paths_total";
 pub const RENDERS: &str = "wirephoto_renders_total";
 /// Renders that no worker claimed in time because all cores were busy (counter).
 pub const RENDERS_STALLED: &str = "wirephoto_renders_stalled_total";
-/// Megapixels decoded (counter).
 pub const DECODED_MEGAPIXELS: &str = "wirephoto_decoded_megapixels_total";
 /// Cache look-ups by tier and outcome (counter).
 pub const CACHE_LOOKUPS: &str = "wirephoto_cache_lookups_total";
@@ -162,7 +161,6 @@ pub const LEASE_VACANT_SECONDS: &str = "wirephoto_lease_vacant_seconds";
 pub const DATABASE_ERRORS: &str = "wirephoto_database_errors_total";
 /// Seconds that a database call waited for a thread, by kind: read, search, write, claim (histogram).
 pub const DATABASE_WAIT_SECONDS: &str = "wirephoto_database_wait_seconds";
-/// Open connections (gauge).
 pub const CONNECTIONS: &str = "wirephoto_connections";
 /// Connections closed by the server, by reason (counter).
 pub const CONNECTIONS_ENDED: &str = "wirephoto_connections_ended_total";
@@ -182,7 +180,6 @@ pub const TLS_HANDSHAKES_FAILED: &str = "wirephoto_tls_handshakes_failed_total";
 pub enum LogFormat {
     /// Text on a terminal, JSON otherwise.
     Auto,
-    /// Human-readable text.
     Text,
     /// One JSON object per line.
     Json,

@@ -116,7 +116,6 @@ words! {
 words! {
     /// The outcome of an action.
     AuditOutcome {
-        /// The action succeeded.
         Done = "done",
         /// The action was not allowed, or the credentials were wrong.
         Refused = "refused",
@@ -130,13 +129,11 @@ words! {
     CredentialKind {
         /// A user name and a password, in a form or at the token endpoint.
         Password = "password",
-        /// A browser session.
         Session = "session",
         /// An access token; the id is that of its token family.
         AccessToken = "access_token",
         /// An API key; the id is the number of the key.
         ApiKey = "api_key",
-        /// HTTP Basic.
         Basic = "basic",
         /// The secret of an OAuth2 client; the id is that of the client.
         ClientSecret = "client_secret",
@@ -201,7 +198,6 @@ pub struct AuditEvent {
     pub action: AuditAction,
     pub outcome: AuditOutcome,
     pub actor: Actor,
-    /// The object, `kind/id`.
     pub object: Option<String>,
     /// Further details in a few words.
     pub detail: Option<String>,

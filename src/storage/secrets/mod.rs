@@ -48,7 +48,6 @@ pub enum SecretError {
 pub enum KeySource {
     /// A file, which is read again when a value names an unknown key.
     File(std::path::PathBuf),
-    /// The setting `secrets.key`.
     Setting,
 }
 

@@ -104,7 +104,6 @@ fn av1(config: &[u8]) -> Option<String> {
 /// ISO/IEC 14496-1 §7.2.6.
 struct StreamDescriptor<'a> {
     object_type: u8,
-    /// The decoder-specific configuration.
     specific: &'a [u8],
 }
 

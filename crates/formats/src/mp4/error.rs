@@ -39,7 +39,6 @@ pub enum VideoError {
     /// A required child box is missing.
     #[error("the MP4 is damaged: its {parent} box holds no {kind} box")]
     Missing {
-        /// The missing box.
         kind: BoxKind,
         /// The box that should contain it.
         parent: BoxKind,

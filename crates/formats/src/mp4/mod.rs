@@ -64,7 +64,6 @@ pub struct VideoLimits {
     pub tracks: usize,
     /// Width and height in pixels.
     pub side_px: u32,
-    /// Duration in milliseconds.
     pub duration_ms: u64,
 }
 

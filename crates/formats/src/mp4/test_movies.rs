@@ -13,7 +13,6 @@ pub(super) fn make_long_box(kind: &[u8; 4], contents: &[u8]) -> Vec<u8> {
     [&1_u32.to_be_bytes()[..], kind, &size.to_be_bytes(), contents].concat()
 }
 
-/// Concatenates 32-bit fields.
 pub(super) fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }

@@ -89,9 +89,7 @@ pub struct Product {
 /// The download counters of a prepaid agreement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PrepaidDownloads {
-    /// Downloads bought.
     pub total: u32,
-    /// Downloads left.
     pub remaining: u32,
 }
 

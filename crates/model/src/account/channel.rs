@@ -15,7 +15,6 @@ pub enum ChannelMethod {
     Download,
     /// Writes into a directory on the server.
     Directory,
-    /// Sends an e-mail.
     Email,
     /// Uploads to an FTP server, unencrypted.
     Ftp,
@@ -30,7 +29,6 @@ pub enum ChannelMethod {
 }
 
 impl ChannelMethod {
-    /// Every delivery method.
     pub const ALL: [Self; 8] = [
         Self::Download,
         Self::Directory,

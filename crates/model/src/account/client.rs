@@ -34,7 +34,6 @@ impl GrantType {
 pub struct OAuthClient {
     /// The client id in requests; not secret.
     pub client_id: String,
-    /// The display name.
     pub name: String,
     /// The argon2id hash of the client secret; `None` for a public client.
     pub secret: Option<String>,

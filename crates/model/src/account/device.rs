@@ -7,7 +7,6 @@ pub enum DeviceKind {
     Ios,
     /// An iPhone or iPad, through Apple's sandbox for developers.
     IosSandbox,
-    /// An Android device.
     Android,
 }
 

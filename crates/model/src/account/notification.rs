@@ -102,7 +102,6 @@ impl NotificationMethod {
 pub struct Notification {
     /// The row number in the database.
     pub number: i64,
-    /// The public id.
     pub id: Uuid,
     /// The user who is notified.
     pub user: UserId,
@@ -157,7 +156,6 @@ pub enum MessageContent {
     },
     /// An e-mail saying that the receiver logged in with a new browser.
     NewBrowser {
-        /// The browser's `User-Agent`.
         browser: Option<String>,
         /// The network address of the client.
         address: Option<String>,
@@ -256,7 +254,6 @@ pub enum MessageTransport {
 }
 
 impl MessageTransport {
-    /// Every message transport.
     pub const ALL: [Self; 3] = [Self::Mail, Self::Apple, Self::Google];
 
     /// Returns the transport for devices of that kind.
@@ -301,7 +298,6 @@ pub enum MessageState {
 }
 
 impl MessageState {
-    /// Every message state.
     pub const ALL: [Self; 3] = [Self::Waiting, Self::Sending, Self::Parked];
 
     /// Returns the word used in the database and shown to operators.

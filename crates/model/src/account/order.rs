@@ -12,9 +12,7 @@ use crate::ItemKey;
 /// The period that a licence covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LicensePeriod {
-    /// Twelve months.
     Year,
-    /// One month.
     Month,
     Single,
 }

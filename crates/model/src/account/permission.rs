@@ -46,7 +46,6 @@ pub enum Permission {
     ReadKeys,
     /// Revoke existing API keys.
     RevokeKeys,
-    /// Create API keys.
     MakeKeys,
     /// List the caller's sessions and connected applications, and end them.
     Logins,

@@ -17,10 +17,8 @@ pub const ROLE_MEDIEBANK: &str = "ROLE_MEDIEBANK";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PhoneNumbers {
-    /// The landline number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct: Option<String>,
-    /// The mobile number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mobile: Option<String>,
 }
@@ -40,7 +38,6 @@ pub struct AccessLevels {
 pub struct User {
     pub id: UserId,
     pub organization: Option<OrganizationId>,
-    /// The login name.
     pub user_name: String,
     pub first_name: Option<String>,
     pub last_name: Option<String>,

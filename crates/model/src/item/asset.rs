@@ -70,7 +70,6 @@ pub struct GraphicFile {
     /// The key in the blob store.
     pub blob: ContentHash,
     pub length: u64,
-    /// [`RenditionExtension::Pdf`] or [`RenditionExtension::Eps`].
     pub format: RenditionExtension,
     /// The printed width and height (page 1 or the bounding box) in points of 1/72 inch; `None` if the file
     /// does not state them.

@@ -7,7 +7,6 @@ use crate::{RenditionUsage, RenditionVariant};
 /// How much of a document is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DocumentLayout {
-    /// The whole document.
     #[default]
     Full,
     /// The data for a list: eight properties, the first association, the thumbnail.

@@ -42,7 +42,6 @@ pub enum PubStatus {
 }
 
 impl PubStatus {
-    /// Every publication status.
     pub const ALL: [Self; 5] =
         [Self::Usable, Self::Replaced, Self::Commissioned, Self::Withheld, Self::Canceled];
 

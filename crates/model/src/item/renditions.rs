@@ -111,7 +111,6 @@ impl RenditionSizes {
 pub trait MediaLinks {
     /// Returns `{media_url}`, without a trailing slash.
     fn base(&self) -> &str;
-    /// Returns `{media_url}/media/<key>`.
     fn item(&self, key: &ItemKey) -> String;
     /// Returns the URL of a JPEG rendition, with a crop in the rendition's own pixels.
     fn rendition(&self, key: &ItemKey, name: RenditionName, crop: Option<Rect>) -> String;

@@ -60,10 +60,7 @@ pub enum PathError {
     UnknownText,
     /// An associated object has only renditions, no documents.
     #[error("an associated object has no \"{extension}\"")]
-    NoDocument {
-        /// The requested extension.
-        extension: FileExtension,
-    },
+    NoDocument { extension: FileExtension },
     /// A crop operator is malformed.
     #[error(transparent)]
     Crop(#[from] CropSyntaxError),

@@ -12,18 +12,15 @@ use crate::token;
 pub enum DocumentExtension {
     /// `.json`: the news item document, and the only extension that accepts a crop.
     Json,
-    /// `.xml`: NewsML-G2.
     Xml,
     /// `.zip`: the bundle of all files.
     Zip,
-    /// `-cutpaste.txt`: plain text.
     Cutpaste,
     /// `-indesign.txt`: InDesign Tagged Text.
     Indesign,
 }
 
 impl DocumentExtension {
-    /// Every document extension.
     pub const ALL: [Self; 5] = [Self::Json, Self::Xml, Self::Zip, Self::Cutpaste, Self::Indesign];
 
     /// Returns the canonical spelling that follows the id, or the id's crop.

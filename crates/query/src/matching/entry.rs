@@ -8,7 +8,6 @@ const INLINE: usize = 7;
 
 /// An interest in compact form.
 pub(super) struct InterestEntry {
-    /// The caller's number.
     pub(super) number: i64,
     data: EntryNumbers,
     products: u32,

@@ -35,7 +35,6 @@ pub(super) enum QueryLeaf {
     Words {
         /// The columns in which the phrase may occur, within one of them.
         columns: ColumnMask,
-        /// Adjacent tokens.
         phrase: Box<[u32]>,
         /// Whether the last token is a prefix.
         prefix: bool,

@@ -92,7 +92,6 @@ pub(super) struct RequiredTokens {
     /// The cost of filing under these tokens, smaller is better: the documents in which they occur, the
     /// number of tokens, the length of the shortest.
     cost: (u64, usize, Reverse<usize>),
-    /// The distinct tokens.
     pub(super) tokens: Vec<(u32, ColumnMask)>,
     /// Whether one of the tokens suffices for the query to match.
     pub(super) is_sufficient: bool,

@@ -8,7 +8,7 @@ use query::{Facet, parse, parse_with_forms};
 use super::{NAMES, NUMBERS, PRODUCTS, STATUSES, SUBJECTS, TYPES, WORDS, start};
 use crate::request::{Coverage, OrderPosition, ResultPage, SearchFilter, SortDate, SortOrder};
 
-/// A generated search.
+/// A search that was generated for a test.
 #[derive(Clone, Debug)]
 pub struct SampleSearch {
     pub text: String,

@@ -42,7 +42,6 @@ const SORTS: [(&str, SortOrder); 4] = [
     ("rel", SortOrder::Relevance),
 ];
 
-/// `GET /api/search`.
 pub(super) async fn search(State(app): State<AppState>, request: Request) -> Response {
     mark_deprecated(run_search(&app, request).await.into_response(), "/content/v1/_all/search")
 }
@@ -71,7 +70,6 @@ async fn run_search(app: &AppState, request: Request) -> ApiResult {
     Ok(api::json_text(app.shared.archive.content.list(wanted, form, visit.now).await?))
 }
 
-/// `GET /api/search/agreements`.
 pub(super) async fn agreements(State(app): State<AppState>, request: Request) -> Response {
     mark_deprecated(list_agreements(&app, request).await.into_response(), "/user/v1/user")
 }

@@ -52,7 +52,6 @@ pub(crate) fn routes() -> Router<AppState> {
         .merge(notifications::routes())
 }
 
-/// `GET /content/v1/{mediaType}/search`.
 async fn search(State(app): State<AppState>, media_type: Segment, request: Request) -> ApiResult {
     let media_type = request::path_segment("mediaType", media_type)?;
     let visit = RequestContext::of(&app, request);

@@ -28,7 +28,6 @@ use crate::runtime::slots::SlotHolder;
 use crate::storage::search::SearchCriteria as Wanted;
 use model::{ItemKey, ItemUri};
 
-/// `GET /content/v1/{mediaType}/stream`.
 pub(super) async fn stream(
     State(app): State<AppState>,
     media_type: Segment,

@@ -23,9 +23,7 @@ const BROTLI_WINDOW: (u32, u32) = (16, 20);
 /// A content coding that the server produces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ContentCoding {
-    /// `br`, RFC 7932.
     Brotli,
-    /// `gzip`, RFC 1952.
     Gzip,
 }
 
@@ -60,7 +58,6 @@ pub(super) enum CodingEffort {
     Once,
 }
 
-/// Compresses `body`; deterministic.
 pub(super) fn encode(
     coding: ContentCoding,
     effort: CodingEffort,

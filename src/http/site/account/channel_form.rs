@@ -8,7 +8,6 @@ use super::FormFields;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SettingKind {
     Text,
-    /// A port number.
     Number,
     Checkbox,
     /// One line that is never shown again.

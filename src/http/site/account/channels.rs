@@ -14,7 +14,6 @@ use crate::http::site::form::see_other;
 
 const CHANNELS: &str = "/user/v1/channel";
 
-/// `GET /account/channels`.
 pub(super) async fn list(member: MemberRequest) -> PageResult {
     page(&member, StatusCode::OK, PageValue::from(())).await
 }
@@ -76,7 +75,6 @@ fn form(site: &SiteRequest, draft: &ChannelForm, refusal: Option<&ApiRefusal>) -
     site.page_with(status_of(refusal), "account/channel.html", context)
 }
 
-/// `POST /account/channels/edit`.
 pub(super) async fn save(posted: FreshMemberForm) -> PageResult {
     let draft = ChannelForm::from_form(&posted.form);
     if !is_known(&draft.method) {
@@ -128,7 +126,6 @@ pub(super) async fn confirm_removal(member: MemberRequest) -> PageResult {
     member.page("account/channel_remove.html", context! { channel => template_value(channel) })
 }
 
-/// `POST /account/channels/remove`.
 pub(super) async fn remove(posted: MemberForm) -> PageResult {
     let name = posted.form.find("name").unwrap_or_default();
     posted.call_and_record(ApiCall::delete(address(name))).await?;

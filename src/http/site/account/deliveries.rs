@@ -7,7 +7,6 @@ use super::{ListPage, MemberRequest, PageResult, elements, item_links, template_
 use crate::runtime::limits::DELIVERIES_SIZE_DEFAULT;
 use model::account::DeliveryState;
 
-/// `GET /account/deliveries`.
 pub(super) async fn list(member: MemberRequest) -> PageResult {
     let part = ListPage::of(&member, "state", DELIVERIES_SIZE_DEFAULT)?;
     let answer = member.call(&part.call("/user/v1/delivery")).await?;

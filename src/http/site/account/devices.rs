@@ -11,7 +11,6 @@ use crate::http::site::form::see_other;
 
 const DEVICES: &str = "/user/v1/device";
 
-/// `GET /account/devices`.
 pub(super) async fn list(member: MemberRequest) -> PageResult {
     let devices = elements(member.get(DEVICES).await?, "devices");
     member.page(
@@ -29,7 +28,6 @@ pub(super) async fn confirm(member: MemberRequest) -> PageResult {
     member.page("account/device_remove.html", context! { device => template_value(device) })
 }
 
-/// `POST /account/devices/remove`.
 pub(super) async fn remove(posted: MemberForm) -> PageResult {
     let token = posted.form.find("token").unwrap_or_default();
     posted

@@ -13,7 +13,6 @@ use crate::http::site::form::see_other;
 
 const KEYS: &str = "/user/v1/key";
 
-/// `GET /account/keys`.
 pub(super) async fn list(member: MemberRequest) -> PageResult {
     page(&member, None).await
 }
@@ -50,7 +49,6 @@ pub(super) async fn confirm(Path(id): Path<String>, member: MemberRequest) -> Pa
     member.page("account/key_revoke.html", context! { key => template_value(key) })
 }
 
-/// `POST /account/keys/{id}/revoke`.
 pub(super) async fn revoke(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     posted
         .call_and_record(ApiCall::delete(format!("{KEYS}/{}", api_client::encode_segment(&id))))

@@ -14,7 +14,6 @@ use crate::runtime::limits::ORDERS_SIZE_DEFAULT;
 
 const ORDERS: &str = "/user/v1/order";
 
-/// `GET /account/orders`.
 pub(super) async fn list(member: MemberRequest) -> PageResult {
     let part = ListPage::of(&member, "status", ORDERS_SIZE_DEFAULT)?;
     let mut orders = elements(member.call(&part.call(ORDERS)).await?, "orders");
@@ -34,7 +33,6 @@ fn add_item_links(order: &mut Value) {
     order["places"] = item_links(order["item"]["uri"].as_str().unwrap_or_default());
 }
 
-/// `GET /account/orders/{id}`.
 pub(super) async fn show(Path(id): Path<String>, member: MemberRequest) -> PageResult {
     page(&member, &id, None).await
 }

@@ -12,7 +12,6 @@ use crate::http::site::form::see_other;
 
 const PROFILE: &str = "/user/v1/profile";
 
-/// `GET /account`.
 pub(super) async fn show(member: MemberRequest) -> PageResult {
     page(&member, &ProfileForm::default()).await
 }

@@ -25,7 +25,6 @@ const SESSIONS: &str = "/user/v1/session";
 const APPLICATIONS: &str = "/user/v1/application";
 const KEYS: &str = "/user/v1/key";
 
-/// `GET /account/security`.
 pub(super) async fn show(member: MemberRequest) -> PageResult {
     page(&member, None).await
 }
@@ -116,7 +115,6 @@ pub(super) async fn end_session(Path(id): Path<String>, posted: MemberForm) -> P
     Ok(see_other("/account/security?done=ended"))
 }
 
-/// `POST /account/security/applications/end`.
 pub(super) async fn end_application(posted: MemberForm) -> PageResult {
     let id = posted.form.find("application").unwrap_or_default();
     posted

@@ -15,7 +15,6 @@ use crate::http::site::form::see_other;
 pub(super) const USERS: &str = "/user/v1/organization/user";
 const PENDING: &str = "/user/v1/organization/pending-user";
 
-/// `GET /account/users`.
 pub(super) async fn list(member: MemberRequest) -> PageResult {
     let users = explain_forbidden(&member, member.get(USERS).await)?;
     let pending = elements(member.get(PENDING).await?, "users");
@@ -28,7 +27,6 @@ pub(super) async fn list(member: MemberRequest) -> PageResult {
     member.page("account/users.html", context! { users => template_value(Value::Array(users)) })
 }
 
-/// `GET /account/users/new`.
 pub(super) async fn show_new(member: FreshMember) -> PageResult {
     explain_forbidden(&member, member.get(USERS).await)?;
     page(&member, UserForm::new_user(PageValue::from(())), None)
@@ -64,7 +62,6 @@ pub(super) async fn link_page(site: &SiteRequest, id: &str, link: Value) -> Page
     site.page("account/user_link.html", context)
 }
 
-/// `GET /account/users/{id}`.
 pub(super) async fn show(Path(id): Path<String>, member: MemberRequest) -> PageResult {
     show_with_refusal(&member, &id, None).await
 }

@@ -14,10 +14,8 @@ use super::links::{Anchors, Links};
 /// Longest line of a code block that fits a narrow window; a longer one scrolls, so the block is focusable.
 const NARROW_CHARS: usize = 36;
 
-/// A rendered document.
 #[derive(Debug, Default)]
 pub(super) struct Document {
-    /// The first heading.
     pub(super) title: String,
     /// The HTML, in order. Text and attributes are escaped.
     pub(super) blocks: Vec<Block>,

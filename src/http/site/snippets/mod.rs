@@ -12,7 +12,6 @@ use super::api_client::encode_segment;
 pub(super) struct SnippetCall {
     /// `GET`, `POST`, `PUT` or `DELETE`.
     pub(super) method: String,
-    /// The complete URL.
     pub(super) url: String,
     /// Value of the header `Authorization`.
     pub(super) authorization: Option<String>,

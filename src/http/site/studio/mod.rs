@@ -155,7 +155,6 @@ impl StudioPhoto {
     }
 }
 
-/// `GET /item/<mediaType>/<id>/crop`.
 async fn show(Path((media_type, id)): Path<(String, String)>, site: SiteRequest) -> PageResult {
     let photo = StudioPhoto::load(&site, &media_type, &id).await?;
     let wanted = CropForm::read(|name| site.parameter(name))?;

@@ -47,7 +47,6 @@ pub struct ListedEvent {
     pub credential_id: Option<String>,
     /// The client address of the request.
     pub address: Option<String>,
-    /// The object, `kind/id`.
     pub object: Option<String>,
     /// Further details in a few words.
     pub detail: Option<String>,
