@@ -58,6 +58,7 @@ impl SettingOrigin {
 /// One setting as `wirephoto config` prints it.
 #[derive(Clone, Debug)]
 pub struct SettingRow {
+    /// The name of the setting, `section.key`.
     pub name: &'static str,
     /// The effective value; secrets are masked as `***`.
     pub value: String,
@@ -277,6 +278,7 @@ settings! {
         uncovered_documents: bool = "false", AnyValue, "", "Whether documents, text formats and Previews of videos and graphics are open to every authenticated caller, even where no agreement covers the item";
         pdf_active_content: PdfActiveContent = "warn", AnyValue, "warn, refuse", "What happens to a PDF that runs scripts or starts programs: it is accepted with a warning, or refused";
     }
+    /// The rendition cache, in memory and on disk.
     cache: Cache {
         memory_bytes: u64 = "134217728", 0..=1_099_511_627_776, "bytes", "Size of the memory tier of the rendition cache; 0: tier disabled";
         disk_bytes: u64 = "4294967296", 0..=1_125_899_906_842_624, "bytes", "Size of the disk tier of the rendition cache; 0: tier disabled";
@@ -307,6 +309,7 @@ settings! {
         failures_per_address: u32 = "100", 1..=1_000_000, "logins", "Failed logins within the window from one address; then 503";
         failure_window_s: u32 = "900", 1..=86_400, "s", "Window over which failed logins are counted";
     }
+    /// The audit log and its retention.
     audit: Audit {
         retention_days: u32 = "365", 0..=36_500, "days", "Time that events are kept in the audit log; 0: none are stored, they are only logged";
     }
@@ -326,6 +329,7 @@ settings! {
         confirm_foreign: bool = "false", AnyValue, "", "Whether mails to an address that is not the user's own require its owner's confirmation on a page";
         templates: PathBuf = "", AnyValue, "folder", "Folder with custom templates of notification mails, named like the built-in ones; empty: the built-in ones only";
     }
+    /// Deliveries of items through channels.
     delivery: Delivery {
         directory_root: PathBuf = "", AnyValue, "folder", "Root folder for channels of the method directory; empty: deliveries/ in the data directory";
         private_addresses: bool = "false", AnyValue, "", "Whether channels that users create may connect to this machine and private networks; channels that the operator creates always may";
@@ -381,6 +385,7 @@ settings! {
         watch: PathBuf = "", AnyValue, "folder", "Watched folder: complete files in it are ingested while the service runs, then moved to done/ or failed/ in it; empty: none";
         watch_interval_ms: u32 = "1000", 20..=3_600_000, "ms", "Poll interval of the watched folder; a file that is unchanged between two polls counts as complete";
     }
+    /// Log lines, log files and traces.
     telemetry: Telemetry {
         log_format: LogFormat = "auto", AnyValue, "auto, text, json", "Format of log lines; auto: text on a terminal, JSON otherwise";
         log_level: String = "info", AnyValue, "filter", "Log level or filter, such as warn or info,wirephoto::media=debug";

@@ -345,6 +345,7 @@ impl SettingValue for DatabaseUrl {
 /// How a connection to a mail server is encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MailTls {
+    /// The connection is not encrypted.
     None,
     /// Plain connection, encrypted by the command STARTTLS.
     StartTls,

@@ -116,6 +116,7 @@ words! {
 words! {
     /// The outcome of an action.
     AuditOutcome {
+        /// The action was carried out.
         Done = "done",
         /// The action was not allowed, or the credentials were wrong.
         Refused = "refused",
@@ -129,11 +130,13 @@ words! {
     CredentialKind {
         /// A user name and a password, in a form or at the token endpoint.
         Password = "password",
+        /// The session of a browser, by its cookie.
         Session = "session",
         /// An access token; the id is that of its token family.
         AccessToken = "access_token",
         /// An API key; the id is the number of the key.
         ApiKey = "api_key",
+        /// HTTP Basic authentication with a user name and password.
         Basic = "basic",
         /// The secret of an OAuth2 client; the id is that of the client.
         ClientSecret = "client_secret",
