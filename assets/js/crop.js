@@ -119,7 +119,7 @@ export function shaped(rect, ratio, image, preview) {
 /** Pixels that a crop is moved at most, so that its cut of the Preview has the ratio too. */
 const STEPS_MAX = 64;
 
-/** The same as `aligned` on the server (src/http/site/studio/shape.rs). */
+/** The same as `aligned` on the server (src/http/site/studio/aspect_ratio.rs). */
 function aligned(rect, ratio, image, preview) {
   const reach = Math.min(Math.ceil(image.width / preview.width), STEPS_MAX);
   for (let distance = 0; distance <= 2 * reach; distance += 1) {

@@ -59,7 +59,7 @@ MEASURED = {
     'level, part of the original, at most': (0.04, '', 'benches/RESULTS.md', '0.17 % to 0.2 %, 1 % to 4 %'),
     'requests to the bucket at a time, by default': (64, '', 'docs/reference/settings.md', '| `store.requests` | `64` | requests |'),
     'polls of a process, by default': (20_000, '', 'docs/reference/settings.md', '| `notifications.polls` | `20000` | polls |'),
-    'days that item_log is kept': (7, 'days', 'src/runtime/limits/mod.rs', 'ITEM_LOG_KEPT: std::time::Duration = std::time::Duration::from_secs(7 * 86_400)'),
+    'days that item_log is kept': (7, 'days', 'src/runtime/limits/mod.rs', 'ITEM_LOG_RETENTION: std::time::Duration = std::time::Duration::from_secs(7 * 86_400)'),
 }
 
 # Name: value, unit, why.
