@@ -274,7 +274,7 @@ pub fn meaning(kind: ErrorKind) -> &'static str {
              withdrawn items look the same as absent ones."
         }
         ErrorKind::Conflict => {
-            "The current state of the resource does not permit the operation. Read the resource again and decide anew."
+            "The current state of the resource does not permit the operation. Read the resource again and decide on its new state."
         }
         ErrorKind::Unsupported => "The address exists but does not support this method.",
         ErrorKind::TooLarge => {

@@ -267,7 +267,7 @@ async fn sha256_hex(mut reader: OutgoingReader) -> Result<String, SendFault> {
     Ok(sum.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Escapes everything beyond ASCII in JSON as `\uXXXX`, so that it fits into a header.
+/// Escapes everything beyond ASCII in JSON as a `\u` escape, so that it fits into a header.
 fn ascii(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for character in json.chars() {

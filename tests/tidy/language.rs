@@ -60,7 +60,9 @@ fn public_type(line: &str) -> Option<&str> {
     let declared = line.trim_start().strip_prefix("pub ")?;
     let kinds = ["struct ", "enum ", "trait ", "union "];
     let name = kinds.iter().find_map(|kind| declared.strip_prefix(kind))?;
-    name.split(|c: char| !c.is_alphanumeric() && c != '_').next()
+    // A macro's name of a type is a parameter.
+    let name = name.split(|c: char| !c.is_alphanumeric() && c != '_').next()?;
+    (!name.is_empty()).then_some(name)
 }
 
 /// A doc comment has four words at least, and public types and functions have one.
@@ -71,6 +73,7 @@ pub fn docs(tree: &Tree) -> Vec<String> {
 fn docs_of(source: &Source) -> Vec<String> {
     let mut problems = Vec::new();
     let mut words: Option<usize> = None;
+    let mut is_attribute = false;
     for (at, line) in source.code.lines().enumerate() {
         let place = format!("{}:{}", source.path, at + 1);
         let line = line.trim();
@@ -79,7 +82,9 @@ fn docs_of(source: &Source) -> Vec<String> {
             continue;
         }
         // Attributes stand between a doc comment and what it describes.
-        if line.starts_with("#[") || line.is_empty() {
+        is_attribute |= line.starts_with("#[");
+        if is_attribute || line.is_empty() {
+            is_attribute &= !line.ends_with(']');
             continue;
         }
         if let Some(count) = words.take() {

@@ -80,7 +80,7 @@ impl ConnectionCounters {
         }
     }
 
-    /// Samples the counters.
+    /// Reads all counters at one moment.
     pub fn sample(&self) -> ConnectionSample {
         let socket_bytes = self.socket_bytes.load(Relaxed);
         let owed = self.unsent_bytes.load(Relaxed) > 0
