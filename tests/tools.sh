@@ -14,7 +14,8 @@ install() {
     (
         flock 9
         if ! "$program" --version 2>/dev/null | grep -qwF "${package#*@}"; then
-            CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0 \
+            # In a folder of its own: the build folder of the tree is locked while the tree is built.
+            env -u CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0 \
                 cargo install --quiet --debug --locked --root "$tools" --force "$package" "$@" >&2
         fi
     ) 9>"$tools/.${package%@*}.lock"
