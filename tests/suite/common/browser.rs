@@ -25,9 +25,12 @@ pub struct Browser {
     profile: TempDir,
 }
 
-impl Browser {
-    pub fn open((width, height): (u32, u32)) -> Self {
-        let profile = tempfile::tempdir().expect("folder");
+/// Starts the driver of a browser and gives its port.
+///
+/// The driver picks a port and needs it in two address families. When another program has it in one of them, the
+/// driver exits, and the next one picks another port.
+fn start_driver() -> (Child, u16) {
+    for _ in 0..5 {
         let mut command = Command::new("chromedriver");
         command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut driver = command.spawn().expect("./test installs it");
@@ -35,7 +38,18 @@ impl Browser {
         let port = output.lines().map_while(Result::ok).find_map(|line| {
             line.strip_suffix('.')?.split_once("successfully on port ")?.1.parse::<u16>().ok()
         });
-        let port = port.expect("chromedriver says its port");
+        if let Some(port) = port {
+            return (driver, port);
+        }
+        driver.wait().expect("the driver ends");
+    }
+    panic!("chromedriver found no port five times");
+}
+
+impl Browser {
+    pub fn open((width, height): (u32, u32)) -> Self {
+        let profile = tempfile::tempdir().expect("folder");
+        let (driver, port) = start_driver();
         let mut arguments: Vec<String> = [
             "--headless",
             "--no-sandbox",
