@@ -25,7 +25,7 @@ fn read_segments(segments: &[u8]) -> FileMetadata {
     read(&JpegHeader::parse(&jpeg, &LIMITS).expect("a sample"), &jpeg)
 }
 
-/// Reads a packet with attributes and children of one `rdf:ApiDescription`.
+/// Reads a packet with attributes and children of one `rdf:Description`.
 fn read_xmp(attributes: &str, children: &str) -> FileMetadata {
     let packet = format!(
         "<?xpacket begin='\u{FEFF}'?><x:xmpmeta xmlns:x='adobe:ns:meta/'><rdf:RDF {NAMESPACES}>\

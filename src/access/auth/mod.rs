@@ -61,7 +61,7 @@ use verified_secrets::VerifiedSecrets;
 pub enum PresentedCredentials<'a> {
     /// The request presents no credentials.
     Absent,
-    /// An OAuth2 access token, from `Authorization: ProviderToken`.
+    /// An OAuth2 access token, from `Authorization: Bearer`.
     Bearer(&'a str),
     /// An API key, from `Authorization: ApiKey` or the query parameter `ak`.
     ApiKey(&'a str),

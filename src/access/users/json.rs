@@ -122,7 +122,7 @@ impl<'a> FullUser<'a> {
 
 /// An agreement in the form of the deprecated endpoint (contract users-2).
 ///
-/// The optional property `type` is left out for `Prepaid`, which this endpoint cannot express. `SnippetCall`
+/// The optional property `type` is left out for `Prepaid`, which this endpoint cannot express. `Sketch`
 /// is in the contract, but no agreement has that type.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -1,6 +1,6 @@
 //! Reads the caller's credentials from a request (contract access-1).
 //!
-//! `Authorization: ProviderToken <access token>`, `Authorization: ApiKey <key>` or the query parameter `ak`;
+//! `Authorization: Bearer <access token>`, `Authorization: ApiKey <key>` or the query parameter `ak`;
 //! the header takes precedence. None of them ever enters a cache key, a log line or a link.
 //!
 //! Scripts on the site's own pages send `Authorization: Session <form token>` with the session cookie. The
@@ -117,7 +117,7 @@ pub(crate) fn are_presented(headers: &HeaderMap, uri: &Uri) -> bool {
     headers.contains_key(header::AUTHORIZATION) || query_value(uri, "ak").is_some()
 }
 
-/// Reads user name and password of `Authorization: BasicAuth` (RFC 7617), if that is the only such header.
+/// Reads user name and password of `Authorization: Basic` (RFC 7617), if that is the only such header.
 pub(crate) fn basic_credentials(headers: &HeaderMap) -> Option<(String, String)> {
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();
     let (line, None) = (lines.next()?, lines.next()) else { return None };

@@ -67,7 +67,7 @@ print(picture.mode, *picture.size, 'icc' if picture.info.get('icc_profile') else
     String::from_utf8(python(script, &[], jpeg)).expect("text").trim().to_owned()
 }
 
-/// What exiftool reads, by `Group:EntityTagRef`.
+/// What exiftool reads, by `Group:Tag`.
 pub fn exiftool(jpeg: &[u8]) -> serde_json::Map<String, serde_json::Value> {
     let mut command = Command::new("exiftool");
     command.args(["-json", "-G1", "-a", "-n", "-warning", "-all", "-charset", "iptc=UTF8", "-"]);

@@ -45,7 +45,7 @@ fn run_exiftool(arguments: &[&str], jpeg: &[u8]) -> Vec<u8> {
     child.wait_with_output().expect("an answer").stdout
 }
 
-/// What exiftool reads, by `Group:EntityTagRef`. It has no complaint about the file.
+/// What exiftool reads, by `Group:Tag`. It has no complaint about the file.
 fn exiftool(jpeg: &[u8]) -> Tags {
     let complaints = run_exiftool(&["-validate", "-a", "-s3", "-warning", "-error"], jpeg);
     // Colour space, width and height are facts of pixels that the writer of captions does not see.

@@ -99,7 +99,7 @@ impl RevisionHistory {
             match ItemKey::from_uri(uri) {
                 Ok(key) if key == *own || self.contains(&key) => continue,
                 Ok(key) => self.keys.push(key),
-                // Entries that are not items of ours can only be compared as a whole.
+                // Entries that are not items of this archive can only be compared as a whole.
                 Err(_) if self.entries.contains(entry) => continue,
                 Err(_) => {}
             }
