@@ -105,7 +105,7 @@ def check():
     expect(subnet["subnet"] in str(settings["server.trusted_proxies"]), "server.trusted_proxies")
     expect(plan["networks"]["storage"]["internal"], "the network of the database has a way out")
     expect(list(services["postgres"]["networks"]) == list(services["garage"]["networks"]) == ["storage"], "networks")
-    version = re.search(r"^version=(\S+)$", pathlib.Path("tests/garage.sh").read_text(), re.MULTILINE)[1]
+    version = re.search(r"garage@(\S+)", pathlib.Path("tests/tools.sh").read_text())[1]
     expect(services["garage"]["image"].endswith(f":v{version}"), f"Garage is tested in {version}")
     compare_haproxy()
     print(f"Compose: {len(services)} services are read by Compose, and fit the image, the settings and HAProxy")
