@@ -120,8 +120,8 @@ ROWS = [
             (rate("wirephoto_renders_stalled_total"), "stalled"),
         ]),
         ("Decoded", "Mpixels/s", [(rate("wirephoto_decoded_megapixels_total"), "megapixels")]),
-        ("Direct ways left, by reason", "ops", [
-            (rate("wirephoto_render_ways_left_total", "reason"), "{{reason}}"),
+        ("Render paths abandoned, by reason", "ops", [
+            (rate("wirephoto_render_paths_abandoned_total", "reason"), "{{reason}}"),
         ]),
     ]),
     ("Cache", [
@@ -150,7 +150,7 @@ ROWS = [
         ("Requests to the bucket", "ops", [
             (rate("wirephoto_bucket_requests_total", "method, outcome"), "{{method}} {{outcome}}"),
         ]),
-        ("Bucket left alone", "short", [(largest("wirephoto_bucket_away"), "left alone")]),
+        ("Circuit of the bucket", "short", [(largest("wirephoto_bucket_circuit_open"), "open")]),
         ("To and from the bucket", "Bps", [
             (rate("wirephoto_bucket_bytes_total", "direction"), "{{direction}}"),
         ]),

@@ -170,7 +170,7 @@ fn a_cluster_without_quorum_is_503_in_time_and_recovers_by_itself() {
             number += 1;
             assert_eq!(crop(&server, number), 503, "{stopped:?}: {}", server.log());
             assert!(start.elapsed() < PATIENCE, "{stopped:?}");
-            (server.metric("wirephoto_bucket_away", "") == 1.0).then_some(())
+            (server.metric("wirephoto_bucket_circuit_open", "") == 1.0).then_some(())
         });
         let refused = get(&server, "/media/graphic/demo-sweden-map.pdf");
         assert_eq!(refused.status(), 503, "{stopped:?}");
@@ -234,7 +234,7 @@ fn a_revoked_key_is_named_and_its_replacement_finds_everything() {
     server.until("the circuit to open", || {
         numbers.set(numbers.get() + 1);
         assert_eq!(crop(&server, numbers.get()), 503, "{}", server.log());
-        (server.metric("wirephoto_bucket_away", "") == 1.0).then_some(())
+        (server.metric("wirephoto_bucket_circuit_open", "") == 1.0).then_some(())
     });
     let log = server.log();
     let opened = log.lines().find(|line| line.contains("it is left alone")).expect("it is logged");

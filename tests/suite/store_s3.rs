@@ -258,7 +258,7 @@ fn a_bucket_that_only_fails_is_left_alone_until_it_answers_again() {
     let first = get(&server, known);
     let etag = first.headers()["etag"].to_str().unwrap().to_owned();
     let before = first.bytes().unwrap();
-    let away = || server.metric("wirephoto_bucket_away", "");
+    let away = || server.metric("wirephoto_bucket_circuit_open", "");
     let numbers = std::cell::Cell::new(100);
     // A crop that nobody asked for yet.
     let crop = || {
@@ -363,11 +363,12 @@ fn a_bucket_that_does_not_let_itself_be_listed_is_back_when_it_answers() {
     take_in(dir.path(), &bucket.settings("wire", &[]));
     bucket.gate.breaks("", Way::Hang);
     let server = serve(dir, &bucket.settings("wire", &HASTY));
-    assert_eq!(server.metric("wirephoto_bucket_away", ""), 1.0);
+    assert_eq!(server.metric("wirephoto_bucket_circuit_open", ""), 1.0);
     // What finds out whether it is back is refused, and everything else is not.
     bucket.gate.breaks("list-type", Way::Refuse);
-    server
-        .until("its return", || (server.metric("wirephoto_bucket_away", "") == 0.0).then_some(()));
+    server.until("its return", || {
+        (server.metric("wirephoto_bucket_circuit_open", "") == 0.0).then_some(())
+    });
     let hires = "/media/image/demo-trumma-och-vin.jpg";
     server.until("the original", || (get(&server, hires).status() == 200).then_some(()));
     // The same when all of it was refused for a while: what is asked for next shows that it is back.
@@ -382,11 +383,11 @@ fn a_bucket_that_does_not_let_itself_be_listed_is_back_when_it_answers() {
     };
     server.until("it to be left alone", || {
         assert_eq!(next(), 503);
-        (server.metric("wirephoto_bucket_away", "") == 1.0).then_some(())
+        (server.metric("wirephoto_bucket_circuit_open", "") == 1.0).then_some(())
     });
     bucket.gate.breaks("list-type", Way::Refuse);
     server.until("a crop", || (next() == 200).then_some(()));
-    assert_eq!(server.metric("wirephoto_bucket_away", ""), 0.0);
+    assert_eq!(server.metric("wirephoto_bucket_circuit_open", ""), 0.0);
 }
 
 #[test]
@@ -420,7 +421,7 @@ fn who_writes_proves_at_the_start_that_the_bucket_can_be_written() {
     // A bucket that is slow to answer is no reason not to serve what needs none.
     bucket.gate.breaks("", Way::Hang);
     let server = serve(dir, &settings);
-    assert_eq!(server.metric("wirephoto_bucket_away", ""), 1.0);
+    assert_eq!(server.metric("wirephoto_bucket_circuit_open", ""), 1.0);
     assert!(server.log().contains("is left alone until it answers again"), "{}", server.log());
     assert_eq!(get(&server, "/media/image/demo-trumma-och-vin.json").status(), 200);
     let hires = "/media/image/demo-trumma-och-vin.jpg";
@@ -493,7 +494,7 @@ fn an_address_of_several_that_fails_costs_no_request() {
         let before = broken.asked("");
         assert_eq!(crop(), 200);
         assert_eq!(broken.asked(""), before, "{way:?}");
-        assert_eq!(server.metric("wirephoto_bucket_away", ""), 0.0);
+        assert_eq!(server.metric("wirephoto_bucket_circuit_open", ""), 0.0);
         broken.mends();
     }
     bucket.gate.breaks("/bilder", Way::Close);

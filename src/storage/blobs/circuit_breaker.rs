@@ -179,8 +179,7 @@ impl CircuitBreaker {
 
     /// Writes the state of the circuit to the metrics.
     pub(super) fn report(&self) {
-        let away = self.state.lock().open_circuit.is_some();
-        metrics::gauge!(telemetry::BUCKET_CIRCUIT_OPEN).set(f64::from(u8::from(away)));
+        telemetry::set_bucket_circuit_open(self.state.lock().open_circuit.is_some());
     }
 
     /// Records a success, which closes an open circuit.

@@ -117,7 +117,7 @@ impl Nodes {
 
     /// Whether one of them leaves the bucket alone.
     fn leave_store_alone(&self) -> bool {
-        self.each().any(|node| node.metric("wirephoto_bucket_away", "") > 0.0)
+        self.each().any(|node| node.metric("wirephoto_bucket_circuit_open", "") > 0.0)
     }
 
     fn until_asked(&self) {
