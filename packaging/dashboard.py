@@ -93,7 +93,7 @@ ROWS = [
             (rate("wirephoto_accept_errors_total"), "not accepted"),
         ]),
         ("TLS handshakes", "short", [
-            (total("wirephoto_tls_handshakes"), "under way"),
+            (total("wirephoto_tls_handshakes"), "in progress"),
             (rate("wirephoto_tls_handshakes_failed_total"), "failed a second"),
         ]),
         ("Until the certificate ends", "s", [
@@ -135,7 +135,7 @@ ROWS = [
         ("Items changed", "ops", [(rate("wirephoto_items_changed_total"), "items")]),
         ("Originals", "ops", [
             (rate("wirephoto_originals_not_indexed_total"), "can only be decoded as a whole"),
-            (rate("wirephoto_index_rebuilds_total"), "derived files made again"),
+            (rate("wirephoto_index_rebuilds_total"), "derived files rebuilt"),
         ]),
         ("Originals found damaged", "short", [
             (f"sum by (instance) (increase(wirephoto_originals_damaged_total{{{S}}}{W}))", "{{instance}}"),
@@ -185,7 +185,7 @@ ROWS = [
         ("Purging is behind", "s", [(largest("wirephoto_purge_lag_seconds"), "seconds")]),
     ]),
     ("Process", [
-        ("Settings read anew", "ops", [(rate("wirephoto_reloads_total", "outcome"), "{{outcome}}")]),
+        ("Settings reloaded", "ops", [(rate("wirephoto_reloads_total", "outcome"), "{{outcome}}")]),
         ("Spans of traces", "ops", [(rate("wirephoto_trace_spans_total", "outcome"), "{{outcome}}")]),
         ("Surprises", "ops", [
             (rate("wirephoto_log_lines_lost_total"), "log lines lost"),

@@ -572,7 +572,7 @@ fn nodes_forget_what_a_fail_over_lost_and_follow_what_comes_then() {
     archive.run(&["withdraw", "image/ice"], 0);
     finds("isbrytare", "");
     let log = node.log();
-    assert!(log.contains("the database lost rows that were read"), "{log}");
+    assert!(log.contains("the database lost rows that had been read"), "{log}");
 }
 
 /// A host that takes connections and says nothing takes its own time and not that of the next one.

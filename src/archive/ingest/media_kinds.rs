@@ -180,8 +180,8 @@ impl Ingest {
         let Some(pdf) = pdf else {
             if no_picture {
                 warnings.push(
-                    "has no Preview and no Thumbnail: they are made of NormalHires.pdf, or sent as \
-                     NormalPreview.jpg"
+                    "has no Preview and no Thumbnail: they are made from NormalHires.pdf, or sent \
+                     as NormalPreview.jpg"
                         .to_owned(),
                 );
             }

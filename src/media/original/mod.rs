@@ -43,7 +43,7 @@ pub enum OriginalError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The bytes are no longer the ones that were stored.
-    #[error("original {0} was changed after it came in")]
+    #[error("original {0} was changed after ingest")]
     Changed(ContentHash),
     /// A derived file is damaged; it can be rebuilt.
     #[error("the {} file of original {hash} is damaged", kind.as_str())]
