@@ -198,7 +198,7 @@ impl RenditionMaker<'_> {
         let (shows, crop, marked) = match direct {
             DirectPlan::Part { shows, crop, marked } => (*shows, *crop, *marked),
             DirectPlan::Cut { .. } | DirectPlan::Region { .. } | DirectPlan::Mark => {
-                return Err(RenderError::Picture("no part was asked for".to_owned()));
+                return Err(RenderError::Picture("no part was requested".to_owned()));
             }
         };
         let mut steps = vec![RenderStep::Crop(crop)];

@@ -237,7 +237,8 @@ fn a_revoked_key_is_named_and_its_replacement_finds_everything() {
         (server.metric("wirephoto_bucket_circuit_open", "") == 1.0).then_some(())
     });
     let log = server.log();
-    let opened = log.lines().find(|line| line.contains("it is left alone")).expect("it is logged");
+    let opened =
+        log.lines().find(|line| line.contains("circuit open until")).expect("it is logged");
     assert!(opened.contains("AccessDenied: Forbidden: No such key"), "{opened}");
     assert!(opened.contains("see store.access_key_id"), "{opened}");
     fails(&server, &settings, &["check"], &["store.access_key_id", "No such key"]);

@@ -280,7 +280,7 @@ fn a_switch_is_not_taken_back_from_where_somebody_lives() {
     // It ended its life itself, and left what it wrote.
     let (status, log) = moved.stop();
     assert!(status.success(), "{log}");
-    fails(dir, &[], &undo, &["is not as it came over"]);
+    fails(dir, &[], &undo, &["has changed since the migration"]);
     collect(&client, &server.url).unwrap_err();
     // The server of that database is gone.
     cluster.down();

@@ -224,8 +224,8 @@ fn decide(id: ChannelId, before: Option<&Channel>, stated: ChannelDraft) -> Resu
 }
 
 fn operators_own() -> Error {
-    let message = "Channels of the method directory are made and changed by the operator; their \
-                   owner may set active and remove them";
+    let message = "Channels of the method directory are created and changed by the operator; \
+                   their owner may set active and remove them";
     Error::forbidden("operator_channel", message)
 }
 
