@@ -46,7 +46,7 @@ impl fmt::Display for SendStep {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SendRefusal {
     /// The delivery's id is not a valid name; it becomes part of file names and of a mail's id.
-    #[error("the delivery's id is not made of 1 to 128 letters, digits, `_`, `-` and `.`")]
+    #[error("the delivery's id does not consist of 1 to 128 letters, digits, `_`, `-` and `.`")]
     Id,
     /// More files than one delivery may have.
     #[error("{0} files exceed the limit of a delivery")]

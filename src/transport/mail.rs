@@ -318,7 +318,7 @@ mod tests {
             assert_eq!(MailAddress::parse(&format!("{bad} <a@b.c>")), None);
             check(
                 &Mail { id: bad.into(), ..mail() },
-                "the delivery's id is not made of 1 to 128 letters, digits, `_`, `-` and `.`",
+                "the delivery's id does not consist of 1 to 128 letters, digits, `_`, `-` and `.`",
             );
         }
     }

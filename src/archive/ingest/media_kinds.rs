@@ -318,7 +318,7 @@ fn made(file: AssetFile) -> Asset {
 
 /// The warning that a file cannot be created.
 fn missing(what: &str, cause: ProgramError) -> Result<String, IngestError> {
-    Ok(format!("{what} cannot be made: {}", told(cause)?))
+    Ok(format!("{what} cannot be created: {}", told(cause)?))
 }
 
 /// The message of a program about the file. A failure to run the program is an internal error instead,
