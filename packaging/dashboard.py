@@ -51,30 +51,30 @@ ROWS = [
         ("Faults", "short", [
             (f"max by (instance, fault) (wirephoto_fault{{{S}}})", "{{instance}} {{fault}}"),
         ]),
-        ("Settings that nodes do not agree on", "short", [
+        ("Settings that differ between nodes", "short", [
             (f"max by (setting) (wirephoto_nodes_differ{{{S}}})", "{{setting}}"),
         ]),
-        ("Nodes that live", "short", [(largest("wirephoto_nodes"), "nodes")]),
-        ("Nodes that do what one does at a time", "short", [
+        ("Live nodes", "short", [(largest("wirephoto_nodes"), "nodes")]),
+        ("Leases held", "short", [
             (total("wirephoto_lease_held", "lease"), "{{lease}}"),
         ]),
-        ("No node does it", "s", [
+        ("Leases without a holder", "s", [
             (f"max by (lease) (wirephoto_lease_vacant_seconds{{{S}}})", "{{lease}}"),
         ]),
-        ("Since a node saw all changes", "s", [
+        ("Lag behind the item log", "s", [
             (f"max by (instance) (wirephoto_follow_behind_seconds{{{S}}})", "{{instance}}"),
         ]),
-        ("Since the start", "s", [
+        ("Uptime", "s", [
             (f"time() - max by (instance) (wirephoto_start_time_seconds{{{S}}})", "{{instance}}"),
         ]),
     ]),
     ("Requests", [
         ("Requests by status", "reqps", [(rate(REQUESTS, "status"), "{{status}}")]),
         ("Requests by route", "reqps", [(f"topk(10, {rate(REQUESTS, 'route')})", "{{route}}")]),
-        ("Answered with 5xx", "percentunit", [
+        ("5xx responses", "percentunit", [
             (f"{FAILED} / {rate(REQUESTS)}", "share"),
         ]),
-        ("Time to the response's header", "s", [
+        ("Time to response headers", "s", [
             (quantile(0.5, "wirephoto_http_request_seconds"), "half"),
             (quantile(0.95, "wirephoto_http_request_seconds"), "95 %"),
             (quantile(0.99, "wirephoto_http_request_seconds"), "99 %"),
@@ -86,46 +86,46 @@ ROWS = [
     ]),
     ("Connections", [
         ("Open connections", "short", [(total("wirephoto_connections"), "open")]),
-        ("Connections ended or refused", "ops", [
+        ("Connections closed or refused", "ops", [
             (rate("wirephoto_connections_ended_total", "reason"), "{{reason}}"),
             (rate("wirephoto_connections_refused_total"), "refused: too many"),
             (rate("wirephoto_connections_refused_per_address_total"), "refused: too many of one address"),
             (rate("wirephoto_accept_errors_total"), "not accepted"),
         ]),
         ("TLS handshakes", "short", [
-            (total("wirephoto_tls_handshakes"), "under way"),
+            (total("wirephoto_tls_handshakes"), "in progress"),
             (rate("wirephoto_tls_handshakes_failed_total"), "failed a second"),
         ]),
-        ("Until the certificate ends", "s", [
+        ("Time until the certificate expires", "s", [
             (f"min (wirephoto_tls_certificate_expires_seconds{{{S}}}) - time()", "seconds"),
         ]),
-        ("Requests that wait for items", "short", [
+        ("Polls that wait for items", "short", [
             (total("wirephoto_polls_waiting"), "deprecated stream"),
             (total("wirephoto_stream_polls_waiting"), "streams of notifications"),
         ]),
     ]),
     ("Renditions", [
         ("Renders by outcome", "ops", [(rate("wirephoto_renders_total", "outcome"), "{{outcome}}")]),
-        ("Renders by way", "ops", [(rate("wirephoto_render_paths_total", "path"), "{{path}}")]),
+        ("Renders by path", "ops", [(rate("wirephoto_render_paths_total", "path"), "{{path}}")]),
         ("Workers and queue", "short", [
             (total("wirephoto_render_workers"), "workers"),
             (total("wirephoto_render_workers_busy"), "busy"),
             (total("wirephoto_render_queue_depth"), "waiting"),
         ]),
-        ("Time of a render, 95 %", "s", [
+        ("Render time, 95 %", "s", [
             (quantile(0.95, "wirephoto_render_seconds", "operation"), "{{operation}}"),
         ]),
-        ("Mean time of a stage", "s", [(mean("wirephoto_stage_seconds", "stage"), "{{stage}}")]),
-        ("Renders that no worker got to", "ops", [
+        ("Mean stage time", "s", [(mean("wirephoto_stage_seconds", "stage"), "{{stage}}")]),
+        ("Stalled renders", "ops", [
             (rate("wirephoto_renders_stalled_total"), "stalled"),
         ]),
         ("Decoded", "Mpixels/s", [(rate("wirephoto_decoded_megapixels_total"), "megapixels")]),
-        ("Direct ways left, by reason", "ops", [
-            (rate("wirephoto_render_ways_left_total", "reason"), "{{reason}}"),
+        ("Render paths abandoned, by reason", "ops", [
+            (rate("wirephoto_render_paths_abandoned_total", "reason"), "{{reason}}"),
         ]),
     ]),
     ("Cache", [
-        ("Answered from the cache", "percentunit", [(f"{HITS} / ({HITS} + {MADE})", "share")]),
+        ("Cache hit ratio", "percentunit", [(f"{HITS} / ({HITS} + {MADE})", "share")]),
         ("Look-ups", "ops", [
             (rate("wirephoto_cache_lookups_total", "tier, outcome"), "{{tier}} {{outcome}}"),
         ]),
@@ -135,22 +135,22 @@ ROWS = [
         ("Items changed", "ops", [(rate("wirephoto_items_changed_total"), "items")]),
         ("Originals", "ops", [
             (rate("wirephoto_originals_not_indexed_total"), "can only be decoded as a whole"),
-            (rate("wirephoto_index_rebuilds_total"), "derived files made again"),
+            (rate("wirephoto_index_rebuilds_total"), "derived files rebuilt"),
         ]),
         ("Originals found damaged", "short", [
             (f"sum by (instance) (increase(wirephoto_originals_damaged_total{{{S}}}{W}))", "{{instance}}"),
         ]),
-        ("Scrub: done of this pass", "percentunit", [
+        ("Scrub: progress of the current pass", "percentunit", [
             (largest("wirephoto_scrub_done_ratio"), "done"),
         ]),
-        ("Scrub: since", "s", [
-            (f"time() - max (wirephoto_scrub_began_seconds{{{S}}} > 0)", "this pass began"),
-            (f"time() - max (wirephoto_scrub_ended_seconds{{{S}}} > 0)", "the last one ended"),
+        ("Scrub: age", "s", [
+            (f"time() - max (wirephoto_scrub_began_seconds{{{S}}} > 0)", "current pass"),
+            (f"time() - max (wirephoto_scrub_ended_seconds{{{S}}} > 0)", "last complete pass"),
         ]),
         ("Requests to the bucket", "ops", [
             (rate("wirephoto_bucket_requests_total", "method, outcome"), "{{method}} {{outcome}}"),
         ]),
-        ("Bucket left alone", "short", [(largest("wirephoto_bucket_away"), "left alone")]),
+        ("Circuit breaker of the bucket", "short", [(largest("wirephoto_bucket_circuit_open"), "open")]),
         ("To and from the bucket", "Bps", [
             (rate("wirephoto_bucket_bytes_total", "direction"), "{{direction}}"),
         ]),
@@ -160,7 +160,7 @@ ROWS = [
             (f"max by (instance) (wirephoto_search_index_items{{{S}}})", "{{instance}}"),
             (f"max by (instance) (wirephoto_search_index_built_items{{{S}}})", "{{instance}} built"),
         ]),
-        ("Whole", "short", [
+        ("Complete", "short", [
             (f"max by (instance) (wirephoto_search_index_whole{{{S}}})", "{{instance}}"),
         ]),
         ("Rows behind", "short", [
@@ -171,7 +171,7 @@ ROWS = [
         ]),
     ]),
     ("Database", [
-        ("Calls that the engine could not do", "ops", [
+        ("Failed calls", "ops", [
             (rate("wirephoto_database_errors_total", "kind"), "{{kind}}"),
         ]),
         ("Calls", "ops", [(rate("wirephoto_database_wait_seconds_count", "kind"), "{{kind}}")]),
@@ -182,15 +182,15 @@ ROWS = [
     ("CDN", [
         ("Purges by outcome", "ops", [(rate("wirephoto_purges_total", "outcome"), "{{outcome}}")]),
         ("Keys to purge", "short", [(largest("wirephoto_purges_waiting"), "keys")]),
-        ("Purging is behind", "s", [(largest("wirephoto_purge_lag_seconds"), "seconds")]),
+        ("Purge lag", "s", [(largest("wirephoto_purge_lag_seconds"), "seconds")]),
     ]),
     ("Process", [
-        ("Settings read anew", "ops", [(rate("wirephoto_reloads_total", "outcome"), "{{outcome}}")]),
-        ("Spans of traces", "ops", [(rate("wirephoto_trace_spans_total", "outcome"), "{{outcome}}")]),
-        ("Surprises", "ops", [
+        ("Settings reloaded", "ops", [(rate("wirephoto_reloads_total", "outcome"), "{{outcome}}")]),
+        ("Trace spans", "ops", [(rate("wirephoto_trace_spans_total", "outcome"), "{{outcome}}")]),
+        ("Lost events and clock jumps", "ops", [
             (rate("wirephoto_log_lines_lost_total"), "log lines lost"),
             (rate("wirephoto_audit_events_lost_total"), "audit events not stored"),
-            (rate("wirephoto_clock_jumps_total"), "jumps of the clock"),
+            (rate("wirephoto_clock_jumps_total"), "clock jumps"),
         ]),
     ]),
     ("Logins", [
@@ -198,18 +198,18 @@ ROWS = [
         ("Passwords hashed", "ops", [(rate("wirephoto_password_hashes_total"), "hashes")]),
     ]),
     ("Deliveries", [
-        ("Tries by outcome", "ops", [
+        ("Attempts by outcome", "ops", [
             (rate("wirephoto_deliveries_total", "method, outcome"), "{{method}} {{outcome}}"),
         ]),
-        ("Time of a try, 95 %", "s", [
+        ("Attempt time, 95 %", "s", [
             (quantile(0.95, "wirephoto_delivery_seconds", "method"), "{{method}}"),
         ]),
         # Each process counts those of all.
         ("Waiting", "short", [(largest("wirephoto_deliveries_waiting"), "deliveries")]),
     ]),
     ("Notifications", [
-        ("Matching is behind", "s", [(largest("wirephoto_matching_lag_seconds"), "seconds")]),
-        ("Rows that matching is behind", "short", [
+        ("Matching lag", "s", [(largest("wirephoto_matching_lag_seconds"), "seconds")]),
+        ("Matching lag, rows", "short", [
             (largest("wirephoto_matching_rows_behind"), "rows"),
         ]),
         ("Matched", "ops", [
@@ -218,7 +218,7 @@ ROWS = [
         ]),
         ("Notifications", "short", [(largest("wirephoto_notifications"), "notifications")]),
         ("Queued items", "short", [(largest("wirephoto_queued_items"), "items")]),
-        ("Lost from full queues", "ops", [(rate("wirephoto_notifications_lost_total"), "lost")]),
+        ("Dropped from full queues", "ops", [(rate("wirephoto_notifications_lost_total"), "lost")]),
         ("Outbox", "short", [
             (f"max by (lane) (wirephoto_outbox_waiting{{{S}}})", "{{lane}} waiting"),
             (f"max by (lane) (wirephoto_outbox_parked{{{S}}})", "{{lane}} parked"),
@@ -226,7 +226,7 @@ ROWS = [
         ("Messages by outcome", "ops", [
             (rate("wirephoto_messages_total", "lane, outcome"), "{{lane}} {{outcome}}"),
         ]),
-        ("Time of a message, 95 %", "s", [
+        ("Message time, 95 %", "s", [
             (quantile(0.95, "wirephoto_message_seconds", "lane"), "{{lane}}"),
         ]),
     ]),

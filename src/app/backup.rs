@@ -201,7 +201,9 @@ fn write_backup(
     if wanted.prune && manifest.lost == 0 {
         tally.pruned = prune(&to, &named)?;
     } else if wanted.prune {
-        hear(CopyEvent::Failed("--prune was left out: not all that the archive names was found"));
+        hear(CopyEvent::Failed(
+            "--prune was skipped: not all originals of the archive were found",
+        ));
     }
     Ok((manifest, tally))
 }
@@ -213,7 +215,7 @@ pub(super) fn prepare(target: &Path, has_originals: bool) -> Result<File> {
     DirBuilder::new().recursive(true).mode(0o700).create(target).map_err(fail)?;
     let lock = target.join(LOCK);
     if !lock.exists() && fs::read_dir(target).map_err(fail)?.next().is_some() {
-        let message = format!("{} holds something else than a backup of ours", target.display());
+        let message = format!("{} holds something other than a backup", target.display());
         return Err(Error::new(ErrorKind::Conflict, message));
     }
     let held = OpenOptions::new()
@@ -241,7 +243,7 @@ pub(super) fn prepare(target: &Path, has_originals: bool) -> Result<File> {
 fn busy(folder: &Path, cause: TryLockError) -> Error {
     match cause {
         TryLockError::WouldBlock => {
-            let message = format!("{}: another process works on this backup", folder.display());
+            let message = format!("{}: another process is using this backup", folder.display());
             Error::new(ErrorKind::Conflict, message)
         }
         TryLockError::Error(cause) => failed(&folder.join(LOCK), &cause),
@@ -465,7 +467,7 @@ fn require_empty(dir: &Path) -> Result<()> {
     for name in [DATABASE_FILE_NAME.to_owned(), format!("{DATABASE_FILE_NAME}-wal")] {
         if dir.join(&name).exists() {
             let message = format!(
-                "{} holds an archive already ({name}): move it away, or restore into another \
+                "{} already holds an archive ({name}): move it away, or restore into another \
                  directory",
                 dir.display()
             );
@@ -494,6 +496,6 @@ fn copy_database(copied: &Path, part: &Path, manifest: &BackupManifest) -> Resul
         return Ok(());
     }
     drop(fs::remove_file(part));
-    let message = format!("{} is damaged: its sum is another one", copied.display());
+    let message = format!("{} is damaged: its checksum differs", copied.display());
     Err(Error::new(ErrorKind::Conflict, message))
 }

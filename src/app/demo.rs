@@ -111,8 +111,8 @@ pub fn refuse_public_demo(config: &Config) -> Result<()> {
 
 fn public_demo_error(what: &str) -> Error {
     let message = format!(
-        "{what}, and the passwords and keys of the demo accounts are known to everybody: serve the demo \
-         on 127.0.0.1, or add --demo-public"
+        "{what}, and the passwords and keys of the demo accounts are publicly known: serve the \
+         demo on 127.0.0.1, or add --demo-public"
     );
     Error::new(ErrorKind::InvalidArgument, message)
 }
@@ -136,8 +136,8 @@ fn is_loopback(url: &str) -> bool {
 pub fn demo_warning(db: &Db) -> Result<Option<String>> {
     let noted = db.read_blocking(|tx| tx.find_state(DEMO_ACCOUNTS))?.is_some();
     let found = noted || has_published_key(db, ACCOUNTS)?;
-    let warning = "the archive has the demo accounts, whose passwords and keys are known to everybody: \
-         `wirephoto demo remove` takes them out";
+    let warning = "the archive has the demo accounts, whose passwords and keys are publicly \
+                   known: `wirephoto demo remove` removes them";
     Ok(found.then(|| warning.to_owned()))
 }
 

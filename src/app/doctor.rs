@@ -63,7 +63,7 @@ pub fn examine(config: &Config) -> Vec<DoctorFinding> {
         let is_needed = folder == config.data.dir
             || !matches!(config.store.originals, OriginalsLocation::Bucket { .. });
         if is_needed && !folder.is_dir() {
-            let text = format!("{} is missing; nothing else was looked at", folder.display());
+            let text = format!("{} is missing; nothing else was checked", folder.display());
             return vec![DoctorFinding::new(FindingLevel::Problem, "disk", text)];
         }
     }
@@ -109,7 +109,7 @@ fn disk(config: &Config) -> Vec<DoctorFinding> {
         (Ok(()), Err(cause)) => DoctorFinding::new(
             FindingLevel::Warning,
             "disk",
-            format!("{shown} can be written; its room is not known: {cause}"),
+            format!("{shown} can be written; its free space is unknown: {cause}"),
         ),
     };
     let hidden = config.hidden_clients();
@@ -175,7 +175,7 @@ fn database(config: &Config, db: &Db) -> Result<Vec<DoctorFinding>> {
 fn skew(about: &'static str, whose: &str, seconds: f64) -> DoctorFinding {
     let level = if seconds.abs() < SKEW_S { FindingLevel::Fine } else { FindingLevel::Warning };
     let text = match level {
-        FindingLevel::Fine => format!("the clock of {whose} is that of this machine"),
+        FindingLevel::Fine => format!("the clock of {whose} agrees with that of this machine"),
         FindingLevel::Warning | FindingLevel::Problem => {
             format!("the clock of {whose} is {seconds:+.1} s off that of this machine")
         }

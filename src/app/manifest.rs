@@ -79,14 +79,17 @@ pub(super) fn read_manifest(source: &Path) -> Result<BackupManifest> {
         Ok(facts) => facts,
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
             return refuse(format!(
-                "{} holds no whole backup: there is no {MANIFEST}, which is written last",
+                "{} holds no complete backup: there is no {MANIFEST}, which is written last",
                 source.display()
             ));
         }
         Err(cause) => return Err(failed(&path, &cause)),
     };
     if facts.len() > MANIFEST_BYTES_MAX {
-        return refuse(format!("{} is no note of a backup: it is too long", path.display()));
+        return refuse(format!(
+            "{} is not a manifest of a backup: it is too long",
+            path.display()
+        ));
     }
     let text = fs::read_to_string(&path).map_err(|cause| failed(&path, &cause))?;
     let manifest: BackupManifest = match serde_json::from_str(&text) {
@@ -97,14 +100,14 @@ pub(super) fn read_manifest(source: &Path) -> Result<BackupManifest> {
     };
     if manifest.form > FORM_BUCKET {
         return refuse(format!(
-            "{} is of form {} and this version of wirephoto reads forms up to {FORM_BUCKET}",
+            "{} has format {}, and this version of wirephoto reads formats up to {FORM_BUCKET}",
             path.display(),
             manifest.form
         ));
     }
     let name = &manifest.database;
     if name.contains('/') || !name.starts_with("wirephoto-") {
-        return refuse(format!("{}: `{name}` is no name of a database", path.display()));
+        return refuse(format!("{}: `{name}` is not the name of a database", path.display()));
     }
     Ok(manifest)
 }

@@ -91,7 +91,8 @@ pub fn migrate(
     rows: ReportRows,
 ) -> Result<MigrationReport> {
     if wanted.to.is_some() && !config.database.url.0.is_empty() {
-        let message = "database.url is set: only an archive in SQLite moves to PostgreSQL";
+        let message =
+            "database.url is set: only an archive in SQLite can be migrated to PostgreSQL";
         return Err(Error::new(ErrorKind::InvalidArgument, message));
     }
     let archive = OpenArchive::open(config)?;
@@ -186,14 +187,14 @@ fn target(
 ) -> Result<Option<(MigrationStores, DerivedStore)>> {
     let Some(place) = wanted.store else { return Ok(None) };
     if *place == config.store.originals {
-        let message = "the originals lie there already: --store names another place";
+        let message = "the originals are there already: --store needs another location";
         return Err(Error::new(ErrorKind::InvalidArgument, message));
     }
     let mut there = config.clone();
     there.store.originals = place.clone();
     let from = open_store(config, StartPolicy::Fail).map_err(store_failed)?;
     let to = open_store(&there, StartPolicy::Fail).map_err(|cause| {
-        Error::new(ErrorKind::Unavailable, "the new place of the originals cannot be used")
+        Error::new(ErrorKind::Unavailable, "the new location of the originals cannot be used")
             .with_source(cause)
     })?;
     // Without a local cache of side files, because a running service has its own in that folder.
@@ -248,7 +249,7 @@ fn copy_late_originals(
         let taken = copy_named_originals(&from, &to, named, how, &|_| {});
         let (tally, lost) = taken.map_err(|cause| DbError::File(cause.to_string()))?;
         if lost > 0 {
-            let why = format!("{lost} originals that just came in are not there");
+            let why = format!("{lost} originals that were just ingested are missing");
             return Err(DbError::File(why));
         }
         *late.lock() = tally;
@@ -269,7 +270,7 @@ pub fn undo_migration(
     to: Option<&DatabaseUrl>,
 ) -> Result<String> {
     let Some(home) = archive.db.moved_to()? else {
-        return Err(Error::new(ErrorKind::Conflict, "this archive has not moved"));
+        return Err(Error::new(ErrorKind::Conflict, "this archive has not been migrated"));
     };
     if let Some(url) = to {
         if !is_home(&home, url) {
@@ -285,8 +286,9 @@ pub fn undo_migration(
 
 fn unanswered(cause: DbError) -> Error {
     if matches!(&cause, DbError::Engine(cause) if cause.is_unreachable()) {
-        let message =
-            format!("{cause}; a database that is gone for good is not asked with --force");
+        let message = format!(
+            "{cause}; with --force the new database is not asked, for one that is lost for good"
+        );
         return Error::new(ErrorKind::Unavailable, message);
     }
     refused(cause)

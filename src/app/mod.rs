@@ -143,7 +143,7 @@ impl OpenArchive {
         }
         if let Some(home) = archive.db.moved_to()? {
             let message = format!(
-                "this archive has moved to {home}; `wirephoto migrate --undo --to URL` takes that back"
+                "this archive has moved to {home}; `wirephoto migrate --undo --to URL` undoes that"
             );
             return Err(Error::new(ErrorKind::Conflict, message));
         }
@@ -296,8 +296,8 @@ pub fn warnings(config: &Config, db: &Db) -> Vec<String> {
     let hosts = db.hosts_without_tls();
     if !hosts.is_empty() {
         found.push(format!(
-            "database.url: the connection to {} is not encrypted, whoever is on the way reads the whole \
-             archive; sslmode=verify-full encrypts it",
+            "database.url: the connection to {} is not encrypted, and anyone on the network path \
+             can read the whole archive; sslmode=verify-full encrypts it",
             hosts.join(", ")
         ));
     }
@@ -327,8 +327,8 @@ fn refuse_part(is_being_filled: bool) -> Result<()> {
     if !is_being_filled {
         return Ok(());
     }
-    let message = "database.url: an archive is on its way into this database and not all of it is \
-                   there; `wirephoto migrate` with --switch brings the rest";
+    let message = "database.url: an archive is being migrated to this database and is not \
+                   complete; `wirephoto migrate` with --switch completes it";
     Err(Error::new(ErrorKind::Conflict, message))
 }
 

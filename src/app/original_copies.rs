@@ -68,7 +68,7 @@ impl CopyLocation<'_> {
                 // archive and is no copy.
                 if let Some(mark) = store.mark().map_err(refused)? {
                     let message = format!(
-                        "{} holds the originals of the archive {}, which are no copy",
+                        "{} holds the originals of the archive {}, so it is not a copy",
                         self.print(),
                         mark.id
                     );

@@ -206,8 +206,8 @@ impl ArchiveNames {
         Error::new(
             ErrorKind::Conflict,
             format!(
-                "the originals of the database {database} lie in {claim} now, and store.originals leads to \
-                 {store}; where this store is to replace the other one, `wirephoto store adopt` says so"
+                "the originals of the database {database} are in {claim} now, but store.originals \
+                 is {store}; if this store replaces the other one, run `wirephoto store adopt`"
             ),
         )
     }
@@ -218,8 +218,8 @@ impl ArchiveNames {
             ErrorKind::Conflict,
             format!(
                 "the store of originals {store} belongs to another archive ({found}) than the \
-                 database {database} ({id}): look at store.originals and database.url; where this \
-                 store is to replace the other one, `wirephoto store adopt` says so"
+                 database {database} ({id}): check store.originals and database.url; if this \
+                 store replaces the other one, run `wirephoto store adopt`"
             ),
         )
     }
@@ -230,9 +230,9 @@ impl ArchiveNames {
             ErrorKind::Conflict,
             format!(
                 "the store of originals {store} has {there} of {looked} originals of the database \
-                 {database} that were looked for, and no id of an archive: look at store.originals \
-                 (is a disk not mounted?); where they are lost, `wirephoto store adopt --force` \
-                 takes this store all the same"
+                 {database} that were checked, and no id of an archive: check store.originals (is \
+                 a disk not mounted?); if they are lost, `wirephoto store adopt --force` assigns \
+                 this store nevertheless"
             ),
         )
     }
@@ -242,9 +242,9 @@ impl ArchiveNames {
         Error::new(
             ErrorKind::Conflict,
             format!(
-                "the store of originals {store} has originals of an archive that it does not name, and \
-                 the database {database} has no items: look at store.originals and database.url; \
-                 where they belong together, `wirephoto store adopt` says so"
+                "the store of originals {store} has originals but no id of an archive, and the \
+                 database {database} has no items: check store.originals and database.url; if \
+                 they belong together, run `wirephoto store adopt`"
             ),
         )
     }
@@ -254,9 +254,9 @@ impl ArchiveNames {
         Error::new(
             ErrorKind::Conflict,
             format!(
-                "the database {database} has another store of originals than {store}, which has no id \
-                 of an archive: look at store.originals, which is the same for all nodes; where \
-                 this store is to replace the other one, `wirephoto store adopt` says so"
+                "the database {database} has another store of originals than {store}, which has \
+                 no id of an archive: check store.originals, which has to be the same on all \
+                 nodes; if this store replaces the other one, run `wirephoto store adopt`"
             ),
         )
     }
@@ -360,11 +360,11 @@ pub fn adopt(config: &Config, is_forced: bool) -> Result<AdoptionReport> {
 
 fn mostly_missing(store: &str, missing: usize, named: usize, claim: Option<&str>) -> Error {
     let claim = claim.filter(|claim| *claim != store);
-    let claim = claim.map(|claim| format!("; the database says that they lie in {claim}"));
+    let claim = claim.map(|claim| format!("; the database says that they are in {claim}"));
     let claim = claim.unwrap_or_default();
     let message = format!(
-        "{store} lacks {missing} of {named} originals{claim}: look at store.originals; where they are \
-         lost, `wirephoto store adopt --force` takes this store all the same"
+        "{store} lacks {missing} of {named} originals{claim}: check store.originals; if they are \
+         lost, `wirephoto store adopt --force` assigns this store nevertheless"
     );
     Error::new(ErrorKind::Conflict, message)
 }
@@ -374,7 +374,7 @@ pub(super) fn refuse_foreign(store: &BlobStore, id: &str) -> Result<()> {
     match store.mark().map_err(unusable)?.map(|mark| mark.id) {
         Some(found) if found != id => {
             let message = format!(
-                "{} belongs to another archive ({found}) than what comes there ({id})",
+                "{} belongs to another archive ({found}) than the one to be copied ({id})",
                 store.name()
             );
             Err(Error::new(ErrorKind::Conflict, message))

@@ -132,11 +132,11 @@ impl std::fmt::Display for ArchiveProblem {
         match self {
             Self::Missing { of, hash } => write!(f, "{of}: original {hash} is missing"),
             Self::Damaged { of, hash } => {
-                write!(f, "{of}: original {hash} was changed after it came in")
+                write!(f, "{of}: original {hash} was changed after ingest")
             }
             Self::Length { of, hash, found, expected } => write!(
                 f,
-                "{of}: original {hash} was changed after it came in: it has {found} bytes and had \
+                "{of}: original {hash} was changed after ingest: it has {found} bytes and had \
                  {expected}"
             ),
             Self::Unreadable { of, hash, why } => {
@@ -144,14 +144,14 @@ impl std::fmt::Display for ArchiveProblem {
             }
             Self::Derived { kind, of, hash, repaired } => {
                 write!(f, "{of}: the {kind} file of original {hash} is missing or damaged")?;
-                let later = "it will be made again when it is needed, or by --repair";
-                ends(f, [later, "made again", "it cannot be made again"], repaired)
+                let later = "it is rebuilt when it is needed, or by --repair";
+                ends(f, [later, "rebuilt", "it cannot be rebuilt"], repaired)
             }
-            Self::Orphaned { hash } => write!(f, "original {hash} is named by no item"),
+            Self::Orphaned { hash } => write!(f, "no item refers to original {hash}"),
             Self::Warning(text) => f.write_str(text),
             Self::Cached { file, repaired } => {
                 write!(f, "{}: this file of the rendition cache is damaged", file.display())?;
-                let later = "it will be passed over, or removed by --repair";
+                let later = "it is skipped, or removed by --repair";
                 ends(f, [later, "removed", "it cannot be removed"], repaired)
             }
             Self::Leftover { file, repaired } => {

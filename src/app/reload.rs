@@ -43,15 +43,11 @@ impl SettingsReload {
             }
         };
         heed("log file cannot be reopened, the old one stays in use", self.launch.logs.reopen());
-        heed("the settings stay as they are", self.settings());
-        heed("the certificate stays as it is", self.certificate());
+        heed("settings cannot be reloaded, the previous ones stay in force", self.settings());
+        heed("certificate cannot be reloaded, the previous one stays in use", self.certificate());
         let outcome = if fine { "done" } else { "failed" };
         metrics::counter!(telemetry::RELOADS, "outcome" => outcome).increment(1);
-        if fine {
-            "settings were read anew"
-        } else {
-            "settings were not all read anew, see the log"
-        }
+        if fine { "settings reloaded" } else { "some settings could not be reloaded, see the log" }
     }
 
     fn settings(&mut self) -> Result<()> {
@@ -71,7 +67,7 @@ impl SettingsReload {
         if !taken.is_empty() {
             self.apply();
         }
-        tracing::info!(changed = taken.join(" "), "settings were read anew");
+        tracing::info!(changed = taken.join(" "), "settings reloaded");
         if !waiting.is_empty() {
             let names = waiting.join(" ");
             tracing::warn!("changed settings that need a restart: {names}");
@@ -121,7 +117,7 @@ pub(super) fn certificate(config: &Config) -> Result<Option<HotSwap<Certificate>
             true => ("server.tls_certificate", "server.tls_key"),
             false => ("server.tls_key", "server.tls_certificate"),
         };
-        let message = format!("{there} is set and {missing} is not; TLS takes both");
+        let message = format!("{there} is set and {missing} is not; TLS needs both");
         return Err(Error::invalid("body", missing, "required", message));
     }
     if no_key {

@@ -310,7 +310,7 @@ impl OriginalsScrub {
     async fn verify_original(&self, hash: ContentHash, length: u64) -> ScrubFinding {
         match self.hash_slowly(hash, length).await {
             Ok(found) if found == hash => ScrubFinding::Whole,
-            Ok(_) => ScrubFinding::Damaged("it was changed after it came in".to_owned()),
+            Ok(_) => ScrubFinding::Damaged("it was changed after ingest".to_owned()),
             Err(cause @ (StoreError::Missing(_) | StoreError::Io { .. })) => {
                 // If a disk is not mounted, every file in the folder is missing although nothing is lost.
                 let store = self.store.clone();

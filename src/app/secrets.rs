@@ -190,8 +190,8 @@ fn rotate_setting(config: &Config, db: &Db, source: KeySource) -> Result<Rotatio
     use_keys(config, db, source.clone(), before)?;
     let after = first(&load(config, &source).map_err(|cause| invalid(&cause))?)?;
     if after == before {
-        let message = "secrets.key names no new key: put one in front of the key in force, with a \
-             comma between them (`openssl rand -hex 32` prints one)";
+        let message = "secrets.key has no new key: put one before the current key, with a comma \
+                       between them (`openssl rand -hex 32` prints one)";
         return Err(Error::new(ErrorKind::InvalidArgument, message));
     }
     let count = db.encrypt_secrets(Some(before), after)?;
@@ -232,8 +232,8 @@ pub(super) fn copy_key(
         .map_err(|cause| Error::new(ErrorKind::Conflict, cause.to_string()))?;
     let Some(key) = keys.into_iter().find(|key| key.id() == id) else {
         let message = format!(
-            "{source} has not the key {id} of the database: the backup could not be read; with \
-             --without-key it is made anyway"
+            "{source} does not have the key {id} of the database, so the backup would be \
+             unreadable; --without-key makes it nevertheless"
         );
         return Err(Error::new(ErrorKind::Conflict, message));
     };
@@ -263,7 +263,7 @@ pub(super) fn key_to_restore(
     let KeySource::File(path) = key_source(config) else { return Ok(None) };
     let conflict = |message: String| Error::new(ErrorKind::Conflict, message);
     if file.contains('/') || !file.starts_with(IN_BACKUP) {
-        return Err(conflict(format!("{}: `{file}` is no name of a key", source.display())));
+        return Err(conflict(format!("{}: `{file}` is not the name of a key", source.display())));
     }
     let keys = secrets::read(&source.join(file)).map_err(|cause| conflict(cause.to_string()))?;
     if !path.exists() {

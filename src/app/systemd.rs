@@ -35,7 +35,7 @@ pub(super) fn reloading() {
 
 /// Notifies systemd that the service is stopping, which takes up to `time`.
 pub(super) fn stopping(time: Duration) {
-    let status = NotifyState::Status("stopping: requests under way finish");
+    let status = NotifyState::Status("stopping: finishing requests in flight");
     send_state(&[NotifyState::Stopping, status, extend_timeout(time)]);
 }
 
@@ -86,7 +86,9 @@ impl BackgroundJob for Watchdog {
         let answer = match timeout(time, read).await {
             Ok(answer) => answer.map_err(|cause| cause.to_string()),
             Err(_) if self.db.is_remote() => Err("the database does not answer".to_owned()),
-            Err(_) => return Err("the database does not answer, no sign of life".to_owned()),
+            Err(_) => {
+                return Err("the database does not answer, so systemd is not notified".to_owned());
+            }
         };
         drop(tokio::task::spawn_blocking(|| send_state(&[NotifyState::Watchdog])).await);
         answer.map(|()| RunOutcome::Done)

@@ -93,7 +93,8 @@ pub fn verify(
         (Some(place), ..) | (None, Some(place), _) => CopyLocation::Bucket(place),
         (None, None, Some(dir)) => CopyLocation::Folder(dir),
         (None, None, None) => {
-            let message = "--bucket or --originals names what the database is compared with";
+            let message =
+                "--bucket or --originals is needed: the copy to compare the database with";
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
     };
@@ -141,7 +142,7 @@ fn of_backup(dir: &Path) -> Result<(VerifiedDatabase, Option<OriginalsLocation>)
     let manifest = read_manifest(dir)?;
     let copied = dir.join(&manifest.database);
     if database_copy_hash(&copied)? != manifest.database_sum {
-        let message = format!("{} is damaged: its sum is another one", copied.display());
+        let message = format!("{} is damaged: its checksum differs", copied.display());
         return Err(Error::new(ErrorKind::Conflict, message));
     }
     let snapshot = DatabaseSnapshot::open(&copied)?;

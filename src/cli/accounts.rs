@@ -298,7 +298,7 @@ pub(super) fn user(command: UserCommand) -> Result<(), CommandFailure> {
             let made = on.open()?.set_password(&name, password, clock::now())?;
             let secret = made.as_deref().map(|secret| ("password", secret));
             on.print_done(
-                &format!("user {name:?} has another password"),
+                &format!("user {name:?} has a new password"),
                 json!({ "userName": name }),
                 secret,
             );
@@ -316,7 +316,7 @@ fn add_user(
     let added = on.open()?.add_user(request, password, clock::now())?;
     let (id, name) = (added.id, &request.user_name);
     let secret = added.secret.as_deref().map(|secret| ("password", secret));
-    let what = format!("user {name:?} added with the number {id}");
+    let what = format!("user {name:?} added with number {id}");
     on.print_done(&what, json!({ "id": id, "userName": name }), secret);
     Ok(())
 }
@@ -424,7 +424,7 @@ pub(super) fn client(command: ClientCommand) -> Result<(), CommandFailure> {
         ClientCommand::Enable { on, id } => set_client_active(&on, &id, true),
         ClientCommand::Secret { on, id } => {
             let secret = on.open()?.renew_client_secret(&id)?;
-            let what = format!("client {id:?} has another secret");
+            let what = format!("client {id:?} has a new secret");
             on.print_done(&what, json!({ "client_id": id }), Some(("client_secret", &secret)));
             Ok(())
         }

@@ -71,7 +71,7 @@ pub(super) fn text(url: &str) -> String {
 
   Demo API key: {DEMO_KEY} (user demo-editor)
 
-  Demo accounts are known to everybody: do not use them where others can reach the service.
+  Demo accounts are publicly known: do not use them where others can reach the service.
 "
     )
 }

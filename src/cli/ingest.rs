@@ -210,7 +210,7 @@ impl IngestTally {
         }
         let mut text = format!("{created} created, {replaced} replaced, {failed} failed");
         if passed_over > 0 {
-            text.push_str(&format!("; {passed_over} other files passed over"));
+            text.push_str(&format!("; {passed_over} other files skipped"));
         }
         print_line(&text);
     }

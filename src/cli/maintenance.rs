@@ -24,8 +24,8 @@ use crate::runtime::clock;
 use crate::runtime::config::{self, Config, OriginalsLocation, SettingValue};
 
 /// Added to a summary when some item rows are damaged.
-const NOT_ALL_READ: &str = "; not all items could be read, so originals that only they name were \
-                            not looked at";
+const NOT_ALL_READ: &str =
+    "; not all items could be read, so originals that only they refer to were not checked";
 
 /// Prints a problem: to standard error if it remains, to standard output if it was repaired.
 fn print(problem: &ArchiveProblem, json: bool) {
@@ -104,9 +104,7 @@ pub(super) fn check(
             ));
         }
         if removed > 0 {
-            text.push_str(&format!(
-                "; {removed} derived files of originals that are gone removed"
-            ));
+            text.push_str(&format!("; {removed} derived files of missing originals removed"));
         }
         if !whole {
             text.push_str(NOT_ALL_READ);
@@ -226,7 +224,8 @@ pub(super) fn backup_command(command: BackupCommand) -> Result<(), CommandFailur
     let (config, _) = config::load(&common.sources(&[]))?;
     let place = bucket.or(originals.map(OriginalsLocation::Folder));
     if place.is_none() && target.is_none() {
-        let message = "name the TARGET of a backup, or the originals with --bucket or --originals";
+        let message =
+            "expected the TARGET of a backup, or the originals with --bucket or --originals";
         return Err(CommandFailure::Usage(message.to_owned()));
     }
     let request = VerifyRequest { backup: target.as_deref(), place: place.as_ref(), read };
@@ -237,12 +236,13 @@ pub(super) fn backup_command(command: BackupCommand) -> Result<(), CommandFailur
             "problems": problems, "unnamed": unnamed });
         print_line(&line.to_string());
     } else {
-        let fits = if problems == 0 { "fits" } else { "does not fit" };
+        let fits = if problems == 0 { "matches" } else { "does not match" };
         let mut text = format!(
-            "{place} {fits}: {originals} originals named, {problems} problems, {read} originals read"
+            "{place} {fits}: {originals} originals expected, {problems} problems, {read} \
+             originals read"
         );
         if unnamed > 0 {
-            text.push_str(&format!("; {unnamed} more are there, which does no harm"));
+            text.push_str(&format!("; {unnamed} more originals are there, which is harmless"));
         }
         print_line(&text);
     }
@@ -282,7 +282,7 @@ fn report_copied(
         print_line(&line.to_string());
     } else {
         let mut text =
-            format!("{}: {copied} originals copied, {there} there already", place.print());
+            format!("{}: {copied} originals copied, {there} already there", place.print());
         if lost > 0 {
             text.push_str(&format!("; {lost} could not be copied"));
         }
@@ -328,7 +328,7 @@ pub(super) fn backup(
         print_line(&line.to_string());
     } else {
         let mut text = format!(
-            "{}: {} items, {} originals ({copied} copied, {there} there already), schema {}",
+            "{}: {} items, {} originals ({copied} copied, {there} already there), schema {}",
             target.display(),
             manifest.items,
             manifest.originals,
@@ -341,7 +341,9 @@ pub(super) fn backup(
             text.push_str(&format!("; {pruned} originals that no item names removed"));
         }
         if let (Some(id), None) = (&manifest.secrets_key, &manifest.secrets_key_file) {
-            text.push_str(&format!("; the key {id} of its secrets is not in it: keep it apart"));
+            text.push_str(&format!(
+                "; the key {id} of its secrets is not in it: store it separately"
+            ));
         }
         if manifest.lost > 0 {
             text.push_str(&format!("; {} are lost, see `wirephoto check`", manifest.lost));
@@ -409,8 +411,8 @@ pub(super) fn restore(
         );
         if waiting > 0 {
             text.push_str(&format!(
-                "; the derived files of {waiting} are made when they are needed, which takes time \
-                 at first, or by `wirephoto check --repair`"
+                "; the derived files of {waiting} are rebuilt when they are needed, which takes \
+                 time at first, or by `wirephoto check --repair`"
             ));
         }
         if !report.is_complete {

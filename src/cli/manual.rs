@@ -97,8 +97,8 @@ fn page(command: &Command) -> Result<Vec<u8>, CommandFailure> {
 fn end_of_main_page(roff: &mut Roff) {
     roff.control("SH", ["EXIT STATUS"]);
     let statuses = [
-        ("0", "All of it worked."),
-        ("1", "Something failed, and was named on standard error."),
+        ("0", "All of the work succeeded."),
+        ("1", "Some of the work failed; standard error says what."),
         ("2", "Arguments or settings are wrong."),
     ];
     statuses.iter().for_each(|(status, meaning)| entry(roff, [bold(*status)], meaning));
@@ -106,23 +106,23 @@ fn end_of_main_page(roff: &mut Roff) {
     entry(
         roff,
         [bold("WIREPHOTO_"), italic("SECTION"), bold("__"), italic("KEY")],
-        "A setting, such as WIREPHOTO_MEDIA__PREVIEW_PX; it counts more than the settings file and \
-         less than a flag.",
+        "A setting, such as WIREPHOTO_MEDIA__PREVIEW_PX; it overrides the settings file, and a \
+         flag overrides it.",
     );
     roff.control("SH", ["SIGNALS"]);
     entry(
         roff,
         [bold("SIGTERM"), roman(", "), bold("SIGINT")],
-        "End the service: requests under way may finish first.",
+        "Stop the service after the requests in flight have finished.",
     );
-    entry(roff, [bold("SIGHUP")], "Makes the service read again what can change while it runs.");
+    entry(roff, [bold("SIGHUP")], "Reloads the settings that can change while the service runs.");
     roff.control("SH", ["FILES"]);
     entry(roff, [italic("wirephoto.toml")], "The settings, in the working directory.");
     entry(
         roff,
         [italic("/etc/wirephoto/wirephoto.toml")],
-        "The settings of the service that the Debian package installs; every command needs them \
-         named with --config.",
+        "The settings of the service that the Debian package installs; pass them to every command \
+         with --config.",
     );
     roff.control("SH", ["SEE ALSO"]);
     roff.text([bold("wirephoto.toml"), roman("(5)")]);
@@ -143,19 +143,23 @@ fn settings() -> Result<Vec<u8>, CommandFailure> {
     roff.text([roman("wirephoto.toml - settings of Wirephoto")]);
     roff.control("SH", ["DESCRIPTION"]);
     roff.text([
+        roman("A file in TOML with a table for each section below. Every setting is optional. "),
         roman(
-            "A file in TOML with a table for each section below. Every setting may be missing. ",
+            "Sources of a value, in increasing precedence: the default, this file, the \
+             environment (",
         ),
-        roman("A value comes from, lowest first: the default, this file, the environment ("),
         bold("WIREPHOTO_"),
         italic("SECTION"),
         bold("__"),
         italic("KEY"),
         roman("), a flag such as "),
         bold("--set media.preview_px=1200"),
-        roman(". An unknown name or a bad value stops the start with its name. "),
+        roman(
+            ". The service does not start with an unknown name or an invalid value, and the \
+             message names it. ",
+        ),
         bold("wirephoto config"),
-        roman(" prints what is in force and where it came from."),
+        roman(" prints the values in force and where each comes from."),
     ]);
     roff.control("PP", []);
     roff.text([

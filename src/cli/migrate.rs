@@ -37,13 +37,13 @@ pub(super) fn migrate(
     // Only the database records which location is the current one.
     let usage = |words: String| Err(CommandFailure::Usage(words));
     if given.to.is_none() && given.store.is_none() {
-        return usage("nothing is to be moved: give --to, --store or both".to_owned());
+        return usage("nothing to migrate: give --to, --store or both".to_owned());
     }
     if given.switch && given.to.is_none() {
-        return usage("--switch needs --to: a database says where an archive lives".to_owned());
+        return usage("--switch needs --to: the database records where the archive is".to_owned());
     }
     let store = match given.store.as_deref().map(OriginalsLocation::parse).transpose() {
-        Ok(Some(OriginalsLocation::Data)) => return usage("--store names no place".to_owned()),
+        Ok(Some(OriginalsLocation::Data)) => return usage("--store needs a location".to_owned()),
         Ok(store) => store,
         Err(why) => return usage(format!("--store: {why}")),
     };
@@ -110,40 +110,42 @@ fn print_report(moved: &MigrationReport, wanted: MigrationRequest<'_>, json: boo
     let mut text = Vec::new();
     if let Some(CopyTally { copied, present: there, .. }) = originals {
         text.push(format!(
-            "{copied} originals and {derived} derived files copied, {there} originals were there"
+            "{copied} originals and {derived} derived files copied, {there} originals were \
+             already there"
         ));
     }
     if let Some(rows) = rows {
         let all: usize = rows.tables.iter().map(|(_, rows)| rows).sum();
         text.push(format!(
-            "{} items and {} other rows are there, compared table by table; writes {} {} ms",
+            "{} items and {} other rows copied and compared table by table; writes {} {} ms",
             rows.of("items"),
             all - rows.of("items"),
-            if wanted.switch { "waited" } else { "would have waited" },
+            if wanted.switch { "were blocked for" } else { "would have been blocked for" },
             rows.held_ms
         ));
     }
     if let (Some(_), Some((id, source))) = (rows, key) {
         text.push(format!(
-            "secrets stay encrypted with key {id} of {source}: every node over there needs it"
+            "secrets stay encrypted with key {id} of {source}: every node of the new archive \
+             needs it"
         ));
     }
     if *lost > 0 {
-        text.push(format!("{lost} originals are lost here too, see `wirephoto check`"));
+        text.push(format!("{lost} originals are missing here too, see `wirephoto check`"));
     }
     text.push(
         match (wanted.switch, rows) {
             (true, _) => {
-                "the archive lives there now: start the service with its new settings; this data \
-                 directory takes no writes any more"
+                "the archive has been switched over: start the service with its new settings; \
+                 this data directory no longer accepts writes"
             }
             (false, Some(_)) => {
-                "the archive still lives here: what is written from now on is not there; the same \
-                 command with --switch moves it"
+                "dry run: the archive is still in use here, and later writes are not copied; run \
+                 the command again with --switch to switch over"
             }
             (false, None) => {
-                "originals that come in from now on are not there: repeat the command when the \
-                 service is stopped, then start it with its new settings"
+                "later originals are not copied: repeat the command when the service is stopped, \
+                 then start it with its new settings"
             }
         }
         .to_owned(),
@@ -154,8 +156,8 @@ fn print_report(moved: &MigrationReport, wanted: MigrationRequest<'_>, json: boo
 /// Undoes a switch, so that the archive is used from this data directory again.
 fn undo_migration(config: &Config, given: &MigrateArgs, json: bool) -> Result<(), CommandFailure> {
     if given.to.is_none() && !given.force {
-        let words = "--undo needs --to: nobody may live in the new database; --force does not ask it, \
-                     for one that is gone for good";
+        let words = "--undo needs --to, to verify that the new database is not in use; --force \
+                     skips that for a database that is lost for good";
         return Err(CommandFailure::Usage(words.to_owned()));
     }
     let to = given.to.as_deref().map(DatabaseUrl::parse).transpose();
@@ -163,7 +165,7 @@ fn undo_migration(config: &Config, given: &MigrateArgs, json: bool) -> Result<()
     let home = migrate::undo_migration(&open_archive(config)?, config, to.as_ref())?;
     print_line(&match json {
         true => json!({ "movedTo": home, "switched": false }).to_string(),
-        false => format!("the archive lives here again, and not in {home}"),
+        false => format!("the archive is in use here again, and no longer in {home}"),
     });
     Ok(())
 }

@@ -464,8 +464,8 @@ fn report_opened(archive: OpenArchive) -> OpenArchive {
 fn report_upgrade(upgraded: Option<(i64, i64)>) {
     if let Some((from, to)) = upgraded {
         print_error(&format!(
-            "the database was brought from schema {from} to {to}; earlier versions of wirephoto cannot \
-             use it now"
+            "the database was upgraded from schema {from} to {to}; earlier versions of wirephoto \
+             can no longer use it"
         ));
     }
 }
@@ -557,8 +557,8 @@ fn reindex(config: &Config, json: bool) -> Result<(), CommandFailure> {
         print_line(&json!({ "items": items }).to_string());
     } else {
         print_line(&format!(
-            "every process that searches builds a new index of {items} items beside the one it has; one \
-             that starts later does so then"
+            "every process that searches builds a new index of {items} items next to its current \
+             one; a process that is not running does so at its start"
         ));
     }
     Ok(())
@@ -597,7 +597,7 @@ fn serve(
         let take_in = || app::ingest_demo(&archive, &config, place);
         let count = node.run_exclusively(ClusterLease::Starting, take_in)?;
         if count > 0 {
-            print_line(&format!("took in {count} items of the demo archive"));
+            print_line(&format!("ingested {count} items of the demo archive"));
         }
     }
     let server =

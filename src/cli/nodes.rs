@@ -41,6 +41,9 @@ pub(super) fn list(config: &Config, json: bool) -> Result<(), CommandFailure> {
         ]
     };
     let rows: Vec<_> = nodes.iter().map(row).collect();
-    print_line(&table(["NODE", "ROLE", "BEATS", "LAST SIGN", "LEASES", "LIFE"], &rows));
+    print_line(&table(
+        ["NODE", "ROLE", "HEARTBEATS", "LAST SEEN", "LEASES", "INCARNATION"],
+        &rows,
+    ));
     Ok(())
 }

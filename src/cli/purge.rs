@@ -28,7 +28,9 @@ pub(super) fn purge(
     })?;
     match json {
         true => print_line(&json!({ "keys": count }).to_string()),
-        false => print_line(&format!("{count} keys are told to the CDN by the running service")),
+        false => {
+            print_line(&format!("{count} keys queued; the running service sends them to the CDN"))
+        }
     }
     Ok(())
 }

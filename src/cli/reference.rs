@@ -42,11 +42,13 @@ fn unwritten(place: &Path, cause: &io::Error) -> CommandFailure {
 
 fn settings() -> String {
     let mut page = String::from(
-        "Every setting is optional. A value comes from, lowest first: the default, the settings file in TOML \
-         (`wirephoto.toml` in the working directory, or the one that `--config` names), an environment variable \
-         `WIREPHOTO_<SECTION>__<KEY>`, a flag such as `--set media.preview_px=1200`. The service does not start with an \
-         unknown name or an invalid value, and the message names it. `wirephoto config` prints the values in force \
-         and where each comes from.\n\nSettings marked *reload* take effect on SIGHUP, the others after a restart.\n",
+        "Every setting is optional. Sources of a value, in increasing precedence: the default, \
+         the settings file in TOML (`wirephoto.toml` in the working directory, or the one that \
+         `--config` names), an environment variable `WIREPHOTO_<SECTION>__<KEY>`, a flag such as \
+         `--set media.preview_px=1200`. The service does not start with an unknown name or an \
+         invalid value, and the message names it. `wirephoto config` prints the values in force \
+         and where each comes from.\n\nSettings marked *reload* take effect on SIGHUP, the others \
+         after a restart.\n",
     );
     let mut section = "";
     for row in config::default_rows() {

@@ -42,7 +42,7 @@ pub(super) fn run(command: SecretsCommand) -> Result<(), CommandFailure> {
     }
     let then = match &rotated.source {
         KeySource::File(path) => {
-            format!("copy {} to every other node, and keep a copy apart", path.display())
+            format!("copy {} to every other node, and store a copy separately", path.display())
         }
         KeySource::Setting => "remove the old key from secrets.key on every node".to_owned(),
     };

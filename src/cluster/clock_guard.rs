@@ -57,7 +57,7 @@ impl ClockNote {
     fn doubt_reason(&self, now: Timestamp) -> Option<&'static str> {
         let away = now.duration_since(self.at).unsigned_abs();
         if away >= CLOCK_SUSPECT_DRIFT {
-            return Some("it is far from where it was when the service ran last");
+            return Some("it is far from the last time that the service stored");
         }
         self.is_doubted.then_some("it had just jumped when the service ended")
     }
@@ -78,15 +78,16 @@ impl ClockGuard {
         let name =
             node.map_or_else(|| CLOCK_NOTE.to_owned(), |node| format!("{CLOCK_NOTE} {node}"));
         let since = match db.read_blocking(|tx| tx.list_states(CLOCK_NOTE)) {
-            Ok(notes) => last_note(&notes, &name).and_then(|note| note.doubt_reason(now)).map(|why| {
-                // A restart must not make a wrong clock right: the doubt of the last run continues here.
-                metrics::counter!(telemetry::CLOCK_JUMPS).increment(1);
-                tracing::error!(
-                    "the clock is not believed yet: {why}; nothing that expired is removed for a \
-                     while"
-                );
-                Stopwatch::start()
-            }),
+            Ok(notes) => {
+                last_note(&notes, &name).and_then(|note| note.doubt_reason(now)).map(|why| {
+                    // A restart must not make a wrong clock right: the doubt of the last run continues here.
+                    metrics::counter!(telemetry::CLOCK_JUMPS).increment(1);
+                    tracing::error!(
+                        "the clock is not trusted yet: {why}; expired data is kept for a while"
+                    );
+                    Stopwatch::start()
+                })
+            }
             Err(cause) => {
                 tracing::error!(
                     "clock guard: the last clock note cannot be read, the clock is not trusted \
@@ -115,7 +116,7 @@ impl ClockGuard {
             metrics::counter!(telemetry::CLOCK_JUMPS).increment(1);
             tracing::error!(
                 seconds = jump.as_secs(),
-                "the clock jumped: nothing that expired is removed for a while"
+                "the clock jumped: expired data is kept for a while"
             );
             state.since = Some(Stopwatch::start());
         }

@@ -76,7 +76,7 @@ pub(super) async fn search(State(app): State<AppState>) -> Response {
     };
     let (status, text) = match search.status() {
         _ if app.shared.process.is_draining() => {
-            refused("draining", "the service stops".to_owned())
+            refused("draining", "the service is stopping".to_owned())
         }
         // Hits are read from the database, so an index without it cannot answer.
         _ if lacks_database() => refused("database", "the database cannot be used".to_owned()),

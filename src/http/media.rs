@@ -430,8 +430,7 @@ pub(super) async fn file_response(
     let media = &app.shared.media;
     let patience = app.shared.edge.live_settings.get().render_timeout;
     let obtained = tokio::time::timeout(patience, media.obtain_file(answer, asked.client)).await;
-    let late =
-        |_| Error::new(ErrorKind::Timeout, "The file took too long to put together; try again");
+    let late = |_| Error::new(ErrorKind::Timeout, "The file took too long to assemble; try again");
     let whole = obtained.map_err(late)??;
     check_extents(app, &whole).await?;
     if !media.are_current(answer.source_items()).await? {

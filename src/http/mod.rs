@@ -193,10 +193,10 @@ fn accepts_html(request: &Request) -> bool {
 async fn not_on_this_node(State(app): State<AppState>, request: Request) -> Response {
     let path = protocol::respond::shorten(request.uri().path());
     let what = match app.shared.process.node.role() {
-        NodeRole::Edge => "only reads and serves media alone",
-        NodeRole::All | NodeRole::Web | NodeRole::Worker => "does the work beside requests alone",
+        NodeRole::Edge => "only serves media and never writes",
+        NodeRole::All | NodeRole::Web | NodeRole::Worker => "only runs background jobs",
     };
-    let message = format!("no address {path} at this node, which {what}; ask another one");
+    let message = format!("no address {path} at this node, which {what}; use another node");
     protocol::respond::error(&Error::new(ErrorKind::NotFound, message))
 }
 

@@ -53,11 +53,11 @@ impl ArchiveLimiter {
         let mut state = inner.state.lock();
         let own = client.and_then(|client| state.clients.get(&client)).copied().unwrap_or(0);
         if own >= inner.client_archives_max {
-            let message = "Other archives of this client are being put together; try again";
+            let message = "Other archives of this client are being assembled; try again";
             return Err(Error::overloaded("client_archives", message));
         }
         if state.archives >= inner.archives_max {
-            let message = "Too many archives are being put together; try again";
+            let message = "Too many archives are being assembled; try again";
             return Err(Error::overloaded("archives", message));
         }
         state.archives += 1;

@@ -173,7 +173,7 @@ impl Media {
         if !self.are_current(seen.iter()).await? {
             // Fails with the more specific error if the item is gone.
             self.item(key, Some(caller.require_principal()?), now).await?;
-            let message = format!("{key} changed while its files were made");
+            let message = format!("{key} changed while its files were rendered");
             return Err(Error::new(ErrorKind::Unavailable, message));
         }
         Ok(DeliveryFiles { files, sale })
@@ -532,7 +532,7 @@ impl MemberListing<'_> {
             || texts::is_text(self.entry.key.media_type)
             || !self.members.iter().all(is_text);
         if self.members.is_empty() || !has_files {
-            let message = format!("{} has none of the files that are wanted", self.entry.key);
+            let message = format!("{} has none of the requested files", self.entry.key);
             return Err(Error::new(ErrorKind::NotFound, message));
         }
         Ok((self.members, self.sale))

@@ -91,8 +91,7 @@ impl MediaState {
         };
         let picture = original.picture(&head)?;
         if let Some(reason) = original.whole_decode_reason() {
-            metrics::counter!(telemetry::RENDER_PATHS_ABANDONED, "reason" => "not-indexed")
-                .increment(1);
+            telemetry::count_abandoned_path("not-indexed");
             tracing::info!(original = %original.hash(), "no random access, decoding the whole picture: {reason}");
         }
         if let Some(picture) = &picture
@@ -182,8 +181,7 @@ impl RenditionMaker<'_> {
                 Err(picture.index_mismatch(error).into())
             }
             Err(DirectError::Scan(error)) => {
-                metrics::counter!(telemetry::RENDER_PATHS_ABANDONED, "reason" => error.as_str())
-                    .increment(1);
+                telemetry::count_abandoned_path(error.as_str());
                 tracing::debug!(original = %self.original.hash(), "decoding the whole picture: {error}");
                 Ok(None)
             }
@@ -200,7 +198,7 @@ impl RenditionMaker<'_> {
         let (shows, crop, marked) = match direct {
             DirectPlan::Part { shows, crop, marked } => (*shows, *crop, *marked),
             DirectPlan::Cut { .. } | DirectPlan::Region { .. } | DirectPlan::Mark => {
-                return Err(RenderError::Picture("no part was asked for".to_owned()));
+                return Err(RenderError::Picture("no part was requested".to_owned()));
             }
         };
         let mut steps = vec![RenderStep::Crop(crop)];

@@ -178,7 +178,7 @@ impl RenderRateLimiter {
 /// The error for a client whose bucket does not hold enough.
 fn overloaded_error(wait_s: u32) -> Error {
     let message = format!(
-        "This client's budget of megapixels to render is used up; try again in {wait_s} s"
+        "This client has reached its rate limit for rendered megapixels; try again in {wait_s} s"
     );
     Error::overloaded("client_megapixels", message).retry_after(wait_s)
 }

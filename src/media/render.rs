@@ -71,9 +71,9 @@ pub(super) enum RenderError {
     Overloaded,
     #[error("the renderer panicked")]
     Panicked,
-    #[error("nobody waited any more")]
+    #[error("no request was waiting any more")]
     Abandoned,
-    #[error("it took more than {0:?} of work (media.render_time_s) and was stopped")]
+    #[error("it took more than {0:?} of processing time (media.render_time_s) and was stopped")]
     TooSlow(Duration),
     #[error("{0}")]
     Original(Arc<OriginalError>),
@@ -84,13 +84,14 @@ pub(super) enum RenderError {
 impl From<RenderError> for Error {
     fn from(cause: RenderError) -> Self {
         match cause {
-            RenderError::Overloaded => {
-                Self::overloaded("render_queue", "Too many renditions are being made; try again")
-            }
+            RenderError::Overloaded => Self::overloaded(
+                "render_queue",
+                "Too many renditions are being rendered; try again",
+            ),
             RenderError::Original(ref original) if original.is_resource() => unreadable(cause),
             RenderError::TooSlow(limit) => {
                 let message = format!(
-                    "Making this rendition took more than {limit:?} of work, so it was stopped"
+                    "Rendering took more than {limit:?} of processing time, so it was stopped"
                 );
                 Self::new(ErrorKind::Timeout, message)
                     .retry_after(SLOW_RETRY_AFTER_S)

@@ -96,7 +96,7 @@ impl Media {
             DocumentExtension::Cutpaste => formats::cutpaste(&document).into(),
             DocumentExtension::Indesign => formats::indesign(&document).into(),
             DocumentExtension::Zip => {
-                return Err(Error::new(ErrorKind::Internal, "an archive is no text"));
+                return Err(Error::new(ErrorKind::Internal, "an archive is not a text"));
             }
         })
     }

@@ -19,7 +19,7 @@ pub struct Stopwatch(Instant);
 impl Stopwatch {
     /// Starts measuring from now.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "the one place that reads the steady clock")]
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the monotonic clock")]
     pub fn start() -> Self {
         Self(Instant::now())
     }

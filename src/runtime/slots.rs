@@ -109,12 +109,12 @@ impl WaitingSlots {
         let own = holder.and_then(|holder| state.holders.get(&holder)).copied().unwrap_or(0);
         // The client's own limit is checked first, so that the error names the cause the client can fix.
         if own >= inner.client_max {
-            let message = "Too many requests of this client wait for items";
+            let message = "Too many requests of this client are waiting for items";
             return Err(Error::overloaded(inner.client_name, message));
         }
         let is_known = holder.is_some_and(SlotHolder::is_known);
         if state.all >= inner.all_max || (!is_known && state.unknown >= inner.unknown_max) {
-            return Err(Error::overloaded(inner.name, "Too many requests wait for items"));
+            return Err(Error::overloaded(inner.name, "Too many requests are waiting for items"));
         }
         state.all += 1;
         state.unknown += usize::from(!is_known);

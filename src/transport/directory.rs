@@ -207,7 +207,7 @@ mod tests {
         assert!(!error.is_temporary());
         assert_eq!(
             error.to_string(),
-            "folder out, finding the folder: out is no folder; links are not followed"
+            "folder out, finding the folder: out is not a folder; links are not followed"
         );
         let target = outside.path().join("target");
         fs::write(&target, "untouched").unwrap();

@@ -46,16 +46,16 @@ impl fmt::Display for SendStep {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SendRefusal {
     /// The delivery's id is not a valid name; it becomes part of file names and of a mail's id.
-    #[error("the delivery's id is not made of 1 to 128 letters, digits, `_`, `-` and `.`")]
+    #[error("the delivery's id does not consist of 1 to 128 letters, digits, `_`, `-` and `.`")]
     Id,
     /// More files than one delivery may have.
-    #[error("{0} files are more than a delivery may have")]
+    #[error("{0} files exceed the limit of a delivery")]
     Files(usize),
     /// A header value of a mail or a request contains a line break or another control character.
     #[error("the {0} has a control character")]
     Control(String),
     /// A header value of a mail is too long, or a header name is invalid.
-    #[error("the {0} is no header of a mail")]
+    #[error("the {0} is not a valid mail header")]
     Header(String),
     /// The mail has no recipients, or too many.
     #[error("{0} recipients, expected 1 to 50")]
@@ -64,27 +64,24 @@ pub enum SendRefusal {
     #[error("delivery.directory_root is not set")]
     NoRoot,
     /// A part of the path is a symbolic link or a file.
-    #[error("{0} is no folder; links are not followed")]
+    #[error("{0} is not a folder; links are not followed")]
     NoFolder(String),
     /// The settings require STARTTLS and the mail server does not offer it.
     #[error("the server offers no STARTTLS")]
     NoStartTls,
     /// Client and server have no authentication method in common.
-    #[error("the server offers no login that we know")]
+    #[error("the server offers no supported login method")]
     NoLogin,
     /// Client and server have no algorithm in common.
     #[error("no common algorithm: {0}")]
     NoAlgorithm(String),
     /// A user's channel points to an address of the service's own machine or network.
-    #[error(
-        "the address lies inside a private network, where only channels of the operator may lead"
-    )]
+    #[error("the address is in a private network, which only channels of the operator may use")]
     Private,
     /// The host of a user's channel has no public address. The error does not reveal whether it has none or a
     /// private one: that would show which names exist in the service's network.
     #[error(
-        "the host has no public address; only channels of the operator may lead into a private \
-         network"
+        "the host has no public address; only channels of the operator may use a private network"
     )]
     NotPublic,
     /// A certificate in the channel's settings cannot be used.

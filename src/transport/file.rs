@@ -17,7 +17,8 @@ type Opening = Pin<Box<dyn Future<Output = io::Result<Content>> + Send>>;
 /// A file name that is not safe on every remote system.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{0:?} is no file name: expected 1 to 200 of A-Z a-z 0-9 _ . - that begin with a letter or digit"
+    "{0:?} is not a file name: expected 1 to 200 of A-Z a-z 0-9 _ . - that begin with a letter or \
+     digit"
 )]
 pub struct NameError(String);
 

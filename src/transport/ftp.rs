@@ -245,7 +245,7 @@ impl From<FtpError> for SendFault {
             FtpError::ConnectionError(cause) => cause.into(),
             FtpError::SecureError(text) => Self::of_tls(&text),
             FtpError::UnexpectedResponse(response) => answer(&response.body),
-            FtpError::BadResponse => Self::Protocol("no answer of FTP".into()),
+            FtpError::BadResponse => Self::Protocol("not an FTP answer".into()),
             other @ (FtpError::InvalidAddress(_) | FtpError::DataConnectionAlreadyOpen) => {
                 Self::Network(io::Error::other(other.to_string()))
             }

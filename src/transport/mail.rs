@@ -318,7 +318,7 @@ mod tests {
             assert_eq!(MailAddress::parse(&format!("{bad} <a@b.c>")), None);
             check(
                 &Mail { id: bad.into(), ..mail() },
-                "the delivery's id is not made of 1 to 128 letters, digits, `_`, `-` and `.`",
+                "the delivery's id does not consist of 1 to 128 letters, digits, `_`, `-` and `.`",
             );
         }
     }
@@ -416,15 +416,15 @@ mod tests {
     fn a_picture_with_a_bad_id_or_type_is_refused() {
         let with = |inline: Vec<InlineImage>| Mail { html: Some("x".into()), inline, ..mail() };
         for bad in ["", "a b", "a>\r\nBcc: x@y.z", "a\0", "å", "<a>", "a@b", &"x".repeat(129)] {
-            check(&with(vec![picture(bad)]), "the picture's id is no header of a mail");
+            check(&with(vec![picture(bad)]), "the picture's id is not a valid mail header");
         }
         check(
             &with(vec![picture("a"), picture("a")]),
-            "the second picture of one id is no header of a mail",
+            "the second picture of one id is not a valid mail header",
         );
         let odd = InlineImage { mime: "image/jpeg\r\nBcc: x@y.z".into(), ..picture("a") };
         check(&with(vec![odd]), "the picture's media type has a control character");
         let odd = InlineImage { mime: "jpeg".into(), ..picture("a") };
-        check(&with(vec![odd]), "the picture's media type is no header of a mail");
+        check(&with(vec![odd]), "the picture's media type is not a valid mail header");
     }
 }

@@ -237,7 +237,7 @@ fn authorization(text: &str) -> Result<Option<(String, String)>> {
         return Ok(None);
     }
     if !text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
-        return Err(wrong("purge_authorization", "holds what no header can"));
+        return Err(wrong("purge_authorization", "has characters that a header cannot have"));
     }
     Ok(Some(match text.split_once(':') {
         Some((name, value)) if FieldName::is_token(name) => (name.into(), value.trim().into()),

@@ -247,7 +247,7 @@ fn private_key(
         if matches!(locked.kdf(), Kdf::Bcrypt { rounds, .. } if *rounds > limits::SFTP_KEY_ROUNDS_MAX)
         {
             let most = limits::SFTP_KEY_ROUNDS_MAX;
-            return Err(invalid(&format!("a key that {most} rounds unlock")));
+            return Err(invalid(&format!("a key encrypted with at most {most} rounds")));
         }
     }
     let read = decode_secret_key(key.reveal(), passphrase.map(TransportSecret::reveal));

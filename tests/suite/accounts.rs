@@ -141,7 +141,7 @@ fn a_file_with_one_bad_entry_is_refused_whole_with_its_place_and_without_its_sec
     );
     check(
         |file| file["users"][2]["agreements"] = json!([1001]),
-        r#"users[2] "demo-buyer": agreement 1001 is of organization 1, not of 2"#,
+        r#"users[2] "demo-buyer": agreement 1001 belongs to organization 1, not to 2"#,
     );
     check(
         |file| file["users"][0]["password"] = json!([file["users"][0]["password"]]),
@@ -157,7 +157,7 @@ fn a_file_with_one_bad_entry_is_refused_whole_with_its_place_and_without_its_sec
     );
     check(
         |file| file["apiKeys"][1]["key"] = file["apiKeys"][0]["key"].clone(),
-        r#"apiKeys[1] of "demo-buyer": key: is that of apiKeys[0]"#,
+        r#"apiKeys[1] of "demo-buyer": key: is also that of apiKeys[0]"#,
     );
     check(
         |file| file["agreements"][1]["prepaids"]["remaining"] = json!(11),
@@ -274,7 +274,11 @@ fn what_cannot_be_added_or_found_is_named_with_status_1_and_bad_usage_is_status_
     };
     check(&["user", "add", "demo-editor"], 1, r#"user "demo-editor": exists already"#);
     check(&["user", "add", "x", "--organization", "9"], 1, "organization 9 does not exist");
-    check(&["user", "add", "x", "--agreement", "1001"], 1, "agreement 1001 is of organization 1");
+    check(
+        &["user", "add", "x", "--agreement", "1001"],
+        1,
+        "agreement 1001 belongs to organization 1",
+    );
     check(&["user", "add", "x", "--email", "nowhere"], 1, "emailAddress: expected");
     check(&["user", "add", "x", "--role", "a b"], 1, "roles[0]: expected");
     check(&["user", "add", "x", "--password-stdin"], 1, "password: has 1 to 1024 bytes");

@@ -316,7 +316,7 @@ fn a_backup_that_fails_leaves_the_earlier_one() {
     let not_ours = server.dir.path().join("photos");
     fs::create_dir(&not_ours).unwrap();
     fs::write(not_ours.join("mine.jpg"), "mine").unwrap();
-    fails(&data, &["backup", &text(&not_ours)], &["photos", "something else"]);
+    fails(&data, &["backup", &text(&not_ours)], &["photos", "something other than a backup"]);
     assert_eq!(names(&not_ours, ""), ["mine.jpg"]);
     fails(&data, &["backup", "/proc/nope"], &["/proc/nope"]);
     let nothing = server.dir.path().join("nothing");
@@ -375,7 +375,7 @@ fn nothing_is_pruned_while_rows_of_items_cannot_be_read() {
     let database = Connection::open(data.join("wirephoto.db")).unwrap();
     let sql = "UPDATE items SET assets = CAST(assets || X'FF' AS TEXT) WHERE id = 'one'";
     database.execute(sql, []).unwrap();
-    let words = ["item image/one", "--prune was left out"];
+    let words = ["item image/one", "--prune was skipped"];
     fails(&data, &["backup", &text(&target), "--prune"], &words);
     assert_eq!((&manifest(&target)["lost"], originals(&target).len()), (&1.into(), 2));
     // A byte that is no text makes neither a backup nor a restore impossible.
@@ -460,13 +460,13 @@ fn a_restore_refuses_what_is_not_whole_and_never_writes_over_an_archive() {
     let data = dir.path().join("data");
     let restore = ["restore", &text(&target)];
     let before = fs::read(server.data().join("wirephoto.db")).unwrap();
-    fails(&server.data(), &restore, &["holds an archive already"]);
+    fails(&server.data(), &restore, &["already holds an archive"]);
     assert!(fs::read(server.data().join("wirephoto.db")).unwrap() == before);
     // Somebody works on the directory.
     fs::create_dir(&data).unwrap();
     let lock = File::create(data.join("wirephoto.lock")).unwrap();
     lock.lock_shared().unwrap();
-    fails(&data, &restore, &["another process works on"]);
+    fails(&data, &restore, &["another process is using"]);
     lock.unlock().unwrap();
     let note = fs::read_to_string(target.join("backup.json")).unwrap();
     let with = |change: &dyn Fn(&mut Value)| {
@@ -475,11 +475,11 @@ fn a_restore_refuses_what_is_not_whole_and_never_writes_over_an_archive() {
         fs::write(target.join("backup.json"), changed.to_string()).unwrap();
     };
     fs::remove_file(target.join("backup.json")).unwrap();
-    fails(&data, &restore, &["no whole backup"]);
+    fails(&data, &restore, &["no complete backup"]);
     with(&|note| note["form"] = 99.into());
     fails(&data, &restore, &["form 99"]);
     with(&|note| note["database"] = "../wirephoto.db".into());
-    fails(&data, &restore, &["no name of a database"]);
+    fails(&data, &restore, &["not the name of a database"]);
     with(&|note| note["databaseSum"] = "00".repeat(32).into());
     fails(&data, &restore, &["is damaged"]);
     // A later version made it.

@@ -55,7 +55,7 @@ fn a_backup_with_its_originals_in_a_bucket_is_verified_and_restored() {
     bucket.obey(&json!({ "do": "delete", "key": keys[0] }));
     bucket.obey(&json!({ "do": "damage", "key": keys[1], "at": 100 }));
     let (said, status) = run(dir, &settings, &verify);
-    assert!(status == 1 && said.contains("does not fit"), "{said}");
+    assert!(status == 1 && said.contains("does not match"), "{said}");
     let hash = keys[0].rsplit_once("originals/").unwrap().1.replace('/', "");
     let named = said.lines().find(|line| line.contains(&hash)).unwrap_or_default();
     assert!(named.contains("is missing") && named.contains("demo-"), "its item is named: {said}");

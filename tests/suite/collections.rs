@@ -472,8 +472,8 @@ fn a_collection_is_one_archive_of_what_prepaid_downloads_reach() {
     let lines: Vec<&str> = left_out.lines().collect();
     let reasons = [
         format!("{}: Items of the type planning have no files", uri("planning/p")),
-        format!("{}: Agreement 702 delivers what was ordered and approved", uri("image/c")),
-        format!("{}: Agreement 702 delivers what was ordered and approved", uri("image/d")),
+        format!("{}: Agreement 702 delivers only approved orders", uri("image/c")),
+        format!("{}: Agreement 702 delivers only approved orders", uri("image/d")),
     ];
     assert_eq!(lines, reasons);
     let file = server.dir.path().join("all.zip");

@@ -259,7 +259,7 @@ fn what_holds_a_secret_is_never_compressed() {
 fn the_operator_turns_compression_off() {
     let server = Server::demo();
     let tag = header(&ask(&server, DOCUMENT, "gzip"), "etag");
-    reload(&server, "[server]\ncompression = false\n", "settings were read anew");
+    reload(&server, "[server]\ncompression = false\n", "settings reloaded");
     for path in [DOCUMENT, SEARCH, "/assets/css/site.css", "/"] {
         let answer = ask(&server, path, "gzip, br");
         assert_eq!(

@@ -174,7 +174,7 @@ fn of_the_index() -> Vec<Seed> {
         of(
             "a version that the index has from another time",
             "UPDATE items SET stored_ms = stored_ms + 1 WHERE id = 'small'",
-            &[("index", "image/small: search does not find it"), ("index", "is no item's")],
+            &[("index", "image/small: search does not find it"), ("index", "belongs to no item")],
         ),
         seed(
             "another archive",
@@ -182,12 +182,12 @@ fn of_the_index() -> Vec<Seed> {
                 sql(data, "UPDATE state SET value = 'another' WHERE name = 'archive id'");
                 fs::write(data.join("originals/archive-id"), "another").unwrap();
             },
-            &[("index", "of another archive")],
+            &[("index", "belongs to another archive")],
         ),
         of(
             "a state of the archive in which others were written under the same numbers",
             "UPDATE item_log SET at_ms = at_ms + 1",
-            &[("index", "of another state")],
+            &[("index", "belongs to another state")],
         ),
         seed(
             "a damaged file of the index",

@@ -390,7 +390,8 @@ fn what_is_no_pdf_eps_or_mp4_is_refused_and_a_damaged_pdf_stays_an_original() {
     let (taken, said) =
         ingest("graphic/damaged", "NormalHires.pdf", b"%PDF-1.7\n1 0 obj << broken");
     assert!(taken, "{said}");
-    for missing in ["pages cannot be read", "BlackAndWhiteHires.pdf cannot be made", "Preview"] {
+    for missing in ["pages cannot be read", "BlackAndWhiteHires.pdf cannot be created", "Preview"]
+    {
         assert!(said.contains(missing), "{missing}: {said}");
     }
     let path = "/media/graphic/damaged";
@@ -571,7 +572,7 @@ fn ffmpeg_makes_the_preview_and_the_still_that_are_missing() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned()
         + &String::from_utf8_lossy(&output.stdout);
     for missing in
-        ["NormalPreview.mp4 cannot be made", "NormalThumbnail.jpg cannot be made", "ffmpeg"]
+        ["NormalPreview.mp4 cannot be created", "NormalThumbnail.jpg cannot be created", "ffmpeg"]
     {
         assert!(said.contains(missing), "{missing}: {said}");
     }

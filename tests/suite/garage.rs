@@ -170,7 +170,7 @@ fn a_cluster_without_quorum_is_503_in_time_and_recovers_by_itself() {
             number += 1;
             assert_eq!(crop(&server, number), 503, "{stopped:?}: {}", server.log());
             assert!(start.elapsed() < PATIENCE, "{stopped:?}");
-            (server.metric("wirephoto_bucket_away", "") == 1.0).then_some(())
+            (server.metric("wirephoto_bucket_circuit_open", "") == 1.0).then_some(())
         });
         let refused = get(&server, "/media/graphic/demo-sweden-map.pdf");
         assert_eq!(refused.status(), 503, "{stopped:?}");
@@ -234,10 +234,11 @@ fn a_revoked_key_is_named_and_its_replacement_finds_everything() {
     server.until("the circuit to open", || {
         numbers.set(numbers.get() + 1);
         assert_eq!(crop(&server, numbers.get()), 503, "{}", server.log());
-        (server.metric("wirephoto_bucket_away", "") == 1.0).then_some(())
+        (server.metric("wirephoto_bucket_circuit_open", "") == 1.0).then_some(())
     });
     let log = server.log();
-    let opened = log.lines().find(|line| line.contains("it is left alone")).expect("it is logged");
+    let opened =
+        log.lines().find(|line| line.contains("circuit open until")).expect("it is logged");
     assert!(opened.contains("AccessDenied: Forbidden: No such key"), "{opened}");
     assert!(opened.contains("see store.access_key_id"), "{opened}");
     fails(&server, &settings, &["check"], &["store.access_key_id", "No such key"]);
@@ -276,7 +277,7 @@ fn a_paginated_listing_is_read_to_its_end() {
     assert_eq!(bucket.keys("wire/originals/").len(), originals + OBJECTS);
     let (said, status) = run(dir.path(), &settings, &["check"]);
     assert_eq!(status, 1, "{said}");
-    assert_eq!(said.matches("is named by no item").count(), OBJECTS, "{said}");
+    assert_eq!(said.matches("no item refers to original").count(), OBJECTS, "{said}");
 }
 
 /// Garage ignores `If-None-Match` on writes. Keys are hashes of the content, so concurrent writers of one key write

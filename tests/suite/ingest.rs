@@ -364,7 +364,7 @@ fn bad_files_are_named_with_the_reason_and_the_others_come_in() {
     fs::write(dir.join("notes.txt"), "passed over").unwrap();
     let (said, errors, status) = ingest(&server, &dir);
     assert_eq!(status, 1);
-    assert!(said.contains("1 created, 0 replaced, 8 failed; 1 other files passed over"), "{said}");
+    assert!(said.contains("1 created, 0 replaced, 8 failed; 1 other files skipped"), "{said}");
     for (name, _, reason) in &cases {
         let line = errors.lines().find(|line| line.contains(name));
         let line = line.unwrap_or_else(|| panic!("{name} is not named in {errors}"));

@@ -265,7 +265,7 @@ fn the_test_of_a_channel_says_what_happened_and_no_secret() {
     // One that is not active yet is tested as well.
     files["active"] = json!(false);
     editor.put("good", &files);
-    assert_eq!(editor.test("good"), (true, "wirephoto-test.txt was handed over.".to_owned()));
+    assert_eq!(editor.test("good"), (true, "wirephoto-test.txt was delivered.".to_owned()));
     let seen = receiver.next();
     assert_eq!((&seen["verified"], &seen["type"]), (&json!(true), &json!("text/plain")));
     assert_eq!(seen["file"]["name"], "wirephoto-test.txt");
@@ -335,7 +335,7 @@ fn a_channel_of_a_user_does_not_lead_into_the_services_network() {
         // What a name resolves to is not said.
         let expected = match stated.to_string().contains("localhost") {
             true => "the host has no public address",
-            false => "inside a private network",
+            false => "is in a private network",
         };
         assert!(!ok && message.contains(expected), "{stated}: {message}");
         assert!(!message.contains("p4ssword"), "{message}");
@@ -343,7 +343,7 @@ fn a_channel_of_a_user_does_not_lead_into_the_services_network() {
     // Another user, who has its own tests of this minute.
     let buyer = Caller::key(&server, BUYER_KEY);
     for (host, expected) in
-        [("127.0.0.1", "inside a private network"), ("localhost", "has no public address")]
+        [("127.0.0.1", "is in a private network"), ("localhost", "has no public address")]
     {
         buyer.put("bucket", &channel("s3", bucket(host)));
         let (ok, message) = buyer.test("bucket");
@@ -394,7 +394,7 @@ fn a_channel_of_the_operator_leads_anywhere_until_its_owner_changes_it() {
     assert_eq!(editor.put("paper", &again)["madeBy"], "operator");
     again["formats"] = json!([".json", ".xml"]);
     assert_eq!(editor.put("paper", &again)["madeBy"], "user");
-    assert!(editor.test("paper").1.contains("inside a private network"));
+    assert!(editor.test("paper").1.contains("is in a private network"));
 }
 
 #[test]

@@ -237,7 +237,7 @@ fn a_switch_is_taken_back() {
     let server = Server::with_pictures(&[], &[("one", Picture::waves(64, 48).jpeg())]);
     let dir = server.dir.path();
     let undo = ["migrate", "--undo", "--to", url.as_str()];
-    fails(dir, &[], &undo, &["has not moved"]);
+    fails(dir, &[], &undo, &["has not been migrated"]);
     fails(dir, &[], &["migrate", "--undo"], &["--to", "--force"]);
     fails(dir, &[], &["migrate"], &["--to"]);
     fails(dir, &[], &["migrate", "--store", "s3://bilder", "--switch"], &["--to"]);
@@ -274,13 +274,13 @@ fn a_switch_is_not_taken_back_from_where_somebody_lives() {
     let key = format!("secrets.key_file={}", server.data().join("secrets.key").display());
     let originals = format!("store.originals={}", server.data().join("originals").display());
     let moved = start(&[format!("database.url={url}"), key, originals]);
-    fails(dir, &[], &undo, &["the node", "lives there"]);
+    fails(dir, &[], &undo, &["the node", "uses it"]);
     let client = Client::builder().no_proxy().build().unwrap();
     collect(&client, &moved.url).unwrap();
     // It ended its life itself, and left what it wrote.
     let (status, log) = moved.stop();
     assert!(status.success(), "{log}");
-    fails(dir, &[], &undo, &["is not as it came over"]);
+    fails(dir, &[], &undo, &["has changed since the migration"]);
     collect(&client, &server.url).unwrap_err();
     // The server of that database is gone.
     cluster.down();

@@ -312,7 +312,7 @@ fn a_worker_does_what_waits_and_a_web_node_answers_without_one() {
         let answer = worker.get(path);
         assert_eq!(answer.status(), 404, "{path}");
         let said: Value = answer.json().unwrap();
-        assert!(said["message"].as_str().unwrap().contains("ask another one"), "{said}");
+        assert!(said["message"].as_str().unwrap().contains("use another node"), "{said}");
     }
 }
 
@@ -330,7 +330,7 @@ fn an_edge_serves_media_and_what_was_bought_and_writes_nothing() {
     let refused = edge.get(&hires);
     assert_eq!(refused.status(), 403);
     let said = refused.text().unwrap();
-    assert!(said.contains("read_only_node") && said.contains("only reads"), "{said}");
+    assert!(said.contains("read_only_node") && said.contains("is read-only"), "{said}");
     assert_eq!(orders(), 0);
     let bought = main.bytes(&hires);
     assert_eq!(edge.bytes(&hires), bought);
@@ -340,7 +340,7 @@ fn an_edge_serves_media_and_what_was_bought_and_writes_nothing() {
     for path in ["/content/v1/image/search", "/user/v1/user", "/o/login", "/"] {
         let answer = edge.get(path);
         assert_eq!(answer.status(), 404, "{path}");
-        assert!(answer.text().unwrap().contains("only reads"), "{path}");
+        assert!(answer.text().unwrap().contains("is read-only"), "{path}");
     }
     assert_eq!(edge.post_form("/o/oauth2/token", &[]).status(), 404);
     assert_eq!(edge.get("/health/ready").status(), 200);

@@ -160,7 +160,7 @@ fn a_node_that_lost_its_bucket_steps_aside_until_it_has_it_back() {
     pair.until_ready(0, true, &[]);
     let log = pair.nodes[0].log();
     assert_eq!(log.matches("not ready: the originals cannot be reached").count(), 1, "{log}");
-    assert_eq!(log.matches("ready, nothing is wrong any more").count(), 1, "{log}");
+    assert_eq!(log.matches("ready: all faults are gone").count(), 1, "{log}");
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub fn reload(server: &Server, toml: &str, mark: &str) -> String {
     log.lines().rfind(|line| line.contains(mark)).unwrap().to_owned()
 }
 
-const READ: &str = "settings were read anew";
+const READ: &str = "settings reloaded";
 /// Asked for where it is about the line of a request alone.
 const ITEM: &str = "/media/image/demo-urtavla.json";
 
@@ -138,7 +138,8 @@ fn a_bad_settings_file_changes_nothing_and_what_needs_a_restart_is_named_without
         ("[media]\nmax_age_s = 9\n[auth]\nsession_s = 1\n", "auth.session_s"),
         ("[media]\nmax_age_s = 9\n[telemetry]\nlog_level = \"[[\"\n", "telemetry.log_level"),
     ] {
-        let line = reload(&server, toml, "the settings stay as they are");
+        let line =
+            reload(&server, toml, "settings cannot be reloaded, the previous ones stay in force");
         assert!(line.contains(said) && line.contains("ERROR"), "{line}");
         assert!(header(&server, "cache-control").unwrap().contains("max-age=7,"), "{toml}");
     }

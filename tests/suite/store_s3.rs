@@ -95,7 +95,7 @@ fn originals_in_a_bucket_give_the_bytes_that_a_folder_gives() {
         server.restart(&settings)
     };
     compare(&folder, &server);
-    assert!(!server.log().contains("made again"), "{}", server.log());
+    assert!(!server.log().contains("rebuilding derived files"), "{}", server.log());
     let (status, _) = server.stop();
     assert!(status.success());
 }
@@ -258,7 +258,7 @@ fn a_bucket_that_only_fails_is_left_alone_until_it_answers_again() {
     let first = get(&server, known);
     let etag = first.headers()["etag"].to_str().unwrap().to_owned();
     let before = first.bytes().unwrap();
-    let away = || server.metric("wirephoto_bucket_away", "");
+    let away = || server.metric("wirephoto_bucket_circuit_open", "");
     let numbers = std::cell::Cell::new(100);
     // A crop that nobody asked for yet.
     let crop = || {
@@ -305,9 +305,9 @@ fn a_bucket_that_only_fails_is_left_alone_until_it_answers_again() {
     }
     let (_, log) = server.stop();
     // A machine that stood still may have made it a third time; each time it came back.
-    let left_alone = log.matches("it is left alone until it answers again: ").count();
-    assert!(left_alone >= 2, "{log}");
-    assert_eq!(log.matches("answers again\"").count(), left_alone, "{log}");
+    let opened = log.matches("circuit open until a probe succeeds: ").count();
+    assert!(opened >= 2, "{log}");
+    assert_eq!(log.matches("answers again: circuit closed\"").count(), opened, "{log}");
     let refused = "it answers 403: AccessDenied: Not by this key; see store.access_key_id";
     assert!(log.contains(refused), "{log}");
 }
@@ -363,11 +363,12 @@ fn a_bucket_that_does_not_let_itself_be_listed_is_back_when_it_answers() {
     take_in(dir.path(), &bucket.settings("wire", &[]));
     bucket.gate.breaks("", Way::Hang);
     let server = serve(dir, &bucket.settings("wire", &HASTY));
-    assert_eq!(server.metric("wirephoto_bucket_away", ""), 1.0);
+    assert_eq!(server.metric("wirephoto_bucket_circuit_open", ""), 1.0);
     // What finds out whether it is back is refused, and everything else is not.
     bucket.gate.breaks("list-type", Way::Refuse);
-    server
-        .until("its return", || (server.metric("wirephoto_bucket_away", "") == 0.0).then_some(()));
+    server.until("its return", || {
+        (server.metric("wirephoto_bucket_circuit_open", "") == 0.0).then_some(())
+    });
     let hires = "/media/image/demo-trumma-och-vin.jpg";
     server.until("the original", || (get(&server, hires).status() == 200).then_some(()));
     // The same when all of it was refused for a while: what is asked for next shows that it is back.
@@ -382,11 +383,11 @@ fn a_bucket_that_does_not_let_itself_be_listed_is_back_when_it_answers() {
     };
     server.until("it to be left alone", || {
         assert_eq!(next(), 503);
-        (server.metric("wirephoto_bucket_away", "") == 1.0).then_some(())
+        (server.metric("wirephoto_bucket_circuit_open", "") == 1.0).then_some(())
     });
     bucket.gate.breaks("list-type", Way::Refuse);
     server.until("a crop", || (next() == 200).then_some(()));
-    assert_eq!(server.metric("wirephoto_bucket_away", ""), 0.0);
+    assert_eq!(server.metric("wirephoto_bucket_circuit_open", ""), 0.0);
 }
 
 #[test]
@@ -420,8 +421,8 @@ fn who_writes_proves_at_the_start_that_the_bucket_can_be_written() {
     // A bucket that is slow to answer is no reason not to serve what needs none.
     bucket.gate.breaks("", Way::Hang);
     let server = serve(dir, &settings);
-    assert_eq!(server.metric("wirephoto_bucket_away", ""), 1.0);
-    assert!(server.log().contains("is left alone until it answers again"), "{}", server.log());
+    assert_eq!(server.metric("wirephoto_bucket_circuit_open", ""), 1.0);
+    assert!(server.log().contains("circuit open until a probe succeeds"), "{}", server.log());
     assert_eq!(get(&server, "/media/image/demo-trumma-och-vin.json").status(), 200);
     let hires = "/media/image/demo-trumma-och-vin.jpg";
     assert_eq!(get(&server, hires).status(), 503);
@@ -493,7 +494,7 @@ fn an_address_of_several_that_fails_costs_no_request() {
         let before = broken.asked("");
         assert_eq!(crop(), 200);
         assert_eq!(broken.asked(""), before, "{way:?}");
-        assert_eq!(server.metric("wirephoto_bucket_away", ""), 0.0);
+        assert_eq!(server.metric("wirephoto_bucket_circuit_open", ""), 0.0);
         broken.mends();
     }
     bucket.gate.breaks("/bilder", Way::Close);
@@ -565,7 +566,7 @@ fn an_object_that_was_damaged_or_lost_is_noticed_and_mended() {
     let (said, status) = run(dir.path(), &settings, &["check"]);
     assert_eq!(status, 1, "{said}");
     for word in
-        ["demo-trumma-och-vin", "was changed after it came in", "demo-sweden-map", "is missing"]
+        ["demo-trumma-och-vin", "was changed after ingest", "demo-sweden-map", "is missing"]
     {
         assert!(said.contains(word), "{word}: {said}");
     }
@@ -600,7 +601,7 @@ fn a_backup_fetches_the_originals_and_restores_them_into_another_bucket() {
     let originals = bucket.keys("a/originals/").len();
     assert!(said.contains(&format!("{originals} copied")), "{said}");
     let again = well(dir.path(), &settings, &["backup", &target, "--verify"]);
-    assert!(again.contains(&format!("{originals} there already")), "{again}");
+    assert!(again.contains(&format!("{originals} already there")), "{again}");
     let (other, moved) = (tempfile::tempdir().unwrap(), bucket.settings("b/c", &[]));
     well(other.path(), &moved, &["restore", &target]);
     assert_eq!(bucket.keys("b/c/originals/").len(), originals);

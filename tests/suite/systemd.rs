@@ -59,12 +59,12 @@ fn systemd_is_told_of_start_reload_and_stop() {
     let since = reloading.lines().find_map(|line| line.strip_prefix("MONOTONIC_USEC="));
     assert!(since.is_some_and(|text| text.parse::<u64>().unwrap() > 0), "{reloading}");
     let again = systemd.until("READY=1");
-    assert!(again.contains("settings were read anew"), "{again}");
+    assert!(again.contains("settings reloaded"), "{again}");
     std::fs::write(server.dir.path().join("wirephoto.toml"), "[server").unwrap();
     server.signal("HUP");
     systemd.until("RELOADING=1");
     let again = systemd.until("READY=1");
-    assert!(again.contains("not all read anew"), "{again}");
+    assert!(again.contains("could not be reloaded"), "{again}");
     server.signal("TERM");
     let stopping = systemd.until("STOPPING=1");
     // 30 s of drain and 15 of our own.

@@ -107,7 +107,7 @@ fn clauses(tree: &Tree, problems: &mut Vec<String>) -> Vec<Clause> {
                 problems.push(format!("{PAGES}/{page}.md: {} has no title", clause.id));
             }
             if found.iter().any(|other| other.id == clause.id) {
-                problems.push(format!("{PAGES}/{page}.md: {} is there twice", clause.id));
+                problems.push(format!("{PAGES}/{page}.md: {} occurs twice", clause.id));
             }
             found.push(clause);
         }

@@ -108,7 +108,7 @@ pub(super) fn read(xml: &str) -> Value {
             next += 1;
         }
     }
-    assert_eq!(next, documents.len(), "every item stands in a group");
+    assert_eq!(next, documents.len(), "every item is in a group");
     for (owner, key, index) in places.into_iter().rev() {
         let document = Value::Object(std::mem::take(&mut documents[index]));
         set(&mut documents[owner], &["associations", &key], document);

@@ -133,7 +133,7 @@ pub enum CropError {
         image: Size,
     },
     /// The crop contains no pixels.
-    #[error("crop {crop} takes nothing of the {image} image")]
+    #[error("crop {crop} lies outside the {image} image")]
     Empty {
         /// The crop, in pixels of the image.
         crop: Rect,
@@ -203,7 +203,7 @@ mod tests {
         let outside = rect(900, 700, 10, 0).checked_in(IMAGE).unwrap_err();
         assert_eq!(outside.to_string(), "crop 900x700+10+0 leaves the 800x600 image");
         let empty = rect(0, 600, 800, 0).checked_in(IMAGE).unwrap_err();
-        assert_eq!(empty.to_string(), "crop 0x600+800+0 takes nothing of the 800x600 image");
+        assert_eq!(empty.to_string(), "crop 0x600+800+0 lies outside the 800x600 image");
     }
 
     #[test]

@@ -245,7 +245,7 @@ fn reciprocal(divisor: u16) -> (u16, u16, u16) {
     } else {
         (half, quotient + 1, power)
     };
-    let fits = "at most 2^16 - 1, because the divisor has 15 bits and is no power of two";
+    let fits = "at most 2^16 - 1, because the divisor has 15 bits and is not a power of two";
     (correction, u16::try_from(quotient).expect(fits), 1 << (32 - power))
 }
 

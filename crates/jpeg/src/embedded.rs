@@ -54,7 +54,7 @@ impl<T> ExtractedContent<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SegmentDamage {
     /// An ICC segment has no chunk numbers, or they contradict those of another segment.
-    #[error("an icc chunk says {number} of {count}, another says of {expected}")]
+    #[error("an icc chunk is number {number} of {count}, expected a count of {expected}")]
     IccCount {
         /// The chunk's number, from 1.
         number: u8,
@@ -64,7 +64,7 @@ pub enum SegmentDamage {
         expected: u8,
     },
     /// Two ICC chunks have the same number.
-    #[error("icc chunk {number} is there twice")]
+    #[error("icc chunk {number} occurs twice")]
     IccRepeated {
         /// Number of the chunk, from 1.
         number: u8,

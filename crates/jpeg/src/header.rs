@@ -94,7 +94,7 @@ pub enum HeaderError {
     #[error("the file is not a JPEG: it does not start with FF D8")]
     NotJpeg,
     /// The file ends before EOI.
-    #[error("the file ends in the middle of what starts at byte {offset}")]
+    #[error("the file ends within the segment or scan at byte {offset}")]
     Truncated {
         /// Offset of the unfinished segment or scan, or of the position where a marker was expected.
         offset: usize,

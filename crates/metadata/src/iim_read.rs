@@ -100,11 +100,11 @@ fn fields(datasets: &[IimDataset<'_>], warnings: &mut Vec<String>) -> StandardFi
     }
     caption.byline = bylines.join(", ");
     if mixed {
-        warnings.push("iim says it is utf-8 and is not".to_owned());
+        warnings.push("iim declares utf-8 but is not valid utf-8".to_owned());
     }
     let created = PartialDateTime::parse_iim(&date, &time);
     if created.is_none() && date.bytes().any(|byte| (b'1'..=b'9').contains(&byte)) {
-        warnings.push("iim 2:55 is no date".to_owned());
+        warnings.push("iim 2:55 is not a date".to_owned());
     }
     StandardFields { caption, created }
 }

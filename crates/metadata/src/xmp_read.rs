@@ -202,7 +202,7 @@ impl XmpPacket {
             warnings.push(format!("xmp {problem}"));
         }
         if parser.unknown_entity {
-            warnings.push("xmp refers to an entity that xml does not have".to_owned());
+            warnings.push("xmp refers to an unknown entity".to_owned());
         }
         if matches!(decoded, std::borrow::Cow::Owned(_)) {
             warnings.push("xmp is not valid utf-8".to_owned());

@@ -339,11 +339,11 @@ mod tests {
         );
         assert_eq!(
             resolve("_x800"),
-            Err("crop 0x600+800+0 takes nothing of the 800x600 image".to_owned())
+            Err("crop 0x600+800+0 lies outside the 800x600 image".to_owned())
         );
         assert_eq!(
             resolve("_y4294967295"),
-            Err("crop 800x0+0+4294967295 takes nothing of the 800x600 image".to_owned())
+            Err("crop 800x0+0+4294967295 lies outside the 800x600 image".to_owned())
         );
     }
 

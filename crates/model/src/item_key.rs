@@ -76,7 +76,7 @@ impl Serialize for ItemKey {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ItemKeyError {
     /// The text has no `/`.
-    #[error("an item is named <mediaType>/<id>, found no /")]
+    #[error("expected <mediaType>/<id>, found no /")]
     NoSlash,
     /// The part before the `/` is not a media type.
     #[error(transparent)]

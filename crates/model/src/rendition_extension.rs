@@ -80,6 +80,6 @@ impl<'de> Deserialize<'de> for RenditionExtension {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = Cow::<'de, str>::deserialize(deserializer)?;
         let found = Self::all().find(|extension| extension.as_str()[1..] == *name);
-        found.ok_or_else(|| D::Error::custom(format!("no rendition ends in .{name}")))
+        found.ok_or_else(|| D::Error::custom(format!("no rendition has the extension .{name}")))
     }
 }

@@ -267,7 +267,7 @@ impl NumberStack {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "operands were reals of single precision")]
+#[expect(clippy::cast_precision_loss, reason = "operands are single-precision reals")]
 fn integer(value: i64) -> f32 {
     value as f32
 }

@@ -5,7 +5,7 @@
 
 #![expect(
     clippy::wildcard_enum_match_arm,
-    reason = "what a PDF holds is lopdf's enum of ten kinds, of which a place takes one or two"
+    reason = "lopdf's enum of objects has ten variants, of which each match handles one or two"
 )]
 
 mod active;

@@ -69,11 +69,11 @@ fn ok_a_star_alone_is_everything() {
     check("headline:(a OR *)", "headline:a OR headline:*");
     check("embargoed:*", "embargoed:[* TO *]");
     check("urgency:* uri:* mediatype:* id:*", "urgency:*");
-    refuse("*:a", "unknown field * (only *:* is every item) at character 1");
-    refuse("*:", "unknown field * (only *:* is every item) at character 1");
-    refuse("*a", "a * stands only at the end of a word at character 1");
-    refuse("\"a b\"*", "a * stands only at the end of a word at character 6");
-    refuse("(a)*", "a * stands only at the end of a word at character 4");
+    refuse("*:a", "unknown field * (only *:* matches every item) at character 1");
+    refuse("*:", "unknown field * (only *:* matches every item) at character 1");
+    refuse("*a", "a * can only be at the end of a word at character 1");
+    refuse("\"a b\"*", "a * can only be at the end of a word at character 6");
+    refuse("(a)*", "a * can only be at the end of a word at character 4");
     let many = vec!["slug:*"; 21].join(" ");
     refuse(&many, "more than 20 words that end in * at character 146");
 }
@@ -95,9 +95,18 @@ fn ok_numbers_are_compared() {
     check("-urgency:(-1)", "urgency:1");
     refuse("urgency:>", "expected a number after > at character 10");
     refuse("urgency:>= 3", "expected a number after >= at character 11");
-    refuse("urgency:=3", "=3 is no number, expected digits such as 4, -1 or 0.5 at character 9");
-    refuse("urgency:>a", "a is no number, expected digits such as 4, -1 or 0.5 at character 10");
-    refuse("urgency:>*", "* is no number, expected digits such as 4, -1 or 0.5 at character 10");
+    refuse(
+        "urgency:=3",
+        "=3 is not a number, expected digits such as 4, -1 or 0.5 at character 9",
+    );
+    refuse(
+        "urgency:>a",
+        "a is not a number, expected digits such as 4, -1 or 0.5 at character 10",
+    );
+    refuse(
+        "urgency:>*",
+        "* is not a number, expected digits such as 4, -1 or 0.5 at character 10",
+    );
 }
 
 #[test]
@@ -115,38 +124,38 @@ fn ok_dates_are_compared() {
 
 #[test]
 fn err_what_has_no_order_is_not_compared() {
-    let other = "only fields of dates and numbers have ranges, \
-        such as urgency:[1 TO 4] and versioncreated:>2026-03-01";
+    let other = "only date and number fields have ranges, such as urgency:[1 TO 4] and \
+                 versioncreated:>2026-03-01";
     refuse("headline:>a", &format!("{other} at character 10"));
     refuse("headline:(<a)", &format!("{other} at character 11"));
     refuse("urgency > 3", &format!("{other} at character 9"));
     refuse("urgency = 3", &format!("{other} at character 9"));
     refuse(">3", &format!("{other} at character 1"));
-    refuse("urgency>3", "expected : behind urgency at character 8");
-    refuse("a source=TT", "expected : behind source at character 9");
-    refuse("date!=2026", "expected : behind date at character 6");
+    refuse("urgency>3", "expected : after urgency at character 8");
+    refuse("a source=TT", "expected : after source at character 9");
+    refuse("date!=2026", "expected : after date at character 6");
     check("a=b", "\"a b\"");
 }
 
 #[test]
 fn err_what_lucene_knows_and_nothing_here_does() {
-    let letter = "a ? within a word stands for no letter (in quotes it is text)";
+    let letter = "a ? within a word is not a wildcard (in quotes it is text)";
     refuse("zeb?a", &format!("{letter} at character 4"));
     refuse("a ?ebra", &format!("{letter} at character 3"));
     refuse("headline:ze??a", &format!("{letter} at character 13"));
-    let weight = "^ has no meaning, words have no weights (in quotes it is text)";
+    let weight = "^ is not supported, words have no weights (in quotes it is text)";
     refuse("zebra^2", &format!("{weight} at character 6"));
     refuse("\"a b\"^2", &format!("{weight} at character 6"));
     refuse("(a b)^2.5", &format!("{weight} at character 6"));
-    let fuzzy = "~ has no meaning, words match as they are written (in quotes it is text)";
+    let fuzzy = "~ is not supported, words match as written (in quotes it is text)";
     refuse("zebra~", &format!("{fuzzy} at character 6"));
     refuse("zebra~0.8", &format!("{fuzzy} at character 6"));
     refuse("\"a b\"~3", &format!("{fuzzy} at character 6"));
-    let regex = "regular expressions are not searched for (in quotes / is text)";
+    let regex = "regular expressions are not supported (in quotes / is text)";
     refuse("/zeb.a/", &format!("{regex} at character 1"));
     refuse("headline:/a b/", &format!("{regex} at character 10"));
-    refuse("headline:-b", "- stands before the field, as in -headline:word at character 10");
-    refuse("slug:!b", "! stands before the field, as in !slug:word at character 6");
+    refuse("headline:-b", "- has to precede the field, as in -headline:word at character 10");
+    refuse("slug:!b", "! has to precede the field, as in !slug:word at character 6");
 }
 
 #[test]
@@ -172,15 +181,15 @@ fn ok_a_pasted_address_or_id_is_its_item() {
         "the id has '.' at character 2, expected letters, digits, - and _, with a letter or \
         digit first at character 4",
     );
-    refuse("id:ab*", "an id has no * at its end at character 6");
+    refuse("id:ab*", "an id cannot end in * at character 6");
 }
 
 #[test]
 fn ok_another_address_is_searched_for_by_its_words() {
     check("http://tt.se/nyheter?a=1&b=~x^2", "\"http tt se nyheter a 1 b x 2\"");
     check("headline:(https://tt.se/a b)", "headline:\"https tt se a\" headline:b");
-    refuse("http://tt.se/a*", "an address has no * at its end at character 15");
-    let unknown = "unknown field ftp (a colon that is text stands in quotes) at character 1";
+    refuse("http://tt.se/a*", "an address cannot end in * at character 15");
+    let unknown = "unknown field ftp (put text that contains a colon in quotes) at character 1";
     refuse("ftp://a/b", unknown);
     refuse("http:a", &unknown.replace("ftp", "http"));
 }

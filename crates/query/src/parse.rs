@@ -192,7 +192,7 @@ impl QueryTreeParser<'_> {
         if value.text.is_empty() && value.star.is_some() {
             return self.star_query(None, star.start);
         }
-        let what = "unknown field * (only *:* is every item)".to_owned();
+        let what = "unknown field * (only *:* matches every item)".to_owned();
         Err(QueryError { what, position: star.start })
     }
 
@@ -205,7 +205,7 @@ impl QueryTreeParser<'_> {
             Some('<' | '>') => self.comparison(Some(field)),
             Some(sign @ ('-' | '!')) if matches!(field, QueryField::Words(_)) => {
                 let name = excerpt(name);
-                let what = format!("{sign} stands before the field, as in {sign}{name}:word");
+                let what = format!("{sign} has to precede the field, as in {sign}{name}:word");
                 Err(self.scanner.error(what))
             }
             Some(c) if is_quote(c) => self.phrase(Some(field)),
@@ -223,7 +223,7 @@ impl QueryTreeParser<'_> {
     /// The error for a range or comparison on a field without an order.
     fn unordered(&self) -> QueryError {
         let forms = "such as urgency:[1 TO 4] and versioncreated:>2026-03-01";
-        self.scanner.error(format!("only fields of dates and numbers have ranges, {forms}"))
+        self.scanner.error(format!("only date and number fields have ranges, {forms}"))
     }
 
     fn bracket(&mut self, field: Option<QueryField>) -> Parsed {
@@ -268,7 +268,7 @@ impl QueryTreeParser<'_> {
 
     fn group(&mut self, field: Option<QueryField>) -> Parsed {
         if self.depth == QUERY_DEPTH_MAX {
-            let what = format!("parentheses lie deeper than {QUERY_DEPTH_MAX}");
+            let what = format!("parentheses are nested deeper than {QUERY_DEPTH_MAX}");
             return Err(self.scanner.error(what));
         }
         self.depth += 1;
@@ -301,7 +301,7 @@ impl QueryTreeParser<'_> {
         }
         let error = |what: &str| QueryError { what: what.to_owned(), position: star };
         if field.is_none() && run.is_address {
-            return Err(error("an address has no * at its end"));
+            return Err(error("an address cannot end in *"));
         }
         if !run.text.chars().next_back().is_some_and(belongs) {
             return Err(error("expected letters or digits before *"));
@@ -394,7 +394,7 @@ fn check_comparison(run: &CharacterRun) -> Result<(), QueryError> {
     let Some((at, position)) = run.comparison else { return Ok(()) };
     let name = run.text[..at].trim_end_matches('!');
     match property::find(name) {
-        Some(_) => Err(QueryError { what: format!("expected : behind {name}"), position }),
+        Some(_) => Err(QueryError { what: format!("expected : after {name}"), position }),
         None => Ok(()),
     }
 }
@@ -410,7 +410,7 @@ fn item(key: ItemKey) -> Query {
 fn find_id(run: &CharacterRun) -> Result<ItemId, QueryError> {
     let error = |what: String, position| QueryError { what, position };
     if let Some(star) = run.star {
-        return Err(error("an id has no * at its end".to_owned(), star));
+        return Err(error("an id cannot end in *".to_owned(), star));
     }
     ItemId::parse(&run.text).map_err(|cause| error(cause.to_string(), run.start))
 }
@@ -423,7 +423,7 @@ fn find_field(name: &CharacterRun) -> Result<QueryField, QueryError> {
     }
     let unknown = || {
         let name = excerpt(&name.text);
-        error(format!("unknown field {name} (a colon that is text stands in quotes)"))
+        error(format!("unknown field {name} (put text that contains a colon in quotes)"))
     };
     let plain = name.star.is_none().then(|| property::find(&name.text));
     plain.flatten().ok_or_else(unknown)

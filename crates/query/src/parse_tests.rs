@@ -160,13 +160,13 @@ fn err_terms_without_a_word_mean_nothing() {
     refuse("headline: a", "expected a value after headline: at character 10");
     refuse("(headline:)", "expected a value after headline: at character 11");
     refuse(":a", "expected a field before : at character 1");
-    let unknown = "unknown field foo (a colon that is text stands in quotes) at character 3";
+    let unknown = "unknown field foo (put text that contains a colon in quotes) at character 3";
     refuse("a foo:b", unknown);
     let excerpt = "x".repeat(40);
     refuse(
         &format!("{}:b", "x".repeat(60)),
         &format!(
-            "unknown field {excerpt}… (a colon that is text stands in quotes) at character 1"
+            "unknown field {excerpt}… (put text that contains a colon in quotes) at character 1"
         ),
     );
 }
@@ -176,18 +176,18 @@ fn err_stars_stand_behind_two_letters() {
     refuse("a*", "expected at least 2 letters or digits before * at character 2");
     refuse("abc-d*", "expected at least 2 letters or digits before * at character 6");
     refuse("ab-*", "expected letters or digits before * at character 4");
-    refuse("ab*c", "a * stands only at the end of a word at character 3");
-    refuse("ab**", "a * stands only at the end of a word at character 3");
-    refuse("\"ab*\"", "a * within quotes means nothing at character 4");
+    refuse("ab*c", "a * can only be at the end of a word at character 3");
+    refuse("ab**", "a * can only be at the end of a word at character 3");
+    refuse("\"ab*\"", "a * within quotes is not a wildcard at character 4");
 }
 
 #[test]
 fn err_ranges_are_of_dates_and_numbers() {
     let forms = "expected YYYY, YYYY-MM, YYYY-MM-DD or a time such as 2026-03-02T09:15:00+01:00";
-    refuse("date:idag", &format!("idag is no date, {forms} at character 6"));
-    refuse("date:2026-02-30", &format!("2026-02-30 is no date, {forms} at character 6"));
-    refuse("date:2026*", &format!("2026* is no date, {forms} at character 6"));
-    refuse("date:[2026 TO x]", &format!("x is no date, {forms} at character 15"));
+    refuse("date:idag", &format!("idag is not a date, {forms} at character 6"));
+    refuse("date:2026-02-30", &format!("2026-02-30 is not a date, {forms} at character 6"));
+    refuse("date:2026*", &format!("2026* is not a date, {forms} at character 6"));
+    refuse("date:[2026 TO x]", &format!("x is not a date, {forms} at character 15"));
     refuse("date:[2026 to 2027]", "expected TO at character 12");
     refuse("date:[2026 TO 2027", "expected ] at character 19");
     refuse("date:[2026 TO 2027)", "expected ] at character 19");
@@ -203,8 +203,8 @@ fn err_ranges_are_of_dates_and_numbers() {
     refuse("urgency:[1 TO ]", "expected a number or * at character 15");
     refuse("urgency:[4 TO 1]", "the range is empty at character 9");
     refuse("urgency:{4 TO 4]", "the range is empty at character 9");
-    let other = "only fields of dates and numbers have ranges, \
-        such as urgency:[1 TO 4] and versioncreated:>2026-03-01";
+    let other = "only date and number fields have ranges, such as urgency:[1 TO 4] and \
+                 versioncreated:>2026-03-01";
     refuse("slug:[a TO b]", &format!("{other} at character 6"));
     refuse("[1 TO 4]", &format!("{other} at character 1"));
 }
@@ -227,7 +227,7 @@ fn err_limits_are_kept_where_they_are_passed() {
     let nested = |depth| format!("{}a{}", "(".repeat(depth), ")".repeat(depth));
     assert!(parsed(&nested(QUERY_DEPTH_MAX)).is_ok());
     for depth in [QUERY_DEPTH_MAX + 1, 1000, 8000] {
-        refuse(&nested(depth), "parentheses lie deeper than 50 at character 51");
+        refuse(&nested(depth), "parentheses are nested deeper than 50 at character 51");
     }
     let prefixes = |count| vec!["ab*"; count].join(" OR ");
     assert!(parsed(&prefixes(QUERY_PREFIXES_MAX)).is_ok());
@@ -236,7 +236,7 @@ fn err_limits_are_kept_where_they_are_passed() {
     assert!(parsed(&phrase(PHRASE_WORDS_MAX)).is_ok());
     refuse(&phrase(PHRASE_WORDS_MAX + 1), "a phrase of more than 100 words at character 1");
     let long = "å".repeat(QUERY_TEXT_BYTES_MAX);
-    refuse(&long, "longer than the 16384 bytes that are allowed at character 8193");
+    refuse(&long, "longer than 16384 bytes at character 8193");
     assert!(parsed(&"-".repeat(10_000)).is_err());
     assert!(parsed(&format!("{}a", "NOT ".repeat(4000))).is_ok());
 }
@@ -245,10 +245,10 @@ fn err_limits_are_kept_where_they_are_passed() {
 fn err_long_queries_are_read_no_further_than_their_limit() {
     let clauses = "more than 1000 words, phrases and ranges at character 2001";
     refuse(&vec!["a"; 8000].join(" "), clauses);
-    refuse(&"(-".repeat(8000), "parentheses lie deeper than 50 at character 101");
-    let unknown = "unknown field a (a colon that is text stands in quotes) at character 1";
+    refuse(&"(-".repeat(8000), "parentheses are nested deeper than 50 at character 101");
+    let unknown = "unknown field a (put text that contains a colon in quotes) at character 1";
     refuse(&"a:".repeat(8000), unknown);
-    let bytes = "longer than the 16384 bytes that are allowed at character 16385";
+    let bytes = "longer than 16384 bytes at character 16385";
     refuse(&"\0".repeat(64 * 1024), bytes);
 }
 

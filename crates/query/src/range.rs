@@ -157,10 +157,10 @@ fn parse_bound(
 fn no_date(text: &str, position: usize) -> QueryError {
     let text = excerpt(text);
     let forms = "expected YYYY, YYYY-MM, YYYY-MM-DD or a time such as 2026-03-02T09:15:00+01:00";
-    QueryError { what: format!("{text} is no date, {forms}"), position }
+    QueryError { what: format!("{text} is not a date, {forms}"), position }
 }
 
 fn no_number(text: &str, position: usize) -> QueryError {
-    let what = format!("{} is no number, expected digits such as 4, -1 or 0.5", excerpt(text));
+    let what = format!("{} is not a number, expected digits such as 4, -1 or 0.5", excerpt(text));
     QueryError { what, position }
 }

@@ -60,7 +60,7 @@ impl QueryScanner {
     pub(super) fn new(text: &str) -> Result<Self, QueryError> {
         if text.len() > QUERY_TEXT_BYTES_MAX {
             let fits = &text[..text.floor_char_boundary(QUERY_TEXT_BYTES_MAX)];
-            let what = format!("longer than the {QUERY_TEXT_BYTES_MAX} bytes that are allowed");
+            let what = format!("longer than {QUERY_TEXT_BYTES_MAX} bytes");
             return Err(QueryError { what, position: fits.chars().count() + 1 });
         }
         let chars: Vec<char> = text.chars().collect();
@@ -208,14 +208,14 @@ impl QueryScanner {
         let what = match c {
             // A question mark at the end of a word is plain punctuation.
             '?' if rest.get(1).is_some_and(|c| belongs(*c)) => {
-                "a ? within a word stands for no letter (in quotes it is text)"
+                "a ? within a word is not a wildcard (in quotes it is text)"
             }
-            '^' => "^ has no meaning, words have no weights (in quotes it is text)",
+            '^' => "^ is not supported, words have no weights (in quotes it is text)",
             '~' if !is_first || self.follows_term(run.start) => {
-                "~ has no meaning, words match as they are written (in quotes it is text)"
+                "~ is not supported, words match as written (in quotes it is text)"
             }
             '/' if is_first && closes_regex(rest) => {
-                "regular expressions are not searched for (in quotes / is text)"
+                "regular expressions are not supported (in quotes / is text)"
             }
             _ => return Ok(()),
         };
@@ -243,7 +243,7 @@ impl QueryScanner {
         loop {
             match self.peek() {
                 None => return Err(self.error("expected a closing quote")),
-                Some('*') => return Err(self.error("a * within quotes means nothing")),
+                Some('*') => return Err(self.error("a * within quotes is not a wildcard")),
                 Some(c) if is_quote(c) => {
                     self.at += 1;
                     return Ok(text);
@@ -269,7 +269,7 @@ pub(super) fn is_quote(c: char) -> bool {
 }
 
 fn star_within(position: usize) -> QueryError {
-    QueryError { what: "a * stands only at the end of a word".to_owned(), position }
+    QueryError { what: "a * can only be at the end of a word".to_owned(), position }
 }
 
 /// Whether `chars` starts with `text`.

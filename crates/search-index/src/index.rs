@@ -71,7 +71,7 @@ impl SearchIndex {
         engine.set_fast_field_tokenizers(tokenizers());
         let (schema, fields) = schema();
         if engine.schema() != schema {
-            let other = "the index was made by another version".to_owned();
+            let other = "the index was built by another version".to_owned();
             return Err(tantivy::TantivyError::SchemaError(other).into());
         }
         Self::of(engine, fields, memory_bytes)

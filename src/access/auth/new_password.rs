@@ -54,7 +54,7 @@ impl PasswordFlaw {
     pub fn text(self) -> &'static str {
         match self {
             Self::TooShort => "The password needs at least 12 characters.",
-            Self::TooLong => "The password is too long. 1,024 bytes are the most.",
+            Self::TooLong => "The password is too long. At most 1,024 bytes are allowed.",
             Self::Leaked => {
                 "This password is easy to guess: it is on a list of leaked ones. Choose another one."
             }

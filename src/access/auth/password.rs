@@ -250,7 +250,7 @@ impl HashingThreads {
         let mut state = queue.state.lock();
         if state.waiting_by_network.get(&asker).is_some_and(|count| *count >= self.per_network_max)
         {
-            let message = "Too many logins from this address wait";
+            let message = "Too many logins from this address are waiting";
             return Err(Error::overloaded("client_logins", message));
         }
         if state.waiting.len() >= self.queue_max {
@@ -265,7 +265,7 @@ impl HashingThreads {
 }
 
 fn overloaded() -> Error {
-    Error::overloaded("logins", "Too many logins wait")
+    Error::overloaded("logins", "Too many logins are waiting")
 }
 
 fn run_idle_worker(queue: &HashQueue) {

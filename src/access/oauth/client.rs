@@ -115,7 +115,7 @@ fn from_form(form: &OAuthParameters) -> Result<PresentedClient, TokenError> {
 fn from_header(header: &str, form: &OAuthParameters) -> Result<PresentedClient, TokenError> {
     let invalid = |text| TokenError::new(OAuthErrorCode::InvalidRequest, text);
     if form.find("client_secret").is_some() {
-        return Err(invalid("the client authenticates in two ways"));
+        return Err(invalid("the request has two kinds of client credentials"));
     }
     let bytes = STANDARD.decode(header).map_err(|_| wrong())?;
     let text = String::from_utf8(bytes).map_err(|_| wrong())?;
@@ -123,7 +123,7 @@ fn from_header(header: &str, form: &OAuthParameters) -> Result<PresentedClient, 
     let client_id = decode(client_id).map_err(|_| wrong())?;
     let secret = decode(secret).map_err(|_| wrong())?;
     if form.find("client_id").is_some_and(|other| other != client_id) {
-        return Err(invalid("header and form name two clients"));
+        return Err(invalid("header and form name different clients"));
     }
     Ok(PresentedClient { client_id, secret: Some(secret).filter(|secret| !secret.is_empty()) })
 }

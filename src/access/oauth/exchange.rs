@@ -91,14 +91,16 @@ impl CodeProof {
             (None, now) => now.as_ref().is_none_or(|now| client.redirect_uris.contains(now)),
         };
         if !same_uri {
-            return Some("redirect_uri is not that of the authorization request");
+            return Some("redirect_uri differs from that of the authorization request");
         }
         match (&code.challenge, &self.verifier) {
             (None, None) => None,
             (Some(challenge), Some(verifier)) if fits(verifier, challenge) => None,
-            (Some(_), _) => Some("code_verifier does not fit the code_challenge"),
+            (Some(_), _) => Some("code_verifier does not match the code_challenge"),
             // An attacker may have removed the challenge from the request (RFC 9700 §4.8.2).
-            (None, Some(_)) => Some("code_verifier came without a code_challenge before"),
+            (None, Some(_)) => {
+                Some("code_verifier is given, but the authorization request had no code_challenge")
+            }
         }
     }
 }
@@ -122,7 +124,7 @@ pub(super) fn redeem(
     tokens: &NewTokens,
     now: Timestamp,
 ) -> Result<ExchangeOutcome, DbError> {
-    let unknown = ExchangeOutcome::Unknown("there is no such code");
+    let unknown = ExchangeOutcome::Unknown("the code is unknown");
     let Some(code) = tx.as_read().find_code(hash)? else { return Ok(unknown) };
     // A code of another client must look like one that does not exist.
     if code.family.client_id != client.client_id {
@@ -161,7 +163,7 @@ pub(super) fn refresh(
     tokens: &NewTokens,
     now: Timestamp,
 ) -> Result<ExchangeOutcome, DbError> {
-    let unknown = ExchangeOutcome::Unknown("there is no such refresh token");
+    let unknown = ExchangeOutcome::Unknown("the refresh token is unknown");
     let Some(token) = tx.as_read().find_refresh_token(hash)? else { return Ok(unknown) };
     let family = token.family;
     if family.client_id != client.client_id {
@@ -206,7 +208,7 @@ pub(super) fn open(
     now: Timestamp,
 ) -> Result<ExchangeOutcome, DbError> {
     if !entered.is_still_valid(&tx.as_read())? {
-        return Ok(ExchangeOutcome::Refused("user name or password are wrong"));
+        return Ok(ExchangeOutcome::Refused("user name or password is wrong"));
     }
     let id = tx.open_family(new, now)?;
     let NewFamily { user, client_id, scopes, auth_time } = new.clone();

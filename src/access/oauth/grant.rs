@@ -70,7 +70,7 @@ fn reject_repeated(form: &OAuthParameters) -> Result<(), TokenError> {
     match form.find_repeated(&KNOWN) {
         None => Ok(()),
         Some(name) => {
-            refuse(OAuthErrorCode::InvalidRequest, &format!("{name} came more than once"))
+            refuse(OAuthErrorCode::InvalidRequest, &format!("{name} is given more than once"))
         }
     }
 }
@@ -97,7 +97,7 @@ pub(super) async fn token(
     let name = required(form, "grant_type")?;
     let grants = [GrantType::AuthorizationCode, GrantType::Password, GrantType::RefreshToken];
     let Some(grant) = grants.into_iter().find(|grant| grant.as_str() == name) else {
-        return refuse(OAuthErrorCode::UnsupportedGrantType, "there is no such grant_type");
+        return refuse(OAuthErrorCode::UnsupportedGrantType, "the grant_type is unknown");
     };
     if !client.allows(grant) {
         let text = "the client may not use this grant_type";
@@ -119,7 +119,7 @@ pub(super) async fn token(
         | ExchangeOutcome::Unknown(reason)
         | ExchangeOutcome::Reused(_, reason) => refuse(OAuthErrorCode::InvalidGrant, reason),
         ExchangeOutcome::TooWide => {
-            refuse(OAuthErrorCode::InvalidScope, "scope is more than was granted before")
+            refuse(OAuthErrorCode::InvalidScope, "scope exceeds what was granted")
         }
     }
 }
@@ -237,7 +237,7 @@ async fn log_in(
     match inner.auth.login(user_name, password, address, now).await? {
         LoginOutcome::Ok(entered) => Ok((entered, scopes)),
         LoginOutcome::Refused => {
-            refuse(OAuthErrorCode::InvalidGrant, "user name or password are wrong")
+            refuse(OAuthErrorCode::InvalidGrant, "user name or password is wrong")
         }
         LoginOutcome::Throttled(wait_s) => Err(TokenError::throttled(wait_s)),
     }
@@ -279,7 +279,7 @@ fn record(tx: &WriteTx<'_>, event: AuditEvent, outcome: &ExchangeOutcome) -> Res
         }
         ExchangeOutcome::TooWide => event
             .with_outcome(audit::AuditOutcome::Refused)
-            .with_detail("scope is more than was granted before"),
+            .with_detail("scope exceeds what was granted"),
         ExchangeOutcome::Reused(user, reason) => {
             let user = tx.as_read().find_user(*user)?;
             let event = AuditEvent { action: AuditAction::TokenReused, ..event };

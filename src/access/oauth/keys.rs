@@ -80,7 +80,7 @@ impl SigningKeySet {
 
 /// Generates a key. Takes a tenth of a second.
 pub(super) fn make() -> Result<SigningKey> {
-    let failed = |_| Error::internal("a signing key cannot be made");
+    let failed = |_| Error::internal("a signing key cannot be created");
     let pair = KeyPair::generate(KeySize::Rsa2048).map_err(failed)?;
     let pkcs8: Pkcs8V1Der<'_> = pair.as_der().map_err(failed)?;
     let pkcs8 = pkcs8.as_ref().to_vec();

@@ -193,7 +193,7 @@ fn refuse<T>(code: OAuthErrorCode, text: impl Into<String>) -> Result<T, Authori
 /// Returns the client id of a request.
 pub(super) fn client_id(parameters: &OAuthParameters) -> Result<&str, AuthorizationError> {
     if let Some(name) = parameters.find_repeated(&ADDRESSING) {
-        return page(&format!("The parameter {name} came more than once."));
+        return page(&format!("The parameter {name} is given more than once."));
     }
     match parameters.find("client_id") {
         Some(client_id) => Ok(client_id),
@@ -274,8 +274,8 @@ fn redirect_uri(
     };
     match found {
         Some(uri) if redirect_response::is_usable(uri) => Ok(uri.clone()),
-        Some(_) => page("The address to return to cannot be used."),
-        None => page("The address to return to is not one that this application may use."),
+        Some(_) => page("The redirect address is not valid."),
+        None => page("This application may not use this redirect address."),
     }
 }
 
@@ -290,7 +290,7 @@ impl AuthorizationRequest {
             UnauthorizedClient, UnsupportedResponseType,
         };
         if let Some(name) = parameters.find_repeated(&KNOWN) {
-            return refuse(InvalidRequest, format!("{name} came more than once"));
+            return refuse(InvalidRequest, format!("{name} is given more than once"));
         }
         for (name, code) in [
             ("request", RequestNotSupported),
@@ -305,7 +305,7 @@ impl AuthorizationRequest {
             return refuse(InvalidRequest, "response_type is missing");
         };
         let Some(response_type) = ResponseType::parse(response_type) else {
-            return refuse(UnsupportedResponseType, "there is no such response_type");
+            return refuse(UnsupportedResponseType, "the response_type is unknown");
         };
         self.response_type = response_type;
         if !client.allows(response_type.grant()) {
@@ -317,7 +317,8 @@ impl AuthorizationRequest {
         self.scopes = scopes(parameters)?;
         if let Some(prompt) = parameters.find("prompt") {
             let Some(prompt) = PromptSet::parse(prompt) else {
-                let text = "prompt is none alone, or words of login, consent and select_account";
+                let text =
+                    "prompt must be none alone, or a list of login, consent and select_account";
                 return refuse(InvalidRequest, text);
             };
             self.prompt = prompt;
@@ -340,8 +341,8 @@ impl AuthorizationRequest {
         let code = OAuthErrorCode::InvalidRequest;
         match (parameters.find("response_mode"), self.response_type) {
             (None | Some("fragment"), _) | (Some("query"), ResponseType::Code) => Ok(()),
-            (Some("query"), _) => refuse(code, "response_mode query cannot bring tokens"),
-            (Some(_), _) => refuse(code, "response_mode is query or fragment"),
+            (Some("query"), _) => refuse(code, "response_mode query cannot carry tokens"),
+            (Some(_), _) => refuse(code, "response_mode must be query or fragment"),
         }
     }
 

@@ -61,7 +61,7 @@ impl CoverageDecision {
     /// Fails with `order_required` if nothing is delivered yet.
     pub fn require_delivery(self) -> Result<()> {
         let Self::OrderRequired(agreement) = self else { return Ok(()) };
-        let message = format!("Agreement {agreement} delivers what was ordered and approved");
+        let message = format!("Agreement {agreement} delivers only approved orders");
         Err(Error::forbidden("order_required", message))
     }
 }
@@ -256,14 +256,14 @@ fn uncovered(principal: &Principal, agr: Option<AgreementId>, now: Timestamp) ->
         (Some(id), Some(own)) if !own.is_in_force(now) => format!("Agreement {id} has expired"),
         (Some(id), Some(_)) => format!("Agreement {id} does not cover the item"),
         (None, _) if agreements.is_empty() => "The user has no agreement".to_owned(),
-        (None, _) => "No agreement in force of the user covers the item".to_owned(),
+        (None, _) => "No valid agreement of the user covers the item".to_owned(),
     };
     Error::forbidden("agreement_required", message)
 }
 
 fn exhausted(agreements: &[Agreement]) -> Error {
     let ids: Vec<String> = agreements.iter().map(|one| one.id.to_string()).collect();
-    let message = format!("Nothing is left of the prepaid agreement {}", ids.join(", "));
+    let message = format!("The prepaid agreement {} is used up", ids.join(", "));
     Error::forbidden("agreement_required", message)
 }
 

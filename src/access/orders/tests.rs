@@ -416,8 +416,8 @@ fn a_refusal_says_which_agreement_fails_and_why() {
             (1, 0, Some(7), start(), "The user has no agreement 7"),
             (1, 1, Some(1), start(), "Agreement 1 does not cover the item"),
             (2, 2, Some(6), after, "Agreement 6 has expired"),
-            (1, 2, None, start(), "No agreement in force of the user covers the item"),
-            (4, 1, None, start(), "Nothing is left of the prepaid agreement 7"),
+            (1, 2, None, start(), "No valid agreement of the user covers the item"),
+            (4, 1, None, start(), "The prepaid agreement 7 is used up"),
         ] {
             let principal = scene.user(user).await;
             let agr = agr.map(AgreementId);

@@ -246,7 +246,7 @@ impl Accounts {
             Some(delivery) => Err(AccountsError::Entry {
                 place: format!("delivery {id}"),
                 why: format!(
-                    "is {}, and only one that failed is queued again",
+                    "is {}; only a failed delivery can be retried",
                     delivery.state.as_str()
                 ),
             }),

@@ -87,7 +87,7 @@ fn check_unique<'a, T, K: Hash + Eq>(
     for entry in entries {
         let Some(key) = key(&entry.value) else { continue };
         if let Some(first) = seen.insert(key, &entry.place) {
-            return Err(refuse(&entry.place, format!("{property}: is that of {first} too")));
+            return Err(refuse(&entry.place, format!("{property}: is also that of {first}")));
         }
     }
     Ok(())
@@ -143,7 +143,7 @@ impl<'a> EntryReferences<'a> {
         if *id == owner {
             return Ok(());
         }
-        Err(refuse(&entry.place, format!("id: {id} is stated, but product {owner} has the code")))
+        Err(refuse(&entry.place, format!("id: {id} is given, but product {owner} has the code")))
     }
 
     fn agreement(&self, entry: &AccountsEntry<NewAgreement>) -> Result<(), AccountsError> {
@@ -180,12 +180,14 @@ impl<'a> EntryReferences<'a> {
             match new.organization {
                 Some(own) if own == owner => {}
                 Some(own) => {
-                    let why = format!("agreement {id} is of organization {owner}, not of {own}");
+                    let why =
+                        format!("agreement {id} belongs to organization {owner}, not to {own}");
                     return Err(refuse(place, why));
                 }
                 None => {
-                    let why =
-                        format!("agreement {id} is of organization {owner}, and the user of none");
+                    let why = format!(
+                        "agreement {id} belongs to organization {owner}, and the user to none"
+                    );
                     return Err(refuse(place, why));
                 }
             }
@@ -203,7 +205,7 @@ impl<'a> EntryReferences<'a> {
             stored.filter(|(stored, _)| stored.id != id && !stored.id.is_provisional())
         {
             let (name, own) = (&new.user_name, stored.id);
-            return Err(refuse(place, format!("id: {id} is stated, but user {name:?} has {own}")));
+            return Err(refuse(place, format!("id: {id} is given, but user {name:?} has {own}")));
         }
         match self.tx.find_user(id)?.filter(|holder| holder.user_name != new.user_name) {
             Some(holder) => {
@@ -229,7 +231,7 @@ impl<'a> EntryReferences<'a> {
         if new.public || has_one {
             return Ok(());
         }
-        let why = "client_secret: is missing: a client that is not public has one";
+        let why = "client_secret: is missing: a client that is not public needs one";
         Err(refuse(place, why))
     }
 }

@@ -208,7 +208,7 @@ fn agreement(fields: &mut ObjectReader<'_>) -> Result<NewAgreement, FieldProblem
     match (kind, prepaids) {
         (AgreementType::Prepaid, None) => {
             return Err(
-                fields.violation("prepaids", "is missing: an agreement of type Prepaid has it")
+                fields.violation("prepaids", "is missing: an agreement of type Prepaid needs it")
             );
         }
         (AgreementType::Subscription | AgreementType::Direct | AgreementType::Normal, Some(_)) => {
@@ -415,7 +415,7 @@ fn grant(value: &Value) -> Option<GrantType> {
 fn api_key(fields: &mut ObjectReader<'_>) -> Result<NewApiKey, FieldProblem> {
     let user_name = fields.required_string("user")?;
     if user_name.is_empty() || user_name.len() > USER_NAME_BYTES_MAX {
-        return Err(fields.violation("user", "is no user name"));
+        return Err(fields.violation("user", "is not a user name"));
     }
     fields.label = format!("of {user_name:?}");
     let key = fields.required_string("key")?;

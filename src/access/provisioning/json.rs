@@ -78,7 +78,7 @@ impl<'de> Visitor<'de> for UniqueKeysVisitor {
         while let Some(name) = entries.next_key::<String>()? {
             let UniqueKeysValue(value) = entries.next_value()?;
             if map.contains_key(&name) {
-                let why = format!("{} is there twice", echo(&name));
+                let why = format!("{} occurs twice", echo(&name));
                 return Err(serde::de::Error::custom(why));
             }
             map.insert(name, value);
@@ -91,7 +91,11 @@ impl<'de> Visitor<'de> for UniqueKeysVisitor {
 fn echo(name: &str) -> String {
     let harmless = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let word = !name.is_empty() && name.len() <= ECHO_CHARS_MAX && name.chars().all(harmless);
-    if word { format!("property {name}") } else { "a property that is no word".to_owned() }
+    if word {
+        format!("property {name}")
+    } else {
+        "a property whose name is not a word".to_owned()
+    }
 }
 
 /// Returns the text of a problem for [`AccountsError::Entry`].

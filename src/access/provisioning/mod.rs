@@ -50,7 +50,7 @@ pub enum AccountsError {
     #[error("{0} does not exist")]
     Unknown(String),
     /// Concurrent changes of accounts made each attempt fail.
-    #[error("other changes got in between; try again")]
+    #[error("other changes happened meanwhile; try again")]
     Busy,
     /// A password or secret cannot be hashed.
     #[error(transparent)]

@@ -171,7 +171,11 @@ fn err_forms_are_refused_with_their_place() {
     check("/users", json!({}), "users: expected a list");
     check("/users/0", json!(1), "users[0]: expected an object");
     check("/users/0/frist", json!(1), r#"users[0] "editor": unknown: property frist"#);
-    check(&format!("/apiKeys/0/{}", SECRETS[2]), json!(1), "unknown: a property that is no word");
+    check(
+        &format!("/apiKeys/0/{}", SECRETS[2]),
+        json!(1),
+        "unknown: a property whose name is not a word",
+    );
     check("/users/1/access", json!({ "root": true }), r#"users[1] "staff": access: unknown"#);
     check("/users/0/access", json!({ "admin": 1 }), "access.admin: expected true or false");
     check("/users/0/password", json!([SECRETS[0]]), "password: expected a string");
@@ -231,20 +235,20 @@ fn err_references_are_refused_with_what_they_name() {
         refused(&accounts, &with(pointer, value), part);
     };
     check("/users/0/agreements", json!([4]), r#"users[0] "editor": agreement 4 does not exist"#);
-    check("/users/0/agreements", json!([3]), "agreement 3 is of organization 2, not of 1");
-    check("/users/1/agreements", json!([3]), "of organization 2, and the user of none");
+    check("/users/0/agreements", json!([3]), "agreement 3 belongs to organization 2, not to 1");
+    check("/users/1/agreements", json!([3]), "to organization 2, and the user to none");
     check("/users/0/organization", json!(9), "organization 9 does not exist");
     check("/agreements/0/organization", json!(9), "agreements[0] 1: organization 9 does not");
     check("/agreements/2/products", json!(["VIDEO"]), "product VIDEO does not exist");
     check("/licenses/0/product", json!("VIDEO"), "product VIDEO does not exist");
     check("/apiKeys/0/user", json!("nobody"), r#"apiKeys[0] of "nobody": user "nobody" does not"#);
-    check("/users/1/id", json!(7), r#"users[1] "staff": id: is that of users[0] "editor" too"#);
-    check("/users/1/userName", json!("editor"), "userName: is that of users[0]");
+    check("/users/1/id", json!(7), r#"users[1] "staff": id: is also that of users[0] "editor""#);
+    check("/users/1/userName", json!("editor"), "userName: is also that of users[0]");
     check("/channels/0/owner", json!("nobody"), r#""user:nobody:desk": user "nobody" does not"#);
-    check("/channels/1", whole()["channels"][0].clone(), "name: is that of channels[0]");
-    check("/apiKeys/2", whole()["apiKeys"][0].clone(), "key: is that of apiKeys[0]");
-    check("/organizations/1/id", json!(1), "organizations[1] 1: id: is that of");
-    check("/products/1/code", json!("FOTO"), "code: is that of products[0]");
+    check("/channels/1", whole()["channels"][0].clone(), "name: is also that of channels[0]");
+    check("/apiKeys/2", whole()["apiKeys"][0].clone(), "key: is also that of apiKeys[0]");
+    check("/organizations/1/id", json!(1), "organizations[1] 1: id: is also that of");
+    check("/products/1/code", json!("FOTO"), "code: is also that of products[0]");
     assert_eq!(accounts.list_users().unwrap(), []);
 }
 
@@ -255,7 +259,7 @@ fn err_names_that_others_have_in_the_database_are_refused() {
     let check = |file: Value, part: &str| refused(&accounts, &file, part);
     let user = |id: i64, name: &str| json!({ "users": [{ "id": id, "userName": name }] });
     check(user(7, "other"), r#"users[0] "other": id: 7 belongs to user "editor""#);
-    check(user(9, "editor"), r#"id: 9 is stated, but user "editor" has 7"#);
+    check(user(9, "editor"), r#"id: 9 is given, but user "editor" has 7"#);
     check(json!({ "products": [{ "id": 9, "code": "FOTO" }] }), "product 10 has the code");
     let agreement = json!({ "id": 1, "organization": 2, "type": "Subscription" });
     check(json!({ "agreements": [agreement] }), r#"user "editor" of another organization"#);
@@ -273,7 +277,7 @@ fn err_text_that_is_no_json_or_names_a_property_twice_is_refused() {
     }
     let twice = r#"{"users":[{"userName":"a","userName":"b"}]}"#;
     let refused = accounts.import(twice, now()).unwrap_err().to_string();
-    assert!(refused.contains("property userName is there twice at line 1"), "{refused}");
+    assert!(refused.contains("property userName occurs twice at line 1"), "{refused}");
 }
 
 #[test]

@@ -287,7 +287,8 @@ impl Administration<'_> {
             Ok(Ok(read.find_account(id)?))
         };
         match self.users.auth.write(write).await? {
-            Ok(account) => account.ok_or_else(|| Error::internal("a new user cannot be found")),
+            Ok(account) => account
+                .ok_or_else(|| Error::internal("a user that was just created cannot be found")),
             Err(refused) => Err(self.refusal(refused, now)),
         }
     }
@@ -305,7 +306,7 @@ impl Administration<'_> {
             }
             UserRefusal::TooFast(at) => {
                 let wait_s = u32::try_from(at.duration_since(now).as_secs()).unwrap_or(0);
-                let message = "Too many users were asked for, try again later";
+                let message = "Too many users have been created, try again later";
                 Error::overloaded("made_users", message).retry_after(wait_s + 1)
             }
             UserRefusal::Missing => not_found(),
@@ -391,7 +392,7 @@ fn name_taken() -> Error {
     Error::invalid_parts(vec![ErrorDetail {
         error_code: "userName_in_use".to_owned(),
         location: "body",
-        message: "emailAddress is in use as the user name of somebody".to_owned(),
+        message: "emailAddress is already the user name of another user".to_owned(),
         path: "emailAddress".to_owned(),
     }])
 }

@@ -179,7 +179,7 @@ impl Users {
         }
         // Bounds the tasks that queue mails after the response.
         let under_way = Arc::clone(&self.resets).try_acquire_owned().map_err(|_| {
-            Error::overloaded("password_resets", "Many people ask for a password, try again")
+            Error::overloaded("password_resets", "Many passwords are being requested, try again")
         })?;
         let hour = now.as_second().div_euclid(3600);
         let request = ResetRequest {
@@ -207,7 +207,8 @@ impl Users {
         };
         let (of_name, of_network) = self.db().write(counted).await?;
         if of_network >= RESETS_PER_NETWORK_MAX {
-            let message = "Too many passwords were asked for from your network, try again later";
+            let message =
+                "Too many passwords have been requested from your network, try again later";
             let wait_s = 3600 - now.as_second().rem_euclid(3600);
             let wait_s = u32::try_from(wait_s).unwrap_or(3600);
             return Err(Error::overloaded("password_resets", message).retry_after(wait_s));
@@ -435,7 +436,7 @@ impl Administration<'_> {
             Ok(count)
         };
         match self.users.auth.write(write).await? {
-            0 => Err(Error::new(ErrorKind::NotFound, "The user has no link to take back")),
+            0 => Err(Error::new(ErrorKind::NotFound, "The user has no link to revoke")),
             _ => Ok(()),
         }
     }
@@ -445,7 +446,7 @@ impl Administration<'_> {
         let message = match (account.user.active, account.user.service_account) {
             (true, false) => return Ok(()),
             (false, _) => "The user is deactivated, reactivate it first",
-            (true, true) => "The user is a program and logs in with a key",
+            (true, true) => "The user is a service account and logs in with a key",
         };
         Err(Error::new(ErrorKind::Conflict, message))
     }

@@ -23,7 +23,7 @@ impl ScratchFolder {
         let path = within.join(format!("wirephoto-bench-{}", Uuid::now_v7()));
         match fs::DirBuilder::new().mode(0o700).create(&path) {
             Ok(()) => Ok(Self { path }),
-            Err(cause) => Err(failed(&path, "cannot be made", cause)),
+            Err(cause) => Err(failed(&path, "cannot be created", cause)),
         }
     }
 

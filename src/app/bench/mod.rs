@@ -170,7 +170,7 @@ fn ingest_photographs(
     let mut taken_in = IngestedPhotographs { photographs: Vec::new(), ms: Vec::new() };
     for one in &incoming {
         stop.check()?;
-        progress(&format!("taking in {}", one.path().display()));
+        progress(&format!("ingesting {}", one.path().display()));
         let watch = Stopwatch::start();
         match ingest.ingest(one, clock::now()) {
             Ok(taken) => {
@@ -184,9 +184,11 @@ fn ingest_photographs(
         return Err(BenchError::Files(failures));
     }
     if taken_in.photographs.is_empty() {
-        return Err(
-            Error::new(ErrorKind::InvalidArgument, "no photographs in what was named").into()
-        );
+        return Err(Error::new(
+            ErrorKind::InvalidArgument,
+            "the given files and folders have no photographs",
+        )
+        .into());
     }
     Ok(taken_in)
 }

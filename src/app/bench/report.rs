@@ -40,8 +40,8 @@ impl BenchReport {
         let Self { photographs, pixels, bytes, ingest_ms, .. } = self;
         let noun = if *photographs == 1 { "photograph" } else { "photographs" };
         let mut text = format!(
-            "{photographs} {noun}, {:.1} megapixels, {:.1} MB; taken in in {} ms each, the slowest \
-             in {} ms\nderived files, of the originals' bytes:",
+            "{photographs} {noun}, {:.1} megapixels, {:.1} MB; ingested in {} ms each, the \
+             slowest in {} ms\nderived files, of the originals' bytes:",
             real(*pixels) / MEGA,
             real(*bytes) / MEGA,
             digits(ingest_ms.p50),
@@ -65,9 +65,9 @@ impl BenchReport {
         let untold = self.operations.iter().any(|measured| measured.peak_bytes.is_none());
         let shared = self.operations.iter().any(|measured| !measured.peak_is_own);
         if untold {
-            text.push_str("This system does not tell the peak of memory.\n");
+            text.push_str("This system does not report peak memory.\n");
         } else if shared {
-            text.push_str("The peak of memory is that of the run so far.\n");
+            text.push_str("Peak memory is that of the run so far.\n");
         }
         text
     }
@@ -199,7 +199,7 @@ mod tests {
     fn the_table_has_a_line_for_each_operation_with_its_columns_under_their_heads() {
         let table = report(Some(45_000_000), true).table();
         let expected = "\
-1 photograph, 24.0 megapixels, 10.0 MB; taken in in 182 ms each, the slowest in 240 ms
+1 photograph, 24.0 megapixels, 10.0 MB; ingested in 182 ms each, the slowest in 240 ms
 derived files, of the originals' bytes: index 0.2 % (1)
 
 operation          workers    per s   p50 ms   p95 ms   p99 ms  kB each  peak MB  path

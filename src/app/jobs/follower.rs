@@ -87,8 +87,8 @@ impl CacheFollower {
         }
         if change.lost {
             tracing::error!(
-                "the database lost rows that were read: did another server take over without them? \
-                 Cached items are invalidated"
+                "the database lost rows that had been read; another server may have taken over \
+                 without them; cached items are invalidated"
             );
             self.media.invalidate_all();
         }

@@ -35,10 +35,10 @@ pub enum IngestError {
         setting: &'static str,
     },
     /// Reading it takes too long.
-    #[error("takes more than {0:?} of work (ingest.file_time_s)")]
+    #[error("needs more than {0:?} of processing time (ingest.file_time_s)")]
     TooSlow(Duration),
     /// The reader panicked, because of a bug here or in a library that this file triggers.
-    #[error("made the reader panic: {0}")]
+    #[error("caused a panic of the reader: {0}")]
     Panicked(String),
     /// It is not a picture that can be rendered.
     #[error("{0}")]
@@ -234,7 +234,7 @@ mod tests {
         let outcome: Result<(), _> = catch_panics(|| panic!("offset {offset} is out of range"));
         let failure =
             IngestFailure::of(Path::new("in/harbour.jpg"), outcome.expect_err("it panicked"));
-        let expected = "in/harbour.jpg: made the reader panic: offset 7 is out of range";
+        let expected = "in/harbour.jpg: caused a panic of the reader: offset 7 is out of range";
         assert_eq!(failure.to_string(), expected);
         assert!(!failure.error.is_internal(), "trying again would end the same way");
         assert_eq!(catch_panics(|| Ok(7)).expect("goes well"), 7);

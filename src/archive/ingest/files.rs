@@ -69,7 +69,8 @@ impl FoundFiles {
         if self.incoming.len() < INGEST_FILES_MAX {
             self.incoming.push(incoming);
         } else {
-            let message = format!("is beyond the {INGEST_FILES_MAX} of one run; take it in later");
+            let message =
+                format!("exceeds the {INGEST_FILES_MAX} files of one run; ingest it later");
             self.fail(incoming.path(), IngestError::Name(message));
         }
     }
@@ -79,7 +80,7 @@ impl FoundFiles {
             return self.push(IncomingPath::ItemFolder(dir.to_owned()));
         }
         if depth >= INGEST_DEPTH_MAX {
-            let message = format!("lies deeper than {INGEST_DEPTH_MAX} folders");
+            let message = format!("is nested deeper than {INGEST_DEPTH_MAX} folders");
             return self.fail(dir, IngestError::Name(message));
         }
         let entries = fs::read_dir(dir).and_then(Iterator::collect::<io::Result<Vec<_>>>);

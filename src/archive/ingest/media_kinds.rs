@@ -180,8 +180,8 @@ impl Ingest {
         let Some(pdf) = pdf else {
             if no_picture {
                 warnings.push(
-                    "has no Preview and no Thumbnail: they are made of NormalHires.pdf, or sent as \
-                     NormalPreview.jpg"
+                    "has no Preview and no Thumbnail: they are made from NormalHires.pdf, or sent \
+                     as NormalPreview.jpg"
                         .to_owned(),
                 );
             }
@@ -318,7 +318,7 @@ fn made(file: AssetFile) -> Asset {
 
 /// The warning that a file cannot be created.
 fn missing(what: &str, cause: ProgramError) -> Result<String, IngestError> {
-    Ok(format!("{what} cannot be made: {}", told(cause)?))
+    Ok(format!("{what} cannot be created: {}", told(cause)?))
 }
 
 /// The message of a program about the file. A failure to run the program is an internal error instead,

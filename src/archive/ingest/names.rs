@@ -44,7 +44,7 @@ impl FileName {
                 | MediaType::Calendar => "",
             };
             IngestError::Name(format!(
-                "is not a file that is taken in; expected item.json, {taken}and of associated \
+                "is not a file that can be ingested; expected item.json, {taken}and of associated \
                  objects <association>_NormalHires.jpg and the like"
             ))
         })

@@ -118,7 +118,7 @@ impl CheckedPhotograph {
             return Ok(());
         }
         Err(IngestError::Picture(format!(
-            "can only be decoded as a whole ({reason}), which takes {found} bytes, more than the \
+            "can only be decoded as a whole ({reason}), which needs {found} bytes, more than the \
              limit of {limit} (ingest.memory_bytes)"
         )))
     }

@@ -53,7 +53,7 @@ impl Uploads {
     pub fn admit(&self) -> Result<UploadPermit> {
         match Arc::clone(&self.inner.permits).try_acquire_owned() {
             Ok(permit) => Ok(UploadPermit { _permit: permit }),
-            Err(_) => Err(Error::overloaded("uploads", "Too many uploads are under way")),
+            Err(_) => Err(Error::overloaded("uploads", "Too many uploads are in progress")),
         }
     }
 

@@ -104,7 +104,8 @@ impl PeerObservations {
         }
         drop(state);
         tracing::error!(
-            "this node was held up for so long that another one took it for dead; it begins anew"
+            "this node missed its heartbeats, so another node declared it dead; it starts a new \
+             incarnation"
         );
         node.restart_incarnation(clock::now())
     }
@@ -138,7 +139,7 @@ impl PeerObservations {
             let ended =
                 node.inner.db.write_urgent(move |tx| tx.end_expired_incarnation(dead, beat, now));
             if ended? {
-                tracing::warn!(life = %dead, "a node is dead, others take over what it had");
+                tracing::warn!(life = %dead, "a node is dead, others take over its work");
             }
         }
         self.compare_settings(node, &nodes, life);

@@ -106,7 +106,7 @@ impl Readiness {
             }
             // Nothing was wrong before the first probe.
             (true, true) if before.faults.is_empty() => {}
-            (true, true) => tracing::info!(seconds, "ready, nothing is wrong any more"),
+            (true, true) => tracing::info!(seconds, "ready: all faults are gone"),
         }
     }
 }

@@ -92,9 +92,7 @@ impl ExternalProbe {
                 {
                     None
                 }
-                Err(_) => {
-                    Some(Err(format!("there is no answer within {EXTERNAL_PROBE_TIMEOUT:?}")))
-                }
+                Err(_) => Some(Err(format!("no answer within {EXTERNAL_PROBE_TIMEOUT:?}"))),
             };
             match outcome {
                 Some(Ok(())) => self.failures = 0,
@@ -115,7 +113,7 @@ async fn within<T>(read: impl Future<Output = Result<T, DbError>>) -> Result<Opt
         Ok(Ok(found)) => Ok(Some(found)),
         Ok(Err(DbError::Overloaded)) => Ok(None),
         Ok(Err(cause)) => Err(cause.to_string()),
-        Err(_) => Err(format!("there is no answer within {READ_MAX:?}")),
+        Err(_) => Err(format!("no answer within {READ_MAX:?}")),
     }
 }
 

@@ -54,7 +54,7 @@ impl ReadinessVerdict {
     #[must_use]
     pub fn reason(&self) -> String {
         if self.faults.is_empty() && !self.is_ready {
-            return "the service starts".to_owned();
+            return "the service is starting".to_owned();
         }
         self.faults.iter().map(|(fault, _)| fault_text(*fault)).collect::<Vec<_>>().join("; ")
     }

@@ -405,7 +405,7 @@ pub fn purge(
 ) -> Result<usize> {
     let lanes: Vec<String> = CachePurger::of(settings)?.iter().map(CachePurger::name).collect();
     if lanes.is_empty() {
-        let message = "cdn.purge_url is empty: there is no CDN to tell";
+        let message = "cdn.purge_url is empty: there is no CDN to purge";
         return Err(Error::new(ErrorKind::InvalidArgument, message));
     }
     let keys: Vec<String> = match wanted {

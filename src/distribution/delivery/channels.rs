@@ -121,7 +121,9 @@ impl Deliveries {
         };
         let message = match self.db().write(write).await? {
             Ok(Some(channel)) => return run_blocking(move || Ok(shown(channel))).await,
-            Ok(None) => return Err(Error::internal("a written channel cannot be found")),
+            Ok(None) => {
+                return Err(Error::internal("a channel that was just written cannot be found"));
+            }
             Err(ChannelRefusal::Changed) => "The channel was changed meanwhile".to_owned(),
             Err(ChannelRefusal::TooMany) => {
                 format!("The user has {CHANNELS_PER_USER_MAX} channels")
@@ -222,8 +224,8 @@ fn decide(id: ChannelId, before: Option<&Channel>, stated: ChannelDraft) -> Resu
 }
 
 fn operators_own() -> Error {
-    let message = "Channels of the method directory are made and changed by the operator; their \
-                   owner may set active and remove them";
+    let message = "Channels of the method directory are created and changed by the operator; \
+                   their owner may set active and remove them";
     Error::forbidden("operator_channel", message)
 }
 

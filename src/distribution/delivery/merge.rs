@@ -81,8 +81,8 @@ pub(super) fn merge(
     match secret {
         Some(name) if PLACE.iter().any(|at| merged.get(*at) != known.stored.get(*at)) => {
             let message = format!(
-                "settings.{name} is missing: it is kept only while the channel leads to the same \
-                 place"
+                "settings.{name} is missing: it is retained only while the channel has the same \
+                 destination"
             );
             Err(Error::invalid("body", format!("settings.{name}"), "required", message))
         }
@@ -98,7 +98,7 @@ pub(super) fn refuse_masks(settings: &Map<String, Value>) -> Result<()> {
     };
     let Some((name, _)) = settings.iter().find(is_mark) else { return Ok(()) };
     let name: String = name.chars().take(40).collect();
-    let message = format!("settings.{name} stands for a secret that is not there");
+    let message = format!("settings.{name} refers to a secret that does not exist");
     Err(Error::invalid("body", format!("settings.{name}"), "pattern", message))
 }
 

@@ -78,14 +78,14 @@ impl ChannelProbes {
         });
         let recent = users.get(&user);
         if recent.is_some_and(|recent| recent.is_running) {
-            let message = "A test of a channel of the user is under way";
+            let message = "A test of one of the user's channels is running";
             return Err(Error::new(ErrorKind::Conflict, message));
         }
         if recent.is_some_and(|recent| recent.begun.len() >= CHANNEL_TESTS_A_MINUTE) {
             return Err(overloaded("Too many tests of the user's channels within a minute"));
         }
         let permit = Arc::clone(&self.free).try_acquire_owned();
-        let permit = permit.map_err(|_| overloaded("Too many tests of channels are under way"))?;
+        let permit = permit.map_err(|_| overloaded("Too many channel tests are running"))?;
         let recent = users.entry(user).or_default();
         recent.is_running = true;
         recent.begun.push(now);
@@ -108,20 +108,20 @@ impl Deliveries {
         caller.require(Permission::ReadChannels)?;
         let channel = self.own_channel(caller, name).await?;
         if channel.method == ChannelMethod::Download {
-            let message = "A channel of the method download hands nothing over; it selects what \
-                           the .zip of an item holds.";
+            let message = "A channel of the method download sends nothing; it selects the \
+                           contents of the .zip of an item.";
             return Ok(ProbeResult { ok: true, message: message.to_owned() });
         }
         let _running = self.inner.probes.begin(caller.user().id, now)?;
         let sending = Box::pin(self.probe(caller, &channel));
         Ok(match sending.await {
-            Ok(Ok(file)) => ProbeResult { ok: true, message: format!("{file} was handed over.") },
+            Ok(Ok(file)) => ProbeResult { ok: true, message: format!("{file} was delivered.") },
             Ok(Err(trouble)) => {
                 ProbeResult { ok: false, message: format!("The test failed: {}.", trouble.text) }
             }
             Err(_) => {
                 let seconds = CHANNEL_TEST.as_secs();
-                let message = format!("The test was not done within {seconds} seconds.");
+                let message = format!("The test did not finish within {seconds} seconds.");
                 ProbeResult { ok: false, message }
             }
         })

@@ -62,7 +62,7 @@ fn version(entry: &CatalogEntry, channel: &Channel, crop: Option<CropSpec>) -> S
 }
 
 fn overloaded() -> Error {
-    Error::overloaded("deliveries", "Too many deliveries of the organization wait")
+    Error::overloaded("deliveries", "Too many deliveries of the organization are waiting")
 }
 
 impl Deliveries {

@@ -105,8 +105,8 @@ impl ChannelSender {
         let destination = self.destination(channel).await?;
         let id = Uuid::now_v7();
         let text = format!(
-            "This file is a test of the delivery channel {} of Wirephoto.\n\
-             Its owner asked for it at {}. It can be removed.\n",
+            "This file is a test of the delivery channel {} of Wirephoto.\nIts owner requested it \
+             at {}. It can be removed.\n",
             channel.id(),
             clock::now().strftime("%Y-%m-%dT%H:%M:%SZ"),
         );
@@ -175,7 +175,7 @@ fn directory_root(config: &Config) -> Result<PathBuf> {
     let root = config.deliveries_dir();
     if config.delivery.directory_root.as_os_str().is_empty() {
         modes::create_shared_folder(&root).map_err(|cause| {
-            let message = format!("folder {} cannot be made", root.display());
+            let message = format!("folder {} cannot be created", root.display());
             Error::new(ErrorKind::Unavailable, message).with_source(cause)
         })?;
     }
@@ -185,7 +185,7 @@ fn directory_root(config: &Config) -> Result<PathBuf> {
 fn mail_settings(config: &Config) -> Result<MailSettings> {
     let mail = &config.mail;
     let bad = || {
-        let message = format!("mail.from {:?} is no address", mail.from);
+        let message = format!("mail.from {:?} is not an address", mail.from);
         Error::new(ErrorKind::InvalidArgument, message)
     };
     let from = MailAddress::parse(&mail.from).ok_or_else(bad)?;
@@ -300,7 +300,7 @@ tDdiwcWb8Odt+i4e
     #[test]
     fn err_a_sender_that_is_no_address_is_named() {
         let refused = settings(&[("mail.from", "nobody")]).unwrap_err();
-        assert_eq!(refused.message(), "mail.from \"nobody\" is no address");
+        assert_eq!(refused.message(), "mail.from \"nobody\" is not an address");
     }
 
     #[test]

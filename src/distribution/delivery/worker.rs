@@ -141,11 +141,11 @@ impl Deliveries {
         let mut is_told = false;
         while let Err(cause) = self.write_end_once(claim, delivery, &outcome, now).await {
             if cause.is_final() {
-                tracing::error!(%delivery, "how a delivery ended cannot be written any more: {cause}");
+                tracing::error!(%delivery, "delivery outcome can no longer be written: {cause}");
                 return;
             }
             if !is_told {
-                tracing::error!(%delivery, "how a delivery ended cannot be written, retrying: {cause}");
+                tracing::error!(%delivery, "delivery outcome not written, retrying: {cause}");
             }
             is_told = true;
             tokio::select! {
@@ -214,7 +214,7 @@ impl Deliveries {
         // Attempts that never ended, for instance because they crashed the process, count too.
         if retry.is_exhausted(delivery.attempts) {
             let tries = delivery.attempts - 1;
-            let text = format!("given up after {tries} tries, the last of which did not end");
+            let text = format!("given up after {tries} tries, the last of which did not finish");
             return Err(AttemptFailure::permanent(text));
         }
         let tried = async {
@@ -234,9 +234,7 @@ impl Deliveries {
             sent?
         };
         let tried = Box::pin(AssertUnwindSafe(tried).catch_unwind()).await;
-        tried.unwrap_or_else(|_panic| {
-            Err(AttemptFailure::temporary("it failed inside the service"))
-        })
+        tried.unwrap_or_else(|_panic| Err(AttemptFailure::temporary("an internal error occurred")))
     }
 
     /// Loads user and channel and collects the files with the rights that the user has now.
@@ -276,7 +274,7 @@ fn transfer_time(lengths: impl Iterator<Item = u64>) -> Duration {
 }
 
 async fn before<T>(end: Instant, work: impl Future<Output = T>) -> Result<T, AttemptFailure> {
-    let late = |_| AttemptFailure::temporary("not done within the time that it may take");
+    let late = |_| AttemptFailure::temporary("it exceeded its time limit");
     tokio::time::timeout_at(end, work).await.map_err(late)
 }
 

@@ -286,8 +286,8 @@ impl MatchTransaction<'_, '_> {
         if let Some(seq) = reached {
             // Compare-and-set, in case another node has advanced the position.
             if !self.tx.set_matched_seq(from, seq)? {
-                let why = format!("another node went on from row {from}");
-                return Err(DbError::Damaged { what: "the place of matching".to_owned(), why });
+                let why = format!("another node continued from row {from}");
+                return Err(DbError::Damaged { what: "the position of matching".to_owned(), why });
             }
             self.batch.more = left > 0 || read.matching_backlog(seq)?.0 > seq;
         }

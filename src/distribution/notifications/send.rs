@@ -205,8 +205,8 @@ impl Notifications {
         let tried = tokio::select! {
             tried = attempt => Some(match tried {
                 Ok(Ok(tried)) => tried,
-                Ok(Err(_panic)) => SendOutcome::Retry("it failed inside the service".to_owned(), None),
-                Err(_) => SendOutcome::Retry("not done within the time that it may take".to_owned(), None),
+                Ok(Err(_panic)) => SendOutcome::Retry("an internal error occurred".to_owned(), None),
+                Err(_) => SendOutcome::Retry("it exceeded its time limit".to_owned(), None),
             }),
             _ = abandon.wait_for(|abandon| *abandon) => None,
         };
@@ -300,7 +300,7 @@ impl Notifications {
         // Attempts that never ended, for instance because they crashed the process, count too.
         if self.inner.settings.get().retry.is_exhausted(message.attempts) {
             let tries = message.attempts - 1;
-            let text = format!("given up after {tries} tries, the last of which did not end");
+            let text = format!("given up after {tries} tries, the last of which did not finish");
             return Ok(SendOutcome::Failed(text));
         }
         if message.content.is_about_account() {

@@ -237,7 +237,7 @@ impl StreamQueues {
             // The command would wait for a free place in the channel without bound.
             return Err(Error::overloaded(
                 "stream_asks",
-                "Too many requests of streams are asked",
+                "Too many stream requests are waiting for the database",
             ));
         }
         let mut end = std::pin::pin!(async {
@@ -537,7 +537,7 @@ fn acknowledge(
     // again and stays. On an engine with concurrent writers the incarnation may have been ended since the
     // first check.
     if !tx.as_read().is_alive(taken.incarnation)? {
-        let why = "it was ended while what it had was read".to_owned();
+        let why = "it was ended while its items were read".to_owned();
         return Err(DbError::Damaged { what: format!("node {}", taken.incarnation), why });
     }
     tx.release_queued_items(&stay, taken.incarnation)?;

@@ -175,7 +175,7 @@ impl Recipients {
                     let (to, site) = (&one.to, settings.site_name.as_str());
                     let mail = texts::confirmation(to, &sender, site, &url(one), now);
                     if let Err(cause) = Box::pin(self.inner.mailer.send(&mail)).await {
-                        let why = format!("a recipient cannot be asked: {cause}");
+                        let why = format!("consent of a recipient cannot be requested: {cause}");
                         return Ok(match cause.is_temporary() {
                             // Not asked yet: the next attempt creates a new link.
                             true => MailClearance::Postponed { at: next_confirm_poll(now), why },
@@ -356,7 +356,7 @@ fn count(
         // could never be sent.
         if max > 0 && before > 0 && before.saturating_add(*mails) > max {
             let at = Timestamp::from_second((hour + 1) * HOUR_S).unwrap_or(now);
-            let why = "the limit of mails in an hour is reached".to_owned();
+            let why = "the hourly limit of mails is reached".to_owned();
             return Ok(Some(MailClearance::Postponed { at, why }));
         }
     }
@@ -431,12 +431,12 @@ fn awaiting_confirmation(now: Timestamp) -> MailClearance {
 fn refused_by_recipient(address: &str) -> MailClearance {
     MailClearance::Refused {
         reason: "refused",
-        why: format!("{address} wants no mails of this user"),
+        why: format!("{address} has declined mails from this user"),
     }
 }
 
 fn confirmation_lapsed(address: &str) -> MailClearance {
-    let why = format!("{address} did not agree to mails of this user");
+    let why = format!("{address} has not agreed to mails from this user");
     MailClearance::Refused { reason: "unconfirmed", why }
 }
 

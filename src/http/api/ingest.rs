@@ -88,7 +88,7 @@ async fn put_item(
         ItemWriteOutcome::Replaced => StatusCode::OK,
     };
     let text = app.shared.media.document_json(&key).await?;
-    let text = text.ok_or_else(|| Error::internal(format!("item {key} is gone")))?;
+    let text = text.ok_or_else(|| Error::internal(format!("item {key} no longer exists")))?;
     let mut response = respond::json_text(status, text);
     api::set_no_store(response.headers_mut());
     if let Ok(address) = HeaderValue::from_str(&app.shared.media.links().item(&key)) {
@@ -127,7 +127,7 @@ fn authorize_provider(
             Ok(key) => event.with_object(ObjectKind::Item, key),
             Err(_) => event,
         });
-        let message = "Only the provider sends and withdraws items";
+        let message = "Only providers may send and withdraw items";
         return Err(Error::forbidden("provider_required", message));
     }
     Ok((key?, app.shared.archive.uploads.admit()?))
@@ -209,7 +209,7 @@ async fn read_document_body(body: Body) -> Result<Vec<u8>> {
     let mut document = Vec::new();
     while let Some(chunk) = stream.next().await {
         let chunk = chunk.map_err(|cause| {
-            Error::invalid("body", "", "format", "the body broke off").with_source(cause)
+            Error::invalid("body", "", "format", "the body ended early").with_source(cause)
         })?;
         if let Err(refused) = append_chunk(&mut document, &chunk) {
             drain_body(Body::from_stream(stream)).await;
@@ -269,7 +269,7 @@ async fn read_parts(
         if let Err(problem) = known {
             problems.push(problem);
         } else if is_repeated {
-            let message = format!("the part {name} came twice");
+            let message = format!("the part {name} occurs twice");
             problems.push(ErrorDetail::of_rule("maximum", "body", name, message));
         } else if name == ITEM_PART {
             document = Some(read_document(&mut field).await?);
@@ -335,7 +335,7 @@ async fn read_file(spool: &UploadSpool, name: &str, field: &mut Field<'_>) -> Re
 }
 
 fn multipart_error(cause: MultipartError) -> Error {
-    let message = "the body is not multipart/form-data, or broke off";
+    let message = "the body is not multipart/form-data, or ended early";
     Error::invalid("body", "", "format", message).with_source(cause)
 }
 

@@ -113,7 +113,7 @@ async fn patch_profile(
 fn property_names(property: &str) -> Result<Vec<&str>> {
     let names: Vec<&str> = request::elements(property).collect();
     if names.is_empty() {
-        let message = "property lists no names, expected some with commas between them";
+        let message = "property has no names, expected names separated by commas";
         return Err(Error::invalid("path", "property", "pattern", message));
     }
     Ok(names)
@@ -123,7 +123,7 @@ async fn read_profile(request: Request) -> Result<Map<String, Value>> {
     match request::json(request, PROFILE_BYTES_MAX).await? {
         Value::Object(profile) => Ok(profile),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Err(Error::invalid("body", "", "type", "a profile is an object"))
+            Err(Error::invalid("body", "", "type", "a profile must be an object"))
         }
     }
 }
@@ -182,7 +182,7 @@ fn device_kind(query: &QueryParameters) -> Result<DeviceKind> {
     query.required("type")?;
     let choices = DeviceKind::ALL.map(|kind| (kind.as_str(), kind));
     let found = query.one_of("type", &choices)?;
-    found.ok_or_else(|| Error::internal("a parameter that is there was not found"))
+    found.ok_or_else(|| Error::internal("a parameter that is present was not found"))
 }
 
 fn short_text(query: &QueryParameters, name: &str) -> Result<Option<String>> {

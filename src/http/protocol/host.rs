@@ -26,7 +26,7 @@ pub(crate) fn check<B>(request: &Request<B>) -> Result<()> {
         };
     };
     if !is_host(host) {
-        return Err(bad("format", "the Host header is no host and port"));
+        return Err(bad("format", "the Host header is not a host and port"));
     }
     let authority = request.uri().authority().filter(|_| request.version() == Version::HTTP_2);
     let differs = |authority: &axum::http::uri::Authority| {

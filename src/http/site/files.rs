@@ -102,7 +102,7 @@ fn row(key: &ItemKey, one: &Value, base: &str, rights: DownloadRights) -> Option
 
 /// Parses a form's file name, which must be a file of the item `key`.
 pub(super) fn parse(file: &str, key: &ItemKey) -> Result<MediaPath> {
-    let bad = || Error::invalid("body", "file", "format", "file is no file of this item");
+    let bad = || Error::invalid("body", "file", "format", "file is not a file of this item");
     let path = MediaPath::parse(file).map_err(|_| bad())?;
     match path.target() {
         MediaTarget::Rendition(_) if path.key() == key => Ok(path),

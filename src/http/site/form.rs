@@ -39,7 +39,7 @@ pub(crate) async fn form_body_within(
     let text = String::from_utf8(bytes.to_vec());
     let text = text.ok().filter(|text| text.is_ascii());
     let text =
-        text.ok_or_else(|| Error::new(ErrorKind::InvalidArgument, "the form is not encoded"))?;
+        text.ok_or_else(|| Error::new(ErrorKind::InvalidArgument, "the form is not URL-encoded"))?;
     Ok((parts.headers, text))
 }
 

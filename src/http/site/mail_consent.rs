@@ -44,7 +44,7 @@ async fn record_answer(app: &AppState, token: &str, request: Request) -> Result<
         Some("agree") => (true, "agreed"),
         Some("stop") => (false, "stopped"),
         Some(_) | None => {
-            return Err(Error::invalid("body", "answer", "enum", "answer is agree or stop"));
+            return Err(Error::invalid("body", "answer", "enum", "answer must be agree or stop"));
         }
     };
     let counts = app.shared.distribution.recipients.answer(token, agrees, clock::now()).await?;

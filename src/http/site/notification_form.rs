@@ -75,7 +75,12 @@ impl NotificationForm {
         let text = |name| form.find(name).unwrap_or_default().to_owned();
         let kind = text("type");
         if NotificationKind::find(&kind).is_none() {
-            return Err(Error::invalid("body", "type", "enum", "type is no way to be told"));
+            return Err(Error::invalid(
+                "body",
+                "type",
+                "enum",
+                "type is not a way to be notified",
+            ));
         }
         Ok(Self {
             title: text("title"),

@@ -34,7 +34,7 @@ use prepare::PrepareRequest;
 use reading::{hash_and_sums, read_blocks, read_checked};
 
 /// The reason why a file that is not a JPEG has no random access.
-const NO_PICTURE: &str = "it is no picture";
+const NO_PICTURE: &str = "it is not a picture";
 
 /// The reason why an original or a derived file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +43,7 @@ pub enum OriginalError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The bytes are no longer the ones that were stored.
-    #[error("original {0} was changed after it came in")]
+    #[error("original {0} was changed after ingest")]
     Changed(ContentHash),
     /// A derived file is damaged; it can be rebuilt.
     #[error("the {} file of original {hash} is damaged", kind.as_str())]
@@ -284,14 +284,14 @@ impl OriginalStore {
                 None => self.derived.remove(kind, hash),
             };
             if let Err(cause) = &done {
-                tracing::warn!("derived file is not kept: {cause}");
+                tracing::warn!("derived file not stored: {cause}");
             }
             done.is_ok()
         };
         let mut kept = true;
         if !put(DerivedKind::Working, made.working.as_deref()) && made.working.is_some() {
             made.facts.random_access =
-                RandomAccess::None("its working copy cannot be kept".to_owned());
+                RandomAccess::None("its working copy cannot be stored".to_owned());
             kept = false;
         }
         if !put(DerivedKind::Level, made.level.as_deref()) && made.level.is_some() {
@@ -556,7 +556,7 @@ impl OriginalStore {
             return Ok(());
         }
         if let Err(cause) = self.derived.write(DerivedKind::Index, hash, &facts.print()) {
-            tracing::warn!("derived file is not kept: {cause}");
+            tracing::warn!("derived file not stored: {cause}");
         }
         self.known.insert(hash, Arc::new(facts));
         Ok(())

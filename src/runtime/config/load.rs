@@ -99,7 +99,7 @@ fn read_file(path: &Path, values: &mut RawSettings) -> Result<(), ConfigError> {
     let in_file = |error: ConfigError| ConfigError(format!("{shown}: {}", error.0));
     for (section, entry) in table {
         let toml::Value::Table(entries) = entry else {
-            return Err(in_file(ConfigError(format!("{section} stands outside a section"))));
+            return Err(in_file(ConfigError(format!("{section} is not in a section"))));
         };
         for (key, value) in entries {
             let name = format!("{section}.{key}");
@@ -243,7 +243,7 @@ mod tests {
             ("[zzz]\nqqq = 1", "sections are server"),
             ("[media]\npreview_px = 1", "expected 16 to 8192"),
             ("[media]\npreview_px = \"x\"", "expected a whole number"),
-            ("preview_px = 1", "outside a section"),
+            ("preview_px = 1", "is not in a section"),
             ("[server]\nlisten = \"nowhere\"", "expected an address and port"),
             ("[server]\npublic_url = \"ftp://x\"", "expected an http://"),
             ("[ingest]\ntimezone = \"Mars/Base\"", "time zone name"),

@@ -486,10 +486,10 @@ impl Config {
         let server = &self.server;
         let is_behind_proxy = server.public_url.0.starts_with("https:") && !self.serves_tls();
         (is_behind_proxy && server.trusted_proxies.0.is_empty()).then_some(
-            "server.public_url is https and this process serves no TLS, so a proxy stands in front; \
-             server.trusted_proxies is empty, so all clients count as that proxy's address: failed \
-             logins of one lock out all, and limits for each client hold for all together; set \
-             server.trusted_proxies to the addresses of the proxy",
+            "server.public_url is https and this process serves no TLS, so a proxy is in front of \
+             it; server.trusted_proxies is empty, so all clients count as that proxy's address: \
+             failed logins of one lock out all, and limits for each client apply to all of them \
+             together; set server.trusted_proxies to the addresses of the proxy",
         )
     }
 

@@ -139,7 +139,7 @@ impl Network {
             Some((address, bits)) => (address.trim(), Some(bits.trim())),
             None => (text, None),
         };
-        let none = || format!("{text} is no IP address and no network such as 10.0.0.0/8");
+        let none = || format!("{text} is neither an IP address nor a network such as 10.0.0.0/8");
         let written: IpAddr = address.parse().map_err(|_| none())?;
         let first = written.to_canonical();
         let bits_max = if written.is_ipv4() { 32 } else { 128 };
@@ -156,7 +156,7 @@ impl Network {
         let bits = if mapped { bits.checked_sub(96).ok_or_else(none)? } else { bits };
         let network = Self { first, bits };
         if network.masked(first) != number(first) {
-            return Err(format!("{text} is no network: bits behind the first {bits} are set"));
+            return Err(format!("{text} is not a network: bits after the first {bits} are set"));
         }
         Ok(network)
     }
@@ -462,11 +462,11 @@ mod tests {
         for (text, part) in [
             ("10.0.0.0/33", "10.0.0.0/33 is no IP address and no network"),
             ("10.0.0.1/8", "bits behind the first 8 are set"),
-            ("::1/129", "is no IP address"),
-            ("::ffff:10.0.0.0/8", "is no IP address"),
-            ("10.0.0.0/", "is no IP address"),
-            ("10.0.0.0/+8", "is no IP address"),
-            ("10.0.0.0/8/8", "is no IP address"),
+            ("::1/129", "is neither an IP address"),
+            ("::ffff:10.0.0.0/8", "is neither an IP address"),
+            ("10.0.0.0/", "is neither an IP address"),
+            ("10.0.0.0/+8", "is neither an IP address"),
+            ("10.0.0.0/8/8", "is neither an IP address"),
             ("localhost", "localhost is no IP address"),
         ] {
             let message = NetworkList::parse(text).unwrap_err();

@@ -40,7 +40,7 @@ pub enum ProgramError {
     #[error("the result has more than {0} bytes")]
     TooLarge(u64),
     /// The program's output could not be parsed.
-    #[error("the program's answer is not understood: {0}")]
+    #[error("the program's output cannot be parsed: {0}")]
     Answer(String),
 }
 

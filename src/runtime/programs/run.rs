@@ -93,7 +93,7 @@ fn read_capped(pipe: impl Read, cap: u64) -> io::Result<Vec<u8>> {
 /// Describes the failure of a program: its last line, or the signal that ended it.
 fn failure_message(status: ExitStatus, message: &[u8]) -> String {
     if let Some(signal) = status.signal() {
-        return format!("the program that reads it was ended by signal {signal}");
+        return format!("the program that reads it was killed by signal {signal}");
     }
     let text = String::from_utf8_lossy(message);
     let line =

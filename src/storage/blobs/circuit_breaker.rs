@@ -172,15 +172,14 @@ impl CircuitBreaker {
     fn tell(&self, why: &str) {
         self.report();
         let place = &self.place;
-        tracing::error!("{place} only fails: it is left alone until it answers again: {why}");
+        tracing::error!("{place} keeps failing: circuit open until a probe succeeds: {why}");
         self.circuit_opened.notify_one();
         self.abort.notify_waiters();
     }
 
     /// Writes the state of the circuit to the metrics.
     pub(super) fn report(&self) {
-        let away = self.state.lock().open_circuit.is_some();
-        metrics::gauge!(telemetry::BUCKET_CIRCUIT_OPEN).set(f64::from(u8::from(away)));
+        telemetry::set_bucket_circuit_open(self.state.lock().open_circuit.is_some());
     }
 
     /// Records a success, which closes an open circuit.
@@ -189,7 +188,7 @@ impl CircuitBreaker {
         let Some(since) = self.state.lock().record_success(now) else { return };
         self.report();
         let seconds = now.saturating_sub(since).as_secs();
-        tracing::info!(seconds, "{} answers again", self.place);
+        tracing::info!(seconds, "{} answers again: circuit closed", self.place);
     }
 
     /// Records that a probe was refused. The refusal is an answer, and closes the circuit: a key that may not
@@ -211,7 +210,7 @@ impl CircuitBreaker {
     pub(super) fn open_error(&self) -> Option<io::Error> {
         let state = self.state.lock();
         let why = &state.open_circuit.as_ref()?.why;
-        let said = format!("it is not asked, because it only failed: {why}");
+        let said = format!("circuit open after repeated failures: {why}");
         Some(io::Error::other(said))
     }
 
@@ -225,7 +224,8 @@ impl CircuitBreaker {
             return said;
         }
         told.await;
-        self.open_error().unwrap_or_else(|| io::Error::other("it only failed"))
+        self.open_error()
+            .unwrap_or_else(|| io::Error::other("circuit open after repeated failures"))
     }
 
     /// Waits until the circuit is open.

@@ -122,7 +122,7 @@ impl BlobStore {
 
     fn check_claim(&self) -> Result<(), StoreError> {
         let Some(claim) = self.owner.moved_to.lock().clone() else { return Ok(()) };
-        let why = format!("the database says that the originals lie in {claim} now");
+        let why = format!("the database says that the originals are in {claim} now");
         Err(StoreError::OtherArchive { place: self.name(), why })
     }
 
@@ -172,7 +172,7 @@ impl BlobStore {
                 "it belongs to the archive {found}, and the database is that of {expected}"
             ),
             None => format!(
-                "{MARK} is missing in it, which says that it belongs to the archive {expected}"
+                "{MARK} is missing in it, which marks it as that of the archive {expected}"
             ),
         };
         Err(StoreError::OtherArchive { place: self.name(), why })

@@ -58,7 +58,7 @@ pub enum StoreError {
         expected: u64,
     },
     /// The stored blob has other bytes than at ingest.
-    #[error("blob {0} has other bytes than it had when it came in")]
+    #[error("blob {0} has other bytes than at ingest")]
     Corrupted(ContentHash),
     /// The disk or folder failed.
     #[error("blob store {path}: {cause}")]

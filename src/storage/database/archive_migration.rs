@@ -61,12 +61,12 @@ fn differs(table: &str, here: usize, there: usize) -> DbError {
 
 fn foreign() -> DbError {
     let why = "the new database was filled from another archive, or from this one before it was \
-               restored: make it anew";
+               restored: recreate it";
     DbError::InUse(why.to_owned())
 }
 
 fn lived_in(why: &str) -> DbError {
-    DbError::InUse(format!("the archive may be lived in where it moved: {why}"))
+    DbError::InUse(format!("the archive may be in use where it was migrated to: {why}"))
 }
 
 impl ArchiveMigration {
@@ -307,7 +307,7 @@ impl Db {
         to.write_blocking(move |tx| {
             let there = tx.as_read();
             if let Some(node) = there.list_nodes()?.first() {
-                return Err(lived_in(&format!("the node {} lives there", node.node)));
+                return Err(lived_in(&format!("the node {} uses it", node.node)));
             }
             // Already marked, by an earlier attempt.
             if there.is_being_filled()? {
@@ -315,7 +315,9 @@ impl Db {
             }
             let marks = there.marks_of_tables()?;
             if let Some((table, _)) = here.iter().find(|mark| !marks.contains(mark)) {
-                return Err(lived_in(&format!("its table {table} is not as it came over")));
+                return Err(lived_in(&format!(
+                    "its table {table} has changed since the migration"
+                )));
             }
             tx.note_filling(true)
         })

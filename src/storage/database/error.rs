@@ -97,7 +97,7 @@ pub enum DbError {
         why: String,
     },
     /// The queue of database calls is full.
-    #[error("too many database calls wait")]
+    #[error("too many database calls are waiting")]
     Overloaded,
     /// The database was closed.
     #[error("the database is closed")]
@@ -172,7 +172,7 @@ impl From<DbError> for Error {
             DbError::Address(words) => Self::new(ErrorKind::InvalidArgument, words.clone()),
             DbError::ReadsOnly => Self::forbidden(
                 "read_only_node",
-                "This node only reads: purchases, deliveries and changes are made at another one",
+                "This node is read-only: use another node for purchases, deliveries and changes",
             ),
             // Another version uses the database, or is about to.
             DbError::Schema(_) => {

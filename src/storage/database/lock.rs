@@ -30,7 +30,7 @@ impl DirectoryLock {
         match file.try_lock_shared() {
             Ok(()) => Ok(Self { _file: file }),
             Err(TryLockError::WouldBlock) => Err(DbError::InUse(format!(
-                "another process restores or upgrades {}; try again when it has ended",
+                "another process is restoring or upgrading {}; try again when it has finished",
                 dir.display()
             ))),
             Err(TryLockError::Error(cause)) => Err(unusable(dir, &cause)),
@@ -45,7 +45,8 @@ impl DirectoryLock {
         match file.try_lock() {
             Ok(()) => Ok(Self { _file: file }),
             Err(TryLockError::WouldBlock) => Err(DbError::InUse(format!(
-                "another process works on {}: stop the service and what else runs on it",
+                "another process is using {}: stop the service and every other process that uses \
+                 it",
                 dir.display()
             ))),
             Err(TryLockError::Error(cause)) => Err(unusable(dir, &cause)),

@@ -73,22 +73,22 @@ pub fn check_index(feed: &mut SnapshotReader, dir: &Path) -> DbResult<Vec<Databa
         .map(|file| flaw(format!("the file {file} of the search index is damaged")))
         .collect();
     let Some(position) = snapshot.position().cloned() else {
-        flaws.push(flaw("the search index was not built to its end".to_owned()));
+        flaws.push(flaw("the build of the search index was not completed".to_owned()));
         return Ok(flaws);
     };
     if position.analysis != ANALYSIS {
-        flaws.push(flaw("the search index is of another version".to_owned()));
+        flaws.push(flaw("the search index has another version".to_owned()));
         return Ok(flaws);
     }
     let versions: HashMap<u32, u64> = snapshot.versions().collect();
     flaws.extend(feed.read(move |tx| {
         let row = log_position(Some(&position));
         if tx.archive_id()? != position.archive {
-            return Ok(vec![flaw("the search index is of another archive".to_owned())]);
+            return Ok(vec![flaw("the search index belongs to another archive".to_owned())]);
         }
         let Some(replaced) = tx.replaced_since(&row)? else {
             return Ok(vec![flaw(
-                "the search index is of another state of the archive".to_owned(),
+                "the search index belongs to another state of the archive".to_owned(),
             )]);
         };
         item_flaws(tx, versions, row.row, &replaced)
@@ -125,7 +125,7 @@ fn item_flaws(
         flaws.push(flaw(format!("item {item}: search does not find it")));
     }
     for number in stale.into_iter().take(CHECK_FLAWS_MAX) {
-        flaws.push(flaw(format!("version {number} in the search index is no item's")));
+        flaws.push(flaw(format!("version {number} in the search index belongs to no item")));
     }
     if flaws.len() >= CHECK_FLAWS_MAX {
         flaws.push(DatabaseFlaw::Truncated("there may be more such items".to_owned()));

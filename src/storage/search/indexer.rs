@@ -173,7 +173,7 @@ impl IndexerWorker {
             Err(cause) => return self.start_build(&format!("it cannot be opened: {cause}")),
         };
         let Some(position) = index.snapshot().position().cloned() else {
-            return self.start_build("it was not built to its end");
+            return self.start_build("its build was not completed");
         };
         let archive = self.feed.read(|tx| tx.archive_id())?;
         if let Some(why) = unusable(&position, &archive) {
@@ -238,8 +238,9 @@ impl IndexerWorker {
     fn repair(&mut self, open: &mut OpenIndex) -> Result<()> {
         tracing::warn!(
             row = open.position.row,
-            "the item log does not hold the row at which the search index stands: was the database restored, \
-             or did another server take over? The index is compared with the items"
+            "the item log lacks the last row that was indexed; the database may have been \
+             restored, or another server may have taken over; the search index is compared with \
+             the items"
         );
         metrics::counter!(telemetry::SEARCH_INDEX_REPAIRS, "kind" => "compared").increment(1);
         self.shared.publish(None, IndexStatus::Building { done: 0, count: 0 });
@@ -260,7 +261,7 @@ impl IndexerWorker {
 
     /// Builds an index beside the existing one.
     fn start_build(&mut self, why: &str) -> Result<()> {
-        tracing::info!("the search index is built: {why}");
+        tracing::info!("building the search index: {why}");
         metrics::counter!(telemetry::SEARCH_INDEX_REPAIRS, "kind" => "built").increment(1);
         let path = self.folder()?.begin().map_err(Error::internal)?;
         let (shared, zone) = (Arc::clone(&self.shared), self.settings.zone.clone());
@@ -324,7 +325,7 @@ impl IndexerWorker {
         self.finish_checks()?;
         match self.open.take() {
             Some(open) => self.follow(open)?,
-            None if self.building.is_none() => self.start_build("the last try failed")?,
+            None if self.building.is_none() => self.start_build("the last attempt failed")?,
             None => {}
         }
         self.end_embargoes();
@@ -337,7 +338,7 @@ impl IndexerWorker {
         let index =
             SearchIndex::open(&path, self.settings.memory_bytes).map_err(Error::internal)?;
         let Some(position) = index.snapshot().position().cloned() else {
-            return self.start_build("it was not built to its end");
+            return self.start_build("its build was not completed");
         };
         self.activate(path.clone(), index, &position)?;
         self.folder()?.remove_others(Some(&path)).map_err(Error::internal)
@@ -370,7 +371,7 @@ impl IndexerWorker {
         match self.building {
             Some(_) => Ok(()),
             None => {
-                self.start_build(&format!("files are damaged or gone: {}", damaged.join(", ")))
+                self.start_build(&format!("files are damaged or missing: {}", damaged.join(", ")))
             }
         }
     }
@@ -384,7 +385,7 @@ impl IndexerWorker {
             || *self.shared.standing.borrow() != IndexStatus::Ready;
         if !open.is_there() {
             self.close();
-            return self.start_build("its folder is gone");
+            return self.start_build("its folder is missing");
         }
         let mut outcome = has_news.map(|news| news || due).map_err(Error::from);
         while matches!(outcome, Ok(true)) && !self.stops() {
@@ -404,7 +405,7 @@ impl IndexerWorker {
         outcome?;
         if self.wants_build && self.building.is_none() {
             self.wants_build = false;
-            self.start_build("a command asks for it")?;
+            self.start_build("a command requested it")?;
         }
         Ok(())
     }
@@ -435,7 +436,7 @@ impl IndexerWorker {
     fn note_failure(&mut self, cause: &Error) {
         let text = cause.cause().unwrap_or_else(|| cause.message().to_owned());
         if self.failure.as_ref().is_none_or(|failure| failure.text != text) {
-            tracing::error!("the search index cannot be kept up to date: {text}");
+            tracing::error!("search index update failed, retrying: {text}");
         }
         if let Some(open) = &mut self.open {
             // Uncommitted changes are lost with the writer and are indexed again.
@@ -447,7 +448,7 @@ impl IndexerWorker {
     fn note_success(&mut self) {
         let is_over = |failure: &mut IndexerFailure| failure.since.elapsed() >= INDEX_RETRY_DELAY;
         if self.failure.take_if(is_over).is_some() {
-            tracing::info!("the search index is kept up to date again");
+            tracing::info!("search index updates work again");
         }
     }
 }
@@ -498,9 +499,9 @@ impl OpenIndex {
 /// Returns why an index at `position` cannot be used for the archive; `None` if it can.
 fn unusable(position: &CommitPosition, archive: &str) -> Option<&'static str> {
     if position.analysis != ANALYSIS {
-        return Some("it is of another version");
+        return Some("it has another version");
     }
-    (position.archive != archive).then_some("it is of another archive")
+    (position.archive != archive).then_some("it belongs to another archive")
 }
 
 /// Returns the number of the version that a row of the item log wrote.

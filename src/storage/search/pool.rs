@@ -59,7 +59,7 @@ impl SearchPool {
             let outcome = catch_unwind(AssertUnwindSafe(|| work(&|| sender.is_closed())));
             drop(sender.send(outcome.map_or(PoolOutcome::Panicked, PoolOutcome::Done)));
         };
-        let full = || Error::overloaded("searches", "Too many searches wait");
+        let full = || Error::overloaded("searches", "Too many searches are waiting");
         let jobs = self.jobs.as_ref().ok_or_else(full)?;
         jobs.try_send(Box::new(job)).map_err(|refused| match refused {
             TrySendError::Full(_) | TrySendError::Disconnected(_) => full(),

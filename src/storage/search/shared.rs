@@ -279,7 +279,7 @@ impl SearchShared {
     fn service_error(&self, cause: IndexError) -> Error {
         match cause {
             IndexError::TimedOut => {
-                let message = "The search takes too long; search for less at a time";
+                let message = "The search took too long; narrow the query";
                 Error::new(ErrorKind::Timeout, message).with_code("search_time")
             }
             IndexError::Engine(_) | IndexError::Io(_) => {

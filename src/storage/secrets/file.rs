@@ -15,8 +15,9 @@ use crate::runtime::limits::{SECRET_KEY_FILE_BYTES_MAX, SECRET_KEYS_MAX};
 use crate::runtime::modes;
 
 /// The comment at the head of the file.
-const HEAD: &str = "# Wirephoto encrypts passwords of channels and its signing key in the database \
-     with this key.\n# Without it they are lost: keep a copy apart from the database.\n";
+const HEAD: &str = "# Wirephoto encrypts passwords of channels and its signing key in the \
+                    database with this key.\n# Without it they are lost: store a copy separately \
+                    from the database.\n";
 
 fn unusable(path: &Path, cause: &dyn std::fmt::Display) -> SecretError {
     SecretError::File(format!("secrets.key_file {}: {cause}", path.display()))
@@ -36,9 +37,10 @@ pub fn read(path: &Path) -> Result<Vec<SecretKey>, SecretError> {
     match keys.len() {
         0 => Err(unusable(path, &"it holds no key")),
         1..=SECRET_KEYS_MAX => Ok(keys),
-        count => {
-            Err(unusable(path, &format!("it holds {count} keys, {SECRET_KEYS_MAX} are the most")))
-        }
+        count => Err(unusable(
+            path,
+            &format!("it holds {count} keys, at most {SECRET_KEYS_MAX} are allowed"),
+        )),
     }
 }
 

@@ -30,7 +30,7 @@ impl FromStr for KeyId {
 
     fn from_str(text: &str) -> Result<Self, SecretError> {
         let bytes = parse_hex(text).and_then(|bytes| bytes.try_into().ok());
-        bytes.map(Self).ok_or_else(|| SecretError::File(format!("{text:?} is no key id")))
+        bytes.map(Self).ok_or_else(|| SecretError::File(format!("{text:?} is not a key id")))
     }
 }
 

@@ -111,7 +111,7 @@ pub(super) fn address(url: &str) -> Result<String> {
     if web && plain && url.len() <= limits::MAIL_URL_BYTES_MAX {
         return Ok(url.to_owned());
     }
-    Err(Error::internal("an address in a mail is none of the web's"))
+    Err(Error::internal("an address in a mail is not a web address"))
 }
 
 /// Returns sample mails of every kind, to validate templates with.

@@ -169,7 +169,8 @@ fn address(base: &Url, token: &str) -> Result<Url, PushError> {
 /// Builds a header value that is never logged.
 pub(super) fn secret(text: &str) -> Result<HeaderValue, PushError> {
     let value = HeaderValue::from_str(text);
-    let mut value = value.map_err(|_| PushError::later("the access token is no header"))?;
+    let mut value =
+        value.map_err(|_| PushError::later("the access token is not a valid header"))?;
     value.set_sensitive(true);
     Ok(value)
 }

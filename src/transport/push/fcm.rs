@@ -113,8 +113,7 @@ impl FcmClient {
             return Ok(access);
         }
         let permit = self.fetching.acquire().await;
-        let _one =
-            permit.map_err(|_| PushError::later("access tokens are not fetched any more"))?;
+        let _one = permit.map_err(|_| PushError::later("access tokens are no longer fetched"))?;
         // A waiter finds the token that the previous holder fetched.
         if let Some(access) = self.cached(now()) {
             return Ok(access);

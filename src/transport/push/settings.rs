@@ -46,7 +46,7 @@ fn trusted(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     if path.as_os_str().is_empty() {
         return Ok(Vec::new());
     }
-    let unusable = || wrong("ca", format!("{} has no sound certificates in PEM", path.display()));
+    let unusable = || wrong("ca", format!("{} has no valid certificates in PEM", path.display()));
     client::certificates(&read_file("ca", path)?).ok_or_else(unusable)
 }
 
@@ -73,7 +73,7 @@ fn fcm(settings: &config::Push, trusted: &[CertificateDer<'static>]) -> Result<O
 
 /// Parses the key file of a service account; errors do not quote its content.
 fn service_account(json: &[u8]) -> Result<ServiceAccount, String> {
-    let file: Value = serde_json::from_slice(json).map_err(|_| "is no JSON".to_owned())?;
+    let file: Value = serde_json::from_slice(json).map_err(|_| "is not JSON".to_owned())?;
     let find = |name: &str| file[name].as_str().filter(|text| !text.is_empty());
     let text = |name: &str| find(name).ok_or_else(|| format!("has no {name}"));
     let audience = text("token_uri")?.to_owned();
@@ -82,14 +82,14 @@ fn service_account(json: &[u8]) -> Result<ServiceAccount, String> {
     // Ids may begin with a domain: `example.org:name`.
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
     if !project.chars().all(plain) {
-        return Err("has a project_id that is none".to_owned());
+        return Err("has an invalid project_id".to_owned());
     }
-    let unusable = |_| "has a private_key that is no RSA key in PEM (PKCS #8)".to_owned();
+    let unusable = |_| "has a private_key that is not an RSA key in PEM (PKCS #8)".to_owned();
     let account = ServiceAccount {
         email: text("client_email")?.to_owned(),
         key: EncodingKey::from_rsa_pem(text("private_key")?.as_bytes()).map_err(unusable)?,
         key_id: find("private_key_id").map(str::to_owned),
-        token_url: token_url.ok_or("has a token_uri that is no address")?,
+        token_url: token_url.ok_or("has a token_uri that is not an address")?,
         audience,
         project,
     };
@@ -123,7 +123,7 @@ fn apns(
         }
     }
     let unusable = || {
-        let what = format!("{} is no P-256 key in PEM (PKCS #8)", path.display());
+        let what = format!("{} is not a P-256 key in PEM (PKCS #8)", path.display());
         wrong("apns_key", what)
     };
     let pem = read_file("apns_key", path)?;

@@ -355,7 +355,7 @@ fn a_key_of_the_settings_is_rotated_by_one_in_front_of_it() {
     put_channel(&server, "ftp", SECRET);
     assert!(!server.data().join("secrets.key").exists());
     let refused = server.command(&["secrets", "rotate", "--set", &with(&old)]);
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("names no new key"));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("has no new key"));
     let server = server.restart(&[&with(&format!("{new},{old}"))]);
     let both = with(&format!("{new},{old}"));
     succeeds(&server.command(&["secrets", "rotate", "--set", &both]));
@@ -387,7 +387,7 @@ fn a_backup_is_of_use_with_its_key_alone() {
     backup("whole", &[]);
     assert_eq!(keys("whole").iter().map(|path| mode(path)).collect::<Vec<_>>(), [0o600]);
     let said = backup("apart", &["--without-key"]);
-    assert!(said.contains("keep it apart") && keys("apart").is_empty(), "{said}");
+    assert!(said.contains("store it separately") && keys("apart").is_empty(), "{said}");
     for name in ["whole", "apart"] {
         for path in tree(&at(name)).iter().filter(|path| path.is_file()) {
             assert!(!contains(&fs::read(path).unwrap(), SECRET.as_bytes()), "{}", path.display());

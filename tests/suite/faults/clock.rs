@@ -160,7 +160,7 @@ fn a_restart_does_not_make_a_wrong_clock_right() {
         let dir = std::mem::replace(&mut scene.server.dir, empty);
         scene.server = scene.faults.start(dir, &["server.unready_s=0"]);
         scene.noticed(1);
-        assert!(scene.server.log().contains("the clock is not believed yet"));
+        assert!(scene.server.log().contains("the clock is not trusted yet"));
         scene.take_in("after", 7);
         scene.faults.clear();
         scene.noticed(2);
@@ -182,7 +182,7 @@ fn a_service_that_was_off_for_long_believes_its_clock_later() {
     drop(server);
     faults.set(&[&format!("clock {}", 40 * DAY)]);
     let server = faults.start(dir, &["server.unready_s=0"]);
-    assert!(server.log().contains("far from where it was when the service ran last"));
+    assert!(server.log().contains("far from the last time that the service stored"));
     assert!((server.metric("wirephoto_clock_jumps_total", "") - 1.0).abs() < 0.1);
     assert_eq!(server.get("/health/ready").status(), 200);
 }

@@ -353,7 +353,9 @@ fn a_watched_folder_waits_for_room_and_moves_away_what_it_could_not() {
     // No room for the original.
     faults.set(&["enospc /originals/"]);
     put("late.jpg", &photograph(20));
-    server.until("the try to fail", || server.log().contains("tried again later").then_some(()));
+    server.until("the try to fail", || {
+        server.log().contains("ingest postponed, retrying").then_some(())
+    });
     assert!(there("late.jpg"));
     faults.clear();
     server.until("the photograph to come in", || there("done/late.jpg").then_some(()));
@@ -370,7 +372,7 @@ fn a_watched_folder_waits_for_room_and_moves_away_what_it_could_not() {
     server.until("the photograph to be moved", || there("done/stuck.jpg").then_some(()));
     // A file that the disk cannot give now is no bad file.
     faults.set(&["eio-read /unread.jpg"]);
-    let tries = || server.log().matches("tried again later").count();
+    let tries = || server.log().matches("ingest postponed, retrying").count();
     let before = tries();
     put("unread.jpg", &photograph(22));
     server.until("the reading to fail", || (tries() > before).then_some(()));

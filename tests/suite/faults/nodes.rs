@@ -117,7 +117,7 @@ impl Nodes {
 
     /// Whether one of them leaves the bucket alone.
     fn leave_store_alone(&self) -> bool {
-        self.each().any(|node| node.metric("wirephoto_bucket_away", "") > 0.0)
+        self.each().any(|node| node.metric("wirephoto_bucket_circuit_open", "") > 0.0)
     }
 
     fn until_asked(&self) {
@@ -315,13 +315,15 @@ fn hang_store(nodes: &Nodes, progress: &Progress) {
 /// Cuts a node off until the others take it for dead.
 fn cut(at: usize, nodes: &Nodes) {
     const DEAD: &str = "a node is dead";
-    const ANEW: &str = "it begins anew";
-    let (dead, anew) = (nodes.said(DEAD), nodes.node(at).log().matches(ANEW).count());
+    const RESTARTED: &str = "it starts a new incarnation";
+    let (dead, restarted) = (nodes.said(DEAD), nodes.node(at).log().matches(RESTARTED).count());
     nodes.net.cut(at);
     nodes.until_said(DEAD, dead);
     nodes.net.join(at);
     let node = nodes.node(at);
-    node.until("it to begin anew", || (node.log().matches(ANEW).count() > anew).then_some(()));
+    node.until("it to start a new incarnation", || {
+        (node.log().matches(RESTARTED).count() > restarted).then_some(())
+    });
     nodes.until_asked();
 }
 

@@ -84,7 +84,7 @@ fn a_full_disk_under_the_index_keeps_nothing_out_and_is_caught_up_with() {
         faults.set(&[&format!("{fault} /search/")]);
         take_in(&server, fault, 3);
         server.until("the fault to be told", || {
-            server.log().contains("the search index cannot be kept up to date").then_some(())
+            server.log().contains("search index update failed, retrying").then_some(())
         });
         // What was there before is found, and what went is not.
         let ids = found(&server).expect("an answer from what there is");
@@ -99,7 +99,7 @@ fn a_full_disk_under_the_index_keeps_nothing_out_and_is_caught_up_with() {
     }
     finds(&server, "two enospc eio-fsync");
     server.until("the end to be told", || {
-        server.log().contains("the search index is kept up to date again").then_some(())
+        server.log().contains("search index updates work again").then_some(())
     });
     check(&server);
     finds(&server.restart(&[]), "two enospc eio-fsync");
@@ -149,7 +149,7 @@ fn an_index_that_this_version_cannot_read_is_built_again() {
         server = Server::start(dir, &[]);
         finds(&server, "one two");
         assert_eq!(repairs(&server), 1.0, "{what}");
-        assert!(server.log().contains("the search index is built: "), "{what}: {}", server.log());
+        assert!(server.log().contains("building the search index: "), "{what}: {}", server.log());
         check(&server);
     }
     let server = server.restart(&[]);

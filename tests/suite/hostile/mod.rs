@@ -396,7 +396,7 @@ fn a_photograph_beyond_time_or_memory_of_ingest_is_refused_by_the_settings_name(
             None => assert!(output.status.success(), "{errors}"),
         }
     };
-    check("ingest.file_time_s=0.001", Some("takes more than 1ms of work"));
+    check("ingest.file_time_s=0.001", Some("needs more than 1ms of processing time"));
     check("ingest.memory_bytes=16777216", Some("bytes to hold while it is read"));
     check("ingest.memory_bytes=67108864", None);
 }

@@ -67,7 +67,7 @@ fn a_bucket_that_is_away_is_told_until_it_is_back() {
         let path = format!("/media/image/demo-trumma-och-vin-crop_w{width}_h90_x400_y600.jpg");
         get(&server, &path).status().as_u16()
     };
-    let away = || server.metric("wirephoto_bucket_away", "") == 1.0;
+    let away = || server.metric("wirephoto_bucket_circuit_open", "") == 1.0;
     let mut recording = Recording::default();
     assert_eq!(crop(), 200);
     recording.record(&server, 5);

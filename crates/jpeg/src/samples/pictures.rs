@@ -24,13 +24,14 @@ pub fn pixels(size: Size, channels: usize, seed: u32) -> Pixels {
     let mut data = Vec::new();
     for y in 0..size.height {
         for x in 0..size.width {
-            for channel in 0..u32::try_from(channels).expect("made numbers are in range") {
+            for channel in 0..u32::try_from(channels).expect("generated numbers are in range") {
                 state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                 let slope = (x * (3 + channel) + y * 2 + seed * 40) % 400;
                 let slope = if slope > 200 { 400 - slope } else { slope };
                 let edge = if (x / 11 + y / 7 + channel) % 3 == 0 { 35 } else { 0 };
                 data.push(
-                    u8::try_from(slope + edge + (state >> 28)).expect("made numbers are in range"),
+                    u8::try_from(slope + edge + (state >> 28))
+                        .expect("generated numbers are in range"),
                 );
             }
         }
@@ -42,7 +43,7 @@ pub fn pixels(size: Size, channels: usize, seed: u32) -> Pixels {
 pub fn jpeg(size: Size, space: ColourSpace, chroma: ChromaSubsampling, seed: u32) -> Vec<u8> {
     let pixels = pixels(size, space.channels(), seed);
     encode(&pixels, EncodeOptions { quality: 88, space, chroma })
-        .expect("made numbers are in range")
+        .expect("generated numbers are in range")
 }
 
 /// Computes a triangle wave of `x` over `period`, 0 to 127.

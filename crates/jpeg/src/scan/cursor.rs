@@ -234,7 +234,7 @@ fn beyond_16_bits(value: i32) -> u32 {
 }
 
 #[inline(always)]
-#[expect(clippy::cast_possible_truncation, reason = "a value that does not fit is noticed beside")]
+#[expect(clippy::cast_possible_truncation, reason = "the caller detects values that do not fit")]
 fn low_16(value: i32) -> i16 {
     value as i16
 }

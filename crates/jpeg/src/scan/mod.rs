@@ -87,7 +87,7 @@ pub const ZIGZAG: [u8; 64] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ScanError {
     /// The coding process is progressive, arithmetic, lossless or hierarchical.
-    #[error("it is not coded as one baseline scan")]
+    #[error("it is not coded as a single baseline scan")]
     Process,
     /// The samples do not have 8 bits.
     #[error("its samples do not have 8 bits")]
@@ -115,7 +115,7 @@ pub enum ScanError {
     #[error("the region leaves the picture")]
     Outside,
     /// Required bytes are missing, the headers are broken, or the index belongs to another file.
-    #[error("bytes that the index names are missing")]
+    #[error("bytes that the index refers to are missing")]
     Bytes,
     /// The file has 4 GiB or more.
     #[error("the file is too long to be indexed")]

@@ -21,7 +21,7 @@ pub struct Asset {
 }
 
 // `skip_serializing_if` passes its argument by reference.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
 fn is_false(value: &bool) -> bool {
     !value
 }

@@ -142,7 +142,9 @@ impl Document {
         fields.entry("uri").or_insert_with(|| Value::String(stored_uri(key)));
         let document = Value::Object(fields);
         schema::check(&document).map_err(DocumentError::Schema)?;
-        let Value::Object(mut fields) = document else { unreachable!("made an object above") };
+        let Value::Object(mut fields) = document else {
+            unreachable!("wrapped in an object above")
+        };
         // The schema allows URIs of any scheme; only web addresses are safe to serve as links.
         let others = web_address::find_violations(&fields);
         if !others.is_empty() {

@@ -55,7 +55,7 @@ fn collect_violations(fields: &Map<String, Value>, at: &str, found: &mut Vec<Sch
 
 fn check_address(address: &str, place: &str) -> Option<SchemaViolation> {
     let quoted: String = address.chars().take(80).collect();
-    let message = || format!("{quoted:?} is no address that begins with http:// or https://");
+    let message = || format!("{quoted:?} is not an address that begins with http:// or https://");
     (!is_web(address)).then(|| SchemaViolation::new(place, "format", message()))
 }
 

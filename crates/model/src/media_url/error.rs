@@ -78,7 +78,7 @@ pub enum PathError {
         extension: FileExtension,
     },
     /// A suffix precedes an operation.
-    #[error("the suffix {:?} stands before an operation, expected it behind", format!("_{}", .suffix))]
+    #[error("the suffix {:?} precedes an operation, expected it after", format!("_{}", .suffix))]
     SuffixBeforeOperation {
         /// The suffix without its underscore.
         suffix: String,

@@ -24,16 +24,16 @@ pub enum FormatError {
     #[error(transparent)]
     Path(#[from] PathError),
     /// The text begins with characters that would belong to the item's id.
-    #[error("`{found}` is no known suffix, operation or extension")]
+    #[error("`{found}` is not a known suffix, operation or extension")]
     Unknown { found: String },
     /// The text names the item or its licences, not a file.
     #[error("a format ends in an extension such as `.jpg`")]
     NoFile,
     /// The text names a file of one associated object.
-    #[error("a format names no associated object")]
+    #[error("a format cannot name an associated object")]
     Association,
     /// The text has a crop, which fits only one picture.
-    #[error("a format has no crop")]
+    #[error("a format cannot have a crop")]
     Crop,
     /// The text names the bundle of all other files.
     #[error("a format is a file, not `.zip`")]
@@ -143,14 +143,14 @@ mod tests {
     fn err_what_is_no_file_of_every_item_is_refused() {
         for (text, part) in [
             ("", "ends in an extension"),
-            ("x", "no known suffix"),
+            ("x", "not a known suffix"),
             ("/pricelist", "associated"),
             ("/a000_NormalPreview.jpg", "associated"),
-            ("other.jpg", "no known suffix"),
-            ("-other_NormalPreview.jpg", "no known suffix"),
+            ("other.jpg", "not a known suffix"),
+            ("-other_NormalPreview.jpg", "not a known suffix"),
             (".zip", "not `.zip`"),
-            ("-crop_w1_h1_NormalPreview.jpg", "no crop"),
-            ("-crop_w1_h1.json", "no crop"),
+            ("-crop_w1_h1_NormalPreview.jpg", "a crop"),
+            ("-crop_w1_h1.json", "a crop"),
             ("-watermark.json", "watermark"),
             (".gif", "gif"),
             ("../../etc/passwd", "associated"),

@@ -54,7 +54,7 @@ pub(super) fn expand_nickname(cron: &str) -> Result<&str, ScheduleError> {
     let names = || NICKNAMES.map(|(name, _)| name).join(", ");
     let unknown = || {
         let shown: String = trimmed.chars().take(NICKNAME_CHARS_SHOWN).collect();
-        ScheduleError::Cron(format!("{shown:?} is no schedule; expected one of {}", names()))
+        ScheduleError::Cron(format!("{shown:?} is not a schedule; expected one of {}", names()))
     };
     found.map(|(_, expression)| *expression).ok_or_else(unknown)
 }
@@ -67,7 +67,7 @@ pub(super) fn check_expression(cron: &str) -> Result<(), ScheduleError> {
     }
     let known = |c: char| c == ' ' || c.is_ascii_alphanumeric() || "*/,-?#".contains(c);
     if let Some(bad) = cron.chars().find(|&c| !known(c)) {
-        return refused(format!("{bad:?} has no meaning in a schedule"));
+        return refused(format!("{bad:?} cannot be used in a schedule"));
     }
     let fields: Vec<&str> = cron.split_ascii_whitespace().collect();
     if fields.len() != FIELDS.len() {
@@ -142,15 +142,12 @@ pub(super) fn convert_error(error: CronError) -> ScheduleError {
     ScheduleError::Cron(match error {
         CronError::EmptyPattern => "the schedule is empty".to_owned(),
         CronError::InvalidDate | CronError::InvalidTime | CronError::TimeSearchLimitExceeded => {
-            "the schedule has no such time".to_owned()
+            "the schedule contains a time that does not exist".to_owned()
         }
         CronError::InvalidPattern(text)
         | CronError::IllegalCharacters(text)
         | CronError::ComponentError(text) => {
-            format!(
-                "the schedule is not understood: {}",
-                text.trim_end_matches('.').to_lowercase()
-            )
+            format!("the schedule is not valid: {}", text.trim_end_matches('.').to_lowercase())
         }
     })
 }

@@ -35,7 +35,7 @@ pub enum ScheduleError {
     #[error("{0:?} is not a time zone; expected a name like Europe/Stockholm")]
     Zone(String),
     /// The expression is well-formed, but no day satisfies it (30 February), or none within eight years.
-    #[error("no day satisfies the schedule, or none for eight years")]
+    #[error("no day within eight years matches the schedule")]
     Never,
 }
 

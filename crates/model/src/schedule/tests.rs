@@ -181,19 +181,19 @@ fn what_is_no_expression_is_refused() {
     check("0 0 7 * * * 2026", &fields(7));
     let nicknames = "@hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually";
     for text in ["@", "@reboot", "@daily@", "@daily 0"] {
-        check(text, &format!("{text:?} is no schedule; expected one of {nicknames}"));
+        check(text, &format!("{text:?} is not a schedule; expected one of {nicknames}"));
     }
     let shown = format!("@{}", "x".repeat(19));
     check(
         &format!("@{}", "x".repeat(5000)),
-        &format!("{shown:?} is no schedule; expected one of {nicknames}"),
+        &format!("{shown:?} is not a schedule; expected one of {nicknames}"),
     );
-    check("0 7 * * @daily", "'@' has no meaning in a schedule");
-    check("0 7 * * *\n", "'\\n' has no meaning in a schedule");
-    check("0\t7 * * *", "'\\t' has no meaning in a schedule");
-    check("0 7 * * *\0", "'\\0' has no meaning in a schedule");
-    check("0 7 * * +1", "'+' has no meaning in a schedule");
-    check("0 7 * * ſun", "'ſ' has no meaning in a schedule");
+    check("0 7 * * @daily", "'@' cannot be used in a schedule");
+    check("0 7 * * *\n", "'\\n' cannot be used in a schedule");
+    check("0\t7 * * *", "'\\t' cannot be used in a schedule");
+    check("0 7 * * *\0", "'\\0' cannot be used in a schedule");
+    check("0 7 * * +1", "'+' cannot be used in a schedule");
+    check("0 7 * * ſun", "'ſ' cannot be used in a schedule");
     check(&long, "the schedule is longer than 100 characters");
     check("mon * * * *", "\"mon\" is not a minute (0-59)");
     check("0 7 * 1jan *", "\"1jan\" is not a month (1-12, JAN-DEC)");
@@ -207,7 +207,7 @@ fn what_is_no_expression_is_refused() {
     check("0 0 * 13 *", "\"13\" is not a month (1-12, JAN-DEC)");
     check("0 0 * * 8", "\"8\" is not a day of week (0-7, SUN-SAT, # and L after one)");
     let refused = Schedule::parse("5-1 * * * *", "UTC").unwrap_err();
-    assert!(refused.to_string().starts_with("the schedule is not understood: "), "{refused}");
+    assert!(refused.to_string().starts_with("the schedule is not valid: "), "{refused}");
     assert!(Schedule::parse("*/15 * * * *", "UTC").is_ok());
 }
 

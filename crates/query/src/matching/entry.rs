@@ -122,5 +122,5 @@ impl InterestEntry {
 }
 
 pub(super) fn length(count: usize) -> u32 {
-    u32::try_from(count).expect("memory ends before")
+    u32::try_from(count).expect("memory is exhausted before")
 }

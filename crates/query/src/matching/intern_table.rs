@@ -40,7 +40,7 @@ impl<K: Clone + Eq + Hash, V: Default> InternTable<K, V> {
                 number
             }
             None => {
-                let number = u32::try_from(self.slots.len()).expect("memory ends before");
+                let number = u32::try_from(self.slots.len()).expect("memory is exhausted before");
                 self.slots.push(slot);
                 number
             }

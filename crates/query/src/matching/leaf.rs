@@ -166,7 +166,7 @@ impl LeafTable {
             let Some(beginning) = token.strip_suffix('*') else { continue };
             let places = &mut self.prefixes;
             let place = places.binary_search_by_key(&beginning.len(), |(length, _)| *length);
-            let place = place.expect("the length of a beginning in use");
+            let place = place.expect("the length of a prefix in use");
             places[place].1 -= 1;
             if places[place].1 == 0 {
                 places.remove(place);

@@ -115,7 +115,10 @@ impl InterestMatcher {
     ///
     /// It is filed under its rarest word, according to the documents that [`Self::learn`] has counted
     /// so far.
-    #[expect(clippy::needless_pass_by_value, reason = "what is saved is handed over")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the caller gives up the interest that it saves"
+    )]
     pub fn insert(&mut self, number: i64, interest: Interest) {
         self.remove(number);
         let mut program = Vec::new();
@@ -224,7 +227,7 @@ impl InterestMatcher {
             }
             if let Some(moved) = moved {
                 let entry = self.entries[index_of(moved.slot)].as_mut();
-                entry.expect("what is filed is an entry").set_place(moved.which, place);
+                entry.expect("every posting belongs to an entry").set_place(moved.which, place);
             }
         }
         let EntryConditions { products, excluded, agreements, program } = entry.conditions();

@@ -20,7 +20,7 @@ const OR: u32 = 3;
 
 fn operation(operation: u32, operand: usize) -> u32 {
     let operand = u32::try_from(operand).ok().filter(|operand| *operand <= OPERAND);
-    operation << SHIFT | operand.expect("memory ends before 2^30 leaves")
+    operation << SHIFT | operand.expect("memory is exhausted before 2^30 leaves")
 }
 
 /// Appends a query to `program`; its leaves are in use until [`release_leaves`].

@@ -138,7 +138,7 @@ fn numbers() -> impl Strategy<Value = String> {
 /// # Panics
 ///
 /// Never: all generated texts are valid queries.
-#[expect(clippy::expect_used, reason = "what is drawn is a query")]
+#[expect(clippy::expect_used, reason = "the generated text is a query")]
 pub fn searches() -> impl Strategy<Value = SampleSearch> {
     let codes = || proptest::collection::vec(select(&PRODUCTS[..]), 0..3);
     let names = |codes: Vec<&str>| codes.into_iter().map(str::to_owned).collect::<Vec<_>>();

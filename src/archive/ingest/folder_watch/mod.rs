@@ -226,7 +226,7 @@ impl FolderWatch {
             (None, 0) => Some(ArrivalOutcome::Done),
             (None, failed) => {
                 let good = tally.created + tally.replaced;
-                let error = format!("{failed} lines were not taken in, {good} were");
+                let error = format!("{failed} lines failed, {good} were ingested");
                 Some(ArrivalOutcome::Failed(error, problems))
             }
         }
@@ -237,12 +237,12 @@ impl FolderWatch {
         match &end {
             ArrivalOutcome::Done => {}
             ArrivalOutcome::Failed(error, _) => {
-                tracing::warn!(file = %path.display(), "not taken in: {error}");
+                tracing::warn!(file = %path.display(), "not ingested: {error}");
             }
             ArrivalOutcome::Postponed(cause) => {
                 // Every poll retries it, so each cause is logged only once.
                 if self.postponed.get(path) != Some(cause) {
-                    tracing::error!(file = %path.display(), "tried again later: {cause}");
+                    tracing::error!(file = %path.display(), "ingest postponed, retrying: {cause}");
                     self.postponed.insert(path.to_owned(), cause.clone());
                 }
                 return;

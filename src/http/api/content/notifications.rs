@@ -217,7 +217,7 @@ struct StreamPoll {
     wait: Duration,
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "what was read of it is given back at once")]
+#[expect(clippy::needless_pass_by_value, reason = "axum's extractors are owned")]
 fn parse_stream_poll(app: &AppState, path: NotificationPath, uri: Uri) -> Result<StreamPoll> {
     let (media_type, id) = path_segments(path)?;
     let query = QueryParameters::of(&uri)?;

@@ -121,7 +121,7 @@ impl<'a> ContentParameters<'a> {
             (self.q(parse), self.read(|query| query.list("p")), self.agr());
         let (query, codes, agreements) = (query?, codes?, agreements?);
         let bare = || {
-            let message = "p has a `-` without a product code behind it";
+            let message = "p has a `-` without a product code after it";
             Error::invalid("query", "p", "pattern", message)
         };
         let selection = ItemSelection::new(query, &codes, agreements);
@@ -145,7 +145,7 @@ impl<'a> ContentParameters<'a> {
             match content::unknown_agreement(caller, &wanted) {
                 None => Ok(wanted),
                 Some(id) => {
-                    let message = format!("agr names {id}, which is no agreement of the user");
+                    let message = format!("agr is {id}, which is not an agreement of the user");
                     Err(Error::invalid("query", "agr", "enum", message))
                 }
             }

@@ -34,8 +34,9 @@ async fn read(body: Body, bytes_max: usize) -> Result<Vec<u8>> {
     let mut stream = body.into_data_stream();
     let (mut bytes, mut beyond) = (Vec::new(), 0_usize);
     while let Some(chunk) = stream.next().await {
-        let broken =
-            |cause| Error::invalid("body", "", "format", "the body broke off").with_source(cause);
+        let broken = |cause| {
+            Error::invalid("body", "", "format", "the body ended early").with_source(cause)
+        };
         let chunk = chunk.map_err(broken)?;
         if beyond > 0 || chunk.len() > bytes_max - bytes.len() {
             // A client that is still sending would not read an early response, so some of the excess is

@@ -186,7 +186,7 @@ fn check_length(path: &str, length: usize, max: usize) -> Result<()> {
         return Ok(());
     }
     let name = if path.is_empty() { "the body" } else { path };
-    let message = format!("{name} has {length} elements, {max} at most are taken");
+    let message = format!("{name} has {length} elements, at most {max} are allowed");
     Err(Error::invalid("body", path, "maximum", message))
 }
 
@@ -345,7 +345,7 @@ impl<'a> PropertyReader<'a> {
             let others: Vec<_> = self.reader.unknown().take(ADDITIONAL_NAMED_MAX).collect();
             for (name, _) in others {
                 let name: String = name.chars().take(ECHO_CHARS_MAX).collect();
-                let message = "is not a property that may be here";
+                let message = "is not an allowed property";
                 self.report_rule(&name, "additionalProperties", message);
             }
         }

@@ -72,7 +72,7 @@ impl QueryParameters {
         let mut found = self.pairs.iter().filter(|(key, value)| key == name && counts(value));
         let first = found.next();
         if found.next().is_some() {
-            let message = format!("{name} is there more than once");
+            let message = format!("{name} is given more than once");
             return Err(Error::invalid("query", name, "type", message));
         }
         first.map(|(_, value)| decoded_text(name, value)).transpose()

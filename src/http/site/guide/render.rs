@@ -85,10 +85,7 @@ struct Renderer<'a> {
 }
 
 impl<'a> Renderer<'a> {
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "what is not treated here is rendered as the library does"
-    )]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the library renders all other events")]
     fn event(&mut self, event: Event<'a>, rest: &mut Parser<'a>) {
         match event {
             Event::Start(Tag::Heading { level, .. }) => self.heading(level, rest),

@@ -47,7 +47,7 @@ const THREADS: usize = 2;
 const EMPTY_PREFIX: &str = "nothing";
 /// The folder under the prefix for the short-lived objects that prove write access.
 const PROBE_PREFIX: &str = "probe";
-const PROBE_CONTENT: &[u8] = b"Wirephoto writes this to see whether it may, and removes it.\n";
+const PROBE_CONTENT: &[u8] = b"Wirephoto writes this to test its write access, and removes it.\n";
 
 /// A bucket; cheap to clone.
 #[derive(Clone)]

@@ -128,7 +128,7 @@ impl BucketObject {
                 if bytes.len() as u64 == length {
                     return Ok(bytes);
                 }
-                let source = format!("{} bytes came of {length}", bytes.len()).into();
+                let source = format!("received {} of {length} bytes", bytes.len()).into();
                 Err(object_store::Error::Generic { store: "S3", source })
             }
         };

@@ -81,7 +81,7 @@ pub(super) fn log_upgrade(from: i64, to: i64, copy: &str) {
     tracing::warn!(
         from,
         to,
-        "the schema of the database is brought up to date; earlier versions of wirephoto cannot use it \
-         then, and a {copy} from before is the way back"
+        "the schema of the database is being upgraded; earlier versions of wirephoto cannot use \
+         it afterwards, and only a {copy} from before restores it"
     );
 }

@@ -97,9 +97,13 @@ impl SchemaUpgrade<'_> {
             SchemaStatus::Older(_) => {
                 // The tables were created after the schema was read, which found none.
                 let Some(lives) = lives else {
-                    let words =
-                        format!("another process makes the tables of {}", self.server.name());
-                    return Err(DbError::InUse(format!("{words}; try again when it has ended")));
+                    let words = format!(
+                        "another process is creating the tables of {}",
+                        self.server.name()
+                    );
+                    return Err(DbError::InUse(format!(
+                        "{words}; try again when it has finished"
+                    )));
                 };
                 lives.end(tx, self.server)?;
                 log_upgrade(found, latest, "dump");
@@ -163,8 +167,8 @@ pub(super) fn expect_current(server: &PostgresServer, found: i64) -> Result<(), 
     let cause = match SchemaStatus::of(found, LATEST, &server.name()) {
         Err(cause) => cause,
         Ok(_) => DbError::Schema(format!(
-            "{} has schema {found}, this is {LATEST}: an earlier state of it was put back; start this \
-             process again",
+            "{} has schema {found}, this is {LATEST}: an earlier state of it was restored; \
+             restart this process",
             server.name()
         )),
     };

@@ -61,14 +61,16 @@ impl PostgresServer {
         let (address, tls) = take_tls(url).map_err(|why| wrong(&why))?;
         let mut config = Config::from_str(&address).map_err(|why| {
             let cause = why.source().map(ToString::to_string).unwrap_or_default();
-            wrong(&format!("no address such as postgres://user@host:5432/database: {cause}"))
+            wrong(&format!("not an address such as postgres://user@host:5432/database: {cause}"))
         })?;
         if config.get_hosts().is_empty() {
             return Err(wrong("it names no host"));
         }
         let count = config.get_hosts().len();
         if count > DB_HOSTS_MAX {
-            return Err(wrong(&format!("it names {count} hosts, {DB_HOSTS_MAX} are the most")));
+            return Err(wrong(&format!(
+                "it names {count} hosts, at most {DB_HOSTS_MAX} are allowed"
+            )));
         }
         let differs = |of: usize| of != count && of > 1;
         if differs(config.get_ports().len()) || differs(config.get_hostaddrs().len()) {

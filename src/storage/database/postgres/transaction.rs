@@ -65,7 +65,7 @@ impl RawColumn<'_> {
             Self::Null => "nothing",
             Self::Int(_) => "a number",
             Self::Bool(_) => "true or false",
-            Self::Text(_) => "a text",
+            Self::Text(_) => "text",
             Self::Bytes(_) => "bytes",
             Self::Other => "something else",
         };
@@ -83,8 +83,8 @@ impl RawColumn<'_> {
 }
 
 fn text(raw: RawColumn<'_>) -> Result<&str, DbError> {
-    let RawColumn::Text(bytes) = raw else { return Err(raw.wrong("a text")) };
-    std::str::from_utf8(bytes).map_err(|_| raw.wrong("a text in UTF-8"))
+    let RawColumn::Text(bytes) = raw else { return Err(raw.wrong("text")) };
+    std::str::from_utf8(bytes).map_err(|_| raw.wrong("text in UTF-8"))
 }
 
 fn raw(row: &tokio_postgres::Row, at: usize) -> Result<RawColumn<'_>, DbError> {

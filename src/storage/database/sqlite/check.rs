@@ -53,12 +53,12 @@ pub(super) fn foreign_key_violations(
 ) -> Result<Vec<DatabaseFlaw>, DbError> {
     let sql = "SELECT \"table\", rowid, parent FROM pragma_foreign_key_check";
     let tx: &dyn EngineTransaction = connection;
-    tx.list_flaws(sql, "rows that refer to what is not there", |row| {
+    tx.list_flaws(sql, "foreign-key violations", |row| {
         let (table, parent): (String, String) = (row.get(0)?, row.get(2)?);
         let number: Option<i64> = row.get(1)?;
         let row = number.map(|number| format!(" {number}")).unwrap_or_default();
         Ok(DatabaseFlaw::Reference(format!(
-            "{table}{row}: a row refers to one of {parent} that is not there"
+            "{table}{row}: foreign-key violation: the row of {parent} does not exist"
         )))
     })
 }

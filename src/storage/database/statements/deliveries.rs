@@ -357,7 +357,7 @@ impl WriteTx<'_> {
         let what = || format!("delivery {id}");
         let parsed = id.parse().map_err(|why| damaged(what(), &why))?;
         let found = self.as_read().find_delivery(parsed)?;
-        found.ok_or_else(|| damaged(what(), &"its user is gone, or its id is spelt otherwise"))
+        found.ok_or_else(|| damaged(what(), &"its user is gone, or its id is spelt differently"))
     }
 
     /// Renews a claim until `until` for the sender's present incarnation; returns `false` if the claim was

@@ -56,7 +56,7 @@ fn state_place(name: &str) -> String {
 }
 
 fn text(place: &str, bytes: Vec<u8>) -> Result<String, DbError> {
-    String::from_utf8(bytes).map_err(|_| damaged(place, &"it is no text"))
+    String::from_utf8(bytes).map_err(|_| damaged(place, &"it is not text"))
 }
 
 impl ReadTx<'_> {

@@ -214,10 +214,10 @@ fn channel() {
         let found: Value = server.get_with(&url, &[("authorization", &key)]).json().unwrap();
         found["error"].is_string().then_some(found)
     });
-    assert_eq!(found["error"], "the limit of mails in an hour is reached");
+    assert_eq!(found["error"], "the hourly limit of mails is reached");
     let path = link(&server, first);
     assert_eq!(server.post_form(&path, &[("answer", "stop")]).status(), 200);
     let failed = until(&server, &waits, "failed");
-    assert_eq!(failed["error"], format!("{VICTIM} wants no mails of this user"));
+    assert_eq!(failed["error"], format!("{VICTIM} has declined mails from this user"));
     assert_eq!(outbox(&server).len(), 2);
 }

@@ -406,7 +406,7 @@ impl WriteTx<'_> {
             other => {
                 let first = other.and_then(|(_, row)| row.first());
                 let what = format!("{} {first:?}", table.name);
-                Err(damaged(what, &"it came over with other values"))
+                Err(damaged(what, &"it was copied with other values"))
             }
         }
     }
