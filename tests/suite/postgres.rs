@@ -51,13 +51,13 @@ impl Archive {
         let cluster = Cluster::start();
         let setting = format!("database.url={}", cluster.database("archive"));
         let archive = Self { cluster, setting, dir: tempfile::tempdir().unwrap() };
-        archive.take_in(items);
+        archive.ingest(items);
         let accounts = checkout("media-store/accounts.json");
         archive.run(&["import", accounts.to_str().unwrap()], 0);
         archive
     }
 
-    fn take_in(&self, items: &[(&str, Value)]) {
+    fn ingest(&self, items: &[(&str, Value)]) {
         let incoming = tempfile::tempdir().unwrap();
         news::write(incoming.path(), items);
         self.run(&["ingest", incoming.path().to_str().unwrap()], 0);
@@ -207,7 +207,7 @@ fn a_dump_taken_while_the_service_runs_restores_the_archive_of_that_moment() {
     let data = home.path().join("data");
     fs::create_dir(&data).unwrap();
     // Items ingested later are not in the dump.
-    archive.take_in(&[("image/new", photograph("Slussen"))]);
+    archive.ingest(&[("image/new", photograph("Slussen"))]);
     archive.run(&["withdraw", "image/ice"], 0);
     let url = archive.cluster.database("restored");
     let restored = as_documented("pg_restore ", dir, &data, &url);
@@ -237,7 +237,7 @@ fn a_dump_taken_while_the_service_runs_restores_the_archive_of_that_moment() {
     assert_eq!(server.get_with("/user/v1/user", &[("authorization", &token)]).status(), 200);
     tokens::password(&server, "demo-editor", "demo-editor-password", "openid roles");
     // New rows get new numbers: no number is assigned twice.
-    again.take_in(&[("image/later", photograph("Slussen"))]);
+    again.ingest(&[("image/later", photograph("Slussen"))]);
     server
         .until("the item to be found", || (found(&server, "q=slussen") == "later").then_some(()));
 }
@@ -257,7 +257,7 @@ fn writes_of_one_node_are_visible_to_the_other() {
         other.until("the poll to wait", || {
             (other.metric("wirephoto_polls_waiting", "") > 0.0).then_some(())
         });
-        archive.take_in(&[("image/new", photograph("Slussen"))]);
+        archive.ingest(&[("image/new", photograph("Slussen"))]);
         let (status, hits) = waiting.join().unwrap();
         assert_eq!((status, ids(&hits).as_str()), (200, "new"));
     });
@@ -379,7 +379,7 @@ fn a_database_restart_under_load_loses_no_acknowledged_write() {
     }
     assert!(server.metric("wirephoto_database_errors_total", "kind=\"away\"") > 0.0);
     // Pollers that follow the changes recover too.
-    archive.take_in(&[("image/new", photograph("Slussen"))]);
+    archive.ingest(&[("image/new", photograph("Slussen"))]);
     server.until("the item to be found", || (found(&server, "q=slussen") == "new").then_some(()));
 }
 
@@ -558,7 +558,7 @@ fn nodes_discard_rows_lost_in_a_failover_and_follow_later_changes() {
         });
     };
     let preview = "/media/image/lost_NormalPreview.jpg";
-    archive.take_in(&[("image/lost", photograph("Vinter"))]);
+    archive.ingest(&[("image/lost", photograph("Vinter"))]);
     finds("vinter", "lost");
     assert_eq!(node.get(preview).status(), 200);
     archive.cluster.down();
@@ -567,7 +567,7 @@ fn nodes_discard_rows_lost_in_a_failover_and_follow_later_changes() {
     node.until("it to be gone", || (node.get(preview).status() == 404).then_some(()));
     finds("vinter", "");
     finds("isbrytare", "ice");
-    archive.take_in(&[("image/new", photograph("Slussen"))]);
+    archive.ingest(&[("image/new", photograph("Slussen"))]);
     finds("slussen", "new");
     archive.run(&["withdraw", "image/ice"], 0);
     finds("isbrytare", "");
@@ -618,7 +618,8 @@ fn stored_passwords_are_in_no_log_line() {
         "hostKey": format!("SHA256:{}", "A".repeat(43)),
     });
     let channel = json!({ "method": "sftp", "formats": [".json"], "settings": settings });
-    let (status, reported) = call(&server, Method::PUT, "/user/v1/channel/archive", Some(&channel));
+    let (status, reported) =
+        call(&server, Method::PUT, "/user/v1/channel/archive", Some(&channel));
     assert_eq!(status, 200, "{reported}");
     let (_, log) = server.stop();
     assert!(log.contains("executing statement"), "the driver's lines are there");

@@ -78,7 +78,8 @@ impl Cdn {
                     false => 400,
                 };
                 // A killed server leaves a truncated request.
-                let Some(call) = stream.ok().and_then(|stream| answer_purge(stream, answer, &origin))
+                let Some(call) =
+                    stream.ok().and_then(|stream| answer_purge(stream, answer, &origin))
                 else {
                     continue;
                 };
@@ -132,7 +133,11 @@ impl Drop for Cdn {
 }
 
 /// Reads a request and answers it; returns the request, unless the answer is a failure.
-fn answer_purge(mut stream: TcpStream, answer: impl Fn(&str) -> u16, origin: &str) -> Option<Call> {
+fn answer_purge(
+    mut stream: TcpStream,
+    answer: impl Fn(&str) -> u16,
+    origin: &str,
+) -> Option<Call> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let (mut line, mut headers) = (String::new(), HashMap::new());
     reader.read_line(&mut line).ok()?;

@@ -38,7 +38,7 @@ fn notifications(server: &Server) -> Vec<Value> {
 }
 
 /// Ingests a photograph that is dated now.
-fn take_in(server: &Server, id: &str, headline: &str) {
+fn ingest(server: &Server, id: &str, headline: &str) {
     let document = json!({
         "headline": headline, "copyrightholder": "TT",
         "product": [{ "code": "FOTO", "name": "FOTO" }],
@@ -66,7 +66,7 @@ fn a_search_becomes_a_notification_after_a_dry_run() {
     // Dated long ago: search finds it, a dry run does not.
     let old = news::document("Isbrytare i fjol", &["FOTO"], "2025-03-02T09:15:00+01:00");
     let server = news::server(&[], &[("image/icebreaker-old", old)]);
-    take_in(&server, "icebreaker-now", "Isbrytare i hamnen");
+    ingest(&server, "icebreaker-now", "Isbrytare i hamnen");
     let browser = Browser::open(DESKTOP);
     let address = "/notifications/new?q=isbrytare&p=FOTO&mediaType=image&type=email";
     browser.log_in(&server.url, "demo-editor", address);
@@ -231,15 +231,15 @@ fn a_stream_is_read_with_the_code_on_its_page() {
     assert!(shown(&browser).contains("After 5 minutes without a call"));
     look(&browser, "notification-stream");
 
-    take_in(&server, "by-curl", "Isbrytare ett");
+    ingest(&server, "by-curl", "Isbrytare ett");
     let mut curl = Program::start("sh", &["-c"], &code("curl"));
     let answer: Value = serde_json::from_str(&curl.line()).expect("JSON");
     assert_eq!(answer["hits"][0]["headline"], "Isbrytare ett");
-    take_in(&server, "by-python", "Isbrytare tre");
+    ingest(&server, "by-python", "Isbrytare tre");
     let mut python = Program::start("/usr/bin/python3", &["-u", "-c"], &code("python"));
     assert!(python.line().ends_with("Isbrytare tre\n"));
     drop(python);
-    take_in(&server, "by-node", "Isbrytare två");
+    ingest(&server, "by-node", "Isbrytare två");
     let mut node = Program::start("node", &["--input-type=module", "-e"], &code("js"));
     assert!(node.line().ends_with("Isbrytare två\n"));
 }

@@ -497,7 +497,8 @@ fn crops_computed_by_the_script_match_the_metadata_to_the_pixel() {
             let document = document(&server, &key, rect);
             let reported = document["renditions"].as_object().expect("renditions");
             expected.push(
-                reported.iter()
+                reported
+                    .iter()
                     .map(|(place, one)| {
                         let reported = json!([one["href"], one["width"], one["height"]]);
                         (place.clone(), reported)
@@ -589,7 +590,8 @@ fn the_urls_deliver_the_pixels_that_the_frame_shows() {
     let reported = document(&server, "image/waves", rect);
     let href = shown(&browser, "preview-url");
     let cut = Picture::decode(&server.client.get(&href).send().unwrap().bytes().unwrap());
-    let size = ["width", "height"].map(|side| rendition(&reported, "Preview")[side].as_u64().unwrap());
+    let size =
+        ["width", "height"].map(|side| rendition(&reported, "Preview")[side].as_u64().unwrap());
     assert_eq!([cut.width, cut.height].map(|side| side as u64), size);
     let number = |name: char| -> usize {
         let rest = href.split_once(&format!("_{name}")).unwrap().1;

@@ -91,7 +91,7 @@ fn caption(document: &Value) -> Caption {
 }
 
 /// A text as allowed in metadata: lines end with a line feed, control characters are removed.
-fn kept(text: &str) -> String {
+fn sanitized(text: &str) -> String {
     let lines = text.replace("\r\n", "\n").replace('\r', "\n");
     lines.chars().filter(|&c| c == '\n' || c == '\t' || !c.is_control()).collect()
 }
@@ -140,7 +140,7 @@ impl Expected {
 
     /// Expects a text that is truncated in IIM and complete in XMP.
     fn pair(&mut self, iim: &str, bytes_max: usize, xmp: &str, value: &Value) {
-        let text = kept(value.as_str().unwrap_or_default());
+        let text = sanitized(value.as_str().unwrap_or_default());
         self.text(&format!("IPTC:{iim}"), &cut(&text, bytes_max));
         self.text(&format!("XMP-{xmp}"), &text);
     }
@@ -157,7 +157,7 @@ impl Expected {
         let reference = &document["originaltransmissionreference"];
         let xmp = "photoshop:TransmissionReference";
         self.pair("OriginalTransmissionReference", 32, xmp, reference);
-        let description = kept(document["description_text"].as_str().unwrap_or_default());
+        let description = sanitized(document["description_text"].as_str().unwrap_or_default());
         let mut short = description.clone();
         while short.len() > 2000 {
             short.pop();
@@ -165,14 +165,14 @@ impl Expected {
         self.text("IPTC:Caption-Abstract", short.trim_end());
         self.text("XMP-dc:Description", &description);
         self.text("IFD0:ImageDescription", &description);
-        self.text("IFD0:Artist", &kept(document["byline"].as_str().unwrap_or_default()));
+        self.text("IFD0:Artist", &sanitized(document["byline"].as_str().unwrap_or_default()));
         let language = document["language"].as_str().unwrap_or_default();
         self.text("IPTC:LanguageIdentifier", language.split('-').next().expect("a part"));
         self.text("XMP-dc:Language", language);
     }
 
     fn rights(&mut self, document: &Value) {
-        let text = |name: &str| kept(document[name].as_str().unwrap_or_default());
+        let text = |name: &str| sanitized(document[name].as_str().unwrap_or_default());
         let (notice, holder) = (text("copyrightnotice"), text("copyrightholder"));
         let right = if notice.is_empty() { &holder } else { &notice };
         self.text("IPTC:CopyrightNotice", &cut(right, 128));
@@ -208,7 +208,7 @@ impl Expected {
         let all = |name: &str, field: &str| -> Vec<String> {
             let entries = document[name].as_array().into_iter().flatten();
             let texts = entries.filter_map(|entry| entry[field].as_str());
-            texts.map(|text| kept(text).replace(['\n', '\t'], " ")).collect()
+            texts.map(|text| sanitized(text).replace(['\n', '\t'], " ")).collect()
         };
         let mut list = |key: &str, entries: Vec<String>| {
             if !entries.is_empty() {

@@ -251,7 +251,7 @@ fn invalid_zone_names_are_refused() {
 }
 
 #[test]
-fn the_limits_of_timestamps_give_no_run() {
+fn the_latest_timestamp_has_no_next_run() {
     let daily = schedule("0 7 * * *", "Europe/Stockholm");
     assert_eq!(daily.next_after(Timestamp::MAX), None);
     assert!(daily.next_after(Timestamp::MIN).is_some());
