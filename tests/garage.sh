@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests of the store and a part of the suite over Garage, a distributed S3 server: each test has a
-# cluster of three nodes on loopback. `tests/tools.sh` builds Garage once. Arguments go to
-# the test runner: tests/garage.sh --test suite garage::
+# cluster of three nodes on loopback. `tests/tools.sh` builds Garage once. Arguments are passed to the test
+# runner: tests/garage.sh --test suite garage::
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,10 +15,10 @@ fi
 
 # Garage issues no session tokens.
 cargo test --locked --test suite -- \
-    garage:: store_s3:: backup_bucket:: migrate::an_archive_moves postgres::hits_and_304s_need_neither \
-    --skip store_s3::a_key_that_is_valid_for_a_while
+    garage:: store_s3:: backup_bucket:: migrate::an_archive_moves postgres::cache_hits_and_304s_need_neither \
+    --skip store_s3::a_temporary_key
 
-# The store's unit tests expect a running server. The suite has installed its Python packages.
+# The unit tests of the store expect a running server. The suite has installed its Python packages.
 target="$(cargo metadata --locked --no-deps --format-version 1 |
     python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')"
 ports="$(python3 -c '
@@ -31,7 +31,7 @@ coproc CLUSTER {
         tests/clients/garage_server.py "$dir" "$ports" 2>"$dir/log"
 }
 cluster=$CLUSTER_PID
-# Its nodes end with it.
+# The nodes stop with this process.
 trap 'kill "$cluster" 2>/dev/null || true; wait "$cluster" 2>/dev/null || true; rm -rf "$dir"' EXIT
 read -r ready <&"${CLUSTER[0]}" || { cat "$dir/log" >&2; exit 1; }
 WIREPHOTO_TEST_S3="$(python3 -c '
@@ -41,5 +41,5 @@ print("http://127.0.0.1:%d" % ready["port"], ready["id"], ready["key"])' "$ready
 export WIREPHOTO_TEST_S3
 cargo test --locked --lib -- storage::blobs::
 
-# The services of examples/compose.yaml, with Garage among them.
+# The services of examples/compose.yaml, including Garage.
 tests/compose.sh "$target/debug/wirephoto"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What the product is installed with, looked at by other people's programs. Each check says what it
-# did; one whose program is neither here nor cheap to get says that it was left out.
+# Checks the packaged files with third-party programs. Each check reports what it did; one whose program is
+# neither installed nor cheap to install reports that it was skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,11 +10,11 @@ tools="${TEST_TOOLS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/wirephoto/tools}"
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 
-# The binary of the tests: `cargo build` would make another one, with fewer features of libraries.
+# The test binary: `cargo build` would build another one, with fewer library features.
 cargo test --locked --quiet --no-run --test suite
 binary="$(realpath "${CARGO_TARGET_DIR:-target}/debug/wirephoto")"
 
-# The manual. A page without a date is meant: its foot has the version.
+# The manual. Pages have no date on purpose: the footer has the version.
 "$binary" man --dir "$work/man"
 pages=("$work"/man/*)
 for page in "${pages[@]}"; do
@@ -27,7 +27,7 @@ if need mandoc; then
 fi
 echo "manual: ${#pages[@]} pages without warnings"
 
-# Completions, in the shells that are here; bash is the suite's.
+# Completions in the installed shells; the suite covers bash.
 for shell in bash zsh fish; do
     "$binary" completions "$shell" >"$work/_wirephoto.$shell"
 done
@@ -49,7 +49,7 @@ if need fish; then
     echo "completions: fish completes a command"
 fi
 
-# The unit: sound, and shut in.
+# The systemd unit: valid and sandboxed.
 exposure_max=1.5
 unit="$work/wirephoto.service"
 sed "s|/usr/bin/wirephoto|$binary|" packaging/wirephoto.service >"$unit"
@@ -60,8 +60,8 @@ exposure="$(systemd-analyze security --offline=true --no-pager "$unit" | sed -n 
     || fail "exposure of the unit: ${exposure:-unknown}, expected at most $exposure_max"
 echo "unit: verified, exposure $exposure"
 
-# What the service and the programs that it starts ask of the system is what the unit lets them:
-# calls within the filter, no memory that is written and run.
+# The service and the programs that it starts stay within the limits of the unit: system calls within the
+# filter, no memory that is both writable and executable.
 if need strace && strace -f -o /dev/null true 2>/dev/null; then
     mkdir "$work/traced"
     /usr/bin/python3 tests/traced.py "$binary" "$work/traced"
@@ -69,8 +69,8 @@ else
     echo "unit: system calls left out, processes cannot be traced here"
 fi
 
-# Alert rules over made-up series, and the dashboard. Rules over recorded faults, and the expressions of the
-# dashboard over a service, are the suite's (signals).
+# Alert rules over synthetic series, and the dashboard. The suite (signals) tests the rules over recorded
+# faults, and the expressions of the dashboard over a service.
 packaging/dashboard.py | cmp -s - examples/grafana-dashboard.json \
     || fail "grafana-dashboard.json is not what dashboard.py prints"
 need promtool || fail "promtool is missing (Debian package prometheus, which ./test installs)"
@@ -78,7 +78,7 @@ promtool check rules packaging/alerts.yml >/dev/null
 said="$(promtool test rules tests/alerts.yml 2>&1)" || fail "$said"
 echo "alerts: rules are sound, tell while something is wrong and no more when it is right"
 
-# The container's recipe; it cannot be built everywhere.
+# The Dockerfile; it cannot be built everywhere.
 hadolint="$(command -v hadolint || true)"
 if [ -z "$hadolint" ]; then
     hadolint="$tools/hadolint/bin/hadolint"
@@ -93,7 +93,7 @@ else
 fi
 tests/container.sh "$binary"
 
-# The manifests: against the schemas of Kubernetes, each other and the settings that they carry.
+# The manifests: checked against the schemas of Kubernetes, each other and their settings.
 kubernetes="$tools/kubernetes/bin"
 [ -x "$kubernetes/kubernetes-validate" ] || { python3 -m venv "$tools/kubernetes" \
     && "$kubernetes/pip" install --quiet --disable-pip-version-check kubernetes-validate==1.37.0; } >/dev/null 2>&1 || true
@@ -106,7 +106,7 @@ fi
 
 tests/compose.sh "$binary"
 
-# The Debian package, of the binary that ./run built, else of the one that the tests use.
+# The Debian package, with the binary built by ./run, or else the test binary.
 deb="$(command -v cargo-deb || true)"
 [ -n "$deb" ] || { [ -x "$tools/bin/cargo-deb" ] && PATH="$tools/bin:$PATH" && deb="$tools/bin/cargo-deb"; } || true
 if [ -n "$deb" ] && need dpkg-deb; then

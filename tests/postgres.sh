@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs tests on a PostgreSQL server of its own, which is gone afterwards: those of the database and of
-# what is above it, and a part of the suite. With --all it is the whole suite; other arguments go to
-# the test runner: tests/postgres.sh --lib storage::database::
+# Runs tests on a temporary PostgreSQL server: those of the database and of the layers above it, and a part of
+# the suite. With --all it runs the whole suite; other arguments are passed to the test runner:
+# tests/postgres.sh --lib storage::database::
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,7 +9,7 @@ programs="$(ls -d /usr/lib/postgresql/*/bin | sort -V | tail -1)"
 dir="$(mktemp -d)"
 as=()
 if [ "$(id -u)" -eq 0 ]; then
-    # Its programs refuse to be run by root.
+    # The programs of PostgreSQL refuse to run as root.
     chown postgres "$dir"
     as=(runuser -u postgres --)
 fi
@@ -28,8 +28,8 @@ trap stop EXIT
 )
 export WIREPHOTO_TEST_POSTGRES="postgres://wirephoto@127.0.0.1:$port/postgres"
 
-# Tests of SQLite's file: copies, damaged pages, full disks, dumps of earlier schemas, looks into it;
-# those of settings as they are without any; those with a PostgreSQL of their own; starts over nothing.
+# Skipped: tests that need the SQLite file (copies, damaged pages, full disks, dumps of earlier schemas,
+# queries of it), tests of default settings, tests with their own PostgreSQL, and starts without a database.
 sqlite=(backup:: container:: upgrades:: damage:: faults:: systemd:: packaging:: operator:: postgres::)
 if [ "${1:-}" = --all ]; then
     cargo test --locked --lib

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# ./run as a newcomer starts it: it builds, takes the demo archive in, prints three URLs that work,
-# and ends cleanly when asked to.
+# Tests ./run as a new user starts it: it builds, ingests the demo archive, prints three URLs that work, and
+# stops cleanly on a signal.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Everything but the optimization of the build, which takes as long as a third of all tests. The build's time is
-# not the start's.
+# Everything except the optimization of the build, which takes as long as a third of all tests. The build time
+# does not count as start time.
 export RUN_PROFILE=dev
 cargo build --profile "$RUN_PROFILE" --locked --quiet --bin wirephoto
 work="$(mktemp -d)"
 log="$work/log"
-# An own data directory: the checkout's may be in use.
+# A separate data directory, because that of the checkout may be in use.
 ./run --listen 127.0.0.1:0 --data "$work/data" >"$log" 2>"$work/errors" &
 server=$!
 trap 'kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; rm -rf "$work"' EXIT

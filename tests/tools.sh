@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Installs programs that checks need and that no Debian package has, once, into the folder of tools:
+# Installs programs that checks need and that have no Debian package, once, into the tools folder:
 # tests/tools.sh garage deny. Prints the path of each. A second call waits for the first.
 set -euo pipefail
 
 tools="${TEST_TOOLS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/wirephoto/tools}"
 mkdir -p "$tools"
 
-# install PACKAGE@VERSION PROGRAM OPTIONS…: unless the folder holds that version. Unoptimized builds take a
-# third of the time.
+# install PACKAGE@VERSION PROGRAM OPTIONS…: does nothing if the folder holds that version. Unoptimized builds
+# take a third of the time.
 install() {
     local package="$1" program="$tools/bin/$2"
     shift 2
     (
         flock 9
         if ! "$program" --version 2>/dev/null | grep -qwF "${package#*@}"; then
-            # In a folder of its own: the build folder of the tree is locked while the tree is built.
+            # In a separate folder: the build folder of the tree is locked during a build.
             env -u CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0 \
                 cargo install --quiet --debug --locked --root "$tools" --force "$package" "$@" >&2
         fi
@@ -27,8 +27,8 @@ for name; do
     deny) command -v cargo-deny || install cargo-deny@0.20.2 cargo-deny ;;
     machete) command -v cargo-machete || install cargo-machete@0.9.2 cargo-machete ;;
     garage)
-        # The version that docs/operations/s3.md names. It hashes, compresses and compares everything it moves: that is slow
-        # without optimization, the rest is not worth the time that the compiler takes.
+        # The version in docs/operations/s3.md. Only the code that hashes, compresses and compares all data is
+        # optimized: the rest is not worth the compile time.
         optimize=()
         for hot in blake2 sha1 sha2 md-5 digest block-buffer generic-array hmac aes aes-gcm polyval crc32fast \
             crc-fast xxhash-rust libsodium-sys zstd-sys lmdb-master-sys ring memchr; do

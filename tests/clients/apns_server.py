@@ -1,9 +1,9 @@
 """A strict stand-in for the Apple Push Notification service: `apns_server.py FOLDER MODE`.
 
-MODE is `h2`, or `http1` for a server that speaks HTTP/1.1 alone. It makes a signing key and a
+MODE is `h2`, or `http1` for a server that supports only HTTP/1.1. It creates a signing key and a
 certificate, prints one line of JSON when it is ready and appends one line to FOLDER/requests for
-each message. What deviates from Apple's documentation is answered 400 `Deviation` and its line says
-how in `refused`. The end of a device's token tells the answer:
+each message. A request that deviates from Apple's documentation is answered 400 `Deviation`, and its
+line states the deviation in `refused`. The end of a device token selects the answer:
 
     dead   410 Unregistered            0400   400 BadDeviceToken
     0700   400 DeviceTokenNotForTopic
@@ -62,13 +62,13 @@ HEADERS = {
 }
 OTHERS = {"apns-collapse-id", "content-type", "content-length", "user-agent", "accept"}
 DATA = {"id", "url", "uri", "mediaType", "notification"}
-# The provider token in use: its text, when it came, whether it was refused.
+# The provider token in use: its text, when it was first received, whether it was refused.
 bearer = {"text": None, "time": 0.0, "refused": False}
 delivered = set()
 
 
 def check_bearer(authorization):
-    """The provider token; gives another answer than 400 where Apple does."""
+    """Checks the provider token; returns a status other than 400 where Apple does."""
     scheme, _, text = authorization.partition(" ")
     check(scheme == "bearer", "authorization is not `bearer …`")
     header, claims = verify(text, "ES256", key.public_key())
@@ -91,7 +91,7 @@ def check_bearer(authorization):
 
 
 def check_headers(pseudo, headers):
-    """Everything before the body; gives the device's token."""
+    """Checks everything before the body; returns the device token."""
     check(pseudo.get(":method") == "POST", f"the method is {pseudo.get(':method')}")
     check(pseudo.get(":scheme") == "https", "the scheme is not https")
     check(pseudo.get(":authority"), "there is no authority")
@@ -130,7 +130,7 @@ def check_payload(headers, body):
 
 
 def answer(connection, pairs, body):
-    """Status and reason for a message; logs it."""
+    """Logs a message; returns its status and reason."""
     facts = {"connection": connection, "status": 200}
     try:
         names = [name for name, _ in pairs]
@@ -223,7 +223,7 @@ class Connection(asyncio.Protocol):
 
 
 class Old(asyncio.Protocol):
-    """A connection that knows HTTP/1.1 alone."""
+    """A connection that supports only HTTP/1.1."""
 
     def connection_made(self, transport):
         self.transport = transport

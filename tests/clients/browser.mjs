@@ -1,5 +1,5 @@
-// As much of a web browser as signing in takes: it keeps cookies, follows redirects, and fills in
-// and submits the forms of the sign-in and the consent page.
+// The parts of a web browser that signing in needs: it stores cookies, follows redirects, and fills in
+// and submits the forms of the login and consent pages.
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import https from 'node:https';

@@ -1,5 +1,5 @@
-"""As much of a web browser as signing in takes: a session of requests keeps the cookies, this fills
-in and submits the forms of the sign-in and the consent page.
+"""The parts of a web browser that signing in needs: a session of requests stores the cookies, this module
+fills in and submits the forms of the login and consent pages.
 """
 
 from html.parser import HTMLParser
@@ -40,7 +40,7 @@ class Forms(HTMLParser):
 
 
 def fill(page, user):
-    """What `user` sends from `page`: the form's action and its fields."""
+    """The form that `user` submits from `page`: its action and fields."""
     for form in Forms(page).found:
         fields = dict(form["hidden"])
         if {"username", "password"} <= form["names"]:

@@ -1,4 +1,4 @@
-"""Orders of tests that change objects of the bucket `bilder` behind the store's back, and queries."""
+"""Commands of tests that change objects of the bucket `bilder` without the store, and queries."""
 
 import hashlib
 import json
@@ -9,7 +9,7 @@ BUCKET = "bilder"
 
 
 def unfinished(client):
-    """How many uploads in parts were begun and not ended."""
+    """The number of unfinished multipart uploads."""
     return len(client.list_multipart_uploads(Bucket=BUCKET).get("Uploads", []))
 
 
@@ -26,7 +26,7 @@ def fill(client, order):
 
 
 def obey(client, order):
-    """Does what the store must notice, past it."""
+    """Makes a change that the store must detect."""
     if order["do"] == "list":
         pages = client.get_paginator("list_objects_v2").paginate(
             Bucket=BUCKET, Prefix=order["prefix"]
@@ -48,7 +48,7 @@ def obey(client, order):
 
 
 def facts(client, key):
-    """What is known of one object."""
+    """The properties of one object."""
     found = client.get_object(Bucket=BUCKET, Key=key)
     body = found["Body"].read()
     return {
@@ -62,7 +62,7 @@ def facts(client, key):
 
 
 def serve(client, also=obey):
-    """Answers each line of the input, a key or an order as JSON, with a line of JSON."""
+    """Answers each line of the input, a key or a command as JSON, with a line of JSON."""
     for line in sys.stdin:
         if line.startswith("{"):
             answer = also(client, json.loads(line))

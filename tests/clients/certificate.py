@@ -1,4 +1,4 @@
-"""A certificate authority with one certificate for 127.0.0.1 and localhost, made on the spot."""
+"""Generates a certificate authority with one certificate for 127.0.0.1 and localhost."""
 
 import datetime
 import ipaddress
@@ -23,7 +23,7 @@ def _builder(subject, issuer, key, days=(-1, 1)):
 
 
 def make(folder, days=(-1, 1)):
-    """Writes `ca.pem` and `server.pem` (certificate and key); gives their paths.
+    """Writes `ca.pem` and `server.pem` (certificate and key); returns their paths.
 
     The certificate is valid from and to so many days from now."""
     folder = Path(folder)

@@ -2,7 +2,7 @@
 //
 //   node collection_client.mjs '{"base": "http://127.0.0.1:8080", "items": ["image/…", …]}'
 //
-// The server holds `items`, three photographs that suite-editor may see, and has taken in
+// The server holds `items`, three photographs that suite-editor may see, and has imported
 // accounts.json.
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
@@ -26,7 +26,7 @@ const api = Object.fromEntries([...declared.keys()].map((name) => [name, async (
     return answer;
 }]));
 
-// The library keeps of a refusal what it takes for its message; the body is looked at too.
+// The library keeps only the message of an error; the body is checked too.
 let refusal = null;
 const axios = createRequire(createRequire(import.meta.url).resolve('@ttab/api-client'))('axios');
 axios.interceptors.response.use(undefined, (error) => {

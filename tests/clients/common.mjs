@@ -1,4 +1,4 @@
-// What the Node scripts share: their argument, the accounts, and small checks.
+// Shared by the Node scripts: their argument, the accounts, and small checks.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -31,7 +31,7 @@ export function halfHash(token) {
     return createHash('sha256').update(token).digest().subarray(0, 16).toString('base64url');
 }
 
-/** Prints the one line that tells what was seen. */
+/** Prints the one line that summarizes the results. */
 export function report(seen) {
     console.log(JSON.stringify(seen));
 }

@@ -3,8 +3,8 @@
 //
 //   node content_client.mjs '{"base": "http://127.0.0.1:8080", "ingest": ["wirephoto", "ingest", …]}'
 //
-// The server holds the demo archive and has taken in accounts.json; `ingest` is the command that
-// takes in one more photograph, of product FOTO with the headline "Klient".
+// The server holds the demo archive and has imported accounts.json; `ingest` is the command that
+// ingests one more photograph, of product FOTO with the headline "Klient".
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -17,7 +17,7 @@ import { invalid, refused, tokenOf } from './user_client.mjs';
 const TIMEOUT_MS = 60_000;
 const declared = methodsOf('ContentV1');
 
-/** The library's content API with `token`; what it answers is checked by the declared type. */
+/** The library's content API with `token`; its responses are checked against the declared type. */
 function apiWith(token) {
     const target = new Api({ host: given.base, token, timeout: TIMEOUT_MS }).content;
     const call = (name) => async (...values) => {
@@ -32,7 +32,7 @@ async function checkSearch(api) {
     const all = await api.search('image', { s: 100 });
     assert(all.total >= 13 && all.hits.length === all.total, `${all.total}`);
     for (const hit of all.hits) {
-        // What the library's users look for in a hit.
+        // The properties of a hit that users of the library read.
         const named = (variant, usage) => Object.values(hit.renditions)
             .some((one) => one.variant === variant && one.usage === usage);
         assert(named('Normal', 'Preview') && named('Normal', 'Thumbnail'), hit.uri);

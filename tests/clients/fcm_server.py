@@ -1,15 +1,16 @@
 """A strict stand-in for Firebase Cloud Messaging and Google's tokens: `fcm_server.py FOLDER MODE`.
 
-MODE is `plain`, or `short` for access tokens that are valid for 2 s. It makes a service account and
+MODE is `plain`, or `short` for access tokens that are valid for 2 s. It creates a service account and
 a certificate, prints one line of JSON when it is ready and appends one line to FOLDER/requests for
-each request for a token and each message. What deviates from Google's documentation is answered 400
-without details and its line says how in `refused`. The end of a device's token tells the answer:
+each request for a token and each message. A request that deviates from Google's documentation is
+answered 400 without details, and its line states the deviation in `refused`. The end of a device
+token selects the answer:
 
-    dead   404 UNREGISTERED            0400   400 INVALID_ARGUMENT, in words alone as today
+    dead   404 UNREGISTERED            0400   400 INVALID_ARGUMENT, only in the message, as today
     0700   403 SENDER_ID_MISMATCH
     0429   429 QUOTA_EXCEEDED with Retry-After: 1, once
     0503   503 UNAVAILABLE with Retry-After: 1, once
-    0401   401 and the access token is worth nothing any more, once
+    0401   401 and the access token is no longer valid, once
     hang   no answer, once
 """
 
@@ -96,12 +97,12 @@ def check_message(body):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Both services, as they have one host here."""
+    """Both services, which share one host here."""
 
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_):
-        """Says nothing of its own."""
+        """Suppresses the log of the base class."""
 
     def do_POST(self):
         """Answers one request."""

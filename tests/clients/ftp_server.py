@@ -23,7 +23,7 @@ base = FTPHandler if kind == "plain" else TLS_FTPHandler
 
 
 class Handler(base):
-    """The library's own, but quick to refuse a login and, if wanted, shy of what exists."""
+    """The handler of the library, without a delay for refused logins and optionally without overwriting."""
 
     authorizer = authorizer
     auth_failed_timeout = 0
@@ -42,7 +42,7 @@ class Handler(base):
         return super().ftp_RNTO(path)
 
 
-# An address of another machine: a client that believes it connects to nowhere.
+# The address of another machine: a client that uses it cannot connect.
 Handler.masquerade_address = "192.0.2.1"
 ca = None
 if kind != "plain":

@@ -1,7 +1,7 @@
 """A Garage cluster of three nodes on loopback with replication factor 3 and the bucket `bilder`. Prints one
-line of JSON when it is ready, then obeys the orders of `bucket_orders` and its own. `WIREPHOTO_TEST_GARAGE` is
-the path of the program. The second argument lists ports: three for clients, three between the nodes.
-All nodes die with this process."""
+line of JSON when it is ready, then executes the commands of `bucket_orders` and its own. `WIREPHOTO_TEST_GARAGE`
+is the path of the program. The second argument lists ports: three for clients, three between the nodes.
+All nodes stop with this process."""
 
 import ctypes
 import json
@@ -19,7 +19,7 @@ import botocore
 import bucket_orders
 
 REGION = "eu-north-1"
-# Seconds in which a cluster that comes up has come up, also on a busy machine.
+# Timeout in seconds for the start of a cluster, also on a busy machine.
 PATIENCE = 120
 SET_PDEATHSIG = 1
 
@@ -40,7 +40,7 @@ def die_with_parent():
 
 
 def start(number):
-    """Starts a node, again after it was stopped."""
+    """Starts a node, for the first time or after it was stopped."""
     with open(config(number).with_name("log"), "ab") as log:
         command = [program, "-c", config(number), "server"]
         environment = os.environ | {"RUST_LOG": "warn", "NO_COLOR": "1"}
@@ -50,7 +50,7 @@ def start(number):
 
 
 def garage(*words, node=1):
-    """Runs a command of its own on a node; what it printed."""
+    """Runs a Garage command on a node; returns its output."""
     command = [program, "-c", config(node), *words]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
@@ -59,7 +59,7 @@ def garage(*words, node=1):
 
 
 def until(attempt):
-    """Repeats an attempt until it does not fail; what it gave."""
+    """Repeats an attempt until it succeeds; returns its result."""
     end = time.monotonic() + PATIENCE
     while True:
         try:
@@ -87,14 +87,14 @@ def client(number, key):
 
 
 def new_key(*rights):
-    """A key with such rights to the bucket."""
+    """Creates a key with the given rights to the bucket."""
     key = json.loads(garage("json-api", "CreateKey", json.dumps({"name": "desk"})))
     garage("bucket", "allow", *rights, bucket_orders.BUCKET, "--key", key["accessKeyId"])
     return key
 
 
 def try_out(number, key):
-    """Fails while a node does not give what another one took."""
+    """Fails until a node returns an object that was written to another one."""
     name = f"ready-{number}"
     client(number, key).put_object(Bucket=bucket_orders.BUCKET, Key=name, Body=b"?")
     for other in (1, 2, 3):
@@ -136,7 +136,7 @@ root_domain = ".s3.example"
 
 
 def connect(number):
-    """Connects a node with the running ones, in both directions: by themselves they take up to a minute."""
+    """Connects a node with the running ones, in both directions: without this it takes up to a minute."""
     for other in (1, 2, 3):
         if other != number and nodes[other].poll() is None:
             until(lambda: garage("node", "connect", names[other], node=number))
@@ -144,7 +144,7 @@ def connect(number):
 
 
 def obey(own, order):
-    """Does what an operator of the cluster would do."""
+    """Executes a command as an operator of the cluster would."""
     number = order.get("node")
     if order["do"] == "stop":
         nodes[number].kill()
@@ -169,7 +169,7 @@ def obey(own, order):
 
 nodes, names = {}, {}
 set_up()
-# The key of the service has no more rights than it needs; the other is for orders.
+# The key of the service has only the rights that it needs; the other one is for commands.
 key, own = new_key("--read", "--write"), new_key("--read", "--write", "--owner")
 for number in (1, 2, 3):
     until(lambda: try_out(number, own))

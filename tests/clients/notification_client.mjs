@@ -2,8 +2,8 @@
 //
 //   node notification_client.mjs '{"base": "http://127.0.0.1:8080", "ingest": [["wirephoto", …], …]}'
 //
-// The server holds the demo archive and has taken in accounts.json; each command of `ingest` takes
-// in one more photograph of product FOTO whose headlines are "Ett", "Två", "Tre".
+// The server holds the demo archive and has imported accounts.json; each command of `ingest` ingests
+// one more photograph of product FOTO, with the headlines "Ett", "Två", "Tre".
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -18,7 +18,7 @@ const token = await tokenOf(user('suite-editor'), 'roles');
 const library = new Api({ host: given.base, token, timeout: TIMEOUT_MS });
 const called = new Set();
 
-/** A notification without `tr`, which we show and the library does not declare. */
+/** A notification without `tr`, which we return and the library does not declare. */
 function typed(answer) {
     if (Array.isArray(answer)) return answer.map(typed);
     if (answer?.mediaType === undefined) return answer;
@@ -37,7 +37,7 @@ const question = { q: 'urtavla OR klocka', p: ['FOTO', '-SPORT'], agr: [1101] };
 const mail = { ...question, title: 'Klockor', email: 'desk@example.org' };
 const scheduled = { ...mail, schedule: '0 7 * * 1-5', timezone: 'Europe/Helsinki', tr: 'd' };
 
-/** `answer` echoes `sent` and nothing that was not. */
+/** `answer` echoes `sent` and nothing else. */
 function echoes(answer, type, mediaType, sent) {
     const { id, ...rest } = answer;
     assert.match(id, /^[0-9a-f-]{36}$/);
@@ -60,7 +60,7 @@ assert.deepEqual(await ids('_all'), [mobile, email, digest, stream]);
 assert.deepEqual(await ids('image'), [mobile, stream]);
 assert.deepEqual(await ids('video'), []);
 
-// With an id, any media type in the path finds it; what it is about stays.
+// With an id, any media type in the path finds it; its own media type is unchanged.
 const changed = { title: 'Ny', q: 'sol' };
 echoes(await api.updateNotificationMobile('video', mobile, changed), 'mobile', 'image', changed);
 const post = { ...changed, email: 'b@example.org' };
@@ -122,7 +122,7 @@ for (const id of [mobile, email, digest]) {
 }
 assert.deepEqual(await ids('_all'), [stream]);
 
-// The library's own stream gets what comes in, in order, each once.
+// The stream of the library receives new items in order, each once.
 const got = [];
 const reading = new ContentStream(library, 'image', { q: 'ett OR två OR tre', wait: 5 });
 const errors = [];
@@ -136,7 +136,7 @@ const all = new Promise((resolve) => {
     });
 });
 while ((await ids('_all')).length < 2) {
-    // Its stream is made when the library gets to it.
+    // The library creates its stream asynchronously.
 }
 for (const [program, ...values] of given.ingest) {
     await promisify(execFile)(program, values);

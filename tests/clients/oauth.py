@@ -4,7 +4,7 @@ JOSE library that Authlib is built on, and Authlib's own OpenID Connect claims.
 
     python oauth.py '{"base": "http://127.0.0.1:8080"}'
 
-The server has taken in accounts.json, and its public URL is `base`. May be run again.
+The server has imported accounts.json, and its public URL is `base`. Can be run repeatedly.
 """
 
 import json
@@ -58,7 +58,7 @@ def session(client_id, method=None, scope=EVERYTHING):
 
 
 def check_id_token(server, client, token, nonce, kind):
-    """Signature by the published keys, then every claim, and that a wrong one would be seen."""
+    """Checks the signature by the published keys, then every claim, and that a wrong one is detected."""
     keys = KeySet.import_key_set(requests.get(server["jwks_uri"]).json())
     decoded = jwt.decode(token["id_token"], keys, algorithms=["RS256"])
     options = {
@@ -80,7 +80,7 @@ def check_id_token(server, client, token, nonce, kind):
 
 
 def check_token(server, client, token, nonce, kind=CodeIDToken):
-    """Checks a token set, and what the user endpoint says to its access token."""
+    """Checks a token set, and the response of the user endpoint to its access token."""
     expect(token["token_type"], "Bearer", "token_type")
     expect(int(token["expires_in"]), TOKEN_VALIDITY_S, "expires_in")
     claims = check_id_token(server, client, token, nonce, kind)
@@ -94,7 +94,7 @@ def check_token(server, client, token, nonce, kind=CodeIDToken):
 
 
 def check_dead(server, client, what):
-    """The session's access token opens nothing any more."""
+    """The access token of the session is no longer accepted."""
     answer = client.get(server["userinfo_endpoint"])
     expect(answer.status_code, 401, what)
     challenge = answer.headers.get("www-authenticate", "")
@@ -143,7 +143,7 @@ def check_code(server, client):
 
 
 def check_implicit(server):
-    """The answer comes in the fragment: with an id token, and without."""
+    """The response is in the fragment: with an id token, and without."""
     browser = requests.Session()
     for response_type in ("id_token token", "token"):
         client, nonce = session("suite-page"), generate_token()
@@ -162,7 +162,7 @@ def check_implicit(server):
 
 
 def check_password(server):
-    """Password grant; the wrong password is told as RFC 6749 has it."""
+    """Password grant; a wrong password gives the error of RFC 6749."""
     client, endpoint = session("suite-post", "client_secret_post"), server["token_endpoint"]
     who = {"username": EDITOR["userName"], "password": EDITOR["password"]}
     token = client.fetch_token(endpoint, **who)

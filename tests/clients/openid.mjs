@@ -3,7 +3,7 @@
 //
 //   node openid.mjs '{"base": "http://127.0.0.1:8080"}'
 //
-// The server has taken in accounts.json, and its public URL is `base`. May be run again.
+// The server has imported accounts.json, and its public URL is `base`. Can be run repeatedly.
 import assert from 'node:assert/strict';
 import { webcrypto } from 'node:crypto';
 import * as openid from 'openid-client';
@@ -23,7 +23,7 @@ const editor = user('suite-editor');
 const { userName: username, password } = editor;
 const redirect = client('suite-basic').redirect_uris[0];
 
-/** What the library finds out about the server, for client `id`. */
+/** The configuration that the library discovers from the server, for client `id`. */
 function discover(id, authentication, ...features) {
     const execute = [openid.allowInsecureRequests, ...features];
     const server = new URL(given.base);
@@ -62,7 +62,7 @@ async function checkTokens(config, tokens, scope = EVERYTHING) {
     return seen;
 }
 
-/** The access token `token` opens nothing any more. */
+/** The access token `token` is no longer accepted. */
 async function checkDead(config, token) {
     await assert.rejects(openid.fetchUserInfo(config, token, openid.skipSubjectCheck), (error) => {
         assert(error instanceof openid.WWWAuthenticateChallengeError, String(error));
@@ -137,7 +137,7 @@ async function checkBasic(config) {
     return first.pages;
 }
 
-/** A client with its secret in the body: narrow scope, the user's no, a revoked refresh token. */
+/** A client with its secret in the body: narrow scope, denied consent, a revoked refresh token. */
 async function checkPost(config, stranger) {
     const browser = new Browser();
     const scope = 'openid email';
@@ -159,7 +159,7 @@ async function checkPost(config, stranger) {
     await checkDead(config, tokens.access_token);
 }
 
-/** A client without a secret: PKCE is needed; a second use of code or refresh token revokes. */
+/** A client without a secret: PKCE is required; reuse of a code or refresh token revokes the tokens. */
 async function checkPublic(config) {
     const browser = new Browser();
     const tokens = await exchange(config, await ask(config, browser));

@@ -1,6 +1,6 @@
-"""A collector of traces: takes OTLP over HTTP in protobuf, and writes each span as a line of JSON.
+"""A collector of traces: receives OTLP over HTTP in protobuf, and writes each span as a line of JSON.
 
-Arguments: a folder and a mode. `plain` takes spans; `hang` reads requests and never answers."""
+Arguments: a folder and a mode. `plain` accepts spans; `hang` reads requests and never answers."""
 
 import itertools
 import json
@@ -58,7 +58,7 @@ class Handler(BaseHTTPRequestHandler):
                             "attributes": attributes(span),
                         }
                     )
-        # Whoever reads a batch gets all of it.
+        # Atomic, so that a reader always sees a whole batch.
         with lock:
             part = folder / "part"
             part.write_text("".join(json.dumps(line) + "\n" for line in lines))

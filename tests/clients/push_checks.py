@@ -1,5 +1,5 @@
-"""What the stand-ins for push services share: JWTs taken apart and verified with their public key,
-and a file of what came in."""
+"""Shared by the stand-ins for push services: parsing JWTs and verifying them with their public key,
+and a file of the received requests."""
 
 import base64
 import json
@@ -13,11 +13,11 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 
 class Deviation(Exception):
-    """The client does not keep to the protocol; the text says where."""
+    """The client violates the protocol; the text states how."""
 
 
 def check(truth, reason):
-    """Refuses when it is not so."""
+    """Refuses the request unless the condition holds."""
     if not truth:
         raise Deviation(reason)
 
@@ -28,7 +28,7 @@ def _decode(part):
 
 
 def verify(text, algorithm, key):
-    """Header and claims of a JWT whose signature holds."""
+    """Header and claims of a JWT with a valid signature."""
     parts = text.split(".")
     check(len(parts) == 3, "the JWT does not have three parts")
     header, claims = (json.loads(_decode(part)) for part in parts[:2])
@@ -48,7 +48,7 @@ def verify(text, algorithm, key):
 
 
 def members(thing, name, required, optional=()):
-    """The object has the members it must have and no unknown one."""
+    """The object has all required members and no unknown one."""
     check(isinstance(thing, dict), f"{name} is no object")
     missing = set(required) - set(thing)
     check(not missing, f"{name} lacks {sorted(missing)}")
@@ -70,14 +70,14 @@ class Log:
 
 
 class Tells:
-    """What to answer, told by the last digits of a device's token: those of `once` count for the
-    first message to that device, those of `always` for all."""
+    """Selects the answer by the last digits of a device token: those of `once` apply to the first
+    message to that device, those of `always` to all."""
 
     def __init__(self, once, always):
         self.once, self.always, self.seen = once, always, set()
 
     def find(self, token):
-        """The answer's name, or None for an ordinary one."""
+        """The name of the answer, or None for a normal one."""
         for end, answer in self.always.items():
             if token.endswith(end):
                 return answer

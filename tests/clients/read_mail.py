@@ -1,4 +1,4 @@
-"""Reads the mail in the file that is its argument as a reader would, and prints what he sees."""
+"""Reads the mail in the file given as argument like a mail client, and prints what it displays."""
 
 import email
 import email.policy
@@ -36,7 +36,7 @@ defects += [f"{name}: {d}" for name, value in mail.items() for d in value.defect
 
 
 def lines(part):
-    """The text of a part with the line ends of this machine, as readers show it."""
+    """The text of a part with local line endings, as mail clients display it."""
     return part.get_content().replace("\r\n", "\n") if part else None
 
 

@@ -1,5 +1,5 @@
 """An S3 server that checks signatures, with the bucket `bilder`. Prints one line of JSON when it is
-ready, and then obeys `bucket_orders`. Its second argument is the address to listen at, if not loopback."""
+ready, and then executes `bucket_orders`. Its second argument is the listen address, if not loopback."""
 
 import json
 import logging
@@ -7,8 +7,8 @@ import os
 import sys
 
 os.environ.update(AWS_DEFAULT_REGION="eu-north-1", AWS_EC2_METADATA_DISABLED="true")
-# What comes before is not checked: the bucket, the user, his policy, his key; the role, its policy,
-# and the key that is valid for a while.
+# The setup requests are not checked: the bucket, the user, its policy, its key; the role, its policy,
+# and the temporary key.
 os.environ["INITIAL_NO_AUTH_ACTION_COUNT"] = "7"
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
 

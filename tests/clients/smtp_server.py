@@ -1,5 +1,5 @@
-"""A mail server that keeps what it gets: `smtp_server.py FOLDER MODE`; MODE is plain, starttls or
-tls. Mails to `busy@…` are put off, those to `nobody@…` refused. Prints one line of JSON when it is
+"""A mail server that stores its mails: `smtp_server.py FOLDER MODE`; MODE is plain, starttls or tls.
+Mails to `busy@…` are deferred, those to `nobody@…` refused. Prints one line of JSON when it is
 ready."""
 
 import asyncio

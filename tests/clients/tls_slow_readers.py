@@ -1,7 +1,7 @@
-"""Asks for pieces of a file over TLS, reads nothing for a while and then what there is.
+"""Requests pieces of a file over TLS, reads nothing for a while and then everything available.
 
-Arguments: the authority's certificate, the port, the path, seconds. Prints pairs: bytes that were asked for, bytes
-that came."""
+Arguments: the certificate of the authority, the port, the path, seconds. Prints pairs: requested bytes, received
+bytes."""
 
 import json
 import socket
@@ -16,7 +16,7 @@ port, path, seconds = int(sys.argv[2]), sys.argv[3], float(sys.argv[4])
 
 def ask(size):
     plain = socket.socket()
-    # What the kernels keep of a response is small then; for loopback's segments it is megabytes.
+    # Keeps the socket buffers of the kernel small; with loopback's segment size they would hold megabytes.
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
     plain.settimeout(30)

@@ -1,5 +1,5 @@
-// Reads the types that @ttab/api-client declares in its own api.d.ts and checks values by them, so
-// that the expectation is the library's and not a copy of it.
+// Reads the types that @ttab/api-client declares in its api.d.ts and checks values against them, so
+// that the expectation is that of the library and not a copy of it.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** What the contract says about a field beyond its type there; by the field's name. */
+/** Constraints of the contract beyond the declared types, by field name. */
 const FORMATS = {
     // A notification's is a UUID, the others are numbers.
     id: (value) => Number.isSafeInteger(value) || UUID.test(value),

@@ -4,7 +4,7 @@
 //   node user_api.mjs '{"base": "http://127.0.0.1:8080",
 //       "media": ["/media/image/demo-urtavla.jpg", "/media/image/demo-paint-brushes.jpg"]}'
 //
-// The server has taken in accounts.json and holds no order of the users there: the script buys
+// The server has imported accounts.json and holds no orders of those users: the script buys
 // and reports. `media` are two Hires of items of product FOTO.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -168,7 +168,7 @@ async function checkOrganizationUsers(api, narrow, plain) {
     const before = await api.getOrganizationUsers();
     const names = before.map(({ userName }) => userName).sort();
     assert.deepEqual(names, ['suite-admin', 'suite-editor', 'suite-service']);
-    // What a user does not have is left out, not null.
+    // Absent values are omitted, not null.
     const bare = await api.getOrganizationUser(user('suite-service').id);
     assert(!('department' in bare) && !('direct' in bare.phoneNumber), JSON.stringify(bare));
 

@@ -11,7 +11,7 @@ const TIMEOUT_MS = 60_000;
 /** The methods that the library declares, with the types of their answers. */
 export const declared = methodsOf('UserV1');
 
-/** The names of the methods that have given an answer of their type. */
+/** The names of the methods that have returned a response of their type. */
 export const called = new Set();
 
 // The library's own axios, to see the whole body of an error, of which ApiError keeps the message.
@@ -22,7 +22,7 @@ createRequire(library)('axios').interceptors.response.use(undefined, (error) => 
     return Promise.reject(error);
 });
 
-/** The library's user API with `token`; what it answers is checked by the declared type. */
+/** The library's user API with `token`; its responses are checked against the declared type. */
 export function apiWith(token) {
     const target = new Api({ host: given.base, token, timeout: TIMEOUT_MS }).user;
     const call = (name) => async (...values) => {
@@ -53,7 +53,7 @@ export async function tokenOf(account, scope) {
 
 /**
  * `call` ends in an ApiError with `message`, and one of the body's errors has `code` at `path`.
- * Gives the response that the library saw.
+ * Returns the response that the library received.
  */
 export async function refused(call, status, { message, code, location, path } = {}) {
     const answered = (answer) => assert.fail(`answered ${JSON.stringify(answer)}`);

@@ -1,6 +1,6 @@
-"""A receiver of webhooks: `webhook_server.py FOLDER MODE`; MODE is plain or tls. The path says what it
-answers: `/status/503` for instance, `/redirect`, `/silent`, `/endless`. It prints one line of JSON
-when it is ready and one for each request, with what the library for Standard Webhooks says of the
+"""A receiver of webhooks: `webhook_server.py FOLDER MODE`; MODE is plain or tls. The path selects the
+answer: for instance `/status/503`, `/redirect`, `/silent`, `/endless`. It prints one line of JSON
+when it is ready and one for each request, with the verdict of the Standard Webhooks library on the
 signature."""
 
 import hashlib
@@ -17,15 +17,15 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYqr"
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Looks at what is posted."""
+    """Checks each posted request."""
 
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_):
-        """Says nothing of its own."""
+        """Suppresses the log of the base class."""
 
     def do_POST(self):
-        """Answers as the path wants it."""
+        """Answers as selected by the path."""
         body = self.rfile.read(int(self.headers["content-length"]))
         file = self.headers["wirephoto-file"]
         sum_ = hashlib.sha256(body).hexdigest()

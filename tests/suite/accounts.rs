@@ -1,4 +1,4 @@
-//! Accounts from the operator's side: the accounts file, and users, clients and keys one at a time.
+//! Account administration on the command line: the accounts file, and single users, clients and keys.
 
 use std::{
     fs,
@@ -9,15 +9,15 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::common::server::{alone, output, wirephoto};
+use crate::common::server::{isolate_environment, output, wirephoto};
 use crate::common::{LARGE, Server, checkout, postgres};
 
-/// A data directory, and commands that work on it. Hashing is cheap here.
-struct Desk {
+/// A data directory and commands that work on it. Password hashing is configured to be cheap.
+struct Workspace {
     dir: tempfile::TempDir,
 }
 
-impl Desk {
+impl Workspace {
     fn empty() -> Self {
         Self { dir: tempfile::tempdir().unwrap() }
     }
@@ -29,15 +29,15 @@ impl Desk {
     /// Runs a command with `input` on its standard input.
     fn run(&self, arguments: &[&str], input: &str) -> Output {
         let mut command = wirephoto(self.dir.path());
-        command.args(arguments).args(CHEAP).arg("--data").arg(self.data());
+        command.args(arguments).args(CHEAP_HASHING).arg("--data").arg(self.data());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // A command that reads nothing may have ended already.
+        // A command that does not read its input may have exited already.
         drop(child.stdin.take().unwrap().write_all(input.as_bytes()));
         child.wait_with_output().unwrap()
     }
 
-    /// What a command that must succeed prints: standard output and standard error.
+    /// Standard output and standard error of a command that must succeed.
     fn ok(&self, arguments: &[&str]) -> (String, String) {
         texts(&self.run(arguments, ""), Some(0))
     }
@@ -51,13 +51,14 @@ impl Desk {
         self.json(&["import", &file.to_string_lossy()])
     }
 
-    /// Everything that is listed.
+    /// The output of all list commands.
     fn lists(&self) -> [Value; 3] {
         ["user", "client", "key"].map(|what| self.json(&[what, "list"]))
     }
 }
 
-const CHEAP: [&str; 4] = ["--set", "auth.hash_memory_kib=64", "--set", "auth.hash_iterations=1"];
+const CHEAP_HASHING: [&str; 4] =
+    ["--set", "auth.hash_memory_kib=64", "--set", "auth.hash_iterations=1"];
 
 fn texts(output: &Output, status: Option<i32>) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
@@ -86,54 +87,54 @@ fn demo_secrets() -> Vec<String> {
 }
 
 #[test]
-fn an_accounts_file_that_is_imported_twice_changes_nothing_the_second_time() {
-    let desk = Desk::empty();
-    let first = desk.import(&demo_accounts());
+fn importing_an_accounts_file_twice_is_idempotent() {
+    let workspace = Workspace::empty();
+    let first = workspace.import(&demo_accounts());
     let lists = ["organizations", "products", "agreements", "licenses", "users", "clients"];
     for list in lists.into_iter().chain(["apiKeys", "channels"]) {
         let created = &first[list]["created"];
         assert!(created.as_u64().unwrap() > 0, "{list}");
         assert_eq!(first[list], json!({ "created": created, "updated": 0, "unchanged": 0 }));
     }
-    let before = desk.lists();
-    let second = desk.import(&demo_accounts());
+    let before = workspace.lists();
+    let second = workspace.import(&demo_accounts());
     for list in lists.into_iter().chain(["apiKeys", "channels"]) {
         let unchanged = &first[list]["created"];
         let expected = json!({ "created": 0, "updated": 0, "unchanged": unchanged });
         assert_eq!(second[list], expected, "{list}");
     }
-    assert_eq!(desk.lists(), before);
-    let (stdout, _) = desk.ok(&["import", &demo_accounts().to_string_lossy()]);
+    assert_eq!(workspace.lists(), before);
+    let (stdout, _) = workspace.ok(&["import", &demo_accounts().to_string_lossy()]);
     assert!(stdout.contains("users: 0 created, 0 updated, 4 unchanged\n"), "{stdout}");
     assert!(stdout.contains("channels: 0 created, 0 updated, 3 unchanged\n"), "{stdout}");
 }
 
 #[test]
-fn what_was_disabled_by_hand_outlives_the_next_import() {
-    let desk = Desk::empty();
-    desk.import(&demo_accounts());
-    desk.ok(&["key", "disable", "1"]);
-    desk.ok(&["client", "disable", "demo-app"]);
-    let before = desk.lists();
-    desk.import(&demo_accounts());
-    assert_eq!(desk.lists(), before);
+fn accounts_disabled_by_hand_stay_disabled_after_an_import() {
+    let workspace = Workspace::empty();
+    workspace.import(&demo_accounts());
+    workspace.ok(&["key", "disable", "1"]);
+    workspace.ok(&["client", "disable", "demo-app"]);
+    let before = workspace.lists();
+    workspace.import(&demo_accounts());
+    assert_eq!(workspace.lists(), before);
     assert!(before[2][0]["revoked"].is_string());
 }
 
 #[test]
-fn a_file_with_one_bad_entry_is_refused_whole_with_its_place_and_without_its_secrets() {
-    let desk = Desk::empty();
-    let path = desk.dir.path().join("bad.json");
+fn one_bad_entry_refuses_the_whole_file_and_is_named_without_its_secrets() {
+    let workspace = Workspace::empty();
+    let path = workspace.dir.path().join("bad.json");
     let check = |change: fn(&mut Value), part: &str| {
         let mut file: Value = serde_json::from_slice(&fs::read(demo_accounts()).unwrap()).unwrap();
         change(&mut file);
         fs::write(&path, file.to_string()).unwrap();
-        let output = desk.run(&["import", &path.to_string_lossy()], "");
+        let output = workspace.run(&["import", &path.to_string_lossy()], "");
         let (stdout, stderr) = texts(&output, Some(1));
         assert!(stdout.is_empty() && stderr.contains("bad.json: "), "{stderr}");
         assert!(stderr.contains(part), "{stderr} lacks {part}");
         assert!(demo_secrets().iter().all(|secret| !stderr.contains(secret)), "{stderr}");
-        assert_eq!(desk.lists(), [json!([]), json!([]), json!([])]);
+        assert_eq!(workspace.lists(), [json!([]), json!([]), json!([])]);
     };
     check(
         |file| file["users"][3]["agreements"] = json!([40768]),
@@ -168,11 +169,11 @@ fn a_file_with_one_bad_entry_is_refused_whole_with_its_place_and_without_its_sec
 }
 
 #[test]
-fn secrets_are_printed_once_alone_on_standard_output() {
-    let desk = Desk::empty();
-    desk.import(&demo_accounts());
+fn a_secret_is_printed_once_as_the_only_standard_output() {
+    let workspace = Workspace::empty();
+    workspace.import(&demo_accounts());
     let secret = |arguments: &[&str]| {
-        let (stdout, stderr) = desk.ok(arguments);
+        let (stdout, stderr) = workspace.ok(arguments);
         let secret = stdout.strip_suffix('\n').unwrap().to_owned();
         assert!(secret.len() >= 43 && !secret.contains(char::is_whitespace), "{stdout}");
         assert!(stderr.contains("shown this once") && !stderr.contains(&secret), "{stderr}");
@@ -187,20 +188,20 @@ fn secrets_are_printed_once_alone_on_standard_output() {
     ];
     let different: std::collections::BTreeSet<_> = secrets.iter().collect();
     assert_eq!(different.len(), secrets.len());
-    let added = desk.json(&["key", "add", "editor"]);
+    let added = workspace.json(&["key", "add", "editor"]);
     assert_eq!(added["key"].as_str().map(str::len), Some(43));
     let public = ["client", "add", "app", "--public", "--grant", "authorization_code"];
-    let (stdout, _) = desk.ok(&public);
+    let (stdout, _) = workspace.ok(&public);
     assert_eq!(stdout, "", "a public client has no secret");
-    let given = desk.run(&["user", "add", "other", "--password-stdin"], "open sesame\n");
+    let given = workspace.run(&["user", "add", "other", "--password-stdin"], "open sesame\n");
     let (stdout, stderr) = texts(&given, Some(0));
     assert!(stdout.is_empty() && !stderr.contains("sesame"), "{stdout}{stderr}");
-    let shown = desk.lists().map(|list| list.to_string()).concat();
+    let shown = workspace.lists().map(|list| list.to_string()).concat();
     for secret in secrets.iter().map(String::as_str).chain(["open sesame", "$argon2"]) {
         assert!(!shown.contains(secret), "{secret} is listed");
     }
-    nothing_in_the_database(&desk.data(), &secrets);
-    nothing_in_the_database(&desk.data(), &["open sesame"]);
+    nothing_in_the_database(&workspace.data(), &secrets);
+    nothing_in_the_database(&workspace.data(), &["open sesame"]);
 }
 
 #[track_caller]
@@ -214,22 +215,22 @@ fn nothing_in_the_database<S: AsRef<str>>(data: &Path, secrets: &[S]) {
 }
 
 #[test]
-fn no_password_secret_or_key_of_a_file_is_in_the_database() {
-    let desk = Desk::empty();
-    desk.import(&demo_accounts());
-    nothing_in_the_database(&desk.data(), &demo_secrets());
+fn no_password_secret_or_key_of_a_file_is_stored_in_plain_text() {
+    let workspace = Workspace::empty();
+    workspace.import(&demo_accounts());
+    nothing_in_the_database(&workspace.data(), &demo_secrets());
 }
 
 #[test]
 fn lists_are_tables_for_people_and_json_for_programs() {
-    let desk = Desk::empty();
-    desk.import(&demo_accounts());
-    let (users, _) = desk.ok(&["user", "list"]);
+    let workspace = Workspace::empty();
+    workspace.import(&demo_accounts());
+    let (users, _) = workspace.ok(&["user", "list"]);
     let line = users.lines().find(|line| line.contains("demo-service")).unwrap();
     let words: Vec<_> = line.split_whitespace().collect();
     assert_eq!(words[..5], ["104", "demo-service", "1", "1001", "ROLE_OFP"]);
     assert!(line.ends_with("enabled, service account"), "{line}");
-    let [users, clients, keys] = desk.lists();
+    let [users, clients, keys] = workspace.lists();
     let admin = &users[1];
     assert_eq!(
         (&admin["userName"], &admin["access"]["admin"]),
@@ -243,33 +244,33 @@ fn lists_are_tables_for_people_and_json_for_programs() {
     let grants = json!(["authorization_code", "password", "refresh_token"]);
     assert_eq!((&clients[1]["grants"], &clients[1]["scopes"]), (&grants, &json!("contract")));
     assert_eq!((&keys[0]["user"], &keys[0]["name"]), (&json!("demo-editor"), &json!("demo")));
-    assert_eq!(desk.json(&["key", "list", "demo-buyer"]).as_array().unwrap().len(), 1);
-    let (clients, _) = desk.ok(&["client", "list"]);
+    assert_eq!(workspace.json(&["key", "list", "demo-buyer"]).as_array().unwrap().len(), 1);
+    let (clients, _) = workspace.ok(&["client", "list"]);
     assert!(clients.contains("demo-client") && clients.contains("enabled, confidential"));
-    let (keys, _) = desk.ok(&["key", "list"]);
+    let (keys, _) = workspace.ok(&["key", "list"]);
     assert!(keys.starts_with("KEY_ID  USER"), "{keys}");
 }
 
 #[test]
 fn a_client_with_enforced_scopes_is_added_and_listed_as_such() {
-    let desk = Desk::empty();
+    let workspace = Workspace::empty();
     let add = ["client", "add", "plugin", "--grant", "password", "--access-token-s", "600"];
-    let (_, said) = texts(&desk.run(&add, ""), Some(1));
+    let (_, said) = texts(&workspace.run(&add, ""), Some(1));
     assert!(said.contains("accessTokenSeconds: is only for clients with"), "{said}");
-    desk.ok(&[add.as_slice(), &["--scopes", "enforced"]].concat());
-    let listed = desk.json(&["client", "list"]);
+    workspace.ok(&[add.as_slice(), &["--scopes", "enforced"]].concat());
+    let listed = workspace.json(&["client", "list"]);
     let kind = (&listed[0]["scopes"], &listed[0]["accessTokenSeconds"]);
     assert_eq!(kind, (&json!("enforced"), &json!(600)));
-    let (table, _) = desk.ok(&["client", "list"]);
+    let (table, _) = workspace.ok(&["client", "list"]);
     assert!(table.contains("confidential, scopes enforced, tokens of 600 s"), "{table}");
 }
 
 #[test]
-fn what_cannot_be_added_or_found_is_named_with_status_1_and_bad_usage_is_status_2() {
-    let desk = Desk::empty();
-    desk.import(&demo_accounts());
+fn failures_name_their_object_with_status_1_and_bad_usage_is_status_2() {
+    let workspace = Workspace::empty();
+    workspace.import(&demo_accounts());
     let check = |arguments: &[&str], status: i32, part: &str| {
-        let (stdout, stderr) = texts(&desk.run(arguments, ""), Some(status));
+        let (stdout, stderr) = texts(&workspace.run(arguments, ""), Some(status));
         assert!(stdout.is_empty() && stderr.contains(part), "{arguments:?}: {stderr}");
     };
     check(&["user", "add", "demo-editor"], 1, r#"user "demo-editor": exists already"#);
@@ -300,7 +301,7 @@ fn what_cannot_be_added_or_found_is_named_with_status_1_and_bad_usage_is_status_
 }
 
 #[test]
-fn a_key_that_is_added_counts_on_a_running_server_until_it_or_its_owner_is_disabled() {
+fn an_added_key_is_valid_on_a_running_server_until_it_or_its_owner_is_disabled() {
     let server = Server::demo();
     let command =
         |arguments: &[&str]| texts(&server.command(arguments), Some(0)).0.trim_end().to_owned();
@@ -322,7 +323,7 @@ fn a_key_that_is_added_counts_on_a_running_server_until_it_or_its_owner_is_disab
 }
 
 #[test]
-fn the_demo_does_not_undo_what_was_changed_in_its_accounts() {
+fn the_demo_does_not_undo_changes_to_its_accounts() {
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path().join("media-store");
     fs::create_dir_all(place.join("demo")).unwrap();
@@ -331,7 +332,7 @@ fn the_demo_does_not_undo_what_was_changed_in_its_accounts() {
     let data = dir.path().join("data");
     let start = || {
         let mut command = wirephoto(dir.path());
-        command.args(["serve", "--demo", "--listen", "127.0.0.1:0"]).args(CHEAP);
+        command.args(["serve", "--demo", "--listen", "127.0.0.1:0"]).args(CHEAP_HASHING);
         command.arg("--data").arg(&data).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
@@ -361,7 +362,7 @@ fn the_demo_does_not_undo_what_was_changed_in_its_accounts() {
 }
 
 #[test]
-fn the_demo_is_found_beside_an_installed_binary() {
+fn the_demo_is_found_next_to_an_installed_binary() {
     let dir = tempfile::tempdir().unwrap();
     let (bin, empty) = (dir.path().join("bin"), dir.path().join("empty"));
     fs::create_dir(&bin).unwrap();
@@ -370,9 +371,9 @@ fn the_demo_is_found_beside_an_installed_binary() {
     fs::copy(env!("CARGO_BIN_EXE_wirephoto"), &binary).unwrap();
     let serve = || {
         let mut command = Command::new(&binary);
-        alone(&mut command, dir.path());
+        isolate_environment(&mut command, dir.path());
         command.args(["serve", "--demo", "--data", "archive", "--listen", "127.0.0.1:0"]);
-        command.args(CHEAP).current_dir(&empty);
+        command.args(CHEAP_HASHING).current_dir(&empty);
         command
     };
     let (_, stderr) = texts(&output(&mut serve()), Some(1));

@@ -1,4 +1,4 @@
-//! Style sheets, scripts and fonts of the site: how long browsers keep them, and under which address.
+//! Style sheets, scripts and fonts of the site: their cache lifetimes and content-addressed URLs.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ use crate::common::{
     browser::{Browser, DESKTOP},
 };
 
-const LASTING: &str = "public, max-age=31536000, immutable";
+const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
-/// The addresses of files of the site in a page.
+/// The URLs of the site's files that a page links to.
 fn linked(page: &str) -> BTreeSet<String> {
     let page = page.replace("&#x2f;", "/");
     let quoted = page.split('"').filter(|text| text.starts_with("/assets/"));
@@ -19,7 +19,7 @@ fn linked(page: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn pages_address_their_files_by_content_and_browsers_keep_them_for_a_year() {
+fn page_assets_have_content_addressed_urls_cached_for_a_year() {
     let server = Server::demo();
     let mut names = BTreeSet::new();
     for page in ["/", "/docs", "/item/image/demo-urtavla", "/item/image/demo-urtavla/crop"] {
@@ -28,8 +28,8 @@ fn pages_address_their_files_by_content_and_browsers_keep_them_for_a_year() {
         for file in files {
             let lasting = server.get(&file);
             assert_eq!(lasting.status(), 200, "{page}: {file}");
-            assert_eq!(lasting.headers()["cache-control"], LASTING, "{page}: {file}");
-            // The same file under its plain name, which another release has other content under.
+            assert_eq!(lasting.headers()["cache-control"], IMMUTABLE, "{page}: {file}");
+            // The same file under its plain name, whose content changes with the release.
             let name = file.splitn(4, '/').nth(3).expect("a name").to_owned();
             let plain = server.get(&format!("/assets/{name}"));
             assert_eq!(plain.headers()["cache-control"], "public, max-age=300", "{name}");
@@ -44,12 +44,12 @@ fn pages_address_their_files_by_content_and_browsers_keep_them_for_a_year() {
 }
 
 #[test]
-fn files_keep_their_conditional_requests_under_both_addresses() {
+fn assets_answer_conditional_requests_at_both_urls() {
     let server = Server::demo();
     let page = server.get("/").text().expect("text");
     let lasting = linked(&page).into_iter().find(|file| file.ends_with("site.css")).expect("one");
     for (path, keeping) in
-        [(lasting.as_str(), LASTING), ("/assets/css/site.css", "public, max-age=300")]
+        [(lasting.as_str(), IMMUTABLE), ("/assets/css/site.css", "public, max-age=300")]
     {
         let tag = server.get(path).headers()["etag"].to_str().expect("ASCII").to_owned();
         let known = server.get_with(path, &[("if-none-match", &tag)]);
@@ -59,7 +59,7 @@ fn files_keep_their_conditional_requests_under_both_addresses() {
         assert_eq!(other.status(), 412, "{path}");
         assert_eq!(other.headers()["cache-control"], "no-store", "{path}");
     }
-    // Of another release: there, but nobody may keep it under that address.
+    // A URL of another release: the file is served but must not be cached under that URL.
     let (_, name) = lasting.rsplit_once("/css/").expect("a style sheet");
     let other = server.get(&format!("/assets/AAAAAAAAAAAAAAAAAAAAAA/css/{name}"));
     assert_eq!(
@@ -72,7 +72,7 @@ fn files_keep_their_conditional_requests_under_both_addresses() {
 }
 
 #[test]
-fn modules_and_fonts_are_loaded_once_and_by_content() {
+fn modules_and_fonts_load_once_from_content_addressed_urls() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
     for (page, imported) in [
@@ -80,8 +80,8 @@ fn modules_and_fonts_are_loaded_once_and_by_content() {
         ("/docs/try/getRendition", &["js/try.js", "js/panels.js", "js/snippets.js"][..]),
     ] {
         browser.visit(&format!("{}{page}", server.url));
-        browser.settle();
-        browser.check_sound(page);
+        browser.wait_until_loaded();
+        browser.check_layout(page);
         let loaded = browser.eval(
             "performance.getEntriesByType('resource').map(one => new URL(one.name).pathname)
                 .filter(path => path.startsWith('/assets/'))",
@@ -94,7 +94,7 @@ fn modules_and_fonts_are_loaded_once_and_by_content() {
         for name in imported.iter().chain(&["fonts/Inter-Regular.woff2"]) {
             assert!(loaded.iter().any(|path| path.ends_with(name)), "{page} {name}: {loaded:?}");
         }
-        // The icon is a picture of the page and the browser's own.
+        // The icon is requested by the page and by the browser itself.
         let files = loaded.iter().filter(|path| !path.ends_with(".svg"));
         let once: BTreeSet<&String> = files.clone().collect();
         assert_eq!(once.len(), files.count(), "{page}: {loaded:?}");

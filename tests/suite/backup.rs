@@ -1,4 +1,4 @@
-//! `wirephoto backup` and `restore`: a copy of the archive while it is served, and its way back.
+//! `wirephoto backup` and `restore`: a copy of the archive taken while it is served, and its restore.
 
 use std::{
     fs::{self, File},
@@ -19,33 +19,33 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use crate::common::server::{output, wirephoto};
-use crate::common::{DEMO_KEY, PATIENCE, Server, news, pause, pictures::Picture, tokens};
+use crate::common::{DEMO_KEY, Server, WAIT_TIMEOUT, news, pause, pictures::Picture, tokens};
 use crate::faults::kit::Faults;
 use crate::search::ids;
 
-/// The same addresses from every server, so that the same bytes come.
+/// A fixed base URL, so that every server returns the same bytes.
 const BASE: &str = "server.public_url=http://photos.example";
 const SETTINGS: [&str; 2] = [BASE, "media.warm=false"];
 
 /// Runs a command on the data directory: its standard output, standard error and status.
 fn run(data: &Path, arguments: &[&str]) -> (String, String, i32) {
     let mut command = wirephoto(data.parent().unwrap());
-    told(&output(command.args(arguments).arg("--data").arg(data)))
+    outcome(&output(command.args(arguments).arg("--data").arg(data)))
 }
 
-fn told(output: &Output) -> (String, String, i32) {
+fn outcome(output: &Output) -> (String, String, i32) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (text(&output.stdout), text(&output.stderr), output.status.code().unwrap_or(-1))
 }
 
-/// Runs a command that must succeed with `--json`: the last line that it printed.
+/// Runs a command that must succeed with `--json`; returns the last line of its output.
 fn json(data: &Path, arguments: &[&str]) -> Value {
     let (stdout, stderr, status) = run(data, &[arguments, &["--json"]].concat());
     assert_eq!(status, 0, "{arguments:?}: {stdout}{stderr}");
     serde_json::from_str(stdout.lines().last().unwrap()).unwrap()
 }
 
-/// Runs a command that must fail, and say why in these words.
+/// Runs a command that must fail with these words in its error message.
 #[track_caller]
 fn fails(data: &Path, arguments: &[&str], words: &[&str]) {
     let (_, stderr, status) = run(data, arguments);
@@ -59,8 +59,8 @@ fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// A server with two photographs, and a folder beside its data directory for a backup.
-fn small() -> (Server, PathBuf) {
+/// A server with two photographs, and a folder next to its data directory for a backup.
+fn two_photographs() -> (Server, PathBuf) {
     let pictures =
         [("one", Picture::waves(64, 48).jpeg()), ("two", Picture::grain(60, 40).jpeg())];
     let server = Server::with_pictures(&SETTINGS, &pictures);
@@ -68,7 +68,7 @@ fn small() -> (Server, PathBuf) {
     (server, target)
 }
 
-/// A server over a backup, restored into a folder of its own.
+/// A server over a backup that is restored into a separate folder.
 fn restored(target: &Path) -> Server {
     let dir = tempfile::tempdir().unwrap();
     let said = json(&dir.path().join("data"), &["restore", &text(target), "--rebuild"]);
@@ -103,18 +103,18 @@ fn originals(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What clients were told is done.
+/// What the server has acknowledged to clients.
 #[derive(Clone, Default)]
-pub struct Done {
+pub struct Acknowledged {
     pub items: Vec<String>,
     pub bought: Vec<String>,
     pub collections: Vec<String>,
     pub tokens: Vec<String>,
 }
 
-/// Clients that write for as long as `stop` is not set, and remember what was acknowledged.
-pub fn load(server: &Server, stop: &AtomicBool, done: &Mutex<Done>) {
-    let client = Client::builder().no_proxy().timeout(5 * PATIENCE).build().unwrap();
+/// Runs clients that write until `stop` is set, and records what was acknowledged.
+pub fn load(server: &Server, stop: &AtomicBool, done: &Mutex<Acknowledged>) {
+    let client = Client::builder().no_proxy().timeout(5 * WAIT_TIMEOUT).build().unwrap();
     let url = &server.url;
     let key = format!("ApiKey {DEMO_KEY}");
     let going = || !stop.load(Ordering::SeqCst);
@@ -131,7 +131,7 @@ pub fn load(server: &Server, stop: &AtomicBool, done: &Mutex<Done>) {
                 let picture = Picture::waves(64 + number, 48).jpeg();
                 fs::write(folder.path().join(&id).join("NormalHires.jpg"), picture).unwrap();
                 let taken = server.command(&["ingest", &text(folder.path())]);
-                assert!(taken.status.success(), "{}", told(&taken).1);
+                assert!(taken.status.success(), "{}", outcome(&taken).1);
                 done.lock().unwrap().items.push(id);
             }
         });
@@ -144,14 +144,14 @@ pub fn load(server: &Server, stop: &AtomicBool, done: &Mutex<Done>) {
                 };
                 let request = client.get(format!("{url}/media/{item}.jpg"));
                 let response = request.header("authorization", &key).send().unwrap();
-                // The server sees it within a second.
+                // The server sees a new item within a second.
                 if response.status() == 200 && !response.bytes().unwrap().is_empty() {
                     done.lock().unwrap().bought.push(item);
                 }
             }
         });
         scope.spawn(|| {
-            // A user has no more than 200 of them.
+            // A user has at most 200 collections.
             for _ in (0..150).take_while(|_| going()) {
                 let request = client.post(format!("{url}/collection/v1/collection"));
                 let body = json!({"name": "Winter", "content": [{"uri": format!("{url}/media/image/first")}]});
@@ -168,7 +168,7 @@ pub fn load(server: &Server, stop: &AtomicBool, done: &Mutex<Done>) {
                     server,
                     "demo-editor",
                     "demo-editor-password",
-                    tokens::OF_KEY,
+                    tokens::API_KEY_SCOPES,
                 );
                 done.lock().unwrap().tokens.push(token);
             }
@@ -176,15 +176,15 @@ pub fn load(server: &Server, stop: &AtomicBool, done: &Mutex<Done>) {
     });
 }
 
-/// What was acknowledged before a backup is in a server over it.
-fn holds(server: &Server, done: &Done, stream: &str, source: &Server) {
+/// Checks that everything acknowledged before a backup is in a server over it.
+fn check_restored(server: &Server, done: &Acknowledged, stream: &str, source: &Server) {
     let key = format!("ApiKey {DEMO_KEY}");
     let ask = |path: &str| -> Value {
         let response = server.get_with(path, &[("authorization", &key)]);
         assert_eq!(response.status(), 200, "{path}: {}", server.log());
         response.json().unwrap()
     };
-    // First: a stream that nobody reads goes.
+    // The stream comes first: a stream without a reader expires.
     let path = format!("/content/v1/_all/notification/{stream}/stream?wait=60");
     let queued = ids(&ask(&path));
     assert!(queued.contains("first"), "what waited before the backup: {queued}");
@@ -209,7 +209,7 @@ fn holds(server: &Server, done: &Done, stream: &str, source: &Server) {
 }
 
 #[test]
-fn what_was_acknowledged_before_a_backup_is_served_after_its_restore() {
+fn everything_acknowledged_before_a_backup_is_served_after_its_restore() {
     let first = news::document("Isbrytare", &["FOTO"], "2026-03-05T09:15:00+01:00");
     let settings = [SETTINGS.as_slice(), &["auth.hash_memory_kib=64"]].concat();
     let earlier = news::document("Gammal", &["FOTO"], "2026-03-02T09:15:00+01:00");
@@ -225,12 +225,12 @@ fn what_was_acknowledged_before_a_backup_is_served_after_its_restore() {
         .json()
         .unwrap();
     let stream = made["id"].as_str().unwrap().to_owned();
-    news::take_in(&server, "image/first", &first);
+    news::ingest(&server, "image/first", &first);
     server.until("the first item", || {
         (server.get("/media/image/first.json").status() == 200).then_some(())
     });
     let target = server.dir.path().join("target");
-    let (stop, done) = (AtomicBool::new(false), Mutex::new(Done::default()));
+    let (stop, done) = (AtomicBool::new(false), Mutex::new(Acknowledged::default()));
     let (mut acknowledged, mut said) = (Vec::new(), Vec::new());
     std::thread::scope(|scope| {
         scope.spawn(|| load(&server, &stop, &done));
@@ -249,7 +249,7 @@ fn what_was_acknowledged_before_a_backup_is_served_after_its_restore() {
             }
             acknowledged.push(done.lock().unwrap().clone());
             said.push(json(&server.data(), &["backup", &text(&target)]));
-            // Nothing that is under way is taken for damage.
+            // The check reports no operation in flight as damage.
             let (stdout, stderr, status) = run(&server.data(), &["check"]);
             assert_eq!(status, 0, "{stdout}{stderr}");
         }
@@ -259,7 +259,7 @@ fn what_was_acknowledged_before_a_backup_is_served_after_its_restore() {
     assert!(said[1]["copied"].as_u64() >= Some(1), "only what is new is copied: {said:?}");
     assert_eq!(names(&target, "wirephoto-").len(), 1, "one state of the database");
     let copy = restored(&target);
-    holds(&copy, &acknowledged[1], &stream, &server);
+    check_restored(&copy, &acknowledged[1], &stream, &server);
     let (stdout, stderr, status) = run(&copy.data(), &["check"]);
     assert_eq!(status, 0, "{stdout}{stderr}");
     // Byte for byte, under the same names.
@@ -270,8 +270,8 @@ fn what_was_acknowledged_before_a_backup_is_served_after_its_restore() {
 }
 
 #[test]
-fn a_backup_is_readable_by_its_owner_alone_and_is_brought_up_to_date() {
-    let (server, target) = small();
+fn a_backup_is_private_to_its_owner_and_is_updated_in_place() {
+    let (server, target) = two_photographs();
     let data = server.data();
     let said = json(&data, &["backup", &text(&target)]);
     assert_eq!(
@@ -299,7 +299,7 @@ fn a_backup_is_readable_by_its_owner_alone_and_is_brought_up_to_date() {
     assert_eq!(originals(&target).len(), 3, "the replaced one stays");
     let said = json(&data, &["backup", &text(&target), "--prune"]);
     assert_eq!((&said["pruned"], originals(&target).len()), (&1.into(), 2));
-    // Rot on the backup's disk is found and mended by --verify.
+    // Bit rot on the backup's disk is found and repaired by `--verify`.
     let rotten = &originals(&target)[0];
     let mut bytes = fs::read(rotten).unwrap();
     bytes[100] ^= 1;
@@ -311,7 +311,7 @@ fn a_backup_is_readable_by_its_owner_alone_and_is_brought_up_to_date() {
 
 #[test]
 fn a_backup_that_fails_leaves_the_earlier_one() {
-    let (server, target) = small();
+    let (server, target) = two_photographs();
     let data = server.data();
     let not_ours = server.dir.path().join("photos");
     fs::create_dir(&not_ours).unwrap();
@@ -324,7 +324,7 @@ fn a_backup_that_fails_leaves_the_earlier_one() {
     assert!(!target.exists() && !nothing.exists());
     json(&data, &["backup", &text(&target)]);
     let before = manifest(&target);
-    // Files of the process may grow to 50 kB (dash) or 100 kB: the disk is full.
+    // The file size limit of the process is 50 kB (dash) or 100 kB: a full disk.
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' XFSZ; ulimit -f 100; exec \"$0\" backup \"$1\" --data \"$2\""]);
     let output = command
@@ -333,11 +333,11 @@ fn a_backup_that_fails_leaves_the_earlier_one() {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    let (_, stderr, status) = told(&output);
+    let (_, stderr, status) = outcome(&output);
     assert!(status == 1 && stderr.contains(&text(&target)), "{status}: {stderr}");
     assert_eq!(manifest(&target), before);
     assert!(names(&target, "backup.json").len() == 1 && database(&target).is_file());
-    // Two at a time would get in each other's way.
+    // Concurrent backups would interfere with each other.
     let lock = File::open(target.join("backup.lock")).unwrap();
     lock.lock().unwrap();
     fails(&data, &["backup", &text(&target)], &["another process"]);
@@ -348,8 +348,8 @@ fn a_backup_that_fails_leaves_the_earlier_one() {
 }
 
 #[test]
-fn an_original_that_is_lost_is_told_and_the_rest_is_copied() {
-    let (server, target) = small();
+fn a_lost_original_is_reported_and_the_rest_is_copied() {
+    let (server, target) = two_photographs();
     let data = server.data();
     let lost = &originals(&data)[0];
     fs::remove_file(lost).unwrap();
@@ -359,17 +359,17 @@ fn an_original_that_is_lost_is_told_and_the_rest_is_copied() {
     let dir = tempfile::tempdir().unwrap();
     let (_, stderr, status) = run(&dir.path().join("data"), &["restore", &text(&target)]);
     assert!(status == 1 && stderr.contains("is missing") && stderr.contains("image/"), "{stderr}");
-    // The other one is served.
+    // The other item is still served.
     let server = Server::start(dir, &SETTINGS);
     let found = ["one", "two"]
         .map(|id| server.get(&format!("/media/image/{id}_NormalPreview.jpg")).status().as_u16());
     assert!(found.contains(&200) && found.iter().any(|status| *status != 200), "{found:?}");
 }
 
-/// The original that nobody but the backup has must not be pruned because a row cannot be read.
+/// An original that only the backup has must not be pruned because a row cannot be read.
 #[test]
-fn nothing_is_pruned_while_rows_of_items_cannot_be_read() {
-    let (server, target) = small();
+fn nothing_is_pruned_while_item_rows_are_unreadable() {
+    let (server, target) = two_photographs();
     let data = server.data();
     json(&data, &["backup", &text(&target)]);
     let database = Connection::open(data.join("wirephoto.db")).unwrap();
@@ -378,7 +378,7 @@ fn nothing_is_pruned_while_rows_of_items_cannot_be_read() {
     let words = ["item image/one", "--prune was skipped"];
     fails(&data, &["backup", &text(&target), "--prune"], &words);
     assert_eq!((&manifest(&target)["lost"], originals(&target).len()), (&1.into(), 2));
-    // A byte that is no text makes neither a backup nor a restore impossible.
+    // Invalid UTF-8 in a row prevents neither a backup nor a restore.
     let dir = tempfile::tempdir().unwrap();
     fails(&dir.path().join("data"), &["restore", &text(&target)], &["item image/one"]);
     let copy = Server::start(dir, &SETTINGS);
@@ -388,11 +388,11 @@ fn nothing_is_pruned_while_rows_of_items_cannot_be_read() {
     assert_eq!((&said["pruned"], &said["lost"]), (&1.into(), &0.into()), "rows are whole again");
 }
 
-/// A blob that is damaged in the backup is the last one when the archive lost it.
+/// A damaged blob in the backup may be the last copy when the archive has lost it.
 #[test]
-fn a_damaged_original_of_a_backup_stays_until_a_whole_one_takes_its_place() {
+fn a_damaged_original_in_a_backup_is_kept_until_an_intact_copy_replaces_it() {
     let faults = Faults::new();
-    let (server, target) = small();
+    let (server, target) = two_photographs();
     let data = server.data();
     json(&data, &["backup", &text(&target)]);
     let [one, two] = &originals(&target)[..] else { panic!("two originals") };
@@ -408,12 +408,12 @@ fn a_damaged_original_of_a_backup_stays_until_a_whole_one_takes_its_place() {
     fails(&data, &verify, &[&name, "is not copied"]);
     assert!(fs::read(one).unwrap() == rotten, "most of it is better than nothing");
     fs::rename(&kept, &lost).unwrap();
-    // One that the backup's disk does not give is copied anew, and the others are looked at.
+    // A blob that the backup's disk cannot read is copied again, and the others are verified.
     let name = two.file_name().unwrap().to_string_lossy().into_owned();
     faults.set(&[&format!("eio-read /target/originals/{}/{name}", &parent(two))]);
     let mut command = wirephoto(server.dir.path());
     command.envs(faults.environment()).args(verify).arg("--json").arg("--data").arg(&data);
-    let (stdout, stderr, status) = told(&output(&mut command));
+    let (stdout, stderr, status) = outcome(&output(&mut command));
     assert_eq!(status, 0, "{stderr}");
     let said: Value = serde_json::from_str(stdout.lines().last().unwrap()).unwrap();
     assert_eq!((&said["copied"], &said["there"]), (&2.into(), &0.into()), "{said}");
@@ -426,14 +426,14 @@ fn parent(path: &Path) -> String {
     path.parent().unwrap().file_name().unwrap().to_string_lossy().into_owned()
 }
 
-/// Copying originals takes hours; the new version must not wait for it.
+/// Copying originals takes hours, and a new version of the program must not wait for it.
 #[test]
-fn an_upgrade_need_not_wait_until_a_backup_has_all_originals() {
-    let (mut server, target) = small();
+fn an_upgrade_does_not_wait_for_the_originals_of_a_backup() {
+    let (mut server, target) = two_photographs();
     let data = server.data();
     server.signal("KILL");
     server.child.wait().unwrap();
-    // An original that is not given for as long as the test wants.
+    // An original that cannot be read for as long as the test needs.
     let slow = originals(&data).pop().unwrap();
     fs::remove_file(&slow).unwrap();
     assert!(Command::new("mkfifo").arg(&slow).status().unwrap().success());
@@ -447,14 +447,14 @@ fn an_upgrade_need_not_wait_until_a_backup_has_all_originals() {
     server.until("the directory to be free", || lock.try_lock().ok());
     lock.unlock().unwrap();
     drop(File::options().write(true).open(&slow).unwrap());
-    let (_, stderr, status) = told(&backup.wait_with_output().unwrap());
+    let (_, stderr, status) = outcome(&backup.wait_with_output().unwrap());
     assert!(status == 1 && stderr.contains("is not copied"), "{stderr}");
     assert_eq!(manifest(&target)["lost"], 1);
 }
 
 #[test]
-fn a_restore_refuses_what_is_not_whole_and_never_writes_over_an_archive() {
-    let (server, target) = small();
+fn a_restore_refuses_incomplete_backups_and_never_overwrites_an_archive() {
+    let (server, target) = two_photographs();
     json(&server.data(), &["backup", &text(&target)]);
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
@@ -462,7 +462,7 @@ fn a_restore_refuses_what_is_not_whole_and_never_writes_over_an_archive() {
     let before = fs::read(server.data().join("wirephoto.db")).unwrap();
     fails(&server.data(), &restore, &["already holds an archive"]);
     assert!(fs::read(server.data().join("wirephoto.db")).unwrap() == before);
-    // Somebody works on the directory.
+    // A server uses the directory.
     fs::create_dir(&data).unwrap();
     let lock = File::create(data.join("wirephoto.lock")).unwrap();
     lock.lock_shared().unwrap();
@@ -482,7 +482,7 @@ fn a_restore_refuses_what_is_not_whole_and_never_writes_over_an_archive() {
     fails(&data, &restore, &["not the name of a database"]);
     with(&|note| note["databaseSum"] = "00".repeat(32).into());
     fails(&data, &restore, &["is damaged"]);
-    // A later version made it.
+    // The backup was made by a later version.
     fs::write(target.join("backup.json"), &note).unwrap();
     let copied = database(&target);
     Connection::open(&copied).unwrap().pragma_update(None, "user_version", 9_999).unwrap();
@@ -498,12 +498,12 @@ fn a_restore_refuses_what_is_not_whole_and_never_writes_over_an_archive() {
 }
 
 #[test]
-fn a_restore_says_what_a_check_says_and_derived_files_are_made_when_needed() {
-    let (server, target) = small();
+fn a_restore_reports_what_a_check_reports_and_derived_files_are_rebuilt_on_demand() {
+    let (server, target) = two_photographs();
     json(&server.data(), &["backup", &text(&target)]);
     let dir = TempDir::new().unwrap();
     let data = dir.path().join("data");
-    // An earlier try was cut short: some originals are there, no database.
+    // An earlier restore was interrupted: some originals are there, but no database.
     let taken = originals(&target).remove(0);
     let place = data.join(taken.strip_prefix(&target).unwrap());
     fs::create_dir_all(place.parent().unwrap()).unwrap();

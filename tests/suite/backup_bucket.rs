@@ -1,19 +1,20 @@
-//! Backups whose originals lie in a bucket, copies of originals alone, and whether a database and a copy fit.
+//! Backups whose originals are in a bucket, copies of originals alone, and the comparison of a database with a
+//! copy.
 
 use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
-use crate::buckets::{BASE, Bucket, of_bucket, run, take_in, text, well};
+use crate::buckets::{BASE, Bucket, ingest_demo, of_bucket, run, run_ok, text};
 
-/// The settings with which the bucket of a backup is reached, those of the archive's own under other names.
+/// The settings that reach the bucket of a backup: those of the archive's bucket under other names.
 fn of_backup(bucket: &Bucket) -> Vec<String> {
     let endpoint = format!("127.0.0.1:{}", bucket.s3.ready["port"]);
     let own = of_bucket(&bucket.s3, &endpoint, "").into_iter().skip(1);
     own.map(|setting| setting.replacen("store.", "backup.", 1)).collect()
 }
 
-/// The last line that a command prints with `--json`, with the status that it must have.
+/// The last line that a command prints with `--json`; checks its exit status.
 #[track_caller]
 fn summary(dir: &Path, settings: &[String], arguments: &[&str], expected: i32) -> Value {
     let (said, status) = run(dir, settings, &[arguments, &["--json"]].concat());
@@ -27,7 +28,7 @@ fn a_backup_with_its_originals_in_a_bucket_is_verified_and_restored() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let settings = [bucket.settings("wire/a", &[]), of_backup(&bucket)].concat();
-    take_in(dir, &settings);
+    ingest_demo(dir, &settings);
     let originals = bucket.keys("wire/a/originals/").len();
     assert!(originals > 3);
     let target = text(&dir.join("target"));
@@ -38,7 +39,7 @@ fn a_backup_with_its_originals_in_a_bucket_is_verified_and_restored() {
     assert_eq!(bucket.keys("copy/").len(), originals, "the originals and nothing else");
     assert!(!dir.join("target/originals").exists());
     assert_eq!(summary(dir, &settings, &backup, 0)["copied"], 0, "they are there already");
-    // The originals are where the backup says.
+    // The originals are at the location that the backup records.
     let verify = ["backup", "verify", &target];
     let said = summary(dir, &settings, &verify, 0);
     assert_eq!(
@@ -52,8 +53,8 @@ fn a_backup_with_its_originals_in_a_bucket_is_verified_and_restored() {
     );
     // One is lost and one damaged.
     let keys = bucket.keys("copy/b/originals/");
-    bucket.obey(&json!({ "do": "delete", "key": keys[0] }));
-    bucket.obey(&json!({ "do": "damage", "key": keys[1], "at": 100 }));
+    bucket.send_command(&json!({ "do": "delete", "key": keys[0] }));
+    bucket.send_command(&json!({ "do": "damage", "key": keys[1], "at": 100 }));
     let (said, status) = run(dir, &settings, &verify);
     assert!(status == 1 && said.contains("does not match"), "{said}");
     let hash = keys[0].rsplit_once("originals/").unwrap().1.replace('/', "");
@@ -63,19 +64,19 @@ fn a_backup_with_its_originals_in_a_bucket_is_verified_and_restored() {
     assert_eq!(summary(dir, &settings, &read, 1)["problems"], 2);
     let made = summary(dir, &settings, &[&backup[..], &["--verify"]].concat(), 0);
     assert_eq!(made["copied"], 2, "{made}");
-    well(dir, &settings, &read);
-    // What belongs to no item is left where it is by a copy and removed where that is asked for.
-    bucket.obey(&json!({ "do": "fill", "prefix": "copy/b/originals", "count": 3 }));
+    run_ok(dir, &settings, &read);
+    // Objects that belong to no item are left in place by a copy and removed on request.
+    bucket.send_command(&json!({ "do": "fill", "prefix": "copy/b/originals", "count": 3 }));
     assert_eq!(summary(dir, &settings, &verify, 0)["unnamed"], 3);
     let pruned = summary(dir, &settings, &[&backup[..], &["--prune"]].concat(), 0);
     assert_eq!(pruned["pruned"], 3, "{pruned}");
-    // Back into a folder, on a machine that has the settings of the backup's bucket alone.
+    // Restored into a folder, on a machine that has only the settings of the backup's bucket.
     let home = tempfile::tempdir().unwrap();
     let plain = BASE.map(str::to_owned).into_iter().chain(of_backup(&bucket)).collect::<Vec<_>>();
     let restored = summary(home.path(), &plain, &["restore", &target], 0);
     assert_eq!((&restored["originals"], &restored["problems"]), (&originals.into(), &0.into()));
-    well(home.path(), &plain, &["check", "--repair"]);
-    // Moved elsewhere, the place is said.
+    run_ok(home.path(), &plain, &["check", "--repair"]);
+    // If the bucket has moved, the location is given on the command line.
     let moved = tempfile::tempdir().unwrap();
     let (said, status) =
         run(moved.path(), &plain, &["restore", "--bucket", "s3://bilder/nowhere", &target]);
@@ -83,12 +84,12 @@ fn a_backup_with_its_originals_in_a_bucket_is_verified_and_restored() {
 }
 
 #[test]
-fn a_bucket_of_a_backup_that_refuses_is_named_by_its_setting() {
+fn a_backup_bucket_that_refuses_is_named_by_its_setting() {
     let bucket = Bucket::start();
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let settings = [bucket.settings("wire/a", &[]), of_backup(&bucket)].concat();
-    take_in(dir, &settings);
+    ingest_demo(dir, &settings);
     let target = text(&dir.join("target"));
     let backup = |place: &str, more: &[&str], word: &str| {
         let more = more.iter().map(|setting| (*setting).to_owned());
@@ -100,7 +101,7 @@ fn a_bucket_of_a_backup_that_refuses_is_named_by_its_setting() {
     backup("s3://bilder/b", &["backup.plain_http=false"], "backup.plain_http permits");
     backup("s3://nobodys/b", &[], "--bucket: ");
     backup("/srv/folder", &[], "s3://BUCKET/PREFIX");
-    // The archive's own bucket, under the same address.
+    // The archive's own bucket at the same address.
     let own = settings.iter().find_map(|one| one.strip_prefix("store.endpoint=")).unwrap();
     let own = format!("backup.endpoint={own}");
     backup("s3://bilder/wire/a", &[&own], "holds the originals of the archive itself");
@@ -108,12 +109,12 @@ fn a_bucket_of_a_backup_that_refuses_is_named_by_its_setting() {
 }
 
 #[test]
-fn originals_alone_are_copied_compared_with_the_database_and_brought_back() {
+fn originals_alone_are_copied_compared_with_the_database_and_restored() {
     let mut bucket = Bucket::start();
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let settings = [bucket.settings("wire/a", &[]), of_backup(&bucket)].concat();
-    take_in(dir, &settings);
+    ingest_demo(dir, &settings);
     let originals = bucket.keys("wire/a/originals/").len();
     let place = ["--bucket", "s3://bilder/only"];
     let folder = dir.join("folder");
@@ -123,7 +124,7 @@ fn originals_alone_are_copied_compared_with_the_database_and_brought_back() {
     let into_folder: Vec<&str> = into_folder.iter().map(String::as_str).collect();
     assert_eq!(summary(dir, &settings, &into_folder, 0)["copied"], originals);
     assert!(!folder.join("backup.json").exists(), "no backup by itself");
-    // What the settings' database names is there.
+    // Every original that the settings' database names is present.
     let within = text(&folder.join("originals"));
     for place in [&place[..], &["--originals", &within]] {
         let said = summary(dir, &settings, &[&["backup", "verify"], place].concat(), 0);
@@ -134,14 +135,18 @@ fn originals_alone_are_copied_compared_with_the_database_and_brought_back() {
         );
     }
     let keys = bucket.keys("wire/a/originals/");
-    bucket.obey(&json!({ "do": "delete", "key": keys[0] }));
-    bucket.obey(&json!({ "do": "damage", "key": keys[1], "at": 100 }));
-    let heads = bucket.gate.asked("HEAD ");
+    bucket.send_command(&json!({ "do": "delete", "key": keys[0] }));
+    bucket.send_command(&json!({ "do": "damage", "key": keys[1], "at": 100 }));
+    let heads = bucket.gate.request_count("HEAD ");
     assert_eq!(run(dir, &settings, &["check", "--quick"]).1, 1);
-    assert_eq!(bucket.gate.asked("HEAD "), heads, "a quick check lists and asks for no object");
+    assert_eq!(
+        bucket.gate.request_count("HEAD "),
+        heads,
+        "a quick check lists and asks for no object"
+    );
     let restore = [&["restore", "--originals-only"][..], &place].concat();
     assert_eq!(summary(dir, &settings, &restore, 0)["copied"], 2, "what was lost and damaged");
-    well(dir, &settings, &["check"]);
+    run_ok(dir, &settings, &["check"]);
     fs::remove_dir_all(&folder).unwrap();
     let (said, status) = run(dir, &settings, &["backup", "verify", "--originals", &within]);
     assert!(status == 1 && said.contains("is missing in the backup"), "{said}");

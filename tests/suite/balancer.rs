@@ -1,6 +1,6 @@
-//! The examples for nginx and HAProxy as balancers, run as they are over several nodes, which are
-//! server processes over one data directory: everything of an item goes to one node, a node that is
-//! stopped or killed costs no request that may come twice, and a POST never comes twice.
+//! The nginx and HAProxy examples as load balancers, run as printed in front of several nodes (server processes
+//! over one data directory): all requests for an item go to one node, a node that is stopped or killed costs no
+//! idempotent request, and a POST is never repeated.
 
 use std::{
     collections::BTreeSet,
@@ -22,7 +22,7 @@ use crate::{
     common::{DEMO_KEY, Server, news, ports::free_port},
 };
 
-/// Ids that hold what a URL takes off elsewhere, or nearly.
+/// Ids that contain, or nearly contain, the suffixes that other URLs strip.
 const IDS: [&str; 12] = [
     "a",
     "b-1",
@@ -39,7 +39,7 @@ const IDS: [&str; 12] = [
 ];
 const COLLECTIONS: &str = "/collection/v1/collection";
 
-/// Server processes over one data directory; the first made it.
+/// Server processes over one data directory, which the first one creates.
 fn nodes(count: usize, settings: &[&str]) -> Vec<Server> {
     let common = ["server.trusted_proxies=127.0.0.1", "server.public_url=http://photos.example"];
     let settings = [settings, &common].concat();
@@ -61,8 +61,7 @@ fn nodes(count: usize, settings: &[&str]) -> Vec<Server> {
     nodes
 }
 
-/// The ports that the examples have, each with that of a node; of a node that is missing, one that
-/// nobody listens on.
+/// The ports in the examples, each with the port of a node; for a missing node, a port without a listener.
 fn ports(nodes: &[Server]) -> Vec<(String, String)> {
     let port = |at: usize| {
         nodes.get(at).map_or_else(|| free_port().to_string(), |node| port_of(node).to_owned())
@@ -72,7 +71,7 @@ fn ports(nodes: &[Server]) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The example with the nodes' ports in place of its own and `more` changes.
+/// The example with the nodes' ports substituted and `more` changes applied.
 fn text(name: &str, nodes: &[Server], more: &[(&str, &str)]) -> String {
     let ports = ports(nodes);
     let ports = ports.iter().map(|(from, to)| (from.as_str(), to.as_str()));
@@ -88,7 +87,7 @@ fn nginx(nodes: &[Server]) -> Front {
 pub fn haproxy(nodes: &[Server], more: &[(&str, &str)]) -> Front {
     let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
     let bind = format!("bind 127.0.0.1:{port}");
-    // A node that is slow for a moment on a busy machine is not one that is away.
+    // A node that is slow for a moment on a busy machine must not be marked as down.
     let patient = ("timeout connect 2s", "timeout connect 2s\n    timeout check 30s");
     let changes = [&[("bind :8000", bind.as_str()), patient], more].concat();
     let file = folder.path().join("haproxy.cfg");
@@ -98,14 +97,14 @@ pub fn haproxy(nodes: &[Server], more: &[(&str, &str)]) -> Front {
     Front::start(command, folder, port)
 }
 
-/// Requests below `path` that each node answered.
+/// The number of requests below `path` that each node answered.
 fn answered(nodes: &[Server], path: &str) -> Vec<f64> {
     nodes.iter().map(|node| node.metric("wirephoto_http_requests_total", path)).collect()
 }
 
-/// The one node whose count rose, by `count`.
+/// The only node whose count rose, by `count`.
 #[track_caller]
-fn the_one(before: &[f64], after: &[f64], count: usize) -> usize {
+fn only_node(before: &[f64], after: &[f64], count: usize) -> usize {
     let rose: Vec<f64> = before.iter().zip(after).map(|(before, after)| after - before).collect();
     let found: Vec<usize> = (0..rose.len()).filter(|at| rose[*at] > 0.0).collect();
     assert!(
@@ -115,9 +114,9 @@ fn the_one(before: &[f64], after: &[f64], count: usize) -> usize {
     found[0]
 }
 
-/// Whatever is asked of one item goes to one node, of different items to different nodes; a stream's
-/// polls as an item's files.
-fn check_places(nodes: &[Server], front: &Front) {
+/// All requests for one item go to one node and those for different items to different nodes; polls of a stream are
+/// routed like the files of an item.
+fn check_routing(nodes: &[Server], front: &Front) {
     let key = format!("ApiKey {DEMO_KEY}");
     let mut used = BTreeSet::new();
     for id in IDS {
@@ -145,10 +144,10 @@ fn check_places(nodes: &[Server], front: &Front) {
             assert_eq!(answer.status(), 200, "{path}");
             answer.bytes().unwrap();
         }
-        // Without an extension it is the page's address.
+        // Without an extension it is the URL of the page.
         let answer = front.ask(Method::GET, &format!("/media/image/{id}?x=1"), &[]);
         assert!(answer.status().is_redirection(), "{id}: {}", answer.status());
-        used.insert(the_one(&before, &answered(nodes, "/media/"), names.len() + 1));
+        used.insert(only_node(&before, &answered(nodes, "/media/"), names.len() + 1));
     }
     assert!(used.len() > 1, "all items went to one node");
     let mut used = BTreeSet::new();
@@ -161,15 +160,15 @@ fn check_places(nodes: &[Server], front: &Front) {
             let answer = front.ask(Method::GET, &path, &[("authorization", &key)]);
             assert_eq!(answer.status(), 404, "{path}");
         }
-        used.insert(the_one(&before, &answered(nodes, "/content/"), 3));
+        used.insert(only_node(&before, &answered(nodes, "/content/"), 3));
     }
     assert!(used.len() > 1, "all streams went to one node");
-    check_rest(nodes, front);
+    check_other_requests(nodes, front);
 }
 
-/// What is not of one item is spread too; what tells of one node is hidden; clients are known by their
-/// addresses.
-fn check_rest(nodes: &[Server], front: &Front) {
+/// Requests that belong to no item are balanced too; headers that identify a node are hidden; clients are known by
+/// their addresses.
+fn check_other_requests(nodes: &[Server], front: &Front) {
     for path in ["/metrics", "/metrics/", "/health/live", "/health/"] {
         assert_eq!(front.get(path).status(), 404, "{path}");
     }
@@ -187,14 +186,14 @@ fn check_rest(nodes: &[Server], front: &Front) {
 }
 
 #[test]
-fn each_balancer_sends_everything_of_an_item_to_one_node() {
+fn each_balancer_routes_all_requests_for_an_item_to_one_node() {
     let nodes = nodes(3, &[]);
-    check_places(&nodes, &nginx(&nodes));
-    check_places(&nodes, &haproxy(&nodes, &[]));
+    check_routing(&nodes, &nginx(&nodes));
+    check_routing(&nodes, &haproxy(&nodes, &[]));
 }
 
-/// A client that asks for what may come twice, one thing after the other, until it is told to stop.
-fn ask_on(
+/// A client that sends idempotent requests one after the other until it is stopped.
+fn send_requests(
     front: &Front,
     (number, end): (usize, &AtomicBool),
     answers: &AtomicUsize,
@@ -206,7 +205,7 @@ fn ask_on(
         let id = IDS[(count + number) % IDS.len()];
         let path = match count % 5 {
             0 => format!("/media/image/{id}_NormalPreview.jpg"),
-            // Never asked for before, so it is rendered.
+            // Not requested before, so it has to be rendered.
             1 => format!(
                 "/media/image/{id}-crop_w9_h9_x{}_y{number}_NormalPreview.jpg",
                 count / 5 % 50
@@ -220,22 +219,22 @@ fn ask_on(
         if answer.status() != 200 {
             return Err(format!("{path}: {}", answer.status()));
         }
-        // An answer that broke off after its head was sent cannot be asked for anew by a balancer.
+        // A balancer cannot retry a response that broke off after its head was sent.
         drop(answer.bytes());
         answers.fetch_add(1, SeqCst);
     }
     Ok(())
 }
 
-/// One of three nodes is stopped and another one killed while clients ask.
-fn check_departures(front: &Front, mut nodes: Vec<Server>) {
+/// Stops one of three nodes and kills another one while clients send requests.
+fn check_lost_nodes(front: &Front, mut nodes: Vec<Server>) {
     let (end, answers, failed) =
         (AtomicBool::new(false), AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         for number in 0..3 {
             let (front, end, answers, failed) = (&front, &end, &answers, &failed);
             scope.spawn(move || {
-                if let Err(why) = ask_on(front, (number, end), answers) {
+                if let Err(why) = send_requests(front, (number, end), answers) {
                     failed.lock().unwrap().push(why);
                 }
             });
@@ -263,16 +262,16 @@ fn check_departures(front: &Front, mut nodes: Vec<Server>) {
 #[test]
 fn nginx_loses_no_get_when_nodes_are_stopped_and_killed() {
     let nodes = nodes(3, &[]);
-    check_departures(&nginx(&nodes), nodes);
+    check_lost_nodes(&nginx(&nodes), nodes);
 }
 
 #[test]
 fn haproxy_loses_no_get_when_nodes_are_stopped_and_killed() {
     let nodes = nodes(3, &["server.unready_s=3"]);
-    check_departures(&haproxy(&nodes, &[]), nodes);
+    check_lost_nodes(&haproxy(&nodes, &[]), nodes);
 }
 
-/// Connections to `port` that hold bytes which nobody read.
+/// Connections to `port` with bytes that the receiver has not read.
 fn unread(port: &str) -> usize {
     let port = format!(":{:04X}", port.parse::<u16>().unwrap());
     let table = fs::read_to_string("/proc/net/tcp").unwrap();
@@ -288,12 +287,12 @@ pub fn is_stopped(process: u32) -> bool {
     let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
     threads.flatten().all(|thread| {
         let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-        // The state stands behind the name, which may hold anything.
+        // The state follows the process name, which may contain any character.
         stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
     })
 }
 
-/// A node dies that waits with a poll: the poll waits on at the other one, and is answered there.
+/// A node dies with a waiting poll: the balancer sends the poll to the other node, which answers it.
 fn check_poll(nodes: &[Server], front: &Front) {
     let key = format!("ApiKey {DEMO_KEY}");
     let waiting = |node: &Server| node.metric("wirephoto_polls_waiting", "") > 0.0;
@@ -307,21 +306,21 @@ fn check_poll(nodes: &[Server], front: &Front) {
         let other = &nodes[1 - at];
         other.until("the poll again", || waiting(other).then_some(()));
         let document = news::document("A zebra", &["FOTO"], "2026-03-06T09:15:00+01:00");
-        news::take_in(other, "image/z", &document);
+        news::ingest(other, "image/z", &document);
         let answer = poll.join().unwrap();
         assert!(answer.to_string().contains("A zebra"), "{answer}");
     });
 }
 
-/// A node dies with requests that lie unread at it: no POST is sent to the other one. A GET is, where
-/// the balancer takes a connection that was reset for one that ended.
-fn check_repetitions(nodes: &[Server], front: &Front, resets: bool) {
+/// A node dies with unread requests: no POST is sent to the other node. A GET is, if the balancer treats a reset
+/// connection as closed.
+fn check_retries(nodes: &[Server], front: &Front, resets: bool) {
     let key = format!("ApiKey {DEMO_KEY}");
     let (survivor, dying) = (&nodes[0], &nodes[1]);
     let goes_to_dying = |id: &&&str| {
         let before = answered(nodes, "/media/");
         front.get(&format!("/media/image/{id}.json")).bytes().unwrap();
-        the_one(&before, &answered(nodes, "/media/"), 1) == 1
+        only_node(&before, &answered(nodes, "/media/"), 1) == 1
     };
     let id = IDS.iter().find(goes_to_dying).expect("items go to both");
     let made = Mutex::new(Vec::new());
@@ -342,7 +341,7 @@ fn check_repetitions(nodes: &[Server], front: &Front, resets: bool) {
                 made.lock().unwrap().push((name, status));
             });
         }
-        // Each was answered by the one or lies unread at the other.
+        // Each POST was answered by one node or is unread at the other.
         front.until("the POSTs", || {
             let (waiting, done) = (unread(port_of(dying)) - 1, made.lock().unwrap().len());
             (waiting > 0 && waiting + done == 4).then_some(())
@@ -359,7 +358,7 @@ fn check_repetitions(nodes: &[Server], front: &Front, resets: bool) {
         if matches!(status, Ok(200)) {
             assert_eq!(found, 1, "{name}");
         } else {
-            // 502, or nothing at all.
+            // 502, or no response at all.
             assert!(matches!(status, Ok(502) | Err(_)), "{name}: {status:?}");
             assert_eq!(found, 0, "{name}: it was sent again");
             lost += 1;
@@ -369,23 +368,23 @@ fn check_repetitions(nodes: &[Server], front: &Front, resets: bool) {
 }
 
 #[test]
-fn nginx_repeats_a_get_and_never_a_post() {
-    // One place is free: a node that is not there is passed over.
+fn nginx_retries_a_get_and_never_a_post() {
+    // One slot is free: a missing node is skipped.
     let (first, second) = (nodes(2, &[]), nodes(2, &[]));
     check_poll(&first, &nginx(&first));
-    check_repetitions(&second, &nginx(&second), true);
+    check_retries(&second, &nginx(&second), true);
 }
 
 #[test]
-fn haproxy_repeats_a_get_and_never_a_post() {
+fn haproxy_retries_a_get_and_never_a_post() {
     let (first, second) = (nodes(2, &[]), nodes(2, &[]));
     check_poll(&first, &haproxy(&first, &[]));
-    // A node that hangs is not to be found out before the requests are there.
-    check_repetitions(&second, &haproxy(&second, &[("inter 500ms", "inter 60s")]), false);
+    // A hanging node must not be detected before the requests arrive.
+    check_retries(&second, &haproxy(&second, &[("inter 500ms", "inter 60s")]), false);
 }
 
-/// A balancer's own answer: in the service's form, and with the time to come back.
-fn check_own(answer: reqwest::blocking::Response, statuses: &[u16]) {
+/// Checks a response of the balancer itself: in the service's error format, with `Retry-After`.
+fn check_balancer_error(answer: reqwest::blocking::Response, statuses: &[u16]) {
     let status = answer.status().as_u16();
     assert!(statuses.contains(&status), "{status}");
     let headers = answer.headers().clone();
@@ -398,7 +397,7 @@ fn check_own(answer: reqwest::blocking::Response, statuses: &[u16]) {
 }
 
 #[test]
-fn a_balancer_without_a_node_that_answers_says_so_in_json_with_the_time_to_come_back() {
+fn a_balancer_without_a_healthy_node_answers_json_with_retry_after() {
     let nodes = nodes(1, &[]);
     let haproxy = haproxy(&nodes, &[("timeout server 310s", "timeout server 1s")]);
     let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
@@ -409,7 +408,7 @@ fn a_balancer_without_a_node_that_answers_says_so_in_json_with_the_time_to_come_
     for front in [&haproxy, &nginx] {
         let ask = || front.get("/media/image/a.json");
         front.until("an answer of the node", || (ask().status() == 200).then_some(()));
-        // What a node says is passed on. Until a balancer knows who is there, items have a node that is not.
+        // A node's response is passed on. Until the balancer has probed the nodes, some items map to a missing one.
         let other = front.until("the node's own word", || {
             Some(front.get("/media/image/nowhere.json")).filter(|one| one.status() == 404)
         });
@@ -417,16 +416,16 @@ fn a_balancer_without_a_node_that_answers_says_so_in_json_with_the_time_to_come_
         assert!(other.json::<Value>().unwrap()["message"].is_string());
         nodes[0].signal("STOP");
         nodes[0].until("its threads to stop", || is_stopped(nodes[0].child.id()).then_some(()));
-        check_own(ask(), &[502, 504]);
+        check_balancer_error(ask(), &[502, 504]);
         nodes[0].signal("CONT");
         front.until("an answer of the node", || (ask().status() == 200).then_some(()));
     }
     nodes[0].signal("KILL");
     for front in [&haproxy, &nginx] {
         for path in ["/media/image/a.json", "/"] {
-            // A connection whose node went away with it may end without an answer.
+            // A connection whose node died may end without a response.
             let ask = || front.client.get(format!("{}{path}", front.url)).send().ok();
-            check_own(front.until("an answer", ask), &[502, 503]);
+            check_balancer_error(front.until("an answer", ask), &[502, 503]);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Where the key to a bucket comes from: files that are rotated, a token service, a metadata service. The two
-//! services are stand-ins that give a key which the S3 server knows; they follow Amazon's documentation of
+//! Sources of a bucket's access key: files that are rotated, a token service, a metadata service. The two services
+//! are stand-ins that issue a key known to the S3 server; they follow Amazon's documentation of
 //! `AssumeRoleWithWebIdentity` and of instance metadata, version 2.
 
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use crate::buckets::{Bucket, get, run, serve, take_in, text, well};
+use crate::buckets::{Bucket, get, ingest_demo, run, run_ok, serve, text};
 use crate::faults::kit::until;
 
 /// A photograph of the demo archive.
@@ -20,7 +20,7 @@ fn a_key_in_files_is_rotated_without_a_restart() {
     let bucket = Bucket::start();
     let dir = tempfile::tempdir().unwrap();
     let settings = bucket.settings("files", &[]);
-    take_in(dir.path(), &settings);
+    ingest_demo(dir.path(), &settings);
     let lasting = ["id", "key"].map(|name| bucket.s3.ready[name].as_str().unwrap().to_owned());
     let brief: Vec<String> = serde_json::from_value(bucket.s3.ready["brief"].clone()).unwrap();
     let names = ["access_key_id", "secret_access_key", "session_token"];
@@ -36,7 +36,7 @@ fn a_key_in_files_is_rotated_without_a_restart() {
     for (name, file) in names.iter().zip(&files) {
         settings.push(format!("store.{name}_file={}", text(file)));
     }
-    well(dir.path(), &settings, &["check"]);
+    run_ok(dir.path(), &settings, &["check"]);
     let server = serve(dir, &settings);
     let mut width = 100;
     let mut crop = || {
@@ -45,19 +45,19 @@ fn a_key_in_files_is_rotated_without_a_restart() {
         get(&server, &path).status().as_u16()
     };
     assert_eq!(crop(), 200, "{}", server.log());
-    assert_eq!(bucket.gate.asked(&brief[0]), 0);
+    assert_eq!(bucket.gate.request_count(&brief[0]), 0);
     write([&brief[0], &brief[1], &brief[2]]);
     until("the new key to count", || {
         assert_eq!(crop(), 200, "{}", server.log());
-        (bucket.gate.asked(&brief[0]) > 0).then_some(())
+        (bucket.gate.request_count(&brief[0]) > 0).then_some(())
     });
-    // A file that is gone is named.
+    // A missing file is named.
     fs::remove_file(&files[1]).unwrap();
     until("the missing file to count", || (crop() == 503).then_some(()));
     assert!(server.log().contains("store.secret_access_key_file"), "{}", server.log());
 }
 
-/// A service on a port of its own that answers each request by its line: what it was asked.
+/// A service on its own port that answers each request by its request line; records the requests.
 fn service(answer: impl Fn(&str) -> String + Send + 'static) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -91,14 +91,14 @@ fn service(answer: impl Fn(&str) -> String + Send + 'static) -> (String, Arc<Mut
     (url, asked)
 }
 
-/// An archive in a bucket, and settings that reach it without a key.
+/// An archive in a bucket, and settings that reach it without an access key.
 fn keyless(bucket: &Bucket, dir: &Path) -> Vec<String> {
     let settings = bucket.settings("keyless", &[]);
-    take_in(dir, &settings);
+    ingest_demo(dir, &settings);
     settings.into_iter().filter(|setting| !setting.contains("access_key")).collect()
 }
 
-fn brief(bucket: &Bucket) -> Vec<String> {
+fn temporary_key(bucket: &Bucket) -> Vec<String> {
     serde_json::from_value(bucket.s3.ready["brief"].clone()).unwrap()
 }
 
@@ -107,7 +107,7 @@ fn a_web_identity_is_exchanged_for_a_key() {
     let bucket = Bucket::start();
     let dir = tempfile::tempdir().unwrap();
     let mut settings = keyless(&bucket, dir.path());
-    let key = brief(&bucket);
+    let key = temporary_key(&bucket);
     let [id, secret, token] = [0, 1, 2].map(|at| key[at].clone());
     let (url, asked) = service(move |_| {
         format!(
@@ -127,19 +127,19 @@ fn a_web_identity_is_exchanged_for_a_key() {
         "store.role_arn=arn:aws:iam::123456789012:role/desk".to_owned(),
         format!("store.web_identity_token_file={}", text(&file)),
     ]);
-    well(dir.path(), &settings, &["check"]);
+    run_ok(dir.path(), &settings, &["check"]);
     let lines = asked.lock().unwrap();
     assert!(lines[0].contains("WebIdentityToken=the-token-of-an-issuer"), "{lines:?}");
     assert!(lines[0].contains("role%2Fdesk"), "{lines:?}");
-    assert!(bucket.gate.asked(&key[0]) > 0);
+    assert!(bucket.gate.request_count(&key[0]) > 0);
 }
 
 #[test]
-fn the_role_of_a_machine_has_a_key() {
+fn the_role_of_a_machine_provides_a_key() {
     let bucket = Bucket::start();
     let dir = tempfile::tempdir().unwrap();
     let mut settings = keyless(&bucket, dir.path());
-    let key = brief(&bucket);
+    let key = temporary_key(&bucket);
     let facts = serde_json::json!({
         "AccessKeyId": key[0], "SecretAccessKey": key[1], "Token": key[2],
         "Expiration": "2099-01-01T00:00:00Z",
@@ -151,8 +151,8 @@ fn the_role_of_a_machine_has_a_key() {
     });
     settings
         .extend(["store.credentials=instance".to_owned(), format!("store.credentials_url={url}")]);
-    well(dir.path(), &settings, &["check"]);
+    run_ok(dir.path(), &settings, &["check"]);
     let lines = asked.lock().unwrap().concat().to_lowercase();
     assert!(lines.contains("x-aws-ec2-metadata-token: session"), "{lines}");
-    assert!(bucket.gate.asked(&key[0]) > 0);
+    assert!(bucket.gate.request_count(&key[0]) > 0);
 }

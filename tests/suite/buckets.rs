@@ -1,8 +1,8 @@
-//! An S3 server of a test's own with a gate before it, which counts bytes and breaks what a test wants
-//! to be broken; archives whose originals lie in it.
+//! A per-test S3 server behind a proxy that counts bytes and injects faults; archives whose originals are stored in
+//! it.
 //!
-//! The server is an emulation that checks signatures. With the variable `WIREPHOTO_TEST_GARAGE`, the path of
-//! the program, it is a cluster of three nodes of Garage (`tests/garage.sh`).
+//! The server is an emulation that checks signatures. If the variable `WIREPHOTO_TEST_GARAGE` is the path of the
+//! Garage program, it is a cluster of three Garage nodes (`tests/garage.sh`).
 
 use std::{
     fs,
@@ -23,37 +23,40 @@ use crate::common::{DEMO_KEY, Server, checkout, ports::free_port};
 use crate::faults::kit::{self, call};
 use crate::receivers::Receiver;
 
-/// The same addresses from every server, so that the same bytes come.
+/// A fixed base URL, so that every server returns the same bytes.
 pub const BASE: [&str; 3] =
     ["server.public_url=http://photos.example", "media.warm=false", "server.unready_s=0"];
-/// For buckets that hang: a test should not wait for long, and a busy machine needs its time.
-pub const HASTY: [&str; 2] = ["store.answer_s=5", "store.give_up_s=12"];
-/// Items of the demo archive that are taken in: a baseline and a progressive photograph, a graphic, a
-/// video.
-pub const DEMO: [&str; 4] =
-    ["image/demo-trumma-och-vin", HEAVY, "graphic/demo-sweden-map", "video/demo-hubble-pan"];
-/// Progressive, and heavy enough for a level.
-pub const HEAVY: &str = "image/demo-dandelion-seeding";
+/// Timeouts for tests with a hanging bucket: short, but long enough for a busy machine.
+pub const SHORT_TIMEOUTS: [&str; 2] = ["store.answer_s=5", "store.give_up_s=12"];
+/// Items of the demo archive that tests ingest: a baseline and a progressive photograph, a graphic, a video.
+pub const DEMO: [&str; 4] = [
+    "image/demo-trumma-och-vin",
+    LARGE_PROGRESSIVE,
+    "graphic/demo-sweden-map",
+    "video/demo-hubble-pan",
+];
+/// Progressive, and large enough for a stored resolution level.
+pub const LARGE_PROGRESSIVE: &str = "image/demo-dandelion-seeding";
 
-/// What a gate does with requests.
+/// A fault that the gate injects into requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Way {
+pub enum Fault {
     Hang,
     Close,
     Refuse,
-    /// 503, as from a service that has too much to do.
+    /// 503, as from an overloaded service.
     Fail,
 }
 
 #[derive(Default)]
 struct Rules {
-    /// What to do with requests whose head contains a text.
-    broken: Option<(&'static str, Way)>,
-    /// Connections that hang, until the rule ends.
+    /// The fault for requests whose head contains this text.
+    broken: Option<(&'static str, Fault)>,
+    /// Connections that hang until the fault is cleared.
     held: Vec<TcpStream>,
 }
 
-/// Stands in front of the S3 server.
+/// A fault-injecting proxy in front of the S3 server.
 pub struct Gate {
     pub port: u16,
     state: Arc<State>,
@@ -61,16 +64,16 @@ pub struct Gate {
 
 #[derive(Default)]
 struct State {
-    /// Bytes of answers, heads and all.
+    /// Bytes of all responses, including their heads.
     bytes: AtomicU64,
     requests: AtomicU64,
-    /// Their heads.
+    /// Heads of all requests.
     heads: Mutex<Vec<String>>,
     rules: Mutex<Rules>,
 }
 
 impl Gate {
-    pub fn before(port: u64) -> Self {
+    pub fn in_front_of(port: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let state = Arc::<State>::default();
         let gate = Self { port: listener.local_addr().unwrap().port(), state: Arc::clone(&state) };
@@ -84,18 +87,18 @@ impl Gate {
         gate
     }
 
-    /// Breaks requests whose head contains `text` from now on.
-    pub fn breaks(&self, text: &'static str, way: Way) {
+    /// Injects a fault into every later request whose head contains `text`.
+    pub fn inject(&self, text: &'static str, way: Fault) {
         self.state.rules().broken = Some((text, way));
     }
 
-    pub fn mends(&self) {
+    pub fn clear_fault(&self) {
         let mut rules = self.state.rules();
         rules.broken = None;
         rules.held.clear();
     }
 
-    /// The bytes and requests that `work` takes.
+    /// Runs `work`; returns its result and the number of bytes and requests that it caused.
     pub fn count<T>(&self, work: impl FnOnce() -> T) -> (T, u64, u64) {
         let read = || (self.state.bytes.load(SeqCst), self.state.requests.load(SeqCst));
         let before = read();
@@ -104,8 +107,8 @@ impl Gate {
         (done, after.0 - before.0, after.1 - before.1)
     }
 
-    /// How many requests came so far whose head contains `text`.
-    pub fn asked(&self, text: &str) -> usize {
+    /// The number of requests so far whose head contains `text`.
+    pub fn request_count(&self, text: &str) -> usize {
         self.state.heads.lock().unwrap().iter().filter(|head| head.contains(text)).count()
     }
 }
@@ -120,7 +123,7 @@ impl State {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One request a connection, so that each passes here.
+    /// Serves one request per connection, so that the gate sees every request.
     fn serve(&self, mut client: TcpStream, server: &str) {
         let mut head = Vec::new();
         let mut piece = [0; 65_536];
@@ -131,7 +134,7 @@ impl State {
             }
         }
         let text = String::from_utf8_lossy(&head[..head.len().min(4096)]).into_owned();
-        // Looks whether the bucket is there and whose it is come all the time.
+        // The service checks periodically that the bucket exists and which archive it belongs to.
         let counts = !text.contains("/archive-id");
         if counts {
             self.requests.fetch_add(1, SeqCst);
@@ -140,20 +143,20 @@ impl State {
         let broken = {
             let mut rules = self.rules();
             let broken = rules.broken.filter(|(part, _)| text.contains(part));
-            if let Some((_, Way::Hang)) = broken {
+            if let Some((_, Fault::Hang)) = broken {
                 rules.held.push(client.try_clone().unwrap());
             }
             broken
         };
         match broken {
             None => self.pass(client, head, (server, counts)),
-            Some((_, Way::Close)) => {}
-            // It is held above, and nobody answers.
-            Some((_, Way::Hang)) => {}
-            Some((_, way @ (Way::Refuse | Way::Fail))) => {
+            Some((_, Fault::Close)) => {}
+            // The connection is kept open above, without a response.
+            Some((_, Fault::Hang)) => {}
+            Some((_, way @ (Fault::Refuse | Fault::Fail))) => {
                 let (status, body) = match way {
-                    Way::Fail => ("503 Service Unavailable", FAILURE),
-                    Way::Refuse | Way::Hang | Way::Close => ("403 Forbidden", REFUSAL),
+                    Fault::Fail => ("503 Service Unavailable", FAILURE),
+                    Fault::Refuse | Fault::Hang | Fault::Close => ("403 Forbidden", REFUSAL),
                 };
                 let length = body.len();
                 let answer = format!(
@@ -162,7 +165,7 @@ impl State {
                 );
                 drop(client.write_all(answer.as_bytes()));
                 drop(client.shutdown(Shutdown::Write));
-                // A body that is not read would reset the connection before the answer is.
+                // An unread request body would reset the connection before the response is sent.
                 while client.read(&mut piece).is_ok_and(|read| read > 0) {}
             }
         }
@@ -191,15 +194,15 @@ impl State {
     }
 }
 
-/// The variable that names the program of Garage.
+/// The variable with the path of the Garage program.
 const GARAGE: &str = "WIREPHOTO_TEST_GARAGE";
 
-/// Whether buckets lie in Garage.
+/// Whether the buckets of this run are in Garage.
 pub fn is_garage() -> bool {
     std::env::var_os(GARAGE).is_some()
 }
 
-/// How the S3 server refuses.
+/// The S3 server's refusals.
 pub struct Refusals {
     pub unknown_key: &'static str,
     pub wrong_secret: &'static str,
@@ -219,7 +222,7 @@ impl Bucket {
         } else {
             Receiver::start("s3_server.py", "")
         };
-        let gate = Gate::before(s3.ready["port"].as_u64().unwrap());
+        let gate = Gate::in_front_of(s3.ready["port"].as_u64().unwrap());
         Self { s3, gate }
     }
 
@@ -234,28 +237,29 @@ impl Bucket {
         }
     }
 
-    /// Requests that the S3 server got so far.
+    /// The number of requests that the S3 server has received.
     pub fn requests(&self) -> u64 {
         self.gate.state.requests.load(SeqCst)
     }
 
-    /// The settings of an archive whose originals lie below `prefix`, and `more`.
+    /// The settings of an archive whose originals are below `prefix`, followed by `more`.
     pub fn settings(&self, prefix: &str, more: &[&str]) -> Vec<String> {
         let own = of_bucket(&self.s3, &format!("127.0.0.1:{}", self.gate.port), prefix);
         let more = BASE.iter().chain(more).map(|setting| (*setting).to_owned());
         own.into_iter().chain(more).collect()
     }
 
-    pub fn obey(&mut self, order: &Value) -> Value {
+    pub fn send_command(&mut self, order: &Value) -> Value {
         self.s3.ask(&order.to_string())
     }
 
     pub fn keys(&mut self, prefix: &str) -> Vec<String> {
-        serde_json::from_value(self.obey(&json!({ "do": "list", "prefix": prefix }))).unwrap()
+        serde_json::from_value(self.send_command(&json!({ "do": "list", "prefix": prefix })))
+            .unwrap()
     }
 }
 
-/// The settings of a store below `prefix` in the bucket of an S3 server, which is asked at `endpoint`.
+/// The settings of a store below `prefix` in the bucket of an S3 server that is reached at `endpoint`.
 pub fn of_bucket(s3: &Receiver, endpoint: &str, prefix: &str) -> [String; 6] {
     let text = |name: &str| s3.ready[name].as_str().unwrap().to_owned();
     [
@@ -268,7 +272,7 @@ pub fn of_bucket(s3: &Receiver, endpoint: &str, prefix: &str) -> [String; 6] {
     ]
 }
 
-/// Runs a command on the data directory in `dir`: what it printed and its status.
+/// Runs a command on the data directory in `dir`; returns its output and status.
 pub fn run(dir: &Path, settings: &[String], arguments: &[&str]) -> (String, i32) {
     let mut command = wirephoto(dir);
     command.args(arguments).arg("--data").arg(dir.join("data"));
@@ -281,7 +285,7 @@ pub fn run(dir: &Path, settings: &[String], arguments: &[&str]) -> (String, i32)
 }
 
 #[track_caller]
-pub fn well(dir: &Path, settings: &[String], arguments: &[&str]) -> String {
+pub fn run_ok(dir: &Path, settings: &[String], arguments: &[&str]) -> String {
     let (said, status) = run(dir, settings, arguments);
     assert_eq!(status, 0, "{arguments:?}: {said}");
     said
@@ -291,22 +295,22 @@ pub fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// Takes the items of [`DEMO`] and the accounts in.
-pub fn take_in(dir: &Path, settings: &[String]) {
+/// Ingests the items of [`DEMO`] and imports the accounts.
+pub fn ingest_demo(dir: &Path, settings: &[String]) {
     let demo: Vec<String> =
         DEMO.iter().map(|item| text(&checkout(&format!("media-store/demo/{item}")))).collect();
     let mut arguments = vec!["ingest"];
     arguments.extend(demo.iter().map(String::as_str));
-    well(dir, settings, &arguments);
+    run_ok(dir, settings, &arguments);
     import(dir, settings);
 }
 
 pub fn import(dir: &Path, settings: &[String]) {
-    well(dir, settings, &["import", &text(&checkout("media-store/accounts.json"))]);
+    run_ok(dir, settings, &["import", &text(&checkout("media-store/accounts.json"))]);
     let key = json!({"user": "demo-admin", "key": kit::PROVIDER, "name": "bucket"});
     let more = dir.join("more.json");
     fs::write(&more, json!({ "apiKeys": [key] }).to_string()).unwrap();
-    well(dir, settings, &["import", &text(&more)]);
+    run_ok(dir, settings, &["import", &text(&more)]);
 }
 
 pub fn serve(dir: tempfile::TempDir, settings: &[String]) -> Server {

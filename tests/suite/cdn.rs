@@ -1,5 +1,5 @@
-//! The examples for nginx and Varnish, run as they are: what they keep, what they must not, what
-//! they forget when an item is withdrawn, and what they give out while the service is away.
+//! The nginx and Varnish examples, run as printed: what they cache, what they must not cache, what they purge when
+//! an item is withdrawn, and what they serve while the service is down.
 
 use std::{
     fs,
@@ -19,15 +19,15 @@ use tempfile::TempDir;
 
 use crate::{
     common::{
-        DEMO_KEY, PATIENCE, Server, checkout, news, pause, pictures::Picture, ports::free_port,
-        tokens,
+        DEMO_KEY, Server, WAIT_TIMEOUT, checkout, news, pause, pictures::Picture,
+        ports::free_port, tokens,
     },
     deliveries::{ask, run},
 };
 
 const PREVIEW: &str = "/media/image/a_NormalPreview.jpg";
 
-/// A cache or balancer of somebody else's in front of the service.
+/// A third-party cache or balancer in front of the service.
 pub struct Front {
     pub url: String,
     pub client: Client,
@@ -37,7 +37,7 @@ pub struct Front {
 
 impl Drop for Front {
     fn drop(&mut self) {
-        // Both end their children when they are asked to.
+        // Both stop their child processes when they are terminated.
         let id = self.process.id().to_string();
         drop(Command::new("kill").args(["-s", "TERM", &id]).status());
         drop(self.process.wait());
@@ -48,7 +48,7 @@ pub fn port_of(server: &Server) -> &str {
     server.url.rsplit_once(':').unwrap().1
 }
 
-/// An example with other words for some of its own, each of which must be there.
+/// An example with some of its text replaced; each replaced text must occur.
 pub fn example(name: &str, changes: &[(&str, &str)]) -> String {
     let text = fs::read_to_string(checkout("examples").join(name)).unwrap();
     changes.iter().fold(text, |text, (from, to)| {
@@ -63,7 +63,7 @@ impl Front {
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         let process = command.spawn().unwrap_or_else(|why| panic!("{command:?}: {why}"));
         let client = Client::builder().redirect(reqwest::redirect::Policy::none());
-        let client = client.no_proxy().timeout(5 * PATIENCE).build().unwrap();
+        let client = client.no_proxy().timeout(5 * WAIT_TIMEOUT).build().unwrap();
         let url = format!("http://127.0.0.1:{port}");
         let front = Self { url, client, process, folder };
         front.until("its start", || {
@@ -72,7 +72,7 @@ impl Front {
         front
     }
 
-    /// Varnish with the example, on a port that the service was told.
+    /// Varnish with the example, on a port that the service is configured to purge.
     fn varnish(server: &Server, port: u16) -> Self {
         Self::varnish_with(server, port, &[])
     }
@@ -81,7 +81,7 @@ impl Front {
         let folder = tempfile::tempdir().unwrap();
         let vcl = folder.path().join("varnish.vcl");
         let port_here = format!("\"{}\"", port_of(server));
-        // A service that is slow to answer on a busy machine is not ill.
+        // A service that is slow to answer on a busy machine must not be marked as down.
         let changes = [("\"8080\"", port_here.as_str()), (".timeout = 1s;", ".timeout = 30s;")];
         let changes = [&changes[..], more].concat();
         fs::write(&vcl, example("varnish.vcl", &changes)).unwrap();
@@ -119,7 +119,7 @@ impl Front {
         let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
             .map(|name| format!("    {name}_temp_path {};\n", place(name)))
             .concat();
-        // The owner of the folder is who runs the tests.
+        // The folder belongs to the user who runs the tests.
         let user = if is_root() { "user root;\n" } else { "" };
         let main = format!(
             "daemon off;\n{user}pid {};\nerror_log stderr warn;\nevents {{}}\nhttp {{\n    \
@@ -145,15 +145,15 @@ impl Front {
         self.ask(Method::GET, path, &[])
     }
 
-    /// Repeats `look` until it gives something, for [`PATIENCE`].
-    pub fn until<T>(&self, what: &str, look: impl Fn() -> Option<T>) -> T {
+    /// Repeats `poll` until it returns a value or [`WAIT_TIMEOUT`] has passed.
+    pub fn until<T>(&self, what: &str, poll: impl Fn() -> Option<T>) -> T {
         let start = std::time::Instant::now();
         loop {
-            if let Some(found) = look() {
+            if let Some(found) = poll() {
                 return found;
             }
             let log = || fs::read_to_string(self.folder.path().join("log")).unwrap();
-            assert!(start.elapsed() < PATIENCE, "{what} did not happen: {}", log());
+            assert!(start.elapsed() < WAIT_TIMEOUT, "{what} did not happen: {}", log());
             pause();
         }
     }
@@ -168,8 +168,8 @@ fn header<'a>(response: &'a Response, name: &str) -> &'a str {
     response.headers().get(name).map_or("", |value| value.to_str().unwrap())
 }
 
-/// Status and what the cache says of itself.
-fn said(response: &Response) -> (u16, &str) {
+/// The status, and the cache status that the response reports.
+fn cache_status(response: &Response) -> (u16, &str) {
     (response.status().as_u16(), header(response, "x-cache"))
 }
 
@@ -182,21 +182,21 @@ fn server(settings: &[&str]) -> Server {
     news::server(&settings, &[("image/a", document("A")), ("image/b", document("B"))])
 }
 
-/// Requests of media that this service answered.
+/// The number of media requests that this service answered.
 fn answered(server: &Server) -> f64 {
     server.metric("wirephoto_http_requests_total", "/media/{*path}")
 }
 
-/// What any cache has to do right with what is open, and with what is somebody's own.
+/// The rules that every cache must follow for public and private renditions.
 fn check_rules(server: &Server, front: &Front) {
     let direct = server.bytes(PREVIEW);
     let first = front.get(PREVIEW);
-    assert_eq!(said(&first), (200, "MISS"));
+    assert_eq!(cache_status(&first), (200, "MISS"));
     let etag = header(&first, "etag").to_owned();
     assert_eq!(first.bytes().unwrap(), direct);
     let second = front.get(PREVIEW);
-    assert_eq!(said(&second), (200, "HIT"));
-    // What is between the service and its cache stays there.
+    assert_eq!(cache_status(&second), (200, "HIT"));
+    // Headers between the service and its cache are not forwarded.
     assert_eq!((header(&second, "surrogate-key"), header(&second, "cache-tag")), ("", ""));
     assert_eq!(second.bytes().unwrap(), direct);
     let head = front.ask(Method::HEAD, PREVIEW, &[]);
@@ -205,7 +205,7 @@ fn check_rules(server: &Server, front: &Front) {
     assert_eq!(head.bytes().unwrap().len(), 0);
     let known = front.ask(Method::GET, PREVIEW, &[("if-none-match", &etag)]);
     assert_eq!(known.status(), 304);
-    // Parts of what it has, and of what it does not have yet.
+    // Ranges of cached and of uncached renditions.
     for path in [PREVIEW, "/media/image/b_NormalPreview.jpg"] {
         let whole = server.bytes(path);
         let part = front.ask(Method::GET, path, &[("range", "bytes=10-19")]);
@@ -216,7 +216,7 @@ fn check_rules(server: &Server, front: &Front) {
         );
         assert_eq!(part.bytes().unwrap(), whole[10..20]);
     }
-    // Rights: nothing that needed a key is there for the next without one.
+    // Authorization: a rendition that required a key is not served to the next client without one.
     let (key, hires) = (format!("ApiKey {DEMO_KEY}"), "/media/image/a.jpg");
     for path in [hires, "/media/image/a.zip", "/media/image/a/pricelist"] {
         for _ in 0..2 {
@@ -231,7 +231,7 @@ fn check_rules(server: &Server, front: &Front) {
             assert_eq!(front.get(&format!("{path}?ak=wrong")).status(), 401, "{path}");
         }
     }
-    // Somebody's key neither fills the cache nor is it answered from there.
+    // A request with a client's key neither fills the cache nor is answered from it.
     let own = front.ask(Method::GET, PREVIEW, &[("authorization", &key)]);
     assert_ne!(header(&own, "x-cache"), "HIT");
     assert_eq!(front.get("/media/image/none.json").status(), 404);
@@ -244,7 +244,7 @@ fn check_rules(server: &Server, front: &Front) {
     }
 }
 
-/// Documents are kept by coding: nobody gets one that he does not accept.
+/// Documents are cached per content coding: no client gets a coding that it does not accept.
 fn check_codings(server: &Server, front: &Front) {
     let path = "/media/image/b.json";
     let plain = server.bytes(path);
@@ -264,12 +264,12 @@ fn check_codings(server: &Server, front: &Front) {
         assert_eq!(whole.bytes().unwrap(), plain);
     }
     let coded = ask("gzip", &[]);
-    assert_eq!(said(&coded), (200, "HIT"));
+    assert_eq!(cache_status(&coded), (200, "HIT"));
     let tag = header(&coded, "etag").to_owned();
     assert_eq!(ask("gzip", &[("if-none-match", &tag)]).status(), 304);
 }
 
-/// Whoever only asks about a Hires, or has it, buys nothing; a part of it is bought and sent as a part.
+/// HEAD, conditional and unsatisfiable requests for a Hires buy nothing; a range is bought and sent as a range.
 fn check_purchases(server: &Server, front: &Front) {
     let token = tokens::password(server, "demo-editor", "demo-editor-password", "roles");
     let bearer = format!("Bearer {token}");
@@ -309,7 +309,7 @@ fn check_purchases(server: &Server, front: &Front) {
     assert_eq!(orders(), before + 1);
 }
 
-/// The service knows clients by their addresses, whatever they say of themselves.
+/// The service knows clients by their real addresses, whatever their headers claim.
 fn check_clients(server: &Server, front: &Front) {
     let client = Client::builder().no_proxy().local_address(Some([127, 0, 0, 2].into()));
     let id = format!("client-of-{}", front.process.id());
@@ -324,9 +324,9 @@ fn check_clients(server: &Server, front: &Front) {
     assert_eq!(line["client"], "127.0.0.2");
 }
 
-/// Long polls outlast the time that media have: here a second.
+/// Long polls may exceed the timeout of media requests, which is a second here.
 #[test]
-fn long_polls_have_more_time_than_media() {
+fn long_polls_have_a_longer_timeout_than_media() {
     let server = server(&[]);
     let hasty = [("65s", "1s")];
     let fronts =
@@ -346,7 +346,7 @@ fn long_polls_have_more_time_than_media() {
     });
 }
 
-/// Many that want the same at once cost the service one request.
+/// Concurrent requests for one rendition cost the service a single request.
 fn check_collapsing(server: &Server, front: &Front, path: &str) {
     let (before, start) = (answered(server), Barrier::new(8));
     thread::scope(|scope| {
@@ -361,7 +361,7 @@ fn check_collapsing(server: &Server, front: &Front, path: &str) {
 }
 
 #[test]
-fn varnish_keeps_what_is_open_and_forgets_what_is_withdrawn() {
+fn varnish_caches_open_renditions_and_purges_withdrawn_ones() {
     let port = free_port();
     let purge = format!("cdn.purge_url=http://127.0.0.1:{port}/");
     let settings = ["cdn.max_age_s=86400", "cdn.purge_method=PURGE", &purge];
@@ -369,39 +369,39 @@ fn varnish_keeps_what_is_open_and_forgets_what_is_withdrawn() {
     let front = Front::varnish(&server, port);
     check_rules(&server, &front);
     check_collapsing(&server, &front, "/media/image/a-crop_w9_h9_x1_y1_NormalPreview.jpg");
-    // Withdrawn: what would have been kept for a day is gone, and what shows another item is not.
+    // Withdrawn: the entry that would be cached for a day is purged, and entries of other items are not.
     run(&server, &["withdraw", "image/a"], 0);
     server.until("Varnish to forget", || (front.get(PREVIEW).status() == 404).then_some(()));
     let crop = front.get("/media/image/a-crop_w9_h9_x1_y1_NormalPreview.jpg");
     assert_eq!(crop.status(), 404);
-    assert_eq!(said(&front.get("/media/image/b_NormalPreview.jpg")), (200, "HIT"));
-    // And it is back as soon as the item is, though its absence could be kept for a minute.
-    news::take_in(&server, "image/a", &document("A again"));
+    assert_eq!(cache_status(&front.get("/media/image/b_NormalPreview.jpg")), (200, "HIT"));
+    // The item is served again as soon as it returns, although its absence could be cached for a minute.
+    news::ingest(&server, "image/a", &document("A again"));
     server.until("Varnish to fetch it", || (front.get(PREVIEW).status() == 200).then_some(()));
-    // A stranger has nothing forgotten, and neither has a call without keys.
+    // A stranger can purge nothing, and neither can a purge without keys.
     assert_eq!(front.ask(Method::from_bytes(b"PURGE").unwrap(), "/", &[]).status(), 400);
-    // All of it at the operator's word.
+    // The operator purges everything.
     run(&server, &["purge", "--all", "--set", &purge, "--set", "cdn.purge_header=k"], 0);
     server.until("Varnish to forget all", || {
-        (said(&front.get("/media/image/b_NormalPreview.jpg")).1 == "MISS").then_some(())
+        (cache_status(&front.get("/media/image/b_NormalPreview.jpg")).1 == "MISS").then_some(())
     });
 }
 
 #[test]
-fn varnish_asks_whether_it_still_holds_and_stands_in_while_the_service_is_away() {
+fn varnish_revalidates_and_serves_stale_while_the_service_is_down() {
     let port = free_port();
     let server = server(&["cdn.max_age_s=1", "server.unready_s=0"]);
     let front = Front::varnish(&server, port);
-    assert_eq!(said(&front.get(PREVIEW)), (200, "MISS"));
+    assert_eq!(cache_status(&front.get(PREVIEW)), (200, "MISS"));
     let unchanged = || server.metric("wirephoto_http_requests_total", "status=\"3xx\"");
-    // Older than a second: a 304 renews it.
+    // Older than a second: revalidated by a 304.
     server.until("the question whether it holds", || {
         assert_eq!(front.get(PREVIEW).status(), 200);
         (unchanged() > 0.0).then_some(())
     });
     let (status, log) = server.stop();
     assert!(status.success(), "{log}");
-    // Once its probe has failed twice it gives out what is older than it may be.
+    // Once its probe has failed twice, it serves stale entries.
     front.until("Varnish to stand in", || {
         let answer = front.get(PREVIEW);
         let age = header(&answer, "age").parse().unwrap_or(0);
@@ -411,11 +411,11 @@ fn varnish_asks_whether_it_still_holds_and_stands_in_while_the_service_is_away()
 }
 
 #[test]
-fn nginx_keeps_what_is_open_and_nothing_else() {
+fn nginx_caches_open_renditions_and_nothing_else() {
     let server = server(&[]);
     let front = Front::nginx(&server);
     check_rules(&server, &front);
-    // So large that it takes a while to make.
+    // Large enough that it takes a while to render.
     let wide = Picture::waves(2000, 1500).jpeg();
     fs::write(server.dir.path().join("wide.jpg"), wide).unwrap();
     let wide = server.dir.path().join("wide.jpg");
@@ -427,10 +427,10 @@ fn nginx_keeps_what_is_open_and_nothing_else() {
 }
 
 #[test]
-fn nginx_asks_each_second_whether_it_still_holds_and_stands_in_while_the_service_is_away() {
+fn nginx_revalidates_each_second_and_serves_stale_while_the_service_is_down() {
     let server = server(&["cdn.max_age_s=1", "server.unready_s=0"]);
     let front = Front::nginx(&server);
-    // Older than a second: a 304 renews it.
+    // Older than a second: revalidated by a 304.
     let unchanged = || server.metric("wirephoto_http_requests_total", "status=\"3xx\"");
     let before = unchanged();
     server.until("the question whether it holds", || {
@@ -439,14 +439,14 @@ fn nginx_asks_each_second_whether_it_still_holds_and_stands_in_while_the_service
     });
     run(&server, &["withdraw", "image/a"], 0);
     server.until("nginx to learn it", || (front.get(PREVIEW).status() == 404).then_some(()));
-    news::take_in(&server, "image/a", &document("A again"));
+    news::ingest(&server, "image/a", &document("A again"));
     server.until("nginx to fetch it", || (front.get(PREVIEW).status() == 200).then_some(()));
     let (status, log) = server.stop();
     assert!(status.success(), "{log}");
     front.until("nginx to stand in", || {
         let answer = front.get(PREVIEW);
         assert_eq!(answer.status(), 200);
-        (said(&answer).1 == "STALE").then_some(())
+        (cache_status(&answer).1 == "STALE").then_some(())
     });
     assert_eq!(front.get("/media/image/never-asked.json").status(), 502);
 }

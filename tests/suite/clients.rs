@@ -1,6 +1,6 @@
-//! Ordinary client libraries against the server: the public API client and two OAuth2 libraries,
-//! unmodified. The scripts in `tests/clients` drive them and say by their exit status whether all
-//! held; what they need is installed once, beside the build.
+//! Ordinary client libraries against the server: the public API client and two OAuth2 libraries, unmodified. The
+//! scripts in `tests/clients` drive them and report by their exit status whether all checks held; their
+//! dependencies are installed once, next to the build.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::common::{Server, checkout, news};
 
-/// One installation at a time, also where tests run side by side.
+/// Serializes installations of tests that run in parallel.
 static INSTALLING: LazyLock<Mutex<()>> = LazyLock::new(Mutex::default);
 
 fn run(command: &mut Command) -> Output {
@@ -24,9 +24,9 @@ fn run(command: &mut Command) -> Output {
     output
 }
 
-/// Makes `to` a copy of the file `from`. Another test may be running it: it changes only if it has to,
-/// and then at once.
-fn renew(from: &Path, to: &Path) {
+/// Makes `to` a copy of the file `from`. Another test may be running it, so it is replaced only if it differs, and
+/// atomically.
+fn replace_if_changed(from: &Path, to: &Path) {
     let text = fs::read(from).expect("a script");
     if fs::read(to).ok().as_ref() != Some(&text) {
         let part = to.with_extension("part");
@@ -35,14 +35,14 @@ fn renew(from: &Path, to: &Path) {
     }
 }
 
-/// The scripts with what they need, in a folder that outlives the run.
+/// The scripts with their dependencies, in a folder that outlives the run.
 fn installed(stamp: &str, install: impl Fn(&Path)) -> PathBuf {
     let _one = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clients");
     fs::create_dir_all(&folder).expect("folder");
     for entry in fs::read_dir(checkout("tests/clients")).expect("scripts").flatten() {
         if entry.path().is_file() {
-            renew(&entry.path(), &folder.join(entry.file_name()));
+            replace_if_changed(&entry.path(), &folder.join(entry.file_name()));
         }
     }
     let (wanted, done) = (folder.join(stamp), folder.join(format!("{stamp}.installed")));
@@ -61,7 +61,7 @@ pub fn node_scripts() -> PathBuf {
     })
 }
 
-/// The scripts with what `requirements` lists, in the virtual environment `venv`.
+/// The scripts with the packages of `requirements`, in the virtual environment `venv`.
 pub fn python_scripts(requirements: &str, venv: &str) -> PathBuf {
     installed(requirements, |folder| {
         let venv = folder.join(venv);
@@ -72,7 +72,7 @@ pub fn python_scripts(requirements: &str, venv: &str) -> PathBuf {
     })
 }
 
-/// A server over the demo archive that knows the scripts' accounts too.
+/// A server over the demo archive with the accounts of the scripts.
 fn server() -> Server {
     let server = Server::demo();
     let accounts = checkout("tests/clients/accounts.json");
@@ -81,8 +81,7 @@ fn server() -> Server {
     server
 }
 
-/// A program that calls the server: a proxy of the machine is not between a client and a server
-/// on loopback.
+/// A program that calls the server, without the machine's proxy settings: they do not apply to loopback.
 pub fn client(program: &Path) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
@@ -138,7 +137,7 @@ fn the_public_client_library_uses_notifications_and_its_content_stream() {
 }
 
 #[test]
-fn the_public_client_library_keeps_collections() {
+fn the_public_client_library_manages_collections() {
     let (server, folder) = (server(), node_scripts());
     let items = ["image/demo-urtavla", "image/demo-paint-brushes", "image/demo-bridge-cables"];
     let argument = json!({ "base": server.url, "items": items });

@@ -1,5 +1,5 @@
-//! Collections (`docs/contract/collections.md`): who sees and changes them, their order, what
-//! they lose, and everything of them as one archive.
+//! Collections (`docs/contract/collections.md`): who sees and changes them, their order, the items that they lose,
+//! and their archive.
 
 use std::{fs, process::Command};
 
@@ -19,7 +19,7 @@ const ROOT: &str = "/collection/v1/collection";
 const BUYER_KEY: &str = "demo-key-0000-0000-000000000003";
 const DAY: &str = "2026-01-05T10:00:00Z";
 
-/// Somebody who calls as the public client library does.
+/// A caller that behaves as the public client library does.
 struct Caller<'a> {
     server: &'a Server,
     authorization: String,
@@ -49,7 +49,7 @@ impl<'a> Caller<'a> {
         .unwrap()
     }
 
-    /// A call that answers with JSON.
+    /// The JSON of a successful call.
     #[track_caller]
     fn json(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
         let response = self.send(method, path, body);
@@ -59,7 +59,7 @@ impl<'a> Caller<'a> {
         response.json().unwrap()
     }
 
-    /// A call that answers with a plain string.
+    /// The plain string of a successful call.
     #[track_caller]
     fn done(&self, method: &str, path: &str, body: Option<&Value>) {
         assert_eq!(text(self.send(method, path, body)), (200, "OK".to_owned()), "{method} {path}");
@@ -87,7 +87,7 @@ impl<'a> Caller<'a> {
         format!("{}/media/{key}", self.server.url)
     }
 
-    /// The `content` of a collection, and the items whose documents come with it.
+    /// The `content` of a collection, and the items whose documents are included.
     fn content(&self, id: &str) -> (Vec<String>, Vec<String>) {
         let found = self.json("GET", &format!("/{id}"), None);
         let key = |uri: &Value| {
@@ -119,7 +119,7 @@ fn text(response: Response) -> (u16, String) {
     (status, response.text().unwrap())
 }
 
-/// Status, and rule and path of every entry of a refusal.
+/// Status of a refusal, and rule and path of each of its entries.
 fn refusal(response: Response) -> (u16, Vec<String>) {
     let status = response.status().as_u16();
     let body: Value = response.json().unwrap();
@@ -135,7 +135,7 @@ fn foto(headline: &str) -> Value {
     news::document(headline, &["FOTO"], DAY)
 }
 
-/// Photographs `a` to `d` of the product `FOTO`, one of another product, and a text called `a`.
+/// Photographs `a` to `d` of the product `FOTO`, one of another product, and a text with the key `a`.
 fn server() -> Server {
     let other = news::document("Other", &["OTHER"], DAY);
     let items = [
@@ -152,7 +152,7 @@ fn server() -> Server {
 }
 
 #[test]
-fn a_collection_is_made_filled_put_in_order_and_removed() {
+fn a_collection_is_created_filled_reordered_and_deleted() {
     let server = server();
     let editor = Caller::editor(&server);
     assert_eq!(editor.json("GET", "", None), json!([]));
@@ -164,7 +164,7 @@ fn a_collection_is_made_filled_put_in_order_and_removed() {
         "removedContent": [],
     });
     assert_eq!(made, expected);
-    // Any host, a crop, twice the same, what is not there: the items that are there come in once.
+    // Any host, a crop, a duplicate, a missing item: each existing item is added once.
     let mixed = json!([
         { "uri": editor.uri("image/b"), "extra": 1 },
         { "uri": "https://elsewhere.example/x/media/image/a-crop_w10_h10_x0_y0" },
@@ -178,7 +178,7 @@ fn a_collection_is_made_filled_put_in_order_and_removed() {
     editor.add(&id, &["image/c", "image/a"]);
     let order = ["image/b", "image/a", "text/a", "image/c"].map(str::to_owned).to_vec();
     assert_eq!(editor.content(&id), (order.clone(), order));
-    // Documents are what search gives.
+    // Documents are the same as in search results.
     let found = editor.json("GET", &format!("/{id}"), None);
     let auth = [("authorization", editor.authorization.as_str())];
     let searched = server.get_with("/content/v1/image/search?q=headline:bridge", &auth);
@@ -194,12 +194,12 @@ fn a_collection_is_made_filled_put_in_order_and_removed() {
     assert!(changed.get("items").is_none() && changed["modified"].is_string());
     let order = ["image/c", "text/a", "image/b", "image/a"].map(str::to_owned).to_vec();
     assert_eq!(editor.content(&id).0, order);
-    // The whole of it sent back changes nothing; `public` stays where it is not named.
+    // A PUT of the unchanged collection changes nothing; `public` keeps its value unless it is named.
     let whole = editor.json("GET", &place, None);
     assert_eq!(editor.json("PUT", &place, Some(&whole))["modified"], changed["modified"]);
     let named = editor.json("PUT", &place, Some(&json!({ "name": "Sport" })));
     assert_eq!((&named["public"], &named["modified"]), (&json!(true), &changed["modified"]));
-    // An order alone leaves the rest as it is; one that names nothing changes nothing.
+    // A list alone changes the order; an empty list changes nothing.
     let nothing = editor.json("PUT", &place, Some(&json!({ "content": [] })));
     assert_eq!(nothing["modified"], changed["modified"]);
     let order = json!({ "content": [editor.uri("image/b")] });
@@ -219,7 +219,7 @@ fn a_collection_is_made_filled_put_in_order_and_removed() {
 }
 
 #[test]
-fn a_bare_list_leaves_out_what_collections_hold() {
+fn a_bare_list_omits_the_content_of_collections() {
     let server = server();
     let editor = Caller::editor(&server);
     let first = editor.create(&json!({ "name": "One", "public": true }));
@@ -239,7 +239,7 @@ fn a_bare_list_leaves_out_what_collections_hold() {
 }
 
 #[test]
-fn others_read_a_public_collection_as_far_as_they_may_and_change_none() {
+fn others_read_the_permitted_part_of_a_public_collection_and_cannot_change_it() {
     let server = server();
     let (editor, buyer) = (Caller::editor(&server), Caller::buyer(&server));
     let id = editor.create(&json!({ "name": "One" }));
@@ -258,13 +258,13 @@ fn others_read_a_public_collection_as_far_as_they_may_and_change_none() {
             buyer.missing("GET", &format!("/{id}/zip"), None);
         }
     }
-    // The buyer's agreements cover FOTO alone: what they do not stays in `content`.
+    // The buyer's agreements cover FOTO alone: the other items remain in `content`.
     let all = ["image/a", "image/other", "image/b"].map(str::to_owned).to_vec();
     let seen = ["image/a", "image/b"].map(str::to_owned).to_vec();
     assert_eq!(buyer.content(&id), (all.clone(), seen));
     assert_eq!(editor.content(&id), (all.clone(), all));
     assert_eq!(buyer.json("GET", "", None), json!([]));
-    // What the caller does not see is not added either.
+    // An item that the caller does not see is not added either.
     let own = buyer.create(&json!({ "name": "Own", "public": false }));
     buyer.add(&own, &["image/other"]);
     buyer.add(&own, &["image/other", "image/b"]);
@@ -329,7 +329,7 @@ fn every_mistake_in_a_body_is_named() {
 }
 
 #[test]
-fn what_is_withdrawn_canceled_or_expired_is_remembered_and_not_shown() {
+fn withdrawn_canceled_and_expired_items_are_recorded_and_not_shown() {
     let server = server();
     let editor = Caller::editor(&server);
     let id = editor.create(&json!({ "name": "One" }));
@@ -341,25 +341,25 @@ fn what_is_withdrawn_canceled_or_expired_is_remembered_and_not_shown() {
     canceled["pubstatus"] = json!("canceled");
     canceled["description_text"] = json!("It is gone");
     canceled["versioncreated"] = json!("2026-01-06T10:00:00Z");
-    news::take_in(&server, "image/c", &canceled);
+    news::ingest(&server, "image/c", &canceled);
     assert_eq!(editor.content(&id).0, ["image/a", "image/d"]);
     let bridge = ("image/b".to_owned(), json!("Bridge"), Value::Null);
     let crane = ("image/c".to_owned(), json!("Crane again"), json!("It is gone"));
     assert_eq!(editor.removed(&id), [bridge.clone(), crane.clone()]);
-    // Others read what is there, and nothing of what went.
+    // Other users see the remaining items, and nothing of the removed ones.
     editor.json("PUT", &format!("/{id}"), Some(&json!({ "name": "One", "public": true })));
     let buyer = Caller::buyer(&server);
     let read = buyer.json("GET", &format!("/{id}"), None);
     assert_eq!(read["content"].as_array().unwrap().len(), 2);
     assert!(read.get("removedContent").is_none(), "{read}");
     assert!(!read.to_string().contains("It is gone"), "{read}");
-    // An item that comes back is not put back.
-    news::take_in(&server, "image/b", &foto("Bridge"));
+    // An item that is published again does not return to the collection.
+    news::ingest(&server, "image/b", &foto("Bridge"));
     assert_eq!(editor.content(&id).0, ["image/a", "image/d"]);
     let mut expired = foto("Dock");
     expired["expires"] = json!("2026-01-07T10:00:00Z");
     expired["versioncreated"] = json!("2026-01-06T10:00:00Z");
-    news::take_in(&server, "image/d", &expired);
+    news::ingest(&server, "image/d", &expired);
     let only_a = vec!["image/a".to_owned()];
     assert_eq!(editor.content(&id), (only_a.clone(), only_a));
     let dock = ("image/d".to_owned(), json!("Dock"), Value::Null);
@@ -414,7 +414,7 @@ fn ordered(caller: &Caller<'_>) -> Vec<String> {
     uris
 }
 
-/// The names of an archive, and the text `left-out.txt`, as Python's reader sees it.
+/// The names in an archive, and the text `left-out.txt`, as read by Python.
 fn unzipped(zip: &[u8]) -> (Vec<String>, String) {
     let script = "import sys,io,json,zipfile\n\
         z=zipfile.ZipFile(io.BytesIO(sys.stdin.buffer.read()))\n\
@@ -426,7 +426,7 @@ fn unzipped(zip: &[u8]) -> (Vec<String>, String) {
 }
 
 #[test]
-fn a_collection_is_one_archive_of_what_prepaid_downloads_reach() {
+fn the_archive_of_a_collection_has_the_items_that_prepaid_downloads_cover() {
     let server = server();
     let collector = collector(&server);
     let id = collector.create(&json!({ "name": "Åre: \"vinter\" 2026" }));
@@ -480,15 +480,15 @@ fn a_collection_is_one_archive_of_what_prepaid_downloads_reach() {
     fs::write(&file, &zip).unwrap();
     let test = Command::new("unzip").arg("-tq").arg(&file).output().unwrap();
     assert!(test.status.success(), "{}", String::from_utf8_lossy(&test.stdout));
-    // No order was placed for what was left out.
+    // No order was placed for the items that were left out.
     assert_eq!(ordered(&collector), [uri("image/a"), uri("image/b"), uri("text/a")]);
-    // Again it is the same bytes, costs nothing, and goes on where it broke off.
+    // A second download has the same bytes, costs nothing, and can be resumed.
     assert_eq!(collector.send("GET", &path, None).bytes().unwrap(), zip);
     let rest = with("range", "bytes=100-");
     assert_eq!(rest.status(), 206);
     assert_eq!(rest.bytes().unwrap(), zip[100..]);
     assert_eq!(ordered(&collector).len(), 3);
-    // Another order of the items is another archive of the same, and what was bought stays in it.
+    // A new order of the items gives the same members in that order, and includes what was bought.
     let change = json!({ "name": "x", "content": [uri("image/d"), uri("image/a")] });
     collector.json("PUT", &format!("/{id}"), Some(&change));
     let (names, left_out) = unzipped(&collector.send("GET", &path, None).bytes().unwrap());
@@ -498,7 +498,7 @@ fn a_collection_is_one_archive_of_what_prepaid_downloads_reach() {
 }
 
 #[test]
-fn a_subscriber_gets_all_of_a_collection_and_nobody_gets_an_empty_archive() {
+fn a_subscriber_gets_a_whole_collection_and_an_empty_archive_is_refused() {
     let server = server();
     let (editor, buyer) = (Caller::editor(&server), Caller::buyer(&server));
     let id = editor.create(&json!({ "name": "..", "public": true }));

@@ -1,4 +1,4 @@
-//! Answers in gzip and brotli, as clients see them: which ones, by which tags, and which never.
+//! Responses in gzip and brotli: which ones are compressed, their entity tags, and which never are.
 
 use std::io::Read;
 
@@ -22,7 +22,7 @@ fn ask(server: &Server, path: &str, accept: &str) -> Response {
     server.get_with(path, &[("accept-encoding", accept)])
 }
 
-/// The coding of an answer, and its body without it.
+/// The content coding of a response, and its decoded body.
 fn decoded(response: Response) -> (String, Vec<u8>) {
     let coding = header(&response, "content-encoding");
     let coded = response.bytes().expect("body");
@@ -73,7 +73,7 @@ fn texts_are_compressed_for_clients_that_accept_it() {
             assert_eq!(found, coding, "{path}");
             assert_eq!(body, plain, "{path} in {coding}");
         }
-        // Of what is compressed once the second answer is the first one.
+        // Compressed once: the second response is the cached first one.
         let again = || ask(&server, path, "br").bytes().expect("body");
         assert_eq!(again(), again(), "{path}");
     }
@@ -100,7 +100,7 @@ fn the_client_chooses_the_coding_by_weight() {
 }
 
 #[test]
-fn pictures_archives_and_short_answers_stay_as_they_are() {
+fn pictures_archives_and_short_responses_are_not_compressed() {
     let server = Server::demo();
     for path in [
         "/media/image/demo-urtavla_NormalPreview.jpg".to_owned(),
@@ -120,7 +120,7 @@ fn pictures_archives_and_short_answers_stay_as_they_are() {
 }
 
 #[test]
-fn each_coding_has_a_tag_of_its_own_that_makes_a_304() {
+fn each_coding_has_its_own_entity_tag_for_a_304() {
     let server = Server::demo();
     for path in [DOCUMENT, "/openapi.json", "/assets/css/site.css"] {
         let tag = |accept| header(&ask(&server, path, accept), "etag");
@@ -139,9 +139,9 @@ fn each_coding_has_a_tag_of_its_own_that_makes_a_304() {
             assert_eq!(known(have, accept), (304, have.clone()), "{path} {accept}");
             assert_eq!(known(&format!("W/{have}"), accept), (304, have.clone()), "{path}");
         }
-        // A cache that has several is told which one is meant.
+        // A cache with several variants learns which one is meant.
         assert_eq!(known(&format!("{plain}, {gzip}, {br}"), all), (304, br.clone()), "{path}");
-        // What the client does not accept is not what it would get.
+        // A tag of a coding that the client does not accept is no match.
         assert_eq!(known(&br, "gzip"), (200, gzip.clone()), "{path}");
         assert_eq!(known(&gzip, "identity"), (200, plain.clone()), "{path}");
         let other = format!("{}x\"", gzip.trim_end_matches('"'));
@@ -154,7 +154,7 @@ fn each_coding_has_a_tag_of_its_own_that_makes_a_304() {
 }
 
 #[test]
-fn parts_are_those_of_the_plain_text_and_head_is_get() {
+fn ranges_apply_to_the_identity_coding_and_head_matches_get() {
     let server = Server::demo();
     let plain = server.get(DOCUMENT);
     let tag = header(&plain, "etag");
@@ -174,7 +174,7 @@ fn parts_are_those_of_the_plain_text_and_head_is_get() {
         assert_eq!(header(&answer, "content-range"), format!("bytes 10-19/{}", plain.len()));
         assert_eq!(answer.bytes().expect("body"), plain[10..20]);
     }
-    // A part of what is compressed is not to be had: the client gets the whole.
+    // Compressed representations have no ranges: the client gets the whole.
     let whole = part(&[("if-range", &coded)]);
     assert_eq!((whole.status().as_u16(), header(&whole, "etag")), (200, coded));
     assert_eq!(decoded(whole), ("gzip".to_owned(), plain.to_vec()));
@@ -193,12 +193,12 @@ fn parts_are_those_of_the_plain_text_and_head_is_get() {
     }
 }
 
-/// What repeats words of the request beside a secret must be as long as it is, whatever the words are.
+/// A response that repeats words of the request next to a secret must have the same length whatever the words are.
 #[test]
-fn what_holds_a_secret_is_never_compressed() {
+fn responses_with_secrets_are_never_compressed() {
     let server = Server::demo_with(&["auth.hash_memory_kib=64"]);
     let all = "gzip, br";
-    // Room for words that would be short in a compressed answer.
+    // Space for words that would be short in a compressed response.
     let words = "repeated+".repeat(200);
     let stranger = ask(&server, &format!("/?q={words}"), all);
     assert_eq!(header(&stranger, "content-encoding"), "br", "no secret is on it");

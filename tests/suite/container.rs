@@ -1,16 +1,16 @@
-//! The container: what it is built from, and the settings that its recipe gives. `tests/container.sh` runs the
-//! service as the image does, and `packaging` looks at the rest of the recipe.
+//! The container image: its build context, and the settings in its recipe. `tests/container.sh` runs the service as
+//! the image does, and `packaging` checks the rest of the recipe.
 
 use std::{fs, path::Path, process::Command};
 
 use serde_json::Value;
 
-use crate::common::server::{alone, output, wirephoto};
+use crate::common::server::{isolate_environment, output, wirephoto};
 use crate::common::{Server, checkout};
 use crate::documented::pages::block;
 use crate::packaging::{read, sources};
 
-/// The files that `docker build` gets from a clean checkout: what git tracks and `.dockerignore` names.
+/// The build context of a clean checkout: the tracked files that `.dockerignore` admits.
 fn build_context() -> Vec<String> {
     let tracked = Command::new("git").arg("ls-files").current_dir(checkout("")).output();
     let tracked = String::from_utf8(tracked.expect("git").stdout).unwrap();
@@ -31,7 +31,7 @@ fn the_container_is_built_from_a_clean_checkout() {
         fs::create_dir_all(place.parent().unwrap()).unwrap();
         std::os::unix::fs::symlink(checkout(&file), place).unwrap();
     }
-    // Every target and member that a manifest names is there.
+    // Every target and member that a manifest names exists.
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--format-version=1", "--locked", "--offline", "--no-deps"]);
     let said = cargo.current_dir(context.path()).output().expect("cargo");
@@ -42,7 +42,7 @@ fn the_container_is_built_from_a_clean_checkout() {
         let source = target["src_path"].as_str().unwrap();
         assert!(Path::new(source).exists(), "{source} is not in the context");
     }
-    // What sources include, and what the recipe copies.
+    // Files that sources include or the recipe copies.
     let mut files = Vec::new();
     for dir in ["src", "crates"] {
         sources(&context.path().join(dir), &mut files);
@@ -74,7 +74,7 @@ fn the_container_is_built_from_a_clean_checkout() {
 }
 
 #[test]
-fn the_settings_of_the_container_are_settings() {
+fn the_settings_in_the_container_recipe_exist() {
     let recipe = read("Dockerfile");
     let given: Vec<(&str, &str)> = recipe
         .split_whitespace()
@@ -98,10 +98,10 @@ fn the_settings_of_the_container_are_settings() {
 }
 
 #[test]
-fn the_pages_of_containers_name_what_is_there() {
+fn the_container_pages_name_existing_files() {
     let install = block("docs/operations/kubernetes.md", "openssl rand").text;
     let rotation = block("docs/operations/kubernetes.md", "pod=$(kubectl").text;
-    // Every entry of the Secret that the manifests mount, and every manifest but the example of it.
+    // Every entry of the Secret that the manifests mount, and every manifest except the example Secret.
     let secret = read("examples/kubernetes/secret.yaml");
     let entries = secret.split("stringData:").nth(1).unwrap();
     let entries: Vec<&str> = entries
@@ -123,13 +123,13 @@ fn the_pages_of_containers_name_what_is_there() {
     assert!(deployment.contains("mountPath: /run/secrets/wirephoto\n"));
     assert!(entries.contains(&"secrets.key"));
     assert!(rotation.contains("/run/secrets/wirephoto/secrets.key /tmp/secrets.key"));
-    // The command within runs as it stands there, over a copy that can be written.
+    // The inner command runs as printed, over a writable copy.
     let server = Server::empty();
     let key = server.data().join("secrets.key");
     let (before, copy) = (fs::read(&key).unwrap(), server.dir.path().join("copy.key"));
     let script = rotation.split("sh -c '").nth(1).unwrap().split('\'').next().unwrap();
     let mut shell = Command::new("sh");
-    alone(&mut shell, server.dir.path());
+    isolate_environment(&mut shell, server.dir.path());
     let own = Path::new(env!("CARGO_BIN_EXE_wirephoto")).parent().unwrap();
     let others = std::env::var("PATH").unwrap_or_default();
     shell.env("PATH", format!("{}:{others}", own.display()));

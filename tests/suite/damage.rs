@@ -1,4 +1,4 @@
-//! `wirephoto check`: each kind of damage is seeded by itself and must be told by its name, and
+//! `wirephoto check`: each kind of damage is seeded separately; the check must report it under its name, and report
 //! nothing else.
 
 use std::{
@@ -14,9 +14,9 @@ use serde_json::Value;
 use crate::common::server::{output, wirephoto};
 use crate::common::{DEMO_KEY, Server, checkout, pictures::Picture};
 
-/// An archive whose server was killed: photographs of every way in, an order, files in the cache.
+/// An archive whose server was killed: photographs stored in each possible form, an order, files in the cache.
 fn archive() -> Server {
-    // Progressive, and heavy enough for a level.
+    // Progressive, and large enough for a stored resolution level.
     let large = checkout("media-store/demo/image/demo-dandelion-seeding/NormalHires.jpg");
     let large = fs::read(large).unwrap();
     let small = Picture::waves(64, 48).jpeg();
@@ -24,7 +24,7 @@ fn archive() -> Server {
         Server::with_pictures(&["media.warm=false"], &[("large", large), ("small", small)]);
     server.bytes("/media/image/large_NormalThumbnail.jpg");
     server.bytes(&format!("/media/image/small.jpg?ak={DEMO_KEY}"));
-    // One that is being written has another name.
+    // A file that is still being written has another name.
     let is_whole = |path: &PathBuf| path.file_name().is_some_and(|name| name.len() == 64);
     server.until("a file in the cache", || {
         files(&server.data().join("derived/cache/standard")).into_iter().find(is_whole)
@@ -38,7 +38,7 @@ fn archive() -> Server {
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let all = entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] });
-    // It is no original.
+    // The archive id is not an original.
     all.filter(|path| !path.ends_with("archive-id")).collect()
 }
 
@@ -62,8 +62,8 @@ fn flip(path: &Path) {
     });
 }
 
-/// A file that nobody has touched for two hours.
-fn old(path: &Path) {
+/// Sets the modification time of a file to two hours ago.
+fn make_old(path: &Path) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, b"nobody's").unwrap();
     let then = SystemTime::now() - Duration::from_secs(7200);
@@ -76,18 +76,18 @@ fn sql(data: &Path, statements: &str) {
     database.execute_batch(statements).unwrap();
 }
 
-/// Writes into the file of the database behind SQLite's back.
-fn raw(data: &Path, at: impl FnOnce(&Connection) -> usize, bytes: &[u8]) {
+/// Modifies the database file without SQLite's knowledge.
+fn modify_database_file(data: &Path, at: impl FnOnce(&Connection) -> usize, bytes: &[u8]) {
     let path = data.join("wirephoto.db");
     let database = Connection::open(&path).unwrap();
-    // All of it into the one file.
+    // Checkpoints the WAL into the database file.
     database.pragma_update(None, "journal_mode", "DELETE").unwrap();
     let at = at(&database);
     drop(database);
     change(&path, |all| all[at..at + bytes.len()].copy_from_slice(bytes));
 }
 
-/// Runs a check: the problems that it tells, each a word and a text, and its status.
+/// Runs a check; returns the problems that it reports, each a kind and a text, and its exit status.
 fn check(data: &Path, arguments: &[&str]) -> (Vec<(String, String)>, i32) {
     let mut command = wirephoto(data.parent().unwrap());
     let output = output(command.args(["check", "--json"]).args(arguments).arg("--data").arg(data));
@@ -102,7 +102,7 @@ fn check(data: &Path, arguments: &[&str]) -> (Vec<(String, String)>, i32) {
     (problems, output.status.code().unwrap())
 }
 
-/// A kind of damage: how it is done, and what must be told: words, and a part of the text of each.
+/// A kind of damage: its name, how it is done, and the expected problems, each a kind and a part of its text.
 type Seed = (&'static str, Box<dyn Fn(&Path)>, Vec<(&'static str, &'static str)>);
 
 fn seed(
@@ -113,7 +113,7 @@ fn seed(
     (what, Box::new(how), expected.to_vec())
 }
 
-fn of_files() -> Vec<Seed> {
+fn file_damage() -> Vec<Seed> {
     let original = |data: &Path| largest(data, "originals");
     let remove = |path: PathBuf| fs::remove_file(path).unwrap();
     let mut seeds = vec![
@@ -131,17 +131,17 @@ fn of_files() -> Vec<Seed> {
         ),
         seed(
             "an orphan",
-            |data| old(&data.join("originals/ab").join("0".repeat(62))),
+            |data| make_old(&data.join("originals/ab").join("0".repeat(62))),
             &[("orphaned", "ab000")],
         ),
         seed(
             "what an interrupted write left",
-            |data| old(&data.join("originals/tmp/0199")),
+            |data| make_old(&data.join("originals/tmp/0199")),
             &[("leftover", "originals/tmp/0199")],
         ),
         seed(
             "what an interrupted derivation left",
-            |data| old(&data.join("derived/level/tmp-0199")),
+            |data| make_old(&data.join("derived/level/tmp-0199")),
             &[("leftover", "derived/level/tmp-0199")],
         ),
         seed(
@@ -160,8 +160,8 @@ fn of_files() -> Vec<Seed> {
     seeds
 }
 
-/// Damage done by statements.
-fn of(
+/// Damage done by SQL statements.
+fn by_sql(
     what: &'static str,
     statements: &'static str,
     expected: &[(&'static str, &'static str)],
@@ -169,9 +169,9 @@ fn of(
     seed(what, move |data| sql(data, statements), expected)
 }
 
-fn of_the_index() -> Vec<Seed> {
+fn index_damage() -> Vec<Seed> {
     vec![
-        of(
+        by_sql(
             "a version that the index has from another time",
             "UPDATE items SET stored_ms = stored_ms + 1 WHERE id = 'small'",
             &[("index", "image/small: search does not find it"), ("index", "belongs to no item")],
@@ -184,7 +184,7 @@ fn of_the_index() -> Vec<Seed> {
             },
             &[("index", "belongs to another archive")],
         ),
-        of(
+        by_sql(
             "a state of the archive in which others were written under the same numbers",
             "UPDATE item_log SET at_ms = at_ms + 1",
             &[("index", "belongs to another state")],
@@ -201,14 +201,14 @@ fn of_the_index() -> Vec<Seed> {
     ]
 }
 
-fn of_rows() -> Vec<Seed> {
+fn row_damage() -> Vec<Seed> {
     vec![
-        of(
+        by_sql(
             "a document that is cut",
             "UPDATE items SET document = substr(document, 1, 20) WHERE id = 'small'",
             &[("row", "image/small: its document cannot be read")],
         ),
-        of(
+        by_sql(
             "a status that is not the document's",
             "UPDATE items SET document = replace(document, '{', '{\"pubstatus\":\"replaced\",')
              WHERE id = 'small' AND document NOT LIKE '%pubstatus%';
@@ -216,39 +216,39 @@ fn of_rows() -> Vec<Seed> {
              WHERE id = 'small'",
             &[("row", "image/small: its document is replaced, its row usable")],
         ),
-        of(
+        by_sql(
             "a document that is no text",
             "UPDATE items SET document = CAST(substr(document, 1, 20) || X'FF' AS TEXT)
              WHERE id = 'small'",
             &[("row", "image/small: its document cannot be read")],
         ),
-        of(
+        by_sql(
             "a list of files that is no text",
             "UPDATE items SET assets = CAST(assets || X'FF' AS TEXT) WHERE id = 'small'",
             &[("row", "image/small: its list of files cannot be read")],
         ),
-        of(
+        by_sql(
             "a list of files that is cut",
             "UPDATE items SET assets = '[{' WHERE id = 'small'",
             &[("row", "image/small: its list of files")],
         ),
-        of(
+        by_sql(
             "a row that refers to nobody",
             "INSERT INTO profiles VALUES (424242, '{}')",
             &[("reference", "profiles 424242")],
         ),
-        of(
+        by_sql(
             "an order of no item",
             "UPDATE orders SET item_id = 'nowhere'",
             &[("reference", "there is no item image/nowhere")],
         ),
-        of(
+        by_sql(
             "a queue of no notification",
             "INSERT INTO queued_items (place, number, media_type, id, seq)
              VALUES (5, 77, 'image', 'small', 1)",
             &[("reference", "queued_items 5")],
         ),
-        of(
+        by_sql(
             "a collection of no item",
             "INSERT INTO collections VALUES (3, 'c', 101, 'c', 0, 0, 0, NULL);
              INSERT INTO collection_items VALUES (3, 'image', 'nowhere', 1, NULL)",
@@ -258,11 +258,11 @@ fn of_rows() -> Vec<Seed> {
 }
 
 #[test]
-fn every_seeded_damage_is_told_and_nothing_else() {
+fn every_seeded_damage_is_reported_and_nothing_else() {
     let server = archive();
     let whole = server.data();
     assert_eq!(check(&whole, &[]), (Vec::new(), 0), "an undamaged archive");
-    let seeds = [of_files(), of_the_index(), of_rows()].into_iter().flatten();
+    let seeds = [file_damage(), index_damage(), row_damage()].into_iter().flatten();
     for (what, how, mut expected) in seeds {
         let scratch = tempfile::tempdir().unwrap();
         let data = scratch.path().join("data");
@@ -287,9 +287,9 @@ fn every_seeded_damage_is_told_and_nothing_else() {
     }
 }
 
-/// A byte that is no UTF-8 in what tells items apart must not hide the others.
+/// Invalid UTF-8 in a key column must not hide the other rows.
 #[test]
-fn a_row_that_is_no_text_is_told_by_its_item_and_the_rest_is_looked_at() {
+fn a_row_with_invalid_utf_8_is_reported_by_item_and_the_rest_is_checked() {
     let server = archive();
     let data = server.data();
     fs::remove_file(largest(&data, "originals")).unwrap();
@@ -299,7 +299,7 @@ fn a_row_that_is_no_text_is_told_by_its_item_and_the_rest_is_looked_at() {
         let scratch = tempfile::tempdir().unwrap();
         let copy = scratch.path().join("data");
         assert!(Command::new("cp").arg("-a").args([&data, &copy]).status().unwrap().success());
-        // Also the first of them, before the one with the missing original.
+        // Also the first row, before the one with the missing original.
         sql(
             &copy,
             &format!(
@@ -315,7 +315,7 @@ fn a_row_that_is_no_text_is_told_by_its_item_and_the_rest_is_looked_at() {
         assert!(told("missing", "large"), "{column}: the rest is looked at: {problems:?}");
         assert!(problems.iter().all(|(word, _)| word != "orphaned"), "{problems:?}");
     }
-    // What the list of files of an item says cannot be guessed: the summary says so.
+    // If an item's list of files cannot be read, the summary says so.
     sql(&data, "UPDATE items SET assets = CAST(assets || X'FF' AS TEXT) WHERE id = 'small'");
     let mut command = wirephoto(server.dir.path());
     let output = output(command.args(["check", "--data"]).arg(&data));
@@ -324,7 +324,7 @@ fn a_row_that_is_no_text_is_told_by_its_item_and_the_rest_is_looked_at() {
 }
 
 #[test]
-fn damaged_pages_of_the_database_are_told_with_their_table() {
+fn damaged_database_pages_are_reported_with_their_table() {
     let server = archive();
     let whole = server.data();
     let damaged = |how: &dyn Fn(&Path)| {
@@ -343,12 +343,12 @@ fn damaged_pages_of_the_database_are_told_with_their_table() {
         let at: i64 = database.query_row(sql, [], |row| row.get(0)).unwrap();
         usize::try_from(at).unwrap()
     };
-    let told = damaged(&|data| raw(data, root, &[0xFF; 64]));
+    let told = damaged(&|data| modify_database_file(data, root, &[0xFF; 64]));
     assert!(told.contains("table licenses"), "{told}");
-    // The header says that seven hundred pages are free.
-    let told = damaged(&|data| raw(data, |_| 36, &700_u32.to_be_bytes()));
+    // The header claims seven hundred free pages.
+    let told = damaged(&|data| modify_database_file(data, |_| 36, &700_u32.to_be_bytes()));
     assert!(told.to_lowercase().contains("freelist"), "{told}");
-    // A file that is none is refused in clear words.
+    // A file that is not a database is refused with a clear message.
     let scratch = tempfile::tempdir().unwrap();
     let data = scratch.path().join("data");
     fs::create_dir(&data).unwrap();
@@ -359,14 +359,14 @@ fn damaged_pages_of_the_database_are_told_with_their_table() {
     assert!(output.status.code() == Some(1) && said.contains("not a database"), "{said}");
 }
 
-/// The originals below a data directory, in the order of their hashes.
+/// The originals below a data directory, ordered by hash.
 fn originals(data: &Path) -> Vec<PathBuf> {
     let mut found = files(&data.join("originals"));
     found.sort();
     found
 }
 
-/// What a check says at its end, with `--json`.
+/// The summary of a check with `--json`.
 fn summary(data: &Path, arguments: &[&str]) -> Value {
     let mut command = wirephoto(data.parent().unwrap());
     let output = output(command.args(["check", "--json"]).args(arguments).arg("--data").arg(data));
@@ -385,7 +385,7 @@ fn a_quick_check_compares_presence_and_length_and_a_sample_is_read() {
     assert_eq!(check(&data, &quick), (Vec::new(), 0), "no original is read");
     let said = summary(&data, &quick);
     assert_eq!((&said["originals"], &said["read"]), (&2.into(), &0.into()), "{said}");
-    // As many as there are: which is picked is random.
+    // The sample covers every original, because the selection is random.
     let (problems, status) = check(&data, &["--sample", "2"]);
     assert_eq!((problems.len(), status), (1, 1), "{problems:?}");
     assert!(problems[0].0 == "damaged" && problems[0].1.contains("image/small"), "{problems:?}");
@@ -394,7 +394,7 @@ fn a_quick_check_compares_presence_and_length_and_a_sample_is_read() {
     let large = largest(&data, "originals");
     let length = fs::metadata(&large).unwrap().len();
     change(&large, |bytes| bytes.push(7));
-    old(&data.join("originals/ab").join("0".repeat(62)));
+    make_old(&data.join("originals/ab").join("0".repeat(62)));
     let (mut problems, status) = check(&data, &quick);
     problems.sort();
     assert_eq!((problems.len(), status), (2, 1), "{problems:?}");
@@ -413,7 +413,7 @@ fn a_quick_check_compares_presence_and_length_and_a_sample_is_read() {
 }
 
 #[test]
-fn an_interrupted_check_is_continued_where_it_was() {
+fn an_interrupted_check_resumes_where_it_stopped() {
     let pictures: Vec<(String, Vec<u8>)> = (0..4_usize)
         .map(|n| (format!("wave{n}"), Picture::waves(64 + 8 * n, 48).jpeg()))
         .collect();
@@ -424,7 +424,7 @@ fn an_interrupted_check_is_continued_where_it_was() {
     let originals = originals(&data);
     let (first, last) = (&originals[0], &originals[3]);
     flip(first);
-    // Opening a pipe waits for who writes to it: the check stands still before the last original.
+    // Opening a pipe blocks until a writer opens it: the check stops before the last original.
     let aside = server.dir.path().join("aside");
     fs::rename(last, &aside).unwrap();
     assert!(Command::new("mkfifo").arg(last).status().unwrap().success());
@@ -448,7 +448,7 @@ fn an_interrupted_check_is_continued_where_it_was() {
     let end: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
     let skipped = end["resumed"]["originals"].as_u64().unwrap();
     assert!((1..4).contains(&skipped) && end["read"] == 4 - skipped, "{end}");
-    // What was found before counts, also for the exit status.
+    // Problems found before the interruption count towards the exit status.
     assert_eq!((&end["problems"], &end["resumed"]["problems"]), (&1.into(), &1.into()), "{end}");
     assert_eq!(output.status.code(), Some(1));
     let end = summary(&data, &["--resume"]);

@@ -1,5 +1,5 @@
-//! Deliveries (`docs/contract/deliveries.md`): who may ask for one, what it costs,
-//! what arrives, and what becomes of it when the other side or the service is away.
+//! Deliveries (`docs/contract/deliveries.md`): who may request one, its price, the files that arrive, and retries
+//! after an outage of the receiver or the service.
 
 use std::{
     collections::HashMap,
@@ -20,36 +20,36 @@ use reqwest::{
 use serde_json::{Value, json};
 
 use crate::common::{
-    DEMO_KEY, PATIENCE, Server, pause, pictures::Picture, ports::Refusing, server::demo_originals,
-    tokens,
+    DEMO_KEY, Server, WAIT_TIMEOUT, pause, pictures::Picture, ports::ReservedPort,
+    server::demo_originals, tokens,
 };
 
-/// What most of these tests send.
+/// The item that most of these tests send.
 pub const ITEM: &str = "/media/image/demo-urtavla";
 pub const OTHER: &str = "/media/image/demo-trollslanda";
 const SECRET: &str = "a-secret-of-at-least-24-bytes";
 
-/// A server that tries again after a moment.
+/// A server with short retry intervals.
 fn server() -> Server {
     Server::demo_with(&SETTINGS)
 }
 
 const SETTINGS: [&str; 2] = ["delivery.retry_first_ms=50", "server.unready_s=0"];
-/// It takes up soon what a killed one was sending. Who is late to renew so short a claim loses it: this
-/// is for the test of that alone.
-const LEASE: [&str; 1] = ["delivery.lease_s=15"];
+/// A short lease: deliveries of a killed server are soon claimed again. For that test alone, since a slow server
+/// could lose so short a lease.
+const SHORT_LEASE: [&str; 1] = ["delivery.lease_s=15"];
 
 /// GET with a key.
 pub fn ask(server: &Server, path: &str, key: &str) -> Response {
     server.get_with(path, &[("authorization", &format!("ApiKey {key}"))])
 }
 
-/// A request of `item` through the channel `name` of the demo editor.
+/// Requests `item` through the channel `name` of the demo editor.
 pub fn trigger(server: &Server, item: &str, name: &str) -> Response {
     ask(server, &format!("{item}?channel=user:demo-editor:{name}"), DEMO_KEY)
 }
 
-/// The id of the delivery that a request gave: a new one, or one that was there.
+/// The id of the delivery in a response: a new or an existing one.
 pub fn id(response: Response) -> String {
     assert!(matches!(response.status().as_u16(), 200 | 202), "{}", response.status());
     let body: Value = response.json().unwrap();
@@ -60,12 +60,12 @@ fn find(server: &Server, id: &str) -> Value {
     ask(server, &format!("/user/v1/delivery/{id}"), DEMO_KEY).json().unwrap()
 }
 
-/// The delivery once it is in that state.
+/// The delivery, once it is in that state.
 pub fn until(server: &Server, id: &str, state: &str) -> Value {
     server.until(state, || Some(find(server, id)).filter(|found| found["state"] == state))
 }
 
-/// Runs a command that ends with `status`; what it said on both outputs.
+/// Runs a command that must end with `status`; returns both of its outputs.
 pub fn run(server: &Server, arguments: &[&str], status: i32) -> (String, String) {
     let output = server.command(arguments);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -84,13 +84,13 @@ pub fn add(server: &Server, name: &str, method: &str, settings: &[String]) {
     run(server, &arguments, 0);
 }
 
-/// Settings of a webhook that listens on this machine.
+/// Settings of a webhook that listens on loopback.
 pub fn hook(port: u16) -> Vec<String> {
     let url = format!("url=http://127.0.0.1:{port}/in/secret-path");
     vec![url, format!("secret={SECRET}"), "allowHttp=true".to_owned()]
 }
 
-/// The next connection; it has [`PATIENCE`] to come.
+/// The next connection; fails after [`WAIT_TIMEOUT`].
 fn accept(listener: &TcpListener) -> TcpStream {
     listener.set_nonblocking(true).unwrap();
     let start = Instant::now();
@@ -98,24 +98,24 @@ fn accept(listener: &TcpListener) -> TcpStream {
         match listener.accept() {
             Ok((stream, _)) => {
                 stream.set_nonblocking(false).unwrap();
-                stream.set_read_timeout(Some(PATIENCE)).unwrap();
+                stream.set_read_timeout(Some(WAIT_TIMEOUT)).unwrap();
                 return stream;
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => pause(),
             Err(error) => panic!("{error}"),
         }
-        assert!(start.elapsed() < PATIENCE, "no request came");
+        assert!(start.elapsed() < WAIT_TIMEOUT, "no request came");
     }
 }
 
-/// A request that came to a webhook.
-pub struct Posted {
+/// A request received by a webhook.
+pub struct WebhookRequest {
     pub headers: HashMap<String, String>,
     body: Vec<u8>,
     stream: TcpStream,
 }
 
-impl Posted {
+impl WebhookRequest {
     pub fn accept(listener: &TcpListener) -> Self {
         let stream = accept(listener);
         let mut reader = BufReader::new(stream.try_clone().unwrap());
@@ -167,7 +167,7 @@ fn a_folder_gets_the_files_that_the_urls_deliver() {
 }
 
 #[test]
-fn a_channel_selects_what_is_in_the_archive_of_an_item() {
+fn a_channel_selects_the_content_of_an_items_archive() {
     let server = server();
     let path = |channel: &str| format!("{ITEM}.zip?channel=user:demo-editor:{channel}");
     assert_eq!(server.get(&path("demo-mail")).status(), 401);
@@ -190,7 +190,7 @@ fn a_channel_selects_what_is_in_the_archive_of_an_item() {
 }
 
 #[test]
-fn a_mail_lies_in_the_outbox_where_there_is_no_mail_server() {
+fn without_a_mail_server_a_mail_goes_to_the_outbox() {
     let server = server();
     let id = id(trigger(&server, ITEM, "demo-mail"));
     until(&server, &id, "delivered");
@@ -201,12 +201,12 @@ fn a_mail_lies_in_the_outbox_where_there_is_no_mail_server() {
 }
 
 #[test]
-fn a_webhook_is_told_with_a_signature_that_its_owner_can_check() {
+fn a_webhook_call_has_a_signature_that_its_owner_can_verify() {
     let server = server();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     add(&server, "hook", "webhook", &hook(listener.local_addr().unwrap().port()));
     let id = id(trigger(&server, ITEM, "hook"));
-    let (headers, body) = Posted::accept(&listener).answer("204 No Content");
+    let (headers, body) = WebhookRequest::accept(&listener).answer("204 No Content");
     until(&server, &id, "delivered");
     assert_eq!(headers["webhook-id"], id);
     let signed = [id.as_bytes(), headers["webhook-timestamp"].as_bytes(), &body].join(&b'.');
@@ -236,7 +236,7 @@ fn one_version_of_an_item_is_one_delivery_and_one_purchase() {
     let orders = server.get_with("/user/v1/order", &[("authorization", &bearer)]);
     let orders: Value = orders.json().unwrap();
     assert_eq!(orders["orders"].as_array().unwrap().len(), 1);
-    // Another channel is another delivery, and a download of what was bought.
+    // Through another channel it is another delivery, and a download of the same order.
     assert_ne!(id(trigger(&server, ITEM, "demo-mail")), ids[0]);
     let orders = server.get_with("/user/v1/order", &[("authorization", &bearer)]);
     let orders: Value = orders.json().unwrap();
@@ -244,7 +244,7 @@ fn one_version_of_an_item_is_one_delivery_and_one_purchase() {
 }
 
 #[test]
-fn a_delivery_is_sent_once_more_when_it_is_asked_for_and_bought_once() {
+fn a_delivery_is_sent_again_on_request_and_bought_once() {
     let server = server();
     let (_, buyer) = others(&server);
     let first = trigger(&server, ITEM, "demo-folder");
@@ -276,13 +276,13 @@ fn a_delivery_is_sent_once_more_when_it_is_asked_for_and_bought_once() {
     let orders =
         server.get_with("/user/v1/order", &[("authorization", &format!("Bearer {token}"))]);
     assert_eq!(orders.json::<Value>().unwrap()["orders"].as_array().unwrap().len(), 1);
-    // The agreement that is named is looked at each time.
+    // The agreement is checked at each request.
     let path = format!("{ITEM}?channel=user:demo-editor:demo-folder&agr=4711");
     assert_eq!(ask(&server, &path, DEMO_KEY).status(), 403);
 }
 
 #[test]
-fn a_uri_with_the_editors_crop_sends_that_piece() {
+fn a_uri_with_the_editors_crop_sends_that_region() {
     let server = server();
     let cropped = format!("{ITEM}-crop_w800_h600_x10_y20");
     let id = id(trigger(&server, &cropped, "demo-folder"));
@@ -316,14 +316,14 @@ fn a_new_document_of_the_item_is_another_delivery() {
     assert!(fs::read_to_string(file).unwrap().contains("Another headline"));
 }
 
-/// A user of the demo editor's organization who administers it, and the buyer of another one.
+/// A user who administers the demo editor's organization, and the buyer of another organization.
 fn others(server: &Server) -> (String, String) {
     let (key, _) = run(server, &["key", "add", "demo-admin"], 0);
     (key.trim().to_owned(), "demo-key-0000-0000-000000000003".to_owned())
 }
 
 #[test]
-fn a_channel_is_its_owners_alone_and_only_while_it_is_open() {
+fn a_channel_is_usable_by_its_owner_alone_while_it_is_open() {
     let server = server();
     let (admin, buyer) = others(&server);
     let status = |path: &str, key: &str| ask(&server, path, key).status().as_u16();
@@ -379,7 +379,7 @@ fn a_delivery_is_bought_as_a_download_is() {
 }
 
 #[test]
-fn a_head_request_says_what_would_come_and_triggers_nothing() {
+fn a_head_request_reports_the_delivery_without_triggering_it() {
     let server = server();
     let head = |channel: &str| {
         let path = format!("{}{ITEM}?channel=user:demo-editor:{channel}", server.url);
@@ -400,9 +400,9 @@ fn a_head_request_says_what_would_come_and_triggers_nothing() {
 }
 
 #[test]
-fn what_is_away_for_now_is_tried_again_until_it_is_there() {
+fn a_temporary_failure_is_retried_until_it_succeeds() {
     let server = server();
-    let away = Refusing::new();
+    let away = ReservedPort::new();
     add(&server, "hook", "webhook", &hook(away.port()));
     let id = id(trigger(&server, ITEM, "hook"));
     let waiting = server.until("a second try", || {
@@ -411,9 +411,9 @@ fn what_is_away_for_now_is_tried_again_until_it_is_there() {
     });
     assert!(waiting["error"].is_string() && waiting["nextAttempt"].is_string(), "{waiting}");
     let listener = away.listen();
-    // A temporary answer is no end either.
-    Posted::accept(&listener).answer("503 Service Unavailable");
-    Posted::accept(&listener).answer("200 OK");
+    // A temporary error response is retried as well.
+    WebhookRequest::accept(&listener).answer("503 Service Unavailable");
+    WebhookRequest::accept(&listener).answer("200 OK");
     let found = until(&server, &id, "delivered");
     assert!(found["error"].is_null() && found["attempts"].as_u64() >= Some(4), "{found}");
     let log = server.log();
@@ -422,25 +422,25 @@ fn what_is_away_for_now_is_tried_again_until_it_is_there() {
 }
 
 #[test]
-fn what_fails_for_good_says_why_and_comes_back_when_it_is_asked_for() {
+fn a_permanent_failure_says_why_and_is_retried_on_request() {
     let server = server();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     add(&server, "hook", "webhook", &hook(listener.local_addr().unwrap().port()));
     let id = id(trigger(&server, ITEM, "hook"));
-    Posted::accept(&listener).answer("410 Gone");
+    WebhookRequest::accept(&listener).answer("410 Gone");
     let failed = until(&server, &id, "failed");
     assert!(failed["error"].as_str().unwrap().contains("410"), "{failed}");
     let (listed, _) = run(&server, &["delivery", "list", "--state", "failed", "--json"], 0);
     let listed: Value = serde_json::from_str(&listed).unwrap();
     assert_eq!(listed[0]["id"], json!(id), "the operator sees it");
-    // By its owner, who asks for the same.
+    // By its owner, with the same request.
     let again: Value = trigger(&server, ITEM, "hook").json().unwrap();
     assert_eq!((&again["id"], &again["state"]), (&json!(id), &json!("queued")));
-    Posted::accept(&listener).answer("410 Gone");
+    WebhookRequest::accept(&listener).answer("410 Gone");
     until(&server, &id, "failed");
     // By the operator.
     run(&server, &["delivery", "retry", &id], 0);
-    Posted::accept(&listener).answer("200 OK");
+    WebhookRequest::accept(&listener).answer("200 OK");
     until(&server, &id, "delivered");
     let (_, stderr) = run(&server, &["delivery", "retry", &id], 1);
     assert!(stderr.contains("is delivered"), "{stderr}");
@@ -450,13 +450,13 @@ fn what_fails_for_good_says_why_and_comes_back_when_it_is_asked_for() {
 }
 
 #[test]
-fn what_a_killed_server_was_sending_is_sent_again_under_the_same_id() {
-    let settings = [&SETTINGS[..], &LEASE].concat();
+fn a_delivery_in_flight_at_a_kill_is_sent_again_under_the_same_id() {
+    let settings = [&SETTINGS[..], &SHORT_LEASE].concat();
     let mut server = Server::demo_with(&settings);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     add(&server, "hook", "webhook", &hook(listener.local_addr().unwrap().port()));
     let id = id(trigger(&server, ITEM, "hook"));
-    let first = Posted::accept(&listener);
+    let first = WebhookRequest::accept(&listener);
     assert_eq!(find(&server, &id)["state"], "sending");
     server.child.kill().unwrap();
     server.child.wait().unwrap();
@@ -464,18 +464,18 @@ fn what_a_killed_server_was_sending_is_sent_again_under_the_same_id() {
     let dir = std::mem::replace(&mut server.dir, tempfile::tempdir().unwrap());
     drop(server);
     let server = Server::start(dir, &[&settings[..], &[&demo_originals()]].concat());
-    let (headers, _) = Posted::accept(&listener).answer("200 OK");
+    let (headers, _) = WebhookRequest::accept(&listener).answer("200 OK");
     assert_eq!(headers["webhook-id"], id);
     assert_eq!(until(&server, &id, "delivered")["attempts"], 2);
 }
 
 #[test]
-fn a_stop_leaves_in_the_queue_what_does_not_finish() {
+fn a_stop_leaves_unfinished_deliveries_in_the_queue() {
     let mut server = Server::demo_with(&["server.drain_s=0", "server.unready_s=0"]);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     add(&server, "hook", "webhook", &hook(listener.local_addr().unwrap().port()));
     let id = id(trigger(&server, ITEM, "hook"));
-    let _hanging = Posted::accept(&listener);
+    let _hanging = WebhookRequest::accept(&listener);
     server.signal("TERM");
     assert!(server.child.wait().unwrap().success(), "{}", server.log());
     let (listed, _) = run(&server, &["delivery", "list", "--json"], 0);
@@ -485,9 +485,9 @@ fn a_stop_leaves_in_the_queue_what_does_not_finish() {
 }
 
 #[test]
-fn rights_and_channels_count_that_are_there_when_it_is_sent() {
+fn rights_and_channels_are_checked_when_a_delivery_is_sent() {
     let server = server();
-    let away = Refusing::new();
+    let away = ReservedPort::new();
     add(&server, "hook", "webhook", &hook(away.port()));
     let first = id(trigger(&server, ITEM, "hook"));
     run(&server, &["channel", "remove", "demo-editor", "hook"], 0);
@@ -528,19 +528,19 @@ fn an_item_without_the_formats_of_a_channel_is_neither_sent_nor_bought() {
 }
 
 #[test]
-fn a_receiver_that_hangs_holds_its_own_channel_up_and_no_other() {
+fn a_hanging_receiver_blocks_its_own_channel_and_no_other() {
     let server = Server::demo_with(&["delivery.workers=3"]);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     add(&server, "hook", "webhook", &hook(listener.local_addr().unwrap().port()));
     let first = id(trigger(&server, ITEM, "hook"));
-    let hanging = Posted::accept(&listener);
+    let hanging = WebhookRequest::accept(&listener);
     let second = id(trigger(&server, OTHER, "hook"));
     let folder = id(trigger(&server, ITEM, "demo-folder"));
     until(&server, &folder, "delivered");
     let state = |id: &str| find(&server, id)["state"].clone();
     assert_eq!((state(&first), state(&second)), (json!("sending"), json!("queued")));
     hanging.answer("200 OK");
-    Posted::accept(&listener).answer("200 OK");
+    WebhookRequest::accept(&listener).answer("200 OK");
     until(&server, &first, "delivered");
     until(&server, &second, "delivered");
 }
@@ -551,7 +551,7 @@ fn too_many_deliveries_of_an_organization_are_answered_503_and_cost_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     add(&server, "hook", "webhook", &hook(listener.local_addr().unwrap().port()));
     let first = id(trigger(&server, ITEM, "hook"));
-    let posted = Posted::accept(&listener);
+    let posted = WebhookRequest::accept(&listener);
     let full = trigger(&server, OTHER, "hook");
     assert_eq!(full.status(), 503);
     assert!(full.headers().contains_key(RETRY_AFTER));
@@ -564,7 +564,7 @@ fn too_many_deliveries_of_an_organization_are_answered_503_and_cost_nothing() {
     posted.answer("200 OK");
     until(&server, &first, "delivered");
     let second = id(trigger(&server, OTHER, "hook"));
-    Posted::accept(&listener).answer("200 OK");
+    WebhookRequest::accept(&listener).answer("200 OK");
     until(&server, &second, "delivered");
 }
 
@@ -599,7 +599,7 @@ fn deliveries_are_listed_for_their_owner_and_the_organizations_administrator() {
 }
 
 #[test]
-fn channels_come_and_go_by_command_and_their_secrets_are_never_shown() {
+fn channels_are_added_and_removed_by_command_and_their_secrets_are_never_shown() {
     let server = Server::demo();
     let file = server.dir.path().join("hook.json");
     let settings = json!({ "url": "https://hooks.example/path-secret", "secret": SECRET });
@@ -652,7 +652,7 @@ fn channels_come_and_go_by_command_and_their_secrets_are_never_shown() {
 }
 
 #[test]
-fn channels_come_with_the_accounts_file_and_a_bad_one_is_named_with_its_setting() {
+fn channels_are_imported_with_the_accounts_file_and_a_bad_one_is_named_with_its_setting() {
     let server = Server::demo();
     let file = server.dir.path().join("channels.json");
     let import = |channel: Value, status: i32| {

@@ -1,4 +1,4 @@
-//! Crops, marks and previews by their shortest way, and what keeps originals honest.
+//! Render paths of crops, watermarks and previews, and the integrity of originals.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use super::common::{
     server::Server,
 };
 
-/// A server with one photograph, `image/one`, and nothing that would make renditions ahead.
+/// A server with one photograph, `image/one`, without cache warming.
 fn server(jpeg: &[u8]) -> Server {
     Server::with_pictures(&["media.warm=false"], &[("one", jpeg.to_vec())])
 }
@@ -21,8 +21,8 @@ fn hires(rest: &str) -> String {
     format!("/media/image/one{rest}.jpg?ak={DEMO_KEY}")
 }
 
-/// The way that a rendition took, and its bytes.
-fn made(server: &Server, path: &str) -> (String, Vec<u8>) {
+/// The render path of a rendition, and its bytes.
+fn render(server: &Server, path: &str) -> (String, Vec<u8>) {
     let response = server.get(path);
     assert_eq!(response.status(), 200, "{path}: {}", server.log());
     let way =
@@ -52,18 +52,18 @@ fn files(server: &Server, folder: &str) -> Vec<PathBuf> {
     found
 }
 
-fn only(server: &Server, folder: &str) -> PathBuf {
+fn only_file(server: &Server, folder: &str) -> PathBuf {
     let found = files(server, folder);
     assert_eq!(found.len(), 1, "{folder}: {found:?}");
     found[0].clone()
 }
 
-/// Changes a byte in the middle of a file, its length and name stay.
+/// Changes a byte at a relative position of a file; its length and name are unchanged.
 fn damage(path: &std::path::Path, part: f64) {
     let mut bytes = fs::read(path).unwrap();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in it")]
     let at = (bytes.len() as f64 * part) as usize;
-    // Not FF and not 00, before or after: the markers stay as they are.
+    // Neither FF nor 00, before or after: markers are unaffected.
     let at = (at..).find(|at| (2..250).contains(&bytes[*at]) && bytes[at + 1] != 0).unwrap();
     bytes[at] ^= 1;
     fs::write(path, bytes).unwrap();
@@ -76,13 +76,13 @@ fn a_crop_decodes_its_region_and_a_crop_on_the_grid_keeps_its_coefficients() {
         for original in [progressive(&jpeg), jpeg] {
             let server = server(&original);
             let whole = Picture::decode(&original);
-            let (way, crop) = made(&server, &hires("-crop_w301_h203_x101_y77"));
+            let (way, crop) = render(&server, &hires("-crop_w301_h203_x101_y77"));
             assert_eq!(way, "region", "{subsampling:?}");
             let found = Picture::decode(&crop).psnr(&whole.crop(101, 77, 301, 203));
             assert!(found > 30.0, "{subsampling:?}: {found:.1} dB");
-            let (way, crop) = made(&server, &hires("-crop_w300_h200_x160_y320"));
+            let (way, crop) = render(&server, &hires("-crop_w300_h200_x160_y320"));
             assert_eq!(way, "lossless-crop", "{subsampling:?}");
-            // One pixel at the edges may see another neighbour's colour.
+            // A pixel at the edges may take another neighbour's chroma.
             let inner = Picture::decode(&crop).crop(2, 2, 296, 196);
             assert!(inner.distance(&whole.crop(162, 322, 296, 196)) == 0.0, "{subsampling:?}");
         }
@@ -90,14 +90,14 @@ fn a_crop_decodes_its_region_and_a_crop_on_the_grid_keeps_its_coefficients() {
 }
 
 #[test]
-fn a_watermark_on_the_hires_leaves_the_rest_of_the_picture_as_it_is() {
+fn a_watermark_on_the_hires_leaves_the_rest_of_the_picture_unchanged() {
     for original in [
         Picture::grain(900, 700).jpeg_with(Subsamp::Sub2x2, 93),
         Picture::grain(900, 700).jpeg_with(Subsamp::None, 93),
         progressive(&Picture::grain(900, 700).jpeg_with(Subsamp::Sub2x2, 93)),
     ] {
         let server = server(&original);
-        let (way, marked) = made(&server, &hires("_WatermarkHires"));
+        let (way, marked) = render(&server, &hires("_WatermarkHires"));
         assert_eq!(way, "local-mark");
         let (before, after) = (Picture::decode(&original), Picture::decode(&marked));
         assert_eq!(before.size(), after.size());
@@ -107,14 +107,14 @@ fn a_watermark_on_the_hires_leaves_the_rest_of_the_picture_as_it_is() {
         assert!(upper(&before).distance(&upper(&after)) == 0.0, "the upper half is untouched");
         assert!(right(&before).distance(&right(&after)) == 0.0, "the right side is untouched");
         assert!(before.distance(&after) > 0.05, "there is a mark");
-        // A reader that warns about anything fails here.
+        // Any warning of the decoder fails here.
         python(
             "import sys,io,warnings\nfrom PIL import Image\nwarnings.simplefilter('error')\nImage.open(io.BytesIO(sys.stdin.buffer.read())).load()",
             &[],
             &marked,
         );
         let plain = server.bytes(&hires("")).len();
-        // A working copy has other codes than a progressive original.
+        // A working copy has other Huffman codes than a progressive original.
         assert!(marked.len().abs_diff(plain) < plain / 3, "about as long");
     }
 }
@@ -123,26 +123,26 @@ fn a_watermark_on_the_hires_leaves_the_rest_of_the_picture_as_it_is() {
 fn a_preview_comes_from_a_stored_level_and_without_one_from_bands() {
     let jpeg = Picture::grain(3000, 2000).jpeg_with(Subsamp::Sub2x2, 90);
     let large = server(&jpeg);
-    let (way, preview) = made(&large, "/media/image/one_NormalPreview.jpg");
+    let (way, preview) = render(&large, "/media/image/one_NormalPreview.jpg");
     assert_eq!(way, "level");
     assert_eq!(files(&large, "derived/level").len(), 1);
-    // A level may be only a small part of its original, and this one has few bytes.
+    // A level must be small compared to its original, and this original has few bytes.
     let light = server(&Picture::grain(4400, 2400).jpeg_with(Subsamp::Sub2x2, 15));
-    assert_eq!(made(&light, "/media/image/one_NormalPreview.jpg").0, "bands");
+    assert_eq!(render(&light, "/media/image/one_NormalPreview.jpg").0, "bands");
     assert_eq!(files(&light, "derived/level").len(), 0);
     let expected = oracle::srgb(&jpeg, 1024);
     let found = Picture::decode(&preview);
     assert_eq!(found.size(), (1024, 683));
     let found = found.psnr(&expected);
-    // Of pure grain; a photograph gives far more.
+    // For pure grain; photographs score far higher.
     assert!(found > 24.0, "{found:.1} dB");
 }
 
 #[test]
-fn inks_and_odd_colour_spaces_are_cropped_by_their_region_too() {
-    let inks = oracle::inks(&Picture::waves(600, 400).jpeg(), "profile");
+fn cmyk_pictures_are_cropped_by_their_region_too() {
+    let inks = oracle::cmyk(&Picture::waves(600, 400).jpeg(), "profile");
     let server = server(&inks);
-    let (way, crop) = made(&server, &hires("-crop_w101_h83_x205_y99"));
+    let (way, crop) = render(&server, &hires("-crop_w101_h83_x205_y99"));
     assert_eq!(way, "region");
     let whole = server.bytes(&hires("-crop_w599_h399_x1_y1"));
     let whole = oracle::srgb(&whole, 600).crop(204, 98, 101, 83);
@@ -151,12 +151,12 @@ fn inks_and_odd_colour_spaces_are_cropped_by_their_region_too() {
 }
 
 #[test]
-fn a_missing_or_damaged_index_is_made_again() {
+fn a_missing_or_damaged_index_is_rebuilt() {
     let mut server = server(&Picture::grain(1300, 900).jpeg());
-    assert_eq!(made(&server, &hires("-crop_w200_h150_x11_y501")).0, "region");
+    assert_eq!(render(&server, &hires("-crop_w200_h150_x11_y501")).0, "region");
     for change in ["remove", "cut", "flip", "other"] {
-        // A new process has read nothing yet.
-        let index = only(&server, "derived/index");
+        // A new process has nothing in memory.
+        let index = only_file(&server, "derived/index");
         match change {
             "remove" => fs::remove_file(&index).unwrap(),
             "cut" => fs::write(&index, &fs::read(&index).unwrap()[..40]).unwrap(),
@@ -165,17 +165,17 @@ fn a_missing_or_damaged_index_is_made_again() {
         }
         server =
             server.restart(&["media.warm=false", "cache.memory_bytes=0", "cache.disk_bytes=0"]);
-        let (way, bytes) = made(&server, &hires("-crop_w200_h150_x13_y501"));
+        let (way, bytes) = render(&server, &hires("-crop_w200_h150_x13_y501"));
         assert_eq!(way, "region", "{change}");
         assert_eq!(Picture::decode(&bytes).size(), (200, 150));
-        assert!(fs::read(only(&server, "derived/index")).unwrap().len() > 60, "{change}");
+        assert!(fs::read(only_file(&server, "derived/index")).unwrap().len() > 60, "{change}");
     }
 }
 
 #[test]
 fn a_crop_reads_only_what_it_needs_and_a_changed_original_is_an_error_that_names_it() {
     let server = server(&Picture::grain(2400, 1800).jpeg_with(Subsamp::Sub2x2, 93));
-    let original = only(&server, "originals");
+    let original = only_file(&server, "originals");
     let hash: String = original
         .components()
         .rev()
@@ -186,8 +186,8 @@ fn a_crop_reads_only_what_it_needs_and_a_changed_original_is_an_error_that_names
         .map(|part| part.as_os_str().to_string_lossy().into_owned())
         .collect();
     damage(&original, 0.9);
-    // What lies far above the changed byte was never looked at.
-    assert_eq!(made(&server, &hires("-crop_w300_h200_x501_y101")).0, "region");
+    // A crop far above the changed byte never reads it.
+    assert_eq!(render(&server, &hires("-crop_w300_h200_x501_y101")).0, "region");
     for path in [hires("-crop_w2300_h200_x50_y1590"), hires(""), hires("_WatermarkHires")] {
         let response = server.get(&path);
         assert_eq!(response.status(), 500, "{path}");
@@ -208,7 +208,7 @@ fn a_crop_reads_only_what_it_needs_and_a_changed_original_is_an_error_that_names
 }
 
 #[test]
-fn a_check_finds_what_is_wrong_and_repairs_what_is_derived() {
+fn a_check_finds_damage_and_repairs_derived_files() {
     let server = Server::with_pictures(
         &["media.warm=false"],
         &[("one", Picture::grain(700, 500).jpeg()), ("two", Picture::waves(640, 480).jpeg())],
@@ -219,7 +219,7 @@ fn a_check_finds_what_is_wrong_and_repairs_what_is_derived() {
         (text(&output.stdout) + &text(&output.stderr), output.status.code().unwrap())
     };
     let (said, status) = check(&[]);
-    // Behind it stands that the archive has the demo accounts.
+    // The line after it says that the archive has the demo accounts.
     assert_eq!((said.lines().next(), status), (Some("2 originals checked, 0 problems"), 0));
     let index = files(&server, "derived/index").remove(0);
     damage(&index, 0.7);
@@ -230,7 +230,7 @@ fn a_check_finds_what_is_wrong_and_repairs_what_is_derived() {
     assert!(said.contains("rebuilt"), "{said}");
     assert_eq!(status, 0);
     assert_eq!(check(&[]).1, 0);
-    // An original cannot be made again.
+    // An original cannot be regenerated.
     let originals = files(&server, "originals");
     damage(&originals[0], 0.8);
     let (said, status) = check(&["--repair", "--json"]);
@@ -247,14 +247,14 @@ fn a_check_finds_what_is_wrong_and_repairs_what_is_derived() {
 }
 
 #[test]
-fn standard_renditions_of_a_new_photograph_are_made_before_somebody_asks() {
+fn standard_renditions_of_a_new_photograph_are_pre_rendered() {
     let server = Server::empty();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("new-one.jpg");
     fs::write(&file, Picture::grain(1500, 1000).jpeg()).unwrap();
     let output = server.command(&["ingest", file.to_str().unwrap()]);
     assert!(output.status.success());
-    // A render is counted a moment before it is kept; a worker that rests has kept it.
+    // A render is counted a moment before it is cached; an idle worker has cached it.
     let renders = || {
         let done = server.metric("wirephoto_renders_total", "done") >= 3.0;
         (done && server.metric("wirephoto_render_workers_busy", "") == 0.0).then_some(())
@@ -262,6 +262,6 @@ fn standard_renditions_of_a_new_photograph_are_made_before_somebody_asks() {
     server.until("three renders", renders);
     for name in ["NormalPreview", "NormalThumbnail", "WebPreview"] {
         let path = format!("/media/image/new-one_{name}.jpg");
-        assert_eq!(made(&server, &path).0, "cache", "{name}");
+        assert_eq!(render(&server, &path).0, "cache", "{name}");
     }
 }

@@ -1,5 +1,5 @@
-//! Formats beside photographs (`docs/contract/files.md`): NewsML-G2, text formats,
-//! graphics, videos, associated objects and archives, checked by the programs that users have.
+//! Formats other than photographs (`docs/contract/files.md`): NewsML-G2, text formats, graphics, videos, associated
+//! objects and archives, verified with common programs.
 
 use std::{
     fs,
@@ -23,7 +23,7 @@ const VIDEO: &str = "/media/video/demo-hubble-pan";
 const TEXT: &str = "/media/text/demo-aceh-rescue";
 const IMAGE: &str = "/media/image/demo-Hubble_XDF";
 
-/// The address with the demo key, which may have everything.
+/// The address with the demo key, which has every right.
 fn keyed(path: &str) -> String {
     format!("{path}?ak={DEMO_KEY}")
 }
@@ -62,7 +62,7 @@ fn item(root: &Path, key: &str, document: &Value, files: &[(&str, &[u8])]) -> Pa
     folder
 }
 
-/// A server that took these folders in.
+/// A server that has ingested these folders.
 fn server_with(folders: &[PathBuf]) -> Server {
     let server = Server::with_pictures::<&str>(&[], &[]);
     for folder in folders {
@@ -81,8 +81,8 @@ fn document(server: &Server, path: &str) -> Value {
     serde_json::from_slice(&server.bytes(&keyed(&format!("{path}.json")))).unwrap()
 }
 
-/// The rendition of this name and type that the document tells of.
-fn told<'a>(document: &'a Value, variant: &str, usage: &str, mime: &str) -> &'a Value {
+/// The rendition with this variant, usage and type in the document.
+fn listed_rendition<'a>(document: &'a Value, variant: &str, usage: &str, mime: &str) -> &'a Value {
     let renditions = document["renditions"].as_object().expect("renditions");
     let is_it = |one: &&Value| {
         one["variant"] == variant && one["usage"] == usage && one["mimetype"] == mime
@@ -176,7 +176,7 @@ fn texts_to_paste_have_the_headline_first_and_the_byline_last() {
 }
 
 #[test]
-fn layout_text_begins_with_its_start_tag_and_has_ascii_alone() {
+fn layout_text_begins_with_its_start_tag_and_is_ascii_only() {
     let server = Server::demo();
     let response = server.get(&keyed(&format!("{TEXT}-indesign.txt")));
     assert!(header(&response, CONTENT_TYPE).starts_with("text/plain"));
@@ -190,7 +190,7 @@ fn layout_text_begins_with_its_start_tag_and_has_ascii_alone() {
 }
 
 #[test]
-fn associated_pictures_are_shown_by_their_own_item() {
+fn associated_pictures_are_rendered_from_their_own_item() {
     let server = Server::demo();
     for (name, long) in [("NormalPreview", 1024), ("NormalThumbnail", 256)] {
         let bytes = server.bytes(&keyed(&format!("{TEXT}/a000_{name}.jpg")));
@@ -202,7 +202,7 @@ fn associated_pictures_are_shown_by_their_own_item() {
     assert_eq!(Picture::decode(&cropped).size(), (256, 256));
     let marked = server.get(&keyed(&format!("{TEXT}/a000-watermark_NormalPreview.jpg")));
     assert_eq!(marked.status(), 200);
-    // The rights are those of the text: open is nothing of it.
+    // The rights are those of the text: no rendition is open.
     assert_eq!(server.get(&format!("{TEXT}/a000_NormalPreview.jpg")).status(), 401);
     assert_eq!(server.get(&keyed(&format!("{TEXT}/a001_NormalPreview.jpg"))).status(), 404);
 }
@@ -232,7 +232,7 @@ fn associated_pictures_that_come_with_a_text_are_served_below_it() {
         ("Cropped", "Thumbnail", (256, 256)),
         ("Web", "Preview", (512, 341)),
     ] {
-        let one = told(associated, variant, usage, "image/jpeg");
+        let one = listed_rendition(associated, variant, usage, "image/jpeg");
         let href = one["href"].as_str().unwrap();
         let path = &href[href.find("/media/").unwrap()..];
         assert_eq!(path, format!("/media/text/with-picture/a000_{variant}{usage}.jpg"));
@@ -281,7 +281,7 @@ fn a_graphic_is_served_as_pdf_grey_pdf_eps_and_pictures_of_its_first_page() {
     let original = demo_file("graphic/demo-sweden-map/NormalHires.pdf");
     assert_eq!(server.bytes(&keyed(&format!("{MAP}.pdf"))), original);
     assert_eq!(server.get(&keyed(&format!("{MAP}_BlackAndWhite.eps"))).status(), 404);
-    let hires = told(&json, "Normal", "Hires", "application/pdf");
+    let hires = listed_rendition(&json, "Normal", "Hires", "application/pdf");
     assert_eq!(hires["unit"], "MM");
     assert_eq!(hires["sizeinbytes"], original.len());
     for (variant, usage) in [
@@ -291,7 +291,7 @@ fn a_graphic_is_served_as_pdf_grey_pdf_eps_and_pictures_of_its_first_page() {
         ("Cropped", "Thumbnail"),
         ("Web", "Preview"),
     ] {
-        let one = told(&json, variant, usage, "image/jpeg");
+        let one = listed_rendition(&json, variant, usage, "image/jpeg");
         let bytes = server.bytes(&keyed(&format!("{MAP}_{variant}{usage}.jpg")));
         let (width, height) = Picture::decode(&bytes).size();
         assert_eq!(
@@ -305,7 +305,7 @@ fn a_graphic_is_served_as_pdf_grey_pdf_eps_and_pictures_of_its_first_page() {
     assert_eq!(server.get(&keyed(&format!("{MAP}.jpg"))).status(), 404);
 }
 
-/// A page of the PDF as poppler draws it, long side in pixels.
+/// A page of the PDF rendered by poppler; `long` is its long side in pixels.
 fn drawn(pdf: &[u8], long: usize, grey: bool) -> Picture {
     let dir = folder();
     let file = put(dir.path(), "page.pdf", pdf);
@@ -320,7 +320,7 @@ fn drawn(pdf: &[u8], long: usize, grey: bool) -> Picture {
 }
 
 #[test]
-fn the_preview_of_a_pdf_looks_as_another_reader_draws_it() {
+fn the_preview_of_a_pdf_matches_another_renderer() {
     let server = Server::demo();
     let preview = server.bytes(&keyed(&format!("{MAP}_NormalPreview.jpg")));
     let expected = drawn(&demo_file("graphic/demo-sweden-map/NormalHires.pdf"), 1024, false);
@@ -330,7 +330,7 @@ fn the_preview_of_a_pdf_looks_as_another_reader_draws_it() {
     assert!(distance < 4.0, "mean distance {distance}");
 }
 
-/// The picture in sRGB without its profile.
+/// The picture decoded to sRGB, without its profile.
 fn oracle_srgb(jpeg: &[u8]) -> Vec<u8> {
     let long = {
         let (w, h) = Picture::decode(jpeg).size();
@@ -340,7 +340,7 @@ fn oracle_srgb(jpeg: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn the_grey_pdf_is_sound_has_the_same_text_and_looks_like_the_grey_of_the_original() {
+fn the_grey_pdf_is_valid_and_has_the_text_and_grey_values_of_the_original() {
     let server = Server::demo();
     let dir = folder();
     let original = demo_file("graphic/demo-sweden-map/NormalHires.pdf");
@@ -362,7 +362,7 @@ fn the_grey_pdf_is_sound_has_the_same_text_and_looks_like_the_grey_of_the_origin
 }
 
 #[test]
-fn what_is_no_pdf_eps_or_mp4_is_refused_and_a_damaged_pdf_stays_an_original() {
+fn fake_pdf_eps_and_mp4_files_are_refused_and_a_damaged_pdf_is_kept_as_an_original() {
     let root = folder();
     let server = Server::with_pictures::<&str>(&[], &[]);
     let ingest = |key: &str, name: &str, bytes: &[u8]| {
@@ -402,7 +402,7 @@ fn what_is_no_pdf_eps_or_mp4_is_refused_and_a_damaged_pdf_stays_an_original() {
 }
 
 #[test]
-fn a_video_plays_in_ranges_and_tells_its_size_and_length() {
+fn a_video_is_served_in_ranges_with_its_size_and_duration() {
     let server = Server::demo();
     let path = format!("{VIDEO}_NormalPreview.mp4");
     let file = demo_file("video/demo-hubble-pan/NormalPreview.mp4");
@@ -413,7 +413,7 @@ fn a_video_plays_in_ranges_and_tells_its_size_and_length() {
     assert_eq!(header(&response, CONTENT_RANGE), format!("bytes 1000-1999/{}", file.len()));
     assert_eq!(response.bytes().unwrap(), &file[1000..2000]);
     let json = document(&server, VIDEO);
-    let told = told(&json, "Normal", "Preview", "video/mp4");
+    let told = listed_rendition(&json, "Normal", "Preview", "video/mp4");
     assert_eq!((&told["width"], &told["height"]), (&json!(640), &json!(360)));
     assert_eq!((&told["duration"], &told["sizeinbytes"]), (&json!(6), &json!(file.len())));
     let bitrate: usize = told["bitrate"].as_str().unwrap().parse().unwrap();
@@ -444,7 +444,7 @@ fn a_browser_plays_and_seeks_a_video() {
     server.until("the video to be at second 5", there);
 }
 
-/// The names and bytes of an archive, as Python's reader sees it, which also checks every sum.
+/// The names and bytes in an archive, as read by Python, which also verifies every checksum.
 fn unzipped(zip: &[u8]) -> Vec<(String, u64)> {
     let script = "import sys,io,json,zipfile\n\
         z=zipfile.ZipFile(io.BytesIO(sys.stdin.buffer.read()))\n\
@@ -458,7 +458,7 @@ fn names(zip: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn archives_hold_what_the_media_type_has() {
+fn archives_contain_the_files_of_the_media_type() {
     let server = Server::demo();
     let dir = folder();
     for (path, expected) in [
@@ -509,7 +509,7 @@ fn archives_hold_what_the_media_type_has() {
 }
 
 #[test]
-fn an_archive_is_the_same_bytes_each_time_in_whole_and_in_ranges() {
+fn an_archive_has_the_same_bytes_each_time_whole_and_in_ranges() {
     let server = Server::demo();
     let path = keyed(&format!("{IMAGE}.zip"));
     let response = server.get(&path);
@@ -528,7 +528,7 @@ fn an_archive_is_the_same_bytes_each_time_in_whole_and_in_ranges() {
     let unchanged = server.get_with(&path, &[("if-none-match", etag.as_str())]);
     assert_eq!(unchanged.status(), 304);
     assert_eq!(server.get(&format!("{IMAGE}.zip")).status(), 401);
-    // Members are what their own addresses give.
+    // Members have the bytes of their own URLs.
     let hires = server.bytes(&keyed(&format!("{IMAGE}.jpg")));
     assert_eq!(unzipped(&zip)[0].1, hires.len() as u64);
 }
@@ -554,18 +554,18 @@ fn a_bare_graphic_or_video_becomes_an_item() {
 }
 
 #[test]
-fn ffmpeg_makes_the_preview_and_the_still_that_are_missing() {
+fn ffmpeg_renders_a_missing_preview_and_still() {
     let root = folder();
     let video = demo_file("video/demo-hubble-pan/NormalPreview.mp4");
     let document_of = json!({"headline": "Pan"});
     let hires = item(root.path(), "video/made", &document_of, &[("NormalHires.mp4", &video)]);
     let server = server_with(&[hires]);
     let json = document(&server, "/media/video/made");
-    let made = told(&json, "Normal", "Preview", "video/mp4");
+    let made = listed_rendition(&json, "Normal", "Preview", "video/mp4");
     assert_eq!((&made["width"], &made["duration"]), (&json!(640), &json!(6)));
     let still = server.bytes(&keyed("/media/video/made_NormalThumbnail.jpg"));
     assert_eq!(Picture::decode(&still).size(), (256, 144));
-    // Without it ingest says what is missing.
+    // Without it, ingest reports what is missing.
     let other = item(root.path(), "video/unmade", &document_of, &[("NormalHires.mp4", &video)]);
     let output = server.command(&["ingest", "--set", "media.ffmpeg=", other.to_str().unwrap()]);
     assert!(output.status.success());

@@ -14,11 +14,12 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::buckets::{
-    self, BASE, Bucket, HASTY, body, get, of_bucket, run, serve, take_in, text, well,
+    self, BASE, Bucket, SHORT_TIMEOUTS, body, get, ingest_demo, of_bucket, run, run_ok, serve,
+    text,
 };
-use crate::common::{PATIENCE, Server, checkout};
+use crate::common::{Server, WAIT_TIMEOUT, checkout};
 use crate::faults::kit;
-use crate::nodes::{beside, items_come_and_go_at_both};
+use crate::nodes::{items_come_and_go_at_both, start_node_beside};
 
 /// The demo photograph that these tests ask for.
 const PICTURE: &str = "image/demo-trumma-och-vin";
@@ -38,11 +39,11 @@ fn cluster() -> Option<Bucket> {
 
 impl Bucket {
     fn stop(&mut self, node: u8) {
-        self.obey(&json!({ "do": "stop", "node": node }));
+        self.send_command(&json!({ "do": "stop", "node": node }));
     }
 
     fn start_again(&mut self, node: u8) {
-        self.obey(&json!({ "do": "start", "node": node }));
+        self.send_command(&json!({ "do": "start", "node": node }));
     }
 
     /// Settings of the archive below `prefix` whose endpoints are these storage nodes, without the gate.
@@ -71,38 +72,38 @@ fn upload(server: &Server, number: usize) -> u16 {
 
 /// Requests that succeeded so far.
 #[derive(Default)]
-struct Done {
+struct Completed {
     uploads: usize,
     crops: usize,
 }
 
-impl Done {
+impl Completed {
     fn least(&self) -> usize {
         self.uploads.min(self.crops)
     }
 }
 
 /// Stops the other clients when one panics.
-struct Together<'a>(&'a AtomicBool);
+struct StopOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Together<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, SeqCst);
     }
 }
 
 /// Uploads photographs and requests crops until `stop`; none fails.
-fn load(server: &Server, stop: &AtomicBool, done: &Mutex<Done>) {
+fn load(server: &Server, stop: &AtomicBool, done: &Mutex<Completed>) {
     thread::scope(|scope| {
         scope.spawn(|| {
-            let _together = Together(stop);
+            let _together = StopOnDrop(stop);
             for number in (0..).take_while(|_| !stop.load(SeqCst)) {
                 assert_eq!(upload(server, number), 201, "upload {number}: {}", server.log());
                 done.lock().unwrap().uploads += 1;
             }
         });
         scope.spawn(|| {
-            let _together = Together(stop);
+            let _together = StopOnDrop(stop);
             for number in (0..).take_while(|_| !stop.load(SeqCst)) {
                 assert_eq!(crop(server, number), 200, "crop {number}: {}", server.log());
                 done.lock().unwrap().crops += 1;
@@ -116,9 +117,9 @@ fn a_storage_node_killed_and_restarted_under_load_fails_no_request() {
     let Some(mut bucket) = cluster() else { return };
     let dir = tempfile::tempdir().unwrap();
     let settings = bucket.settings_at(&[1, 2, 3], "wire", &[]);
-    take_in(dir.path(), &settings);
+    ingest_demo(dir.path(), &settings);
     let server = serve(dir, &settings);
-    let (stop, done) = (AtomicBool::new(false), Mutex::new(Done::default()));
+    let (stop, done) = (AtomicBool::new(false), Mutex::new(Completed::default()));
     thread::scope(|scope| {
         let clients = scope.spawn(|| load(&server, &stop, &done));
         let goes_on = |what: &str| {
@@ -129,7 +130,7 @@ fn a_storage_node_killed_and_restarted_under_load_fails_no_request() {
                 (more >= 5 || stop.load(SeqCst)).then_some(())
             });
         };
-        // The first one is that which is asked.
+        // Requests go to the first endpoint while it is up.
         for node in [1, 2, 3] {
             goes_on("work over three nodes");
             bucket.stop(node);
@@ -145,17 +146,18 @@ fn a_storage_node_killed_and_restarted_under_load_fails_no_request() {
     }
     // The restarted nodes have everything too.
     for node in [1, 2, 3] {
-        let said = well(server.dir.path(), &bucket.settings_at(&[node], "wire", &[]), &["check"]);
+        let said =
+            run_ok(server.dir.path(), &bucket.settings_at(&[node], "wire", &[]), &["check"]);
         assert!(said.contains("0 problems"), "{said}");
     }
 }
 
 #[test]
-fn a_cluster_without_quorum_is_503_in_time_and_recovers_by_itself() {
+fn a_cluster_without_quorum_is_503_in_time_and_recovers() {
     let Some(mut bucket) = cluster() else { return };
     let dir = tempfile::tempdir().unwrap();
-    take_in(dir.path(), &bucket.settings("wire", &[]));
-    let settings = bucket.settings_at(&[1], "wire", &HASTY);
+    ingest_demo(dir.path(), &bucket.settings("wire", &[]));
+    let settings = bucket.settings_at(&[1], "wire", &SHORT_TIMEOUTS);
     let server = serve(dir, &settings);
     let known = format!("/media/{PICTURE}_NormalPreview.jpg");
     let etag = get(&server, &known).headers()["etag"].to_str().unwrap().to_owned();
@@ -169,7 +171,7 @@ fn a_cluster_without_quorum_is_503_in_time_and_recovers_by_itself() {
             let start = Instant::now();
             number += 1;
             assert_eq!(crop(&server, number), 503, "{stopped:?}: {}", server.log());
-            assert!(start.elapsed() < PATIENCE, "{stopped:?}");
+            assert!(start.elapsed() < WAIT_TIMEOUT, "{stopped:?}");
             (server.metric("wirephoto_bucket_circuit_open", "") == 1.0).then_some(())
         });
         let refused = get(&server, "/media/graphic/demo-sweden-map.pdf");
@@ -192,15 +194,15 @@ fn a_cluster_without_quorum_is_503_in_time_and_recovers_by_itself() {
     for number in 0..4 {
         body(&server, &format!("/media/image/new{number}.jpg"));
     }
-    assert!(well(server.dir.path(), &settings, &["check"]).contains("0 problems"));
+    assert!(run_ok(server.dir.path(), &settings, &["check"]).contains("0 problems"));
 }
 
 #[test]
 fn a_revoked_key_is_named_and_its_replacement_finds_everything() {
     let Some(mut bucket) = cluster() else { return };
     let dir = tempfile::tempdir().unwrap();
-    let settings = bucket.settings_at(&[1], "wire", &HASTY);
-    take_in(dir.path(), &settings);
+    let settings = bucket.settings_at(&[1], "wire", &SHORT_TIMEOUTS);
+    ingest_demo(dir.path(), &settings);
     let photograph = text(&checkout(&format!("media-store/demo/{PICTURE}")));
     let fails = |server: &Server, settings: &[String], arguments: &[&str], words: &[&str]| {
         let (said, status) = run(server.dir.path(), settings, arguments);
@@ -211,7 +213,7 @@ fn a_revoked_key_is_named_and_its_replacement_finds_everything() {
     assert_eq!(upload(&server, 0), 201);
     let id = bucket.s3.ready["id"].clone();
     // Write permission is revoked.
-    bucket.obey(&json!({ "do": "deny", "id": id, "right": "--write" }));
+    bucket.send_command(&json!({ "do": "deny", "id": id, "right": "--write" }));
     let numbers = std::cell::Cell::new(0);
     server.until("uploads to be refused", || {
         numbers.set(numbers.get() + 1);
@@ -220,11 +222,11 @@ fn a_revoked_key_is_named_and_its_replacement_finds_everything() {
         (status == 503).then_some(())
     });
     assert_eq!(crop(&server, 1), 200, "reads still work");
-    well(server.dir.path(), &settings, &["check"]);
+    run_ok(server.dir.path(), &settings, &["check"]);
     let unwritten = ["store.access_key_id", "a small object cannot be written: AccessDenied"];
     fails(&server, &settings, &["ingest", &photograph], &unwritten);
     // The key is deleted.
-    bucket.obey(&json!({ "do": "revoke", "id": id }));
+    bucket.send_command(&json!({ "do": "revoke", "id": id }));
     server.until("crops to be refused", || {
         numbers.set(numbers.get() + 1);
         let status = crop(&server, numbers.get());
@@ -242,7 +244,7 @@ fn a_revoked_key_is_named_and_its_replacement_finds_everything() {
     assert!(opened.contains("AccessDenied: Forbidden: No such key"), "{opened}");
     assert!(opened.contains("see store.access_key_id"), "{opened}");
     fails(&server, &settings, &["check"], &["store.access_key_id", "No such key"]);
-    let key: Value = bucket.obey(&json!({ "do": "key" }));
+    let key: Value = bucket.send_command(&json!({ "do": "key" }));
     let with = |id: &Value, secret: &Value| {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let new = [
@@ -262,7 +264,7 @@ fn a_revoked_key_is_named_and_its_replacement_finds_everything() {
     for number in [0, 1000] {
         body(&server, &format!("/media/image/new{number}.jpg"));
     }
-    assert!(well(server.dir.path(), &new, &["check"]).contains("0 problems"));
+    assert!(run_ok(server.dir.path(), &new, &["check"]).contains("0 problems"));
 }
 
 #[test]
@@ -271,9 +273,9 @@ fn a_paginated_listing_is_read_to_its_end() {
     let Some(mut bucket) = cluster() else { return };
     let dir = tempfile::tempdir().unwrap();
     let settings = bucket.settings_at(&[1], "wire", &[]);
-    take_in(dir.path(), &settings);
+    ingest_demo(dir.path(), &settings);
     let originals = bucket.keys("wire/originals/").len();
-    bucket.obey(&json!({ "do": "fill", "prefix": "wire/originals", "count": OBJECTS }));
+    bucket.send_command(&json!({ "do": "fill", "prefix": "wire/originals", "count": OBJECTS }));
     assert_eq!(bucket.keys("wire/originals/").len(), originals + OBJECTS);
     let (said, status) = run(dir.path(), &settings, &["check"]);
     assert_eq!(status, 1, "{said}");
@@ -290,7 +292,7 @@ fn two_nodes_over_two_storage_nodes_agree_and_store_each_original_once() {
     let [one, other] =
         settings.each_ref().map(|all| all.iter().map(String::as_str).collect::<Vec<_>>());
     let first = Server::start(kit::scene_with(&[], &one), &one);
-    let second = beside(&first, &other);
+    let second = start_node_beside(&first, &other);
     items_come_and_go_at_both(&first, &second);
     let before = bucket.keys("wire/originals/").len();
     for number in 0..TIMES {
@@ -311,6 +313,6 @@ fn two_nodes_over_two_storage_nodes_agree_and_store_each_original_once() {
         assert_eq!(body(&first, &path), body(&second, &path));
     }
     let backup = text(&first.dir.path().join("backup"));
-    let said = well(first.dir.path(), &settings[1], &["backup", &backup, "--verify"]);
+    let said = run_ok(first.dir.path(), &settings[1], &["backup", &backup, "--verify"]);
     assert!(fs::exists(first.dir.path().join("backup/backup.json")).unwrap(), "{said}");
 }

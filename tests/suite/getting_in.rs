@@ -1,5 +1,5 @@
-//! How users get in: invitations, forgotten and changed passwords, what a user is logged in with and
-//! how it ends; with real mails, a real browser and a client that runs no script.
+//! Account access: invitations, forgotten and changed passwords, a user's active logins and their end; with real
+//! mails, a real browser and a client without scripts.
 
 use std::{collections::HashSet, fs, path::Path, thread, time::Instant};
 
@@ -20,7 +20,7 @@ const USERS: &str = "/user/v1/organization/user";
 const GOOD: &str = "tulips under the bridge";
 const BETTER: &str = "a heron on the pier 7";
 
-/// A demo service that sends its mails to a mail server.
+/// A demo service that sends mails to a mail server.
 struct Mailing {
     server: Server,
     receiver: Receiver,
@@ -41,7 +41,7 @@ impl Mailing {
         Self { server: Server::demo_with(&settings), receiver }
     }
 
-    /// The mail of that number, once it has arrived, with whom it went to.
+    /// The mail of that number, once it has arrived, with its recipients.
     fn mail(&self, number: usize) -> Value {
         let kept = self.receiver.files().join(format!("{number}.json"));
         let envelope =
@@ -58,12 +58,12 @@ impl Mailing {
     }
 }
 
-/// What a reader sees of a mail.
+/// A mail as a reader sees it.
 fn read(path: &Path) -> Value {
     serde_json::from_slice(&output(python("read_mail.py").arg(path)).stdout).unwrap()
 }
 
-/// The links of a mail by which a password is set, each once.
+/// The password links in a mail, without duplicates.
 fn links(mail: &Value) -> Vec<String> {
     let text = mail["text"].as_str().unwrap();
     let words = text.split_whitespace().filter(|word| word.contains("/o/password/"));
@@ -71,20 +71,20 @@ fn links(mail: &Value) -> Vec<String> {
     words.filter(|word| seen.insert(word.to_owned())).map(str::to_owned).collect()
 }
 
-/// What a page says, without its markup being looked at.
-fn shown(browser: &Browser) -> String {
+/// The visible text of a page.
+fn visible_text(browser: &Browser) -> String {
     browser.text("document.body.innerText")
 }
 
-/// Somebody who is not logged in and fills in a form of `path`.
-struct Stranger<'a> {
+/// An unauthenticated visitor who submits a form of `path`.
+struct Visitor<'a> {
     server: &'a Server,
     path: String,
     cookie: String,
     csrf: String,
 }
 
-impl<'a> Stranger<'a> {
+impl<'a> Visitor<'a> {
     fn open(server: &'a Server, path: &str) -> Self {
         let response = server.get(path);
         assert_eq!(response.status(), 200, "{path}");
@@ -104,7 +104,7 @@ impl<'a> Stranger<'a> {
         request.header(COOKIE, &self.cookie).form(&fields).send().unwrap()
     }
 
-    /// Sends a password twice; where the answer leads, if it leads anywhere.
+    /// Submits a password twice; returns the redirect target, if there is one.
     fn set(&self, password: &str) -> Option<String> {
         let response = self.send(&[("password", password), ("repeated", password)]);
         let location = response.headers().get(LOCATION)?;
@@ -117,8 +117,8 @@ fn path<'a>(server: &Server, link: &'a str) -> &'a str {
     link.strip_prefix(&server.url).unwrap_or_else(|| panic!("{link} is elsewhere"))
 }
 
-/// Whether a user logs in with that password.
-fn may_log_in(server: &Server, user: &str, password: &str) -> bool {
+/// Whether a user can log in with that password.
+fn can_log_in(server: &Server, user: &str, password: &str) -> bool {
     tokens::is_password(server, user, password)
 }
 
@@ -138,13 +138,14 @@ fn an_invited_user_chooses_a_password_from_a_mail_and_logs_in() {
     browser.fill("#user-firstName", "Ada");
     browser.fill("#user-lastName", "Byron");
     assert!(
-        shown(&browser).contains("The user receives an e-mail with a link to choose a password.")
+        visible_text(&browser)
+            .contains("The user receives an e-mail with a link to choose a password.")
     );
     browser.follow("main button[type=submit]");
-    let text = shown(&browser);
+    let text = visible_text(&browser);
     assert!(text.contains("An invitation has been sent by e-mail"), "{text}");
     assert!(text.contains("Invited"), "{text}");
-    browser.look("account-users-invited");
+    browser.check_appearance("account-users-invited");
     let mail = mailing.mail(0);
     assert_eq!(mail["recipients"], json!(["Ada.Byron@demo-desk.example"]));
     assert_eq!(mail["defects"], json!([]));
@@ -154,18 +155,18 @@ fn an_invited_user_chooses_a_password_from_a_mail_and_logs_in() {
     }
     let [link] = links(&mail).try_into().expect("one link");
     assert!(html.contains(&link));
-    // Programs that look at links use nothing up.
+    // Link scanners of mail programs do not use the link up.
     for _ in 0..2 {
         assert_eq!(server.get(path(server, &link)).status(), 200);
     }
     let phone = Browser::open(PHONE);
     phone.visit(&link);
-    assert!(shown(&phone).contains("Welcome, Ada Byron"), "{}", shown(&phone));
-    phone.look("password-invitation");
+    assert!(visible_text(&phone).contains("Welcome, Ada Byron"), "{}", visible_text(&phone));
+    phone.check_appearance("password-invitation");
     phone.check_accessible("the page of an invitation");
-    // The other language is that of the same page.
+    // The language switch stays on the same page.
     phone.follow("form.language button");
-    assert!(shown(&phone).contains("Välkommen, Ada Byron"), "{}", shown(&phone));
+    assert!(visible_text(&phone).contains("Välkommen, Ada Byron"), "{}", visible_text(&phone));
     phone.follow("form.language button");
     let choose = |password: &str, repeated: &str| {
         phone.fill("#password", password);
@@ -173,32 +174,40 @@ fn an_invited_user_chooses_a_password_from_a_mail_and_logs_in() {
         phone.follow("main button[type=submit]");
     };
     choose("PasswordPassword", "PasswordPassword");
-    assert!(shown(&phone).contains("on a list of leaked passwords"), "{}", shown(&phone));
+    assert!(
+        visible_text(&phone).contains("on a list of leaked passwords"),
+        "{}",
+        visible_text(&phone)
+    );
     choose(GOOD, BETTER);
-    assert!(shown(&phone).contains("The passwords do not match."), "{}", shown(&phone));
-    drop(phone.complaints());
+    assert!(
+        visible_text(&phone).contains("The passwords do not match."),
+        "{}",
+        visible_text(&phone)
+    );
+    drop(phone.console_messages());
     choose("ada.byron2026!", "ada.byron2026!");
-    assert!(shown(&phone).contains("too similar to your name"), "{}", shown(&phone));
-    drop(phone.complaints());
+    assert!(visible_text(&phone).contains("too similar to your name"), "{}", visible_text(&phone));
+    drop(phone.console_messages());
     choose(GOOD, GOOD);
     assert!(
-        shown(&phone).contains("Password saved. Log in with your new password."),
+        visible_text(&phone).contains("Password saved. Log in with your new password."),
         "{}",
-        shown(&phone)
+        visible_text(&phone)
     );
-    phone.look("login-after-password");
-    // As people write an address.
+    phone.check_appearance("login-after-password");
+    // With capitals and spaces, as people type an address.
     phone.fill("#username", " Ada.Byron@Demo-Desk.example ");
     phone.fill("#password", GOOD);
     phone.follow("main button[type=submit]");
     assert!(phone.address().ends_with('/'), "{}", phone.address());
-    // It worked once.
+    // The link works once.
     let used = server.get(path(server, &link));
     assert_eq!(used.status(), 404);
     assert!(used.text().unwrap().contains("This link no longer works"));
     browser.visit(&format!("{}/account/users", server.url));
-    assert!(!shown(&browser).contains("Invited"), "{}", shown(&browser));
-    // The first browser of a user is no news, and accepting an invitation is none.
+    assert!(!visible_text(&browser).contains("Invited"), "{}", visible_text(&browser));
+    // A user's first browser sends no notice, and neither does accepting an invitation.
     let link_sent = audit(server, "password_link_sent");
     assert_eq!(link_sent.len(), 1, "{link_sent:?}");
     assert_eq!(link_sent[0]["userName"], "demo-admin");
@@ -207,7 +216,7 @@ fn an_invited_user_chooses_a_password_from_a_mail_and_logs_in() {
 }
 
 #[test]
-fn without_a_mail_server_an_administrator_passes_links_on_and_takes_them_back() {
+fn without_a_mail_server_an_administrator_passes_links_on_and_revokes_them() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
     browser.log_in(&server.url, "demo-admin", "/account/users/new");
@@ -216,29 +225,29 @@ fn without_a_mail_server_an_administrator_passes_links_on_and_takes_them_back() 
     browser.fill("#user-lastName", "Person");
     browser.follow("main button[type=submit]");
     let link = browser.text("document.querySelector('.once code').innerText");
-    browser.look("account-user-link");
+    browser.check_appearance("account-user-link");
     browser.follow("main .act a");
-    let text = shown(&browser);
+    let text = visible_text(&browser);
     assert!(text.contains("Invited. The link is valid until") && !text.contains(&link), "{text}");
-    browser.look("account-user-access");
+    browser.check_appearance("account-user-access");
     browser.check_accessible("the page of an invited user");
-    // The next one ends the one before.
+    // A new link invalidates the previous one.
     browser.follow("button[value=invite]");
     let second = browser.text("document.querySelector('.once code').innerText");
     assert_ne!(link, second);
     assert_eq!(server.get(path(&server, &link)).status(), 404);
-    let invited = Stranger::open(&server, path(&server, &second));
+    let invited = Visitor::open(&server, path(&server, &second));
     browser.follow("main .act a");
     browser.follow("button[value=withdraw]");
-    assert!(shown(&browser).contains("Link revoked."), "{}", shown(&browser));
+    assert!(visible_text(&browser).contains("Link revoked."), "{}", visible_text(&browser));
     browser.visit(&format!("{}/account/users", server.url));
-    assert!(shown(&browser).contains("No password"), "{}", shown(&browser));
+    assert!(visible_text(&browser).contains("No password"), "{}", visible_text(&browser));
     assert_eq!(invited.set(GOOD), None);
-    assert!(!may_log_in(&server, "grace@demo-desk.example", GOOD));
+    assert!(!can_log_in(&server, "grace@demo-desk.example", GOOD));
     assert_eq!(audit(&server, "password_link_withdrawn").len(), 1);
     let forgotten = server.get("/o/password").text().unwrap();
     assert!(forgotten.contains("This service does not send e-mail."), "{forgotten}");
-    // Another organization's users are nobody's here.
+    // Users of another organization do not exist for this administrator.
     let admin = Api::login(&server, "demo-admin");
     let missing = admin.send(Method::POST, &format!("{USERS}/999999/password-link"), None);
     assert_eq!(missing.status(), 404);
@@ -249,14 +258,13 @@ fn without_a_mail_server_an_administrator_passes_links_on_and_takes_them_back() 
 }
 
 #[test]
-fn of_many_who_use_one_link_at_once_one_sets_the_password() {
+fn of_many_concurrent_uses_of_a_link_one_sets_the_password() {
     let server = Server::demo();
     let admin = Api::login(&server, "demo-admin");
     let editor = Api::login(&server, "demo-editor").get("/user/v1/user")["id"].to_string();
     let sent = admin.send(Method::POST, &format!("{USERS}/{editor}/password-link"), None);
     let link = sent.json::<Value>().unwrap()["url"].as_str().unwrap().to_owned();
-    let strangers: Vec<_> =
-        (0..8).map(|_| Stranger::open(&server, path(&server, &link))).collect();
+    let strangers: Vec<_> = (0..8).map(|_| Visitor::open(&server, path(&server, &link))).collect();
     let outcomes: Vec<Option<String>> = thread::scope(|scope| {
         let set = |at: usize| {
             let stranger = &strangers[at];
@@ -267,13 +275,13 @@ fn of_many_who_use_one_link_at_once_one_sets_the_password() {
     });
     let done: Vec<usize> = (0..8).filter(|at| outcomes[*at].is_some()).collect();
     let [winner] = done.as_slice() else { panic!("{outcomes:?}") };
-    assert!(may_log_in(&server, "demo-editor", &format!("{GOOD} {winner}")));
-    assert!(!may_log_in(&server, "demo-editor", "demo-editor-password"));
+    assert!(can_log_in(&server, "demo-editor", &format!("{GOOD} {winner}")));
+    assert!(!can_log_in(&server, "demo-editor", "demo-editor-password"));
 }
 
-/// Asks for a link and gives what the page says.
-fn forget(server: &Server, name: &str) -> String {
-    let response = Stranger::open(server, "/o/password").send(&[("name", name)]);
+/// Requests a link; returns the text of the page.
+fn request_link(server: &Server, name: &str) -> String {
+    let response = Visitor::open(server, "/o/password").send(&[("name", name)]);
     assert_eq!(response.status(), 200, "{name}");
     let page = response.text().unwrap();
     let (_, main) = page.split_once("<main").unwrap();
@@ -281,7 +289,7 @@ fn forget(server: &Server, name: &str) -> String {
 }
 
 #[test]
-fn a_forgotten_password_is_set_by_mail_and_nobody_learns_who_is_there() {
+fn a_forgotten_password_is_reset_by_mail_without_revealing_accounts() {
     let mailing = Mailing::start();
     let server = &mailing.server;
     // A second user with the same address.
@@ -293,8 +301,8 @@ fn a_forgotten_password_is_set_by_mail_and_nobody_learns_who_is_there() {
     let twin: Value = admin.send(Method::POST, USERS, Some(&twin)).json().unwrap();
     admin.put(&format!("{USERS}/{}", twin["id"]), &json!({ "emailAddress": address }));
     mailing.mail(0);
-    let known = forget(server, &address.to_uppercase());
-    let unknown = forget(server, "nobody.at.all@demo-desk.example");
+    let known = request_link(server, &address.to_uppercase());
+    let unknown = request_link(server, "nobody.at.all@demo-desk.example");
     assert_eq!(known, unknown, "the page tells who is there");
     assert!(
         known.contains("If there is an account with this user name or e-mail address"),
@@ -306,8 +314,8 @@ fn a_forgotten_password_is_set_by_mail_and_nobody_learns_who_is_there() {
     assert!(text.contains("demo-editor") && text.contains("twin@demo-desk.example"), "{text}");
     let both = links(&mail);
     assert_eq!(both.len(), 2, "{text}");
-    // By the user name, the link of that user alone.
-    forget(server, "demo-editor");
+    // By the user name: the link of that user alone.
+    request_link(server, "demo-editor");
     let mail = mailing.mail(2);
     let [link] = links(&mail).try_into().expect("one link");
     let token = tokens::password(server, "demo-editor", "demo-editor-password", "roles");
@@ -316,25 +324,25 @@ fn a_forgotten_password_is_set_by_mail_and_nobody_learns_who_is_there() {
     assert_eq!(with_token(), 200);
     let person = Person::log_in(server, "demo-editor");
     assert_eq!(
-        Stranger::open(server, path(server, &link)).set(GOOD).unwrap(),
+        Visitor::open(server, path(server, &link)).set(GOOD).unwrap(),
         "/o/login?done=password"
     );
-    assert!(may_log_in(server, "demo-editor", GOOD));
-    assert!(!may_log_in(server, "demo-editor", "demo-editor-password"));
+    assert!(can_log_in(server, "demo-editor", GOOD));
+    assert!(!can_log_in(server, "demo-editor", "demo-editor-password"));
     assert_eq!(with_token(), 401);
     assert_eq!(person.get("/account").status(), 303, "the session goes on");
-    // All links of the user are used up with it, those of others are not.
+    // All links of the user are used up, those of other users are not.
     let used: Vec<u16> =
         both.iter().map(|link| server.get(path(server, link)).status().as_u16()).collect();
     assert!(used.contains(&404) && used.contains(&200), "{used:?}");
     let mail = mailing.mail(3);
     assert!(mail["subject"].as_str().unwrap().contains("has been changed"), "{mail}");
-    // Of many requests for one name a few send mails.
+    // Of many requests for one name, only a few send mails.
     for _ in 0..5 {
-        forget(server, "demo-buyer");
+        request_link(server, "demo-buyer");
     }
     assert_eq!(links(&mailing.mail(6)).len(), 1);
-    forget(server, "demo-admin");
+    request_link(server, "demo-admin");
     let mail = mailing.mail(7);
     assert!(mail["text"].as_str().unwrap().contains("demo-admin"), "the fourth one of demo-buyer");
     let asked = audit(server, "password_forgotten");
@@ -342,12 +350,12 @@ fn a_forgotten_password_is_set_by_mail_and_nobody_learns_who_is_there() {
     let browser = Browser::open(DESKTOP);
     browser.visit(&format!("{}/o/login", server.url));
     browser.follow("a[href='/o/password']");
-    browser.look("password-forgotten");
+    browser.check_appearance("password-forgotten");
     browser.check_accessible("the page of a forgotten password");
     browser.fill("#name", "demo-provider");
     browser.follow("main button[type=submit]");
-    browser.look("password-forgotten-sent");
-    assert!(shown(&browser).contains("a link has been sent to it"));
+    browser.check_appearance("password-forgotten-sent");
+    assert!(visible_text(&browser).contains("a link has been sent to it"));
 }
 
 #[test]
@@ -355,13 +363,13 @@ fn a_request_for_a_known_name_takes_as_long_as_one_for_an_unknown_name() {
     let mailing = Mailing::start();
     let server = &mailing.server;
     let ask = |name: &str| {
-        let stranger = Stranger::open(server, "/o/password");
+        let stranger = Visitor::open(server, "/o/password");
         let begun = Instant::now();
         stranger.send(&[("name", name)]);
         begun.elapsed()
     };
     ask("warm-up");
-    // In turn, so that what else the machine does counts for both.
+    // Alternating, so that other load on the machine affects both alike.
     let known = ["demo-editor", "demo-buyer", "demo-admin", "demo-provider"];
     let (mut there, mut nowhere) = (Vec::new(), Vec::new());
     for round in 0..12 {
@@ -375,7 +383,7 @@ fn a_request_for_a_known_name_takes_as_long_as_one_for_an_unknown_name() {
 }
 
 #[test]
-fn a_user_sees_and_ends_what_it_is_logged_in_with() {
+fn a_user_sees_and_ends_its_logins() {
     let mailing = Mailing::start();
     let server = &mailing.server;
     let browser = Browser::open(DESKTOP);
@@ -385,28 +393,28 @@ fn a_user_sees_and_ends_what_it_is_logged_in_with() {
     let subject = mail["subject"].as_str().unwrap();
     assert!(subject.contains("New login"), "{subject}");
     assert!(mail["text"].as_str().unwrap().contains("127.0.0.1"), "{mail}");
-    // The same browser again is no news.
+    // The same browser sends no second notice.
     tokens::password(server, "demo-editor", "demo-editor-password", "roles");
     browser.visit(&format!("{}/account/security", server.url));
-    browser.settle();
-    let text = shown(&browser);
+    browser.wait_until_loaded();
+    let text = visible_text(&browser);
     for part in ["This browser", "Chrome, Linux", "from 127.0.0.1", "Demo", "API keys"] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    browser.look("account-security");
+    browser.check_appearance("account-security");
     browser.check_accessible("the security page");
     let sessions = "document.querySelectorAll('form[action*=\"/sessions/\"]').length";
     assert_eq!(browser.eval(sessions), 2, "one to end, and all others");
     browser.follow("form[action*='/sessions/']:not([action*=others]) button");
-    assert!(shown(&browser).contains("Access ended."), "{}", shown(&browser));
+    assert!(visible_text(&browser).contains("Access ended."), "{}", visible_text(&browser));
     assert_eq!(other.get("/account").status(), 303, "the ended session goes on");
     // An application that holds a token.
     let applications = "document.querySelectorAll('form[action*=\"/applications/\"]').length";
     assert_eq!(browser.eval(applications), 1);
     browser.follow("form[action$='/applications/end'] button");
     assert_eq!(browser.eval(applications), 0);
-    assert!(shown(&browser).contains("No applications have access to your account."));
-    // A key is mailed about; the list says whether it was used.
+    assert!(visible_text(&browser).contains("No applications have access to your account."));
+    // A new key sends a mail; the list says whether it was used.
     let editor = Api::login(server, "demo-editor");
     let made = editor.send(Method::POST, "/user/v1/key", Some(&json!({ "name": "Layout" })));
     let key = made.json::<Value>().unwrap()["key"].as_str().unwrap().to_owned();
@@ -419,7 +427,7 @@ fn a_user_sees_and_ends_what_it_is_logged_in_with() {
         key.unwrap().get("used").cloned()
     };
     server.until("the use of the key to be written", || used(&editor));
-    // Another password, after the one before, ends everything; keys where that is wished.
+    // Changing the password again ends all logins; keys on request.
     browser.visit(&format!("{}/account/security", server.url));
     let change = |old: &str, new: &str| {
         browser.fill("#old", old);
@@ -429,20 +437,24 @@ fn a_user_sees_and_ends_what_it_is_logged_in_with() {
         browser.follow("form[action$='/security/password'] button");
     };
     change("wrong", GOOD);
-    assert!(shown(&browser).contains("The current password is wrong."), "{}", shown(&browser));
-    drop(browser.complaints());
-    // A page that answers a form can be had in the other language, too.
+    assert!(
+        visible_text(&browser).contains("The current password is wrong."),
+        "{}",
+        visible_text(&browser)
+    );
+    drop(browser.console_messages());
+    // A page that answers a form is available in the other language, too.
     browser.follow("form.language button");
-    assert!(shown(&browser).contains("Aktiva inloggningar"), "{}", shown(&browser));
+    assert!(visible_text(&browser).contains("Aktiva inloggningar"), "{}", visible_text(&browser));
     browser.follow("form.language button");
     change("demo-editor-password", GOOD);
-    assert!(shown(&browser).contains("Password saved."), "{}", shown(&browser));
-    assert!(may_log_in(server, "demo-editor", GOOD));
+    assert!(visible_text(&browser).contains("Password saved."), "{}", visible_text(&browser));
+    assert!(can_log_in(server, "demo-editor", GOOD));
     let refused = Api::key(server, &key).send(Method::GET, "/user/v1/user", None);
     assert_eq!(refused.status(), 401);
     let mail = mailing.mail(2);
     assert!(mail["subject"].as_str().unwrap().contains("has been changed"), "{mail}");
-    // A key tells nobody where its owner logs in.
+    // A request with a key does not reveal where its owner logs in.
     let key = "demo-key-0000-0000-000000000003";
     assert_eq!(Api::key(server, key).send(Method::GET, "/user/v1/session", None).status(), 403);
     assert_eq!(audit(server, "consent_withdrawn").len(), 1);
@@ -466,28 +478,32 @@ fn an_administrator_deactivates_users_and_ends_their_logins_and_keys() {
     let key = made.json::<Value>().unwrap()["key"].as_str().unwrap().to_owned();
     let with_key = || Api::key(&server, &key).send(Method::GET, "/user/v1/user", None).status();
     browser.visit(&format!("{}/account/users/{editor}", server.url));
-    browser.look("account-user-logins");
+    browser.check_appearance("account-user-logins");
     browser.follow("button[value=end]");
-    assert!(shown(&browser).contains("logged out everywhere"), "{}", shown(&browser));
+    assert!(
+        visible_text(&browser).contains("logged out everywhere"),
+        "{}",
+        visible_text(&browser)
+    );
     assert_eq!(person.get("/account").status(), 303);
     assert_eq!(with_key(), 200, "a key is no login");
     let person = Person::log_in(&server, "demo-editor");
     browser.click("details:has(button[value=deactivate]) summary");
     browser.follow("button[value=deactivate]");
-    assert!(shown(&browser).contains("Deactivated"), "{}", shown(&browser));
+    assert!(visible_text(&browser).contains("Deactivated"), "{}", visible_text(&browser));
     assert_eq!(person.get("/account").status(), 303);
-    assert!(!may_log_in(&server, "demo-editor", "demo-editor-password"));
+    assert!(!can_log_in(&server, "demo-editor", "demo-editor-password"));
     assert_eq!(with_key(), 401);
     let refused = admin.send(Method::POST, &format!("{USERS}/{editor}/password-link"), None);
     assert_eq!(refused.status(), 409);
     browser.follow("button[value=reactivate]");
-    assert!(may_log_in(&server, "demo-editor", "demo-editor-password"));
+    assert!(can_log_in(&server, "demo-editor", "demo-editor-password"));
     assert_eq!(with_key(), 200);
     browser.click("details:has(button[value=revoke]) summary");
-    browser.look("account-user-revoke");
+    browser.check_appearance("account-user-revoke");
     browser.follow("button[value=revoke]");
     assert_eq!(with_key(), 401);
-    // Nobody locks itself out.
+    // Administrators cannot lock themselves out.
     let inactive = json!({ "active": false });
     let refused = admin.send(Method::PUT, &format!("{USERS}/{own}/access"), Some(&inactive));
     assert_eq!(refused.status(), 409);

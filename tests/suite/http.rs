@@ -1,4 +1,4 @@
-//! The protocol around media URLs: methods, validators, ranges, caching, connections, load.
+//! HTTP semantics of media URLs: methods, validators, ranges, caching, connections, load.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use reqwest::{
     blocking::{Client, Response},
 };
 
-use crate::common::{DEMO_KEY, LARGE, PATIENCE, Server, pictures::Picture};
+use crate::common::{DEMO_KEY, LARGE, Server, WAIT_TIMEOUT, pictures::Picture};
 
 const PREVIEW: &str = "/media/image/demo-urtavla_NormalPreview.jpg";
 const THUMBNAIL: &str = "/media/image/demo-urtavla_NormalThumbnail.jpg";
@@ -32,7 +32,7 @@ fn send(server: &Server, method: Method, path: &str) -> Response {
     server.client.request(method, format!("{}{path}", server.url)).send().expect("answer")
 }
 
-/// A header's text; empty when it is absent.
+/// The text of a header; empty if it is absent.
 fn header(response: &Response, name: &str) -> String {
     let value = response.headers().get(name);
     value.map(|value| value.to_str().expect("ASCII").to_owned()).unwrap_or_default()
@@ -40,8 +40,8 @@ fn header(response: &Response, name: &str) -> String {
 
 // ---- Methods and headers -----------------------------------------------------------------------
 
-/// The headers that do not change from one answer to the next.
-fn lasting(response: &Response) -> BTreeMap<String, String> {
+/// The headers that are equal in repeated responses.
+fn stable_headers(response: &Response) -> BTreeMap<String, String> {
     let changing = ["date", "x-request-id", "server-timing", "wirephoto-path"];
     let lasting = |name: &&str| !changing.contains(name);
     let names = response.headers().keys().map(reqwest::header::HeaderName::as_str);
@@ -66,8 +66,8 @@ fn head_is_get_without_the_body() {
         let head = send(&server, Method::HEAD, path);
         let get = server.get(path);
         assert_eq!(head.status(), get.status(), "{path}");
-        let mut announced = lasting(&head);
-        assert_eq!(announced, lasting(&get), "{path}");
+        let mut announced = stable_headers(&head);
+        assert_eq!(announced, stable_headers(&get), "{path}");
         let length = announced.remove("content-length").and_then(|text| text.parse().ok());
         let body = get.bytes().expect("body");
         assert_eq!(length.unwrap_or(0), body.len(), "{path}");
@@ -88,7 +88,7 @@ fn head_sends_no_body_on_the_wire() {
 }
 
 #[test]
-fn other_methods_are_refused_with_those_that_work() {
+fn other_methods_are_refused_with_the_allowed_ones() {
     let server = Server::demo();
     for path in [PREVIEW, "/media/image/demo-urtavla.json", "/", "/health/live", "/metrics"] {
         for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH] {
@@ -103,7 +103,7 @@ fn other_methods_are_refused_with_those_that_work() {
 }
 
 #[test]
-fn answers_say_how_long_and_by_whom_they_may_be_kept() {
+fn responses_say_how_long_and_by_which_caches_they_may_be_stored() {
     let server = Server::demo();
     let check = |path: &str, status: u16, expected: &str, vary: &str| {
         let response = server.get(path);
@@ -121,7 +121,7 @@ fn answers_say_how_long_and_by_whom_they_may_be_kept() {
         "/media/image/demo-urtavla-crop_w500_h500.json",
     ] {
         check(path, 200, open, "");
-        // What everybody may have is the same with a key.
+        // Open renditions are the same with and without a key.
         check(&format!("{path}?ak={DEMO_KEY}"), 200, open, "");
     }
     let private = "private, no-cache";
@@ -136,7 +136,7 @@ fn answers_say_how_long_and_by_whom_they_may_be_kept() {
 }
 
 #[test]
-fn the_operator_sets_how_long_open_renditions_are_kept() {
+fn the_operator_sets_how_long_open_renditions_are_cached() {
     let settings = ["media.max_age_s=86400", "media.stale_while_revalidate_s=7"];
     let server = Server::demo_with(&settings);
     let expected = "public, max-age=86400, stale-while-revalidate=7";
@@ -165,14 +165,14 @@ fn browsers_may_read_open_renditions_from_any_site() {
     assert!(header(&response, "access-control-allow-methods").contains("GET"));
     let allowed = header(&response, "access-control-allow-headers").to_lowercase();
     assert!(allowed.contains("authorization") && allowed.contains("range"), "{allowed}");
-    // What needs credentials is not handed to other sites' scripts.
+    // Renditions that require credentials are not readable by scripts of other sites.
     let private = server.get_with(&hires(), &origin);
     assert_eq!(private.status(), 200);
     assert_eq!(header(&private, "access-control-allow-origin"), "");
 }
 
-/// The names of a `Server-Timing` header; each duration must be a number of milliseconds.
-fn timed(response: &Response) -> Vec<String> {
+/// The metric names of a `Server-Timing` header; each duration must be a number of milliseconds.
+fn server_timings(response: &Response) -> Vec<String> {
     let text = header(response, "server-timing");
     let name = |stage: &str| {
         let (name, ms) = stage.split_once(";dur=").unwrap_or_else(|| panic!("{text}"));
@@ -197,7 +197,7 @@ fn a_rendition_says_how_it_was_made_and_then_that_it_was_cached() {
     ] {
         let made = server.get(&path);
         assert_eq!(header(&made, "wirephoto-path"), way, "{path}");
-        assert_eq!(timed(&made), stages, "{path}");
+        assert_eq!(server_timings(&made), stages, "{path}");
         let again = server.get_with(&path, &[("Range", "bytes=5-99")]);
         assert_eq!(again.status(), 206);
         assert_eq!(header(&again, "wirephoto-path"), "cache", "{path}");
@@ -212,7 +212,7 @@ fn a_rendition_says_how_it_was_made_and_then_that_it_was_cached() {
     let count = |way: &str| server.metric("wirephoto_render_paths_total", way);
     let ways = ["region", "bands", "level", "original"];
     assert_eq!(ways.map(count), [1.0; 4]);
-    // Scripts of other sites may read it of what is open.
+    // Scripts of other sites may read it for open renditions.
     let open = server.get(PREVIEW);
     assert_eq!(header(&open, "timing-allow-origin"), "*");
     let exposed = header(&open, "access-control-expose-headers");
@@ -228,7 +228,7 @@ fn a_rendition_from_disk_says_so() {
 }
 
 #[test]
-fn the_operator_can_keep_to_himself_how_renditions_are_made() {
+fn the_operator_can_hide_how_renditions_are_made() {
     let server = Server::demo_with(&["server.work_headers=false"]);
     for path in [THUMBNAIL, THUMBNAIL, &hires()] {
         let response = server.get(path);
@@ -276,7 +276,7 @@ fn a_request_keeps_its_id() {
 // ---- Conditional requests ----------------------------------------------------------------------
 
 #[test]
-fn validators_decide_before_anything_else() {
+fn validators_are_evaluated_before_anything_else() {
     let server = Server::demo();
     for path in [PREVIEW, &hires(), "/media/image/demo-urtavla.json"] {
         let plain = server.get(path);
@@ -308,7 +308,7 @@ fn validators_decide_before_anything_else() {
         check(&[("If-Modified-Since", new)], 304);
         check(&[("If-Modified-Since", old)], 200);
         check(&[("If-Modified-Since", "yesterday")], 200);
-        // The tag wins over the date.
+        // The entity tag takes precedence over the date.
         check(&[("If-None-Match", "\"x\""), ("If-Modified-Since", new)], 200);
         check(&[("If-None-Match", &tag), ("If-Modified-Since", old)], 304);
         check(&[("If-Match", &tag)], 200);
@@ -394,7 +394,7 @@ fn ranges_cross_the_seam_between_new_metadata_and_stored_picture_data() {
 }
 
 #[test]
-fn several_ranges_come_as_parts() {
+fn several_ranges_are_returned_as_multipart() {
     let server = Server::demo();
     for path in [PREVIEW, &hires()] {
         let whole = server.bytes(path);
@@ -441,7 +441,7 @@ fn parts<'a>(body: &'a [u8], boundary: &str) -> Vec<(String, &'a [u8])> {
 }
 
 #[test]
-fn if_range_gives_a_part_only_of_the_same_state() {
+fn if_range_returns_a_range_only_of_the_same_version() {
     let server = Server::demo();
     for path in [PREVIEW, &hires()] {
         let plain = server.get(path);
@@ -462,11 +462,11 @@ fn if_range_gives_a_part_only_of_the_same_state() {
 
 fn connect(server: &Server) -> TcpStream {
     let stream = TcpStream::connect(server.url.trim_start_matches("http://")).expect("connected");
-    stream.set_read_timeout(Some(PATIENCE)).expect("set");
+    stream.set_read_timeout(Some(WAIT_TIMEOUT)).expect("set");
     stream
 }
 
-/// Reads one answer: its head, and as many bytes as it announces.
+/// Reads one response: its head, and as many bytes as it announces.
 fn read_answer(stream: &mut TcpStream) -> (String, Vec<u8>) {
     let mut head = Vec::new();
     let mut byte = [0];
@@ -512,12 +512,12 @@ fn http_2_is_spoken_without_tls() {
 }
 
 #[test]
-fn a_client_that_sends_its_header_slowly_is_cut() {
+fn a_client_that_sends_its_header_slowly_is_disconnected() {
     let server = Server::demo_with(&["server.header_timeout_s=1"]);
     let mut slow = connect(&server);
     slow.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nX-Slow:").expect("sent");
     let mut rest = Vec::new();
-    // Closed or reset; a read that times out is neither.
+    // Closed or reset; a read timeout is neither.
     if let Err(error) = slow.read_to_end(&mut rest) {
         assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
     }
@@ -526,8 +526,8 @@ fn a_client_that_sends_its_header_slowly_is_cut() {
 }
 
 #[test]
-fn a_stop_lets_a_slow_download_end_and_takes_nothing_new() {
-    // Larger than what the kernel buffers between the two.
+fn a_stop_lets_a_slow_download_finish_and_accepts_no_new_requests() {
+    // Larger than the kernel's socket buffers.
     let large = Picture::grain(2600, 2000).jpeg_with(turbojpeg::Subsamp::None, 98);
     assert!(large.len() > 8_000_000, "{}", large.len());
     let mut server = Server::with_pictures(&[], &[("large", large)]);
@@ -562,7 +562,7 @@ fn a_stop_without_work_ends_with_status_zero() {
 
 // ---- Load --------------------------------------------------------------------------------------
 
-/// Sends all of `paths` at the same moment.
+/// Sends all of `paths` concurrently.
 fn at_once(server: &Server, paths: &[String]) -> Vec<(u16, String, Vec<u8>)> {
     let start = Barrier::new(paths.len());
     thread::scope(|scope| {
@@ -606,7 +606,7 @@ fn parallel_requests_never_get_each_others_bytes() {
 }
 
 #[test]
-fn a_full_queue_answers_503_at_once_while_cached_renditions_go_on() {
+fn a_full_queue_answers_503_at_once_while_cached_renditions_are_served() {
     let server = Server::demo_with(&["media.workers=1", "media.queue=1"]);
     let cached = server.bytes(THUMBNAIL);
     let crop = |n: usize| format!("/media/{LARGE}-crop_w4000_h2500_x{n}_y{n}.jpg?ak={DEMO_KEY}");
@@ -627,7 +627,7 @@ fn a_full_queue_answers_503_at_once_while_cached_renditions_go_on() {
             other => panic!("{path}: {other}"),
         }
     }
-    // Nothing of it is remembered: the same address works later.
+    // The refusal is not cached: the same URL works later.
     let lost = answers.iter().position(|(status, ..)| *status == 503).expect("one");
     assert_eq!(server.get(&paths[lost]).status(), 200);
     assert!(server.metric("wirephoto_renders_total", "refused") >= 1.0);
@@ -636,7 +636,7 @@ fn a_full_queue_answers_503_at_once_while_cached_renditions_go_on() {
 // ---- Cache tiers -------------------------------------------------------------------------------
 
 #[test]
-fn each_tier_can_be_off() {
+fn each_cache_tier_can_be_disabled() {
     for (settings, rendered_again) in [
         (["cache.memory_bytes=0", "cache.disk_bytes=0"], 2.0),
         (["cache.memory_bytes=0", "cache.disk_bytes=100000000"], 0.0),
@@ -655,7 +655,7 @@ fn each_tier_can_be_off() {
     }
 }
 
-/// The first answer that comes from the disk tier, which is written to after the answer.
+/// The first response from the disk tier, which is filled after the response is sent.
 fn from_disk(server: &Server, path: &str) -> Response {
     server.until("an answer from disk", || {
         let response = server.get(path);
@@ -663,8 +663,8 @@ fn from_disk(server: &Server, path: &str) -> Response {
     })
 }
 
-/// Whole files in the disk tier.
-fn kept(server: &Server) -> usize {
+/// The number of complete files in the disk tier.
+fn files_on_disk(server: &Server) -> usize {
     fn count(dir: &std::path::Path) -> usize {
         let entries = fs::read_dir(dir).into_iter().flatten().flatten();
         let whole = |path: &std::path::PathBuf| {
@@ -677,15 +677,15 @@ fn kept(server: &Server) -> usize {
 }
 
 #[test]
-fn renditions_on_disk_outlive_a_restart() {
-    // The port is another one after the restart, and links are part of a picture's caption.
+fn renditions_on_disk_survive_a_restart() {
+    // The port changes with the restart, and a picture's caption contains URLs.
     let settings = ["server.public_url=http://wire.example"];
     let server = Server::with_pictures(&settings, &[("one", Picture::waves(600, 400).jpeg())]);
     let path = "/media/image/one_NormalPreview.jpg";
     let response = server.get(path);
     let tag = header(&response, "etag");
     let bytes = response.bytes().expect("body");
-    server.until("the file", || kept(&server).gt(&0).then_some(()));
+    server.until("the file", || files_on_disk(&server).gt(&0).then_some(()));
     let server = server.restart(&settings);
     let response = server.get(path);
     assert_eq!(header(&response, "etag"), tag);
@@ -694,7 +694,7 @@ fn renditions_on_disk_outlive_a_restart() {
 }
 
 #[test]
-fn endless_crops_never_push_a_preview_out() {
+fn endless_crops_never_evict_a_preview() {
     let pictures = [("grain", Picture::grain(500, 350).jpeg_with(turbojpeg::Subsamp::None, 90))];
     for settings in [
         ["cache.memory_bytes=2000000", "cache.disk_bytes=0"],
@@ -706,7 +706,7 @@ fn endless_crops_never_push_a_preview_out() {
         let (mut bytes, before) = (0, renders(&server));
         for n in 0..150 {
             let crop = format!("/media/image/grain-crop_w300_h{}_NormalPreview.jpg", 150 + n);
-            // The disk tier takes a crop the second time.
+            // The disk tier admits a crop on its second request.
             bytes += server.bytes(&crop).len() + server.bytes(&crop).len();
         }
         assert!(bytes > 4_000_000 && renders(&server) >= before + 150.0, "{bytes} bytes");

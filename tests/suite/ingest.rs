@@ -1,5 +1,4 @@
-//! Ingest (`docs/contract/ingest.md`): what comes in, what is refused and how, what a crash
-//! leaves.
+//! Ingest (`docs/contract/ingest.md`): accepted and refused files, error reports, and the state after a crash.
 
 use std::{
     fs,
@@ -11,11 +10,11 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::common::pictures::{Picture, with_segment};
-use crate::common::server::{alone, output, wirephoto};
+use crate::common::server::{isolate_environment, output, wirephoto};
 use crate::common::{DEMO_KEY, Server, checkout, oracle};
 use crate::site_account::Person;
 
-/// A folder for input beside a server's data directory.
+/// An input folder next to a server's data directory.
 fn input(server: &Server) -> PathBuf {
     let dir = server.dir.path().join("input");
     fs::create_dir_all(&dir).unwrap();
@@ -31,17 +30,17 @@ fn text(output: &Output) -> (String, String, i32) {
     (text(&output.stdout), text(&output.stderr), output.status.code().unwrap_or(-1))
 }
 
-/// Ingests `path` and gives what was said on both outputs, and the exit status.
+/// Ingests `path`; returns both outputs and the exit status.
 fn ingest(server: &Server, path: &Path) -> (String, String, i32) {
     text(&server.command(&["ingest", &path.to_string_lossy()]))
 }
 
-fn take_in(server: &Server, path: &Path) {
+fn ingest_ok(server: &Server, path: &Path) {
     let (_, errors, status) = ingest(server, path);
     assert_eq!(status, 0, "{errors}");
 }
 
-/// The item's document as soon as the server has it.
+/// The item's document, once the server has it.
 fn document(server: &Server, key: &str) -> Value {
     let path = format!("/media/{key}.json");
     let found = || {
@@ -58,12 +57,12 @@ fn exiftool(path: &Path, arguments: &[&str]) {
 }
 
 #[test]
-fn a_running_server_sees_what_another_process_takes_in() {
+fn a_running_server_sees_items_ingested_by_another_process() {
     let server = Server::empty();
     let path = input(&server).join("harbour_7-x.jpg");
     fs::write(&path, picture()).unwrap();
     assert_eq!(server.get("/media/image/harbour_7-x.json").status(), 404);
-    take_in(&server, &path);
+    ingest_ok(&server, &path);
     assert_eq!(document(&server, "image/harbour_7-x")["renditions"]["r00"]["width"], 320);
     let preview = server.bytes("/media/image/harbour_7-x_NormalPreview.jpg");
     assert_eq!(Picture::decode(&preview).size(), (320, 240));
@@ -93,7 +92,7 @@ fn a_bare_photograph_brings_its_iptc_caption_in_utf_8() {
             "-IPTC:TimeCreated=09:15:00+01:00",
         ],
     );
-    take_in(&server, &path);
+    ingest_ok(&server, &path);
     let document = document(&server, "image/swedish");
     let check = |name: &str, expected: &str| assert_eq!(document[name], expected, "{name}");
     check("headline", "Isbrytare i Strömmen");
@@ -125,7 +124,7 @@ fn a_bare_photograph_brings_its_iptc_caption_in_latin_1() {
     let pad = vec![0; iim.len() % 2];
     let block = [b"Photoshop 3.0\x008BIM\x04\x04\0\0".as_slice(), &length, &iim, &pad].concat();
     fs::write(&path, with_segment(&picture(), 0xED, &block)).unwrap();
-    take_in(&server, &path);
+    ingest_ok(&server, &path);
     let document = document(&server, "image/latin");
     assert_eq!(document["headline"], "Smörgås");
     assert_eq!(document["description_text"], "Räksmörgås – € 5");
@@ -139,7 +138,7 @@ fn a_bare_photograph_brings_its_xmp_and_exif_captions() {
     let long = "Långt. ".repeat(15_000);
     fs::write(&xmp, picture()).unwrap();
     let description = format!("-XMP-dc:Description={long}");
-    // More than one segment holds: the rest goes into extended XMP.
+    // Larger than one segment: the rest goes into extended XMP.
     exiftool(
         &xmp,
         &["-XMP-photoshop:Headline=Från XMP", &description, "-XMP-iptcExt:PersonInImage=Någon"],
@@ -154,7 +153,7 @@ fn a_bare_photograph_brings_its_xmp_and_exif_captions() {
             "-EXIF:OffsetTimeOriginal=+02:00",
         ],
     );
-    take_in(&server, &dir);
+    ingest_ok(&server, &dir);
     let from_xmp = document(&server, "image/xmp");
     assert_eq!(from_xmp["headline"], "Från XMP");
     assert!(from_xmp["description_text"].as_str().unwrap().starts_with("Långt. Långt."));
@@ -186,14 +185,14 @@ fn extended_xmp_is_read() {
     let main = [b"http://ns.adobe.com/xap/1.0/\0".as_slice(), main.as_bytes()].concat();
     let jpeg = with_segment(&with_segment(&picture(), 0xE1, &chunk), 0xE1, &main);
     fs::write(&path, jpeg).unwrap();
-    take_in(&server, &path);
+    ingest_ok(&server, &path);
     let document = document(&server, "image/extended");
     assert_eq!(document["headline"], "Main");
     assert_eq!(document["source"], "Extended");
 }
 
 #[test]
-fn a_name_that_is_no_id_gets_one_from_the_content() {
+fn a_file_name_that_is_no_id_gets_an_id_from_the_content() {
     let server = Server::empty();
     let dir = input(&server);
     let names = ["två ord.jpg", "x-watermark.jpg", "y_NormalHires.jpg", "_z.jpeg"];
@@ -216,7 +215,7 @@ fn a_name_that_is_no_id_gets_one_from_the_content() {
 }
 
 #[test]
-fn two_photographs_of_one_name_do_not_replace_each_other_unnoticed() {
+fn two_photographs_with_one_name_do_not_silently_replace_each_other() {
     let server = Server::empty();
     let dir = input(&server);
     for (folder, shade) in [("a", 10), ("b", 200)] {
@@ -247,11 +246,11 @@ fn an_item_folder_brings_its_document_and_can_be_sent_again() {
     let server = Server::empty();
     let dir = input(&server);
     let path = folder(&dir, "image/aB_c-1", &json!({ "headline": "First" }));
-    take_in(&server, &path);
+    ingest_ok(&server, &path);
     assert_eq!(document(&server, "image/aB_c-1")["headline"], "First");
     let preview = "/media/image/aB_c-1_NormalPreview.jpg";
     let before = server.get(preview).headers()["etag"].clone();
-    // The document alone: the item keeps its picture, whose caption changes.
+    // The document alone: the item keeps its picture, with the new caption.
     fs::remove_file(path.join("NormalHires.jpg")).unwrap();
     fs::write(path.join("item.json"), json!({ "headline": "Second" }).to_string()).unwrap();
     let (said, ..) = ingest(&server, &dir);
@@ -269,7 +268,7 @@ fn an_item_folder_brings_its_document_and_can_be_sent_again() {
 }
 
 #[test]
-fn a_bad_item_folder_is_refused_with_the_place_that_is_wrong() {
+fn a_bad_item_folder_is_refused_with_the_position_of_the_error() {
     let server = Server::empty();
     let dir = input(&server);
     let check = |key: &str, item: Value, parts: &[&str]| {
@@ -318,7 +317,7 @@ fn an_item_folder_needs_its_picture_and_knows_its_files() {
     assert_eq!(status, 1);
 }
 
-/// The size in the frame header of a baseline JPEG changed to something else.
+/// The baseline JPEG with another size in its frame header.
 fn claiming(jpeg: &[u8], width: u16, height: u16) -> Vec<u8> {
     let frame = jpeg.windows(2).position(|pair| pair == [0xFF, 0xC0]).unwrap();
     let mut jpeg = jpeg.to_vec();
@@ -343,7 +342,7 @@ sys.stdout.buffer.write(out.getvalue())
 }
 
 #[test]
-fn bad_files_are_named_with_the_reason_and_the_others_come_in() {
+fn bad_files_are_named_with_the_reason_and_the_others_are_ingested() {
     let server = Server::empty();
     let dir = input(&server);
     let good = picture();
@@ -376,7 +375,7 @@ fn bad_files_are_named_with_the_reason_and_the_others_come_in() {
 
 fn blobs(data: &Path) -> usize {
     let entries = |dir: PathBuf| fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-    // What a killed process was writing lies in tmp/ until it is swept.
+    // A killed process may leave a partial file in tmp/ until the next sweep.
     let folders = entries(data.join("originals"));
     let folders = folders.filter(|path| path.is_dir() && !path.ends_with("tmp"));
     folders.flat_map(entries).count()
@@ -395,7 +394,7 @@ fn unreadable_metadata_is_a_warning() {
 }
 
 #[test]
-fn what_cannot_be_read_or_is_nothing_we_take_is_named() {
+fn unreadable_and_unsupported_files_are_named() {
     let server = Server::empty();
     let dir = input(&server);
     let missing = dir.join("missing.jpg");
@@ -408,7 +407,7 @@ fn what_cannot_be_read_or_is_nothing_we_take_is_named() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_read_is_named_and_the_others_come_in() {
+fn an_unreadable_folder_is_named_and_the_others_are_ingested() {
     let server = Server::empty();
     let dir = input(&server);
     fs::write(dir.join("good.jpg"), picture()).unwrap();
@@ -418,7 +417,7 @@ fn a_folder_that_cannot_be_read_is_named_and_the_others_come_in() {
         assert!(status.unwrap().success());
     };
     chmod("000");
-    // Root may read everything unless it gives that right away.
+    // Root can read every file unless it drops that capability.
     let mut command = Command::new("setpriv");
     command.args(["--bounding-set", "-dac_override,-dac_read_search"]);
     command.arg(env!("CARGO_BIN_EXE_wirephoto")).arg("ingest").arg(&dir);
@@ -426,7 +425,7 @@ fn a_folder_that_cannot_be_read_is_named_and_the_others_come_in() {
         use std::os::unix::fs::MetadataExt;
         facts.uid() == 0
     });
-    alone(&mut command, server.dir.path());
+    isolate_environment(&mut command, server.dir.path());
     let output = if is_root.unwrap() {
         output(command.arg("--data").arg(server.data()).current_dir(&dir))
     } else {
@@ -440,7 +439,7 @@ fn a_folder_that_cannot_be_read_is_named_and_the_others_come_in() {
 }
 
 #[test]
-fn a_killed_ingest_leaves_no_half_item() {
+fn a_killed_ingest_leaves_no_partial_item() {
     let server = Server::empty();
     let dir = input(&server);
     for number in 0..60u8 {
@@ -476,18 +475,18 @@ fn a_killed_ingest_leaves_no_half_item() {
 }
 
 #[test]
-fn withheld_and_canceled_items_are_gone_from_the_caches_too() {
+fn withheld_and_canceled_items_are_removed_from_the_caches_too() {
     let server = Server::empty();
     let dir = input(&server);
     for status in ["withheld", "canceled"] {
         let key = format!("image/{status}");
         let preview = format!("/media/{key}_NormalPreview.jpg");
         let path = folder(&dir, &key, &json!({}));
-        take_in(&server, &path);
+        ingest_ok(&server, &path);
         server.until("the item", || (server.get(&preview).status() == 200).then_some(()));
         let item = json!({ "pubstatus": status });
         fs::write(path.join("item.json"), item.to_string()).unwrap();
-        take_in(&server, &path);
+        ingest_ok(&server, &path);
         server.until("its end", || (server.get(&preview).status() == 404).then_some(()));
         assert_eq!(server.get(&format!("/media/{key}.json")).status(), 404);
         assert_eq!(server.get(&format!("/item/{key}")).status(), 404);
@@ -499,10 +498,13 @@ fn an_item_under_embargo_is_seen_by_the_provider_alone() {
     let server = Server::empty();
     let dir = input(&server);
     let item = json!({ "headline": "Later", "embargoed": "2999-01-01T00:00:00Z" });
-    take_in(&server, &folder(&dir, "image/later", &item));
+    ingest_ok(&server, &folder(&dir, "image/later", &item));
     let item = json!({ "embargoed": "9999-12-31T23:59:59Z" });
-    take_in(&server, &folder(&dir, "image/never", &item));
-    take_in(&server, &folder(&dir, "image/past", &json!({ "embargoed": "2020-01-01T00:00:00Z" })));
+    ingest_ok(&server, &folder(&dir, "image/never", &item));
+    ingest_ok(
+        &server,
+        &folder(&dir, "image/past", &json!({ "embargoed": "2020-01-01T00:00:00Z" })),
+    );
     let accounts = dir.join("accounts.json");
     let agreement =
         json!({ "id": 1, "organization": 1, "type": "Subscription", "superAgreement": true });
@@ -537,7 +539,7 @@ fn an_item_under_embargo_is_seen_by_the_provider_alone() {
     let policy = early.headers()["cache-control"].to_str().unwrap();
     assert!(policy.starts_with("private"), "{policy}");
     assert!(!server.get("/").text().unwrap().contains("Later"));
-    // Pictures of pages come with the cookie alone.
+    // The pictures of pages are served with the cookie alone.
     let staff = Person::log_in(&server, "staff");
     let early = staff.get("/media/image/later_NormalPreview.jpg");
     assert_eq!(early.status(), 200);
@@ -564,7 +566,7 @@ fn a_progress_bar_is_shown_on_a_terminal_only() {
         dir.display()
     );
     let mut script = Command::new("script");
-    alone(&mut script, server.dir.path());
+    isolate_environment(&mut script, server.dir.path());
     let terminal = output(script.args(["-qec", &command, "/dev/null"]));
     let shown = String::from_utf8_lossy(&terminal.stdout).into_owned();
     assert!(shown.contains("/20 items"), "{shown}");
@@ -573,7 +575,7 @@ fn a_progress_bar_is_shown_on_a_terminal_only() {
 }
 
 #[test]
-fn the_demo_archive_comes_in_whole_and_is_small() {
+fn the_demo_archive_is_ingested_completely_and_is_small() {
     let server = Server::demo();
     let size: u64 =
         walk(&checkout("media-store/demo")).iter().map(|p| p.metadata().unwrap().len()).sum();

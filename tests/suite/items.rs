@@ -1,5 +1,5 @@
-//! Items of every media type through every door (`docs/contract/items.md`,
-//! `docs/contract/ingest.md`): revisions, withdrawal, the provider's door, the watched folder.
+//! Items of every media type through every ingest path (`docs/contract/items.md`, `docs/contract/ingest.md`):
+//! revisions, withdrawal, the provider's API, the watched folder.
 
 use std::{
     fs,
@@ -29,11 +29,11 @@ const TYPES: [(&str, &str); 9] = [
 ];
 
 /// A server without items, with the accounts of the demo archive.
-fn desk() -> Server {
+fn empty_server() -> Server {
     Server::with_pictures::<&str>(&[], &[])
 }
 
-/// What a provider's program puts into `Authorization`: a key that counts already.
+/// The `Authorization` header of a provider's program, with a key that is already valid.
 pub fn provider(server: &Server) -> String {
     let output = server.command(&["key", "add", "demo-admin", "--name", "ingest"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -73,12 +73,12 @@ fn ingest(server: &Server, path: &Path) -> (String, String, i32) {
     text(&server.command(&["ingest", &path.to_string_lossy()]))
 }
 
-fn take_in(server: &Server, path: &Path) {
+fn ingest_ok(server: &Server, path: &Path) {
     let (_, errors, status) = ingest(server, path);
     assert_eq!(status, 0, "{errors}");
 }
 
-/// Sends an item over HTTP.
+/// Uploads an item over HTTP.
 pub fn put(server: &Server, key: &str, auth: &str, (kind, body): (&str, Vec<u8>)) -> Response {
     let request = server.client.put(format!("{}/ingest/v1/{key}", server.url));
     let request = request.header(CONTENT_TYPE, kind).header(AUTHORIZATION, auth);
@@ -89,7 +89,7 @@ fn put_document(server: &Server, key: &str, auth: &str, item: &Value) -> Respons
     put(server, key, auth, ("application/json", item.to_string().into_bytes()))
 }
 
-/// A form of parts, each a name and its bytes.
+/// A multipart form; each part has a name and its bytes.
 pub fn form(parts: &[(&str, &[u8])]) -> (&'static str, Vec<u8>) {
     let mut body = Vec::new();
     for (name, bytes) in parts {
@@ -105,7 +105,7 @@ fn find(server: &Server, key: &str) -> Option<Value> {
     (response.status() == 200).then(|| response.json().unwrap())
 }
 
-/// The item's document as soon as it is as `expected`.
+/// The item's document, once it satisfies `expected`.
 fn document(server: &Server, key: &str, expected: impl Fn(&Value) -> bool) -> Value {
     server.until(&format!("{key} to be as expected"), || find(server, key).filter(&expected))
 }
@@ -114,13 +114,13 @@ fn gone(server: &Server, key: &str) {
     server.until(&format!("{key} to be gone"), || find(server, key).is_none().then_some(()));
 }
 
-/// The ids of a document's history.
+/// The ids in a document's history.
 fn history(document: &Value) -> Vec<&str> {
     let entries = document["revisions"].as_array().map(Vec::as_slice).unwrap_or_default();
     entries.iter().map(|one| one["uri"].as_str().unwrap().rsplit('/').next().unwrap()).collect()
 }
 
-/// The errors of a 400: location, path and code of each.
+/// The errors of a 400 response: location, path and code of each.
 fn errors(response: Response) -> Vec<[String; 3]> {
     assert_eq!(response.status(), 400);
     let body: Value = response.json().unwrap();
@@ -145,8 +145,8 @@ fn rich(kind: &str) -> Value {
 }
 
 #[test]
-fn items_of_every_media_type_come_in_through_every_door() {
-    let server = desk();
+fn items_of_every_media_type_are_ingested_by_every_method() {
+    let server = empty_server();
     let (dir, auth) = (input(&server), provider(&server));
     let jpeg = Picture::corners(64, 48).jpeg();
     let mut archive = Vec::new();
@@ -183,8 +183,8 @@ fn items_of_every_media_type_come_in_through_every_door() {
 }
 
 #[test]
-fn what_breaks_the_schema_is_refused_at_every_door_with_its_path() {
-    let server = desk();
+fn schema_violations_are_refused_by_every_method_with_their_path() {
+    let server = empty_server();
     let (dir, auth) = (input(&server), provider(&server));
     let item = json!({ "headline": 1, "unknown": true, "person": [{ "nam": "A" }],
         "associations": { "a000": { "type": "text" } } });
@@ -210,7 +210,7 @@ fn what_breaks_the_schema_is_refused_at_every_door_with_its_path() {
 }
 
 #[test]
-fn files_that_are_not_what_their_names_say_are_named_and_never_dropped() {
+fn misnamed_files_are_reported_and_never_dropped() {
     let server = Server::empty();
     let dir = input(&server);
     for (key, name) in [("graphic/g", "NormalHires.pdf"), ("video/v", "NormalPreview.mp4")] {
@@ -233,8 +233,8 @@ fn files_that_are_not_what_their_names_say_are_named_and_never_dropped() {
 }
 
 #[test]
-fn a_file_of_documents_comes_in_but_for_its_bad_lines() {
-    let server = desk();
+fn a_file_of_documents_is_ingested_except_its_bad_lines() {
+    let server = empty_server();
     let path = input(&server).join("archive.jsonl");
     let line = |id: &str, headline: &str| {
         let uri = format!("http://a/media/text/{id}");
@@ -294,8 +294,8 @@ fn a_file_of_documents_comes_in_but_for_its_bad_lines() {
 }
 
 #[test]
-fn revisions_carry_the_history_of_what_they_replace() {
-    let server = desk();
+fn revisions_carry_the_history_of_the_items_they_replace() {
+    let server = empty_server();
     let dir = input(&server);
     let revision = |id: &str, replacing: &[&str]| {
         let mut item = json!({ "uri": format!("http://a/media/text/{id}"), "slug": id,
@@ -316,7 +316,7 @@ fn revisions_carry_the_history_of_what_they_replace() {
     ];
     let archive = lines(&dir, "chain.jsonl", &chain);
     for round in ["first", "again"] {
-        take_in(&server, &archive);
+        ingest_ok(&server, &archive);
         let c = document(&server, "text/c", |_| true);
         assert_eq!(history(&c), ["x", "a", "b", "c"], "{round}");
         assert_eq!(c["pubstatus"], "usable");
@@ -329,15 +329,15 @@ fn revisions_carry_the_history_of_what_they_replace() {
             assert!(found["replacedby"].as_str().unwrap().ends_with(&format!("/text/{by}")));
         }
     }
-    // An old revision alone does not come back to life, nor does a circle.
-    take_in(&server, &lines(&dir, "old.jsonl", &[revision("a", &[])]));
-    take_in(&server, &lines(&dir, "self.jsonl", &[revision("s", &["http://a/media/text/s"])]));
+    // Sending an old revision does not republish it, nor does a cycle of revisions.
+    ingest_ok(&server, &lines(&dir, "old.jsonl", &[revision("a", &[])]));
+    ingest_ok(&server, &lines(&dir, "self.jsonl", &[revision("s", &["http://a/media/text/s"])]));
     let circle = [
         revision("p", &["http://a/media/text/q"]),
         revision("q", &["http://a/media/text/p"]),
         revision("p", &["http://a/media/text/q"]),
     ];
-    take_in(&server, &lines(&dir, "circle.jsonl", &circle));
+    ingest_ok(&server, &lines(&dir, "circle.jsonl", &circle));
     assert_eq!(history(&document(&server, "text/p", |p| p["pubstatus"] == "usable")), ["q", "p"]);
     assert_eq!(document(&server, "text/q", |_| true)["pubstatus"], "replaced");
     assert_eq!(document(&server, "text/s", |_| true)["pubstatus"], "usable");
@@ -346,7 +346,7 @@ fn revisions_carry_the_history_of_what_they_replace() {
 
 #[test]
 fn an_association_says_how_complete_it_is() {
-    let server = desk();
+    let server = empty_server();
     let link = json!({ "uri": "http://a/media/image/y-crop_w2264_h1273_x522_y789" });
     let embedded = json!({ "uri": "http://a/media/video/z",
         "renditions": { "r00": { "usage": "Preview", "variant": "Normal", "href": "http://a/z.mp4" } } });
@@ -359,14 +359,14 @@ fn an_association_says_how_complete_it_is() {
         [one["type"].clone(), one["representationtype"].clone()]
     };
     assert_eq!(told("a000"), [json!("picture"), json!("associated")]);
-    // Its one rendition is at another host and left out, so that it is a link too.
+    // Its only rendition is on another host and is left out, which makes it a link too.
     assert_eq!(told("a001"), [json!("video"), json!("associated")]);
     assert_eq!(served["representationtype"], "complete");
 }
 
 #[test]
 fn a_text_under_embargo_is_seen_by_the_provider_alone() {
-    let server = desk();
+    let server = empty_server();
     let auth = provider(&server);
     let item = json!({ "embargoed": "2999-01-01T00:00:00Z" });
     assert_eq!(put_document(&server, "text/later", &auth, &item).status(), 201);
@@ -380,10 +380,10 @@ fn a_text_under_embargo_is_seen_by_the_provider_alone() {
 
 #[test]
 fn a_withdrawn_item_is_gone_until_it_is_sent_again() {
-    let server = desk();
+    let server = empty_server();
     let dir = input(&server);
     for key in ["text/a", "calendar/b"] {
-        take_in(&server, &folder(&dir, key, &json!({ "headline": "x" })));
+        ingest_ok(&server, &folder(&dir, key, &json!({ "headline": "x" })));
     }
     let before = document(&server, "text/a", |_| true);
     document(&server, "calendar/b", |_| true);
@@ -398,7 +398,7 @@ fn a_withdrawn_item_is_gone_until_it_is_sent_again() {
     let (said, _, status) = text(&server.command(&["withdraw", "--json", "text/a"]));
     assert_eq!(status, 0);
     assert!(said.lines().next().unwrap().contains(r#""item":"text/a","status":"withdrawn""#));
-    take_in(&server, &dir.join("text/a"));
+    ingest_ok(&server, &dir.join("text/a"));
     let back = document(&server, "text/a", |_| true);
     assert_eq!((&back["pubstatus"], &back["headline"]), (&json!("usable"), &json!("x")));
     assert_eq!(back["versioncreated"], before["versioncreated"], "no newer version");
@@ -408,9 +408,9 @@ fn a_withdrawn_item_is_gone_until_it_is_sent_again() {
 fn a_killed_ingest_of_a_file_leaves_whole_batches_and_a_second_run_completes_it() {
     const LINES: u64 = 40_000;
     const BATCH: u64 = 4096;
-    let server = desk();
+    let server = empty_server();
     let path = input(&server).join("archive.jsonl");
-    // Whoever is late finds all of it taken in.
+    // A process that is killed too late has ingested the whole file: another file is tried.
     let killed = |name: &str| {
         let line = |number: u64| {
             json!({ "uri": format!("http://a/media/text/{name}{number}"), "headline": "x" })
@@ -440,7 +440,7 @@ fn a_killed_ingest_of_a_file_leaves_whole_batches_and_a_second_run_completes_it(
 
 #[test]
 fn only_the_provider_sends_and_withdraws_over_http() {
-    let server = desk();
+    let server = empty_server();
     let item = json!({ "headline": "x" });
     let address = format!("{}/ingest/v1/text/x", server.url);
     let nobody = server.client.put(&address).header(CONTENT_TYPE, "application/json");
@@ -472,8 +472,8 @@ fn only_the_provider_sends_and_withdraws_over_http() {
 }
 
 #[test]
-fn a_bad_upload_is_answered_with_everything_that_is_wrong() {
-    let server = desk();
+fn a_bad_upload_is_answered_with_every_error() {
+    let server = empty_server();
     let auth = provider(&server);
     let item = json!({}).to_string().into_bytes();
     let jpeg = Picture::corners(64, 48).jpeg();
@@ -512,8 +512,8 @@ fn a_bad_upload_is_answered_with_everything_that_is_wrong() {
 }
 
 #[test]
-fn a_photograph_comes_in_over_http_and_its_renditions_are_there_at_once() {
-    let server = desk();
+fn a_photograph_uploaded_over_http_has_its_renditions_at_once() {
+    let server = empty_server();
     let auth = provider(&server);
     let jpeg = Picture::corners(320, 240).jpeg();
     let item = json!({ "headline": "First" }).to_string().into_bytes();
@@ -536,7 +536,7 @@ fn a_photograph_comes_in_over_http_and_its_renditions_are_there_at_once() {
 }
 
 #[test]
-fn an_upload_beyond_a_limit_is_refused_and_the_client_is_told() {
+fn an_upload_beyond_a_limit_is_refused_with_an_error_response() {
     let settings = ["media.file_bytes_max=100000", "media.megapixels_max=1"];
     let server = Server::with_pictures::<&str>(&settings, &[]);
     let auth = provider(&server);
@@ -558,7 +558,7 @@ fn an_upload_beyond_a_limit_is_refused_and_the_client_is_told() {
 }
 
 #[test]
-fn a_watched_folder_takes_in_what_is_finished_and_moves_it_away() {
+fn a_watched_folder_ingests_finished_files_and_moves_them_away() {
     let dir = tempfile::tempdir().unwrap();
     let watched = dir.path().join("in");
     fs::create_dir(&watched).unwrap();

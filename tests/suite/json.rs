@@ -1,4 +1,4 @@
-//! The `.json` of an item: the document as served, its renditions, crops carried over to them.
+//! The `.json` of an item: the served document, its renditions, and crops mapped to them.
 
 use serde_json::{Value, json};
 
@@ -83,9 +83,9 @@ fn the_renditions_have_the_ids_and_facts_of_the_contract() {
     assert_eq!(served["renditions"], expected);
 }
 
-/// Clients look renditions up by what they are, and take the last one.
+/// Clients look renditions up by their attributes, and take the last match.
 #[test]
-fn no_two_renditions_of_a_document_are_told_alike() {
+fn no_two_renditions_of_a_document_have_the_same_attributes() {
     let server = Server::demo();
     for key in [LARGE, "graphic/demo-sweden-map", "video/demo-hubble-pan", "text/demo-aceh-rescue"]
     {
@@ -105,7 +105,7 @@ fn no_two_renditions_of_a_document_are_told_alike() {
 }
 
 #[test]
-fn a_crop_is_carried_over_to_every_rendition_in_its_own_pixels() {
+fn a_crop_is_scaled_to_the_pixels_of_every_rendition() {
     let server = Server::demo();
     let check = |crop: &str, preview: &str, web: &str, thumbnail: &str| {
         let served = document(&server, &format!("/media/{LARGE}{crop}.json"));
@@ -170,7 +170,7 @@ fn links_start_with_the_configured_address() {
 }
 
 #[test]
-fn metadata_has_ranges_and_its_failed_conditions_stay_out_of_caches() {
+fn metadata_has_ranges_and_its_failed_conditions_are_not_cached() {
     let server = Server::demo();
     let path = format!("/media/{LARGE}.json");
     let whole = server.bytes(&path);

@@ -1,4 +1,4 @@
-//! What users keep themselves through the user API: devices, API keys, delivery channels.
+//! Devices, API keys and delivery channels, which users manage through the user API.
 
 use reqwest::{Method, StatusCode, header::AUTHORIZATION};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::{
     receivers::Receiver,
 };
 
-/// Lets channels of users lead to the receivers of these tests.
+/// Allows users' channels to reach the receivers of these tests.
 const OPEN: [&str; 2] = ["delivery.private_addresses=true", "delivery.retry_first_ms=50"];
 /// A key of another organization's user.
 const BUYER_KEY: &str = "demo-key-0000-0000-000000000003";
@@ -25,13 +25,13 @@ impl<'a> Caller<'a> {
         Self { server, authorization: format!("ApiKey {key}") }
     }
 
-    /// A demo user that logged in.
+    /// A demo user who has logged in.
     fn login(server: &'a Server, user: &str) -> Self {
-        Self::allowed(server, user, tokens::OF_KEY)
+        Self::with_scopes(server, user, tokens::API_KEY_SCOPES)
     }
 
-    /// An application with a token of a demo user with these scopes.
-    fn allowed(server: &'a Server, user: &str, scope: &str) -> Self {
+    /// An application with a demo user's token of these scopes.
+    fn with_scopes(server: &'a Server, user: &str, scope: &str) -> Self {
         let token = tokens::password(server, user, &format!("{user}-password"), scope);
         Self { server, authorization: format!("Bearer {token}") }
     }
@@ -46,7 +46,7 @@ impl<'a> Caller<'a> {
         (response.status(), response.text().unwrap())
     }
 
-    /// JSON of an answer of 200.
+    /// The JSON of a 200 response.
     fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Value {
         let (status, text) = self.send(method, path, body);
         assert_eq!(status, 200, "{path}: {text}");
@@ -61,7 +61,7 @@ impl<'a> Caller<'a> {
         self.ask(Method::PUT, &format!("/user/v1/channel/{name}"), Some(channel))
     }
 
-    /// Once more where a busy machine took longer than a test may.
+    /// Tests a channel; repeats the test if a busy machine exceeded its timeout.
     fn test(&self, name: &str) -> (bool, String) {
         let once = || {
             let tested = self.ask(Method::POST, &format!("/user/v1/channel/{name}/test"), None);
@@ -120,7 +120,7 @@ fn devices_are_listed_for_their_owner_alone() {
 }
 
 #[test]
-fn a_key_works_from_the_moment_it_is_made_until_it_is_revoked() {
+fn a_key_is_valid_from_its_creation_until_it_is_revoked() {
     let server = Server::demo();
     let editor = Caller::login(&server, "demo-editor");
     let before = editor.list("/user/v1/key");
@@ -156,7 +156,7 @@ fn a_key_works_from_the_moment_it_is_made_until_it_is_revoked() {
 }
 
 #[test]
-fn a_key_makes_no_keys_and_a_program_has_those_that_the_operator_gave_it() {
+fn keys_and_service_accounts_create_no_keys() {
     let server = Server::demo();
     let body = json!({ "name": "x" });
     let make = |caller: &Caller<'_>, body: &Value| {
@@ -179,7 +179,7 @@ fn a_key_makes_no_keys_and_a_program_has_those_that_the_operator_gave_it() {
 }
 
 #[test]
-fn an_application_makes_no_keys_and_writes_no_channels_beyond_its_scopes() {
+fn an_application_creates_no_keys_and_writes_no_channels_beyond_its_scopes() {
     let server = Server::demo();
     let lacking = refusal(403, "insufficient_scope", "");
     let key = json!({ "name": "x" });
@@ -189,9 +189,9 @@ fn an_application_makes_no_keys_and_writes_no_channels_beyond_its_scopes() {
     let number = editor.list("/user/v1/key")[0]["id"].clone();
     let revoke = format!("/user/v1/key/{number}");
     editor.put("own", &channel);
-    let roles = Caller::allowed(&server, "demo-editor", "roles");
+    let roles = Caller::with_scopes(&server, "demo-editor", "roles");
     for scope in ["roles", "roles profile", "openid roles email user customer collection"] {
-        let application = Caller::allowed(&server, "demo-editor", scope);
+        let application = Caller::with_scopes(&server, "demo-editor", scope);
         let made = application.refused(Method::POST, "/user/v1/key", Some(&key));
         assert_eq!(made, lacking, "{scope}");
     }
@@ -199,10 +199,10 @@ fn an_application_makes_no_keys_and_writes_no_channels_beyond_its_scopes() {
     assert_eq!(roles.refused_channel("own", &channel), lacking);
     assert_eq!(roles.refused(Method::DELETE, own, None), lacking);
     assert_eq!(editor.list("/user/v1/key").len(), 1, "nothing was made");
-    // What reads needs no more than before.
+    // Reads need no scopes beyond the previous ones.
     assert_eq!(roles.list("/user/v1/key").len(), 1);
     assert!(roles.list("/user/v1/channel").iter().any(|one| one["name"] == "own"));
-    let profile = Caller::allowed(&server, "demo-editor", "roles profile");
+    let profile = Caller::with_scopes(&server, "demo-editor", "roles profile");
     profile.put("own", &channel);
     assert_eq!(profile.send(Method::DELETE, own, None).0, 200);
     assert_eq!(profile.send(Method::DELETE, &revoke, None).0, 200);
@@ -213,7 +213,7 @@ fn an_application_makes_no_keys_and_writes_no_channels_beyond_its_scopes() {
 }
 
 #[test]
-fn a_channel_that_a_user_makes_delivers_until_it_is_removed() {
+fn a_channel_created_by_a_user_delivers_until_it_is_removed() {
     let server = Server::demo_with(&OPEN);
     let mut receiver = Receiver::start("webhook_server.py", "plain");
     let editor = Caller::key(&server, DEMO_KEY);
@@ -232,7 +232,7 @@ fn a_channel_that_a_user_makes_delivers_until_it_is_removed() {
     };
     until(&server, &id(trigger()), "delivered");
     assert_eq!(receiver.next()["verified"], true);
-    // What is shown comes back, and the secret stays.
+    // The secret survives a PUT of the displayed channel.
     let mut changed = json!({
         "method": "webhook", "formats": [".xml"], "settings": made["settings"], "active": false,
     });
@@ -255,14 +255,14 @@ fn a_channel_that_a_user_makes_delivers_until_it_is_removed() {
 }
 
 #[test]
-fn the_test_of_a_channel_says_what_happened_and_no_secret() {
+fn a_channel_test_reports_its_outcome_and_no_secret() {
     let server = Server::demo_with(&OPEN);
     let mut receiver = Receiver::start("webhook_server.py", "plain");
     let editor = Caller::key(&server, DEMO_KEY);
     let url = receiver.url();
     let mut files = hook(&format!("{url}/status/200"));
     files["settings"]["mode"] = json!("files");
-    // One that is not active yet is tested as well.
+    // A channel that is not active yet is tested as well.
     files["active"] = json!(false);
     editor.put("good", &files);
     assert_eq!(editor.test("good"), (true, "wirephoto-test.txt was delivered.".to_owned()));
@@ -272,7 +272,7 @@ fn the_test_of_a_channel_says_what_happened_and_no_secret() {
     let place = url.trim_start_matches("http://");
     for (path, said) in [
         ("/status/403", "posting: the answer was 403: Forbidden"),
-        // A redirect would lead anywhere; nobody follows it.
+        // Redirects are not followed, because they could lead anywhere.
         ("/redirect", "posting: the answer was 302: Found"),
     ] {
         editor.put("bad", &hook(&format!("{url}{path}")));
@@ -332,7 +332,7 @@ fn a_channel_of_a_user_does_not_lead_into_the_services_network() {
         let name = format!("c{index}");
         editor.put(&name, stated);
         let (ok, message) = editor.test(&name);
-        // What a name resolves to is not said.
+        // The addresses that a name resolves to are not revealed.
         let expected = match stated.to_string().contains("localhost") {
             true => "the host has no public address",
             false => "is in a private network",
@@ -340,7 +340,7 @@ fn a_channel_of_a_user_does_not_lead_into_the_services_network() {
         assert!(!ok && message.contains(expected), "{stated}: {message}");
         assert!(!message.contains("p4ssword"), "{message}");
     }
-    // Another user, who has its own tests of this minute.
+    // Another user, who has a separate quota of tests per minute.
     let buyer = Caller::key(&server, BUYER_KEY);
     for (host, expected) in
         [("127.0.0.1", "is in a private network"), ("localhost", "has no public address")]
@@ -398,7 +398,7 @@ fn a_channel_of_the_operator_leads_anywhere_until_its_owner_changes_it() {
 }
 
 #[test]
-fn a_channel_that_cannot_be_is_refused_by_the_path_of_what_is_wrong() {
+fn an_invalid_channel_is_refused_with_the_path_of_the_error() {
     let server = Server::demo();
     let editor = Caller::key(&server, DEMO_KEY);
     let ftp =
@@ -467,7 +467,7 @@ fn booleans_and_numbers_of_a_channel_are_given_on_the_command_line() {
     assert!(refused.contains("settings.allowHttp is not true or false"), "{refused}");
     let refused = add(("no", "webhook"), &hook("allowHttp=false"), 1);
     assert!(refused.contains("settings.allowHttp permits http"), "{refused}");
-    // A user name and a password of digits stay texts.
+    // A user name and a password of digits remain strings.
     let account = ["host=h", "username=1", "password=2"];
     add(("press", "ftps"), &[&account[..], &["port=2121", "implicit=true"]].concat(), 0);
     add(("json", "ftps"), &[&account[..], &["port:=2122", "implicit:=false"]].concat(), 0);

@@ -10,7 +10,7 @@ use reqwest::header::{COOKIE, LOCATION, SET_COOKIE};
 use serde_json::{Value, json};
 
 use crate::common::{
-    PATIENCE, Server,
+    Server, WAIT_TIMEOUT,
     browser::{Browser, DESKTOP, PHONE},
     pictures::Picture,
 };
@@ -19,7 +19,7 @@ const NAME: &str = "demo-editor";
 const PASSWORD: &str = "demo-editor-password";
 const ITEM: &str = "/item/image/demo-solnedgang-over-bergen";
 
-/// A client's web server, which answers while the browser waits.
+/// A client's web server, which answers the redirected browser.
 struct Callback {
     queries: mpsc::Receiver<String>,
     url: String,
@@ -32,7 +32,7 @@ impl Callback {
         let (sender, queries) = mpsc::channel();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                // Browsers open connections ahead, on which nothing comes for a while.
+                // Browsers open connections ahead, which stay idle for a while.
                 let sender = sender.clone();
                 std::thread::spawn(move || Self::answer(stream, &sender));
             }
@@ -48,17 +48,17 @@ impl Callback {
         drop(stream.write_all(answer.as_bytes()));
         let path = line.split(' ').nth(1).unwrap_or_default();
         if let Some(query) = path.strip_prefix("/cb?") {
-            // The test may be over.
+            // The test may have ended.
             drop(sender.send(query.to_owned()));
         }
     }
 
-    /// The query that the browser brought next.
+    /// The query of the browser's next redirect.
     fn query(&self) -> String {
-        self.queries.recv_timeout(PATIENCE).expect("the browser comes")
+        self.queries.recv_timeout(WAIT_TIMEOUT).expect("the browser comes")
     }
 
-    /// Makes the server know a client of that name with this redirect address.
+    /// Registers a client of that name with this redirect URI.
     fn register(&self, server: &Server, client_id: &str) {
         let client = json!({
             "client_id": client_id, "client_secret": "test-client-secret", "public": false,
@@ -93,7 +93,7 @@ fn a_visitor_logs_in_allows_a_client_and_is_not_asked_again() {
     callback.register(&server, "test-desk");
     let start = callback.authorization(&server, "test-desk", "");
     browser.visit(&start);
-    browser.check_sound("login");
+    browser.check_layout("login");
     browser.screenshot("login-desktop.png");
     assert!(browser.text("document.querySelector('main').innerText").contains("Test desk"));
     browser.fill("#username", NAME);
@@ -116,7 +116,7 @@ fn a_visitor_logs_in_allows_a_client_and_is_not_asked_again() {
     assert!(value(&query, "code").is_some_and(|code| code.len() >= 32), "{query}");
     assert_eq!(value(&query, "state").as_deref(), Some("s&1"));
     assert_eq!(value(&query, "iss").as_deref(), Some(server.url.as_str()));
-    // Logged in and allowed: straight through.
+    // Logged in and authorized: redirected at once.
     browser.visit(&callback.authorization(&server, "test-desk", "&prompt=none"));
     assert!(value(&callback.query(), "code").is_some());
     browser.visit(&callback.authorization(&server, "test-desk", "&prompt=consent"));
@@ -124,7 +124,7 @@ fn a_visitor_logs_in_allows_a_client_and_is_not_asked_again() {
     let query = callback.query();
     assert_eq!(value(&query, "error").as_deref(), Some("access_denied"), "{query}");
     assert_eq!(value(&query, "state").as_deref(), Some("s&1"));
-    // A new login is asked for even though there is one.
+    // `prompt=login` requires a new login although there is one.
     browser.visit(&callback.authorization(&server, "test-desk", "&prompt=login"));
     browser.fill("#username", NAME);
     browser.fill("#password", PASSWORD);
@@ -137,17 +137,17 @@ fn the_item_page_offers_login_and_downloads_the_hires() {
     let server = Server::demo();
     for (window, name) in [(DESKTOP, "desktop"), (PHONE, "phone")] {
         let browser = Browser::open(window);
-        let downloads = browser.keep_downloads();
+        let downloads = browser.save_downloads();
         browser.visit(&format!("{}{ITEM}", server.url));
         browser.follow(".download a");
         assert!(browser.address().contains("/o/login?return_to="), "{}", browser.address());
-        browser.check_sound("login");
+        browser.check_layout("login");
         browser.screenshot(&format!("login-{name}.png"));
         browser.fill("#username", NAME);
         browser.fill("#password", PASSWORD);
         browser.follow("main button[type=submit]");
         assert_eq!(browser.address(), format!("{}{ITEM}", server.url));
-        browser.check_sound("item, logged in");
+        browser.check_layout("item, logged in");
         let shown = browser.text("document.querySelector('.download').innerText");
         assert!(shown.contains("Demo subscription") && shown.contains("Subscription"), "{shown}");
         let head = browser.text("document.querySelector('header').innerText");
@@ -155,7 +155,7 @@ fn the_item_page_offers_login_and_downloads_the_hires() {
         browser.screenshot(&format!("item-logged-in-{name}.png"));
         browser.click(".download button");
         let saved = downloads.join("demo-solnedgang-over-bergen.jpg");
-        // The browser reserves the name with an empty file and renames the finished one over it.
+        // The browser reserves the name with an empty file and renames the completed download over it.
         let jpeg = server.until("the download", || {
             std::fs::read(&saved).ok().filter(|bytes| !bytes.is_empty())
         });
@@ -185,7 +185,7 @@ fn the_item_page_offers_login_and_downloads_the_hires() {
     assert_eq!(orders["orders"].as_array().expect("orders").len(), 1, "{orders:#}");
 }
 
-/// Cookie and form token of a fresh login page.
+/// Cookie and form token of a new login page.
 fn login_page(server: &Server, path: &str) -> (String, String) {
     let response = server.get(path);
     assert_eq!(response.status(), 200, "{path}");
@@ -204,7 +204,7 @@ fn submit(server: &Server, cookie: &str, fields: &[(&str, &str)]) -> reqwest::bl
 }
 
 #[test]
-fn a_login_form_needs_its_token_and_leads_nowhere_else() {
+fn a_login_form_needs_its_token_and_redirects_to_no_other_site() {
     let server = Server::demo();
     let (cookie, token) = login_page(&server, "/o/login?return_to=%2F%2Fevil.example%2F");
     let name = [("username", NAME), ("password", PASSWORD)];
@@ -242,7 +242,7 @@ fn cookies_are_secure_behind_tls() {
 }
 
 #[test]
-fn a_session_ends_with_logout_and_with_a_user_who_is_disabled() {
+fn a_session_ends_on_logout_and_when_its_user_is_disabled() {
     let server = Server::demo();
     let log_in = || {
         let (cookie, token) = login_page(&server, "/o/login");
@@ -301,7 +301,7 @@ fn failed_logins_are_throttled_by_name_and_the_right_password_has_to_wait_too() 
 }
 
 #[test]
-fn a_name_that_nobody_has_costs_as_much_as_one_with_a_wrong_password() {
+fn an_unknown_name_costs_as_much_as_a_wrong_password() {
     let server = Server::demo();
     let (cookie, token) = login_page(&server, "/o/login");
     let hashes = |name: &str, password: &str| {

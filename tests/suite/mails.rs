@@ -1,5 +1,4 @@
-//! Mails of notifications, as their readers and mail programs see them
-//! (contract notifications-16).
+//! Notification mails, as readers and mail programs see them (contract notifications-16).
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +13,7 @@ use crate::receivers::{PASSWORD, Receiver, python};
 
 const ADDRESS: &str = "email=desk%40example.com";
 
-/// Makes a notification; its id.
+/// Creates a notification; returns its id.
 fn make(server: &Server, path: &str) -> String {
     let url = format!("{}/content/v1{path}", server.url);
     let request = server.client.request(Method::POST, url);
@@ -24,12 +23,12 @@ fn make(server: &Server, path: &str) -> String {
     body["id"].as_str().unwrap().to_owned()
 }
 
-fn take_in(server: &Server, id: &str, headline: &str) {
+fn ingest_photo(server: &Server, id: &str, headline: &str) {
     let document = news::document(headline, &["FOTO"], "2026-03-05T09:15:00+01:00");
-    news::take_in(server, &format!("image/{id}"), &document);
+    news::ingest(server, &format!("image/{id}"), &document);
 }
 
-/// The mails that were written to the outbox, once there are so many.
+/// The mails in the outbox, once there are `count` of them.
 fn mails(server: &Server, count: usize) -> Vec<PathBuf> {
     let folder = server.data().join("outbox");
     let list = || {
@@ -42,7 +41,7 @@ fn mails(server: &Server, count: usize) -> Vec<PathBuf> {
     server.until("the mails to be written", list)
 }
 
-/// What a reader sees of a mail.
+/// A mail as a reader sees it.
 fn read(path: &std::path::Path) -> Value {
     let said = output(python("read_mail.py").arg(path));
     serde_json::from_slice(&said.stdout).unwrap()
@@ -57,11 +56,11 @@ fn server(settings: &[&str]) -> Server {
 }
 
 #[test]
-fn a_mail_shows_its_item_with_a_picture_and_ends_with_one_click() {
+fn a_mail_shows_its_item_with_a_picture_and_unsubscribes_with_one_click() {
     let server = server(&[]);
     let path = format!("/image/notification/email?title=Isvakt&{ADDRESS}&q=isbrytare");
     make(&server, &path);
-    take_in(&server, "oden", "Isbrytare <i>Oden</i> & \"Ymer\" i Luleå");
+    ingest_photo(&server, "oden", "Isbrytare <i>Oden</i> & \"Ymer\" i Luleå");
     let mail = read(&mails(&server, 1)[0]);
     assert_eq!(mail["defects"], json!([]));
     assert_eq!(mail["to"], json!(["desk@example.com"]));
@@ -81,28 +80,28 @@ fn a_mail_shows_its_item_with_a_picture_and_ends_with_one_click() {
     let sum = crate::receivers::sha256(&thumbnail);
     assert_eq!(pictures[0]["sha256"], sum);
 
-    // What mail programs do with the two headers of RFC 8058.
+    // The one-click request of mail programs, from the two headers of RFC 8058.
     let link = mail["unsubscribe"].as_str().unwrap().trim_matches(['<', '>']).to_owned();
     assert_eq!(mail["unsubscribe-post"], "List-Unsubscribe=One-Click");
     assert!(text.contains(&link) && html.contains(&link));
     let looked = server.client.get(&link).send().unwrap();
     assert_eq!(looked.status(), 200);
-    take_in(&server, "ymer", "Isbrytare Ymer");
+    ingest_photo(&server, "ymer", "Isbrytare Ymer");
     assert_eq!(mails(&server, 2).len(), 2, "looking at the link ends nothing");
     let form = [("List-Unsubscribe", "One-Click")];
     for _ in 0..2 {
         let ended = server.client.post(&link).form(&form).send().unwrap();
         assert_eq!(ended.status(), 200);
     }
-    // One of sixteen links ends with an A itself.
+    // A sixteenth of all links end with an A themselves.
     let (most, last) = link.split_at(link.len() - 1);
     let bad = format!("{most}{}", if last == "A" { "E" } else { "A" });
     assert_eq!(server.client.post(&bad).form(&form).send().unwrap().status(), 404);
     make(&server, &path.replace("Isvakt", "Nyvakt"));
     for id in ["atle", "frej"] {
-        take_in(&server, id, "Isbrytare igen");
+        ingest_photo(&server, id, "Isbrytare igen");
     }
-    // The second of them shows that nothing is left of the first.
+    // The second mail shows that nothing of the first is left.
     let found = mails(&server, 4);
     let titles: Vec<bool> =
         found.iter().map(|path| read(path)["text"].as_str().unwrap().contains("Nyvakt")).collect();
@@ -113,16 +112,16 @@ fn a_mail_shows_its_item_with_a_picture_and_ends_with_one_click() {
 fn a_reader_ends_a_notification_in_the_browser() {
     let server = server(&[]);
     make(&server, &format!("/image/notification/email?title=Isvakt&{ADDRESS}&q=isbrytare"));
-    take_in(&server, "oden", "Isbrytare Oden");
+    ingest_photo(&server, "oden", "Isbrytare Oden");
     let mail = read(&mails(&server, 1)[0]);
     let link = mail["unsubscribe"].as_str().unwrap().trim_matches(['<', '>']);
     let browser = Browser::open(PHONE);
     browser.visit(link);
-    browser.check_sound("unsubscribe");
+    browser.check_layout("unsubscribe");
     assert!(browser.text("document.querySelector('main').innerText").contains("Isvakt"));
     browser.screenshot("unsubscribe-phone.png");
     browser.follow("main button");
-    browser.check_sound("unsubscribed");
+    browser.check_layout("unsubscribed");
     browser.screenshot("unsubscribed-phone.png");
     let list = server.get_with(
         "/content/v1/_all/notification",
@@ -148,7 +147,7 @@ fn a_mail_server_with_tls_and_login_gets_the_mails_and_what_it_refuses_is_parked
         let server = server(&settings);
         make(&server, &format!("/image/notification/email?title=a&{ADDRESS}&q=isbrytare"));
         make(&server, "/image/notification/email?title=b&email=nobody%40example.com&q=isbrytare");
-        take_in(&server, "oden", "Isbrytare Oden");
+        ingest_photo(&server, "oden", "Isbrytare Oden");
         let kept = receiver.files().join("0.json");
         let envelope = server.until("the mail", || fs::read(&kept).ok().filter(|b| !b.is_empty()));
         let envelope: Value = serde_json::from_slice(&envelope).unwrap();
@@ -157,7 +156,7 @@ fn a_mail_server_with_tls_and_login_gets_the_mails_and_what_it_refuses_is_parked
             "login": true,
         });
         assert_eq!(envelope, wanted, "{mode}");
-        // What the server refuses for good waits for the operator.
+        // A mail that the server refuses for good is parked for the operator.
         let parked = server.until("the message to be parked", || {
             let said = server.command(&["outbox", "list", "--state", "parked", "--json"]);
             let rows: Value = serde_json::from_slice(&said.stdout).unwrap();
@@ -180,7 +179,7 @@ fn a_mail_server_with_tls_and_login_gets_the_mails_and_what_it_refuses_is_parked
 }
 
 #[test]
-fn a_mail_server_that_puts_a_mail_off_gets_it_again() {
+fn a_mail_deferred_by_the_mail_server_is_retried() {
     let receiver = Receiver::start("smtp_server.py", "plain");
     let settings = [
         "mail.host=127.0.0.1".to_owned(),
@@ -192,7 +191,7 @@ fn a_mail_server_that_puts_a_mail_off_gets_it_again() {
     let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
     let server = server(&settings);
     make(&server, "/image/notification/email?title=b&email=busy%40example.com&q=isbrytare");
-    take_in(&server, "oden", "Isbrytare Oden");
+    ingest_photo(&server, "oden", "Isbrytare Oden");
     server.until("two tries", || {
         let said = server.command(&["outbox", "list", "--json"]);
         let rows: Value = serde_json::from_slice(&said.stdout).unwrap();

@@ -1,6 +1,5 @@
-//! What users of the product would notice, through the real thing: the binary on a port, its
-//! command line, its files. `tests/COVERAGE.md` says which clause of the contract each test
-//! proves.
+//! User-visible behaviour, tested from outside: the binary on a port, its command line, its files.
+//! `tests/COVERAGE.md` maps the clauses of the contract to tests.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,11 +1,11 @@
-//! Media URLs (`docs/contract/media.md`): which are known, what malformed ones are told.
+//! Media URLs (`docs/contract/media.md`): valid ones, and the errors for malformed ones.
 
 use serde_json::{Value, json};
 
 use crate::common::pictures::{Picture, with_orientation};
 use crate::common::{DEMO_KEY, LARGE, Server, news};
 
-/// The one detail of a 400.
+/// The only detail of a 400 response.
 fn refusal(server: &Server, path: &str) -> (String, String) {
     let response = server.get(path);
     assert_eq!(response.status(), 400, "{path}");
@@ -83,7 +83,7 @@ fn unknown_items_and_renditions_are_404() {
         "image/demo-urtavla_WebThumbnail.jpg",
         "image/demo-urtavla_WebHires.jpg",
     ] {
-        // A key keeps the answer from being about rights.
+        // With a key, the response is not about authorization.
         let response = server.get(&format!("/media/{path}?ak={DEMO_KEY}"));
         assert_eq!(response.status(), 404, "{path}");
         let body: Value = response.json().unwrap();
@@ -102,7 +102,7 @@ fn the_item_url_redirects_to_its_page() {
 }
 
 #[test]
-fn the_editors_crop_of_an_association_is_what_its_addresses_show() {
+fn the_urls_of_an_association_show_the_editors_crop() {
     let server = Server::demo();
     let (clock, crop) = ("/media/image/demo-urtavla", "-crop_w800_h600_x10_y20");
     let mut text = news::document("Text", &["FOTO"], "2026-03-09T12:00:00+01:00");
@@ -110,7 +110,7 @@ fn the_editors_crop_of_an_association_is_what_its_addresses_show() {
         "a001": { "uri": format!("http://other.example{clock}{crop}") },
         "a002": { "uri": format!("http://other.example{clock}-crop_w99999_h600") },
     });
-    news::take_in(&server, "text/cropped", &text);
+    news::ingest(&server, "text/cropped", &text);
     let key = format!("ApiKey {DEMO_KEY}");
     let get = |path: &str| server.get_with(path, &[("authorization", &key)]);
     let tag = |path: &str| {
@@ -132,7 +132,7 @@ fn the_editors_crop_of_an_association_is_what_its_addresses_show() {
     let licences = list(&format!("{clock}/pricelist"));
     assert!(licences.contains("uuid"), "{licences}");
     assert_eq!(list(&format!("{clock}{crop}/pricelist")), licences);
-    // Below the text it is the rendition that the `.json` with that crop names.
+    // Below the text it is the same rendition that the `.json` with that crop lists.
     let document: Value = get(&format!("{clock}{crop}.json")).json().unwrap();
     for rendition in document["renditions"].as_object().unwrap().values() {
         let href = rendition["href"].as_str().unwrap();
@@ -142,11 +142,11 @@ fn the_editors_crop_of_an_association_is_what_its_addresses_show() {
     }
     let hires = get("/media/text/cropped/a001_NormalHires.jpg").bytes().unwrap();
     assert_eq!(Picture::decode(&hires).size(), (800, 600));
-    // A crop of the address lies within that piece.
+    // A crop in the URL lies within that region.
     let inner = "/media/text/cropped/a001-crop_w30_h20_x5_y6_NormalHires.jpg";
     assert_eq!(tag(inner), tag(&format!("{clock}-crop_w30_h20_x15_y26.jpg")));
     assert_eq!(get("/media/text/cropped/a001-crop_w801_NormalHires.jpg").status(), 400);
-    // One that does not fit the picture, which may be another one by now, is none.
+    // A crop that does not fit the picture, which may have been replaced, is ignored.
     let whole = format!("{clock}_NormalPreview.jpg");
     assert_eq!(tag("/media/text/cropped/a002_NormalPreview.jpg"), tag(&whole));
 }
@@ -214,7 +214,7 @@ fn settings_change_the_renditions_and_their_tags() {
 }
 
 #[test]
-fn a_web_preview_has_a_size_and_a_quality_of_its_own() {
+fn a_web_preview_has_its_own_size_and_quality() {
     let path = format!("/media/{LARGE}_WebPreview.jpg");
     let fine = ["media.web_preview_px=640", "media.web_preview_quality=90"];
     let server = Server::demo_with(&fine);
@@ -228,7 +228,7 @@ fn a_web_preview_has_a_size_and_a_quality_of_its_own() {
 }
 
 #[test]
-fn a_cut_of_all_of_a_hires_that_lies_on_its_side_is_upright() {
+fn a_full_size_crop_of_a_rotated_hires_is_upright() {
     let stored = Picture::corners(320, 200);
     let jpeg = with_orientation(&stored.jpeg(), 6);
     let server = Server::with_pictures(&[], &[("lies", jpeg)]);

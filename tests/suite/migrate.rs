@@ -1,4 +1,4 @@
-//! `wirephoto migrate`: an archive moves into PostgreSQL and a bucket while it is used.
+//! `wirephoto migrate`: an archive moves to PostgreSQL and a bucket while it is in use.
 
 use std::{
     fs,
@@ -13,18 +13,18 @@ use std::{
 use reqwest::{StatusCode, blocking::Client};
 use serde_json::{Value, json};
 
-use crate::backup::{Done, load};
+use crate::backup::{Acknowledged, load};
 use crate::buckets::Bucket;
 use crate::common::postgres::Cluster;
 use crate::common::server::{output, wirephoto};
-use crate::common::{DEMO_KEY, PATIENCE, Server, news, pause, pictures::Picture};
+use crate::common::{DEMO_KEY, Server, WAIT_TIMEOUT, news, pause, pictures::Picture};
 use crate::search::ids;
 
-/// The same addresses from every server, so that the same bytes come.
+/// A fixed base URL, so that every server returns the same bytes.
 const SETTINGS: [&str; 3] =
     ["server.public_url=http://photos.example", "media.warm=false", "auth.hash_memory_kib=64"];
 
-/// A password of the new database, which nobody may read.
+/// The new database's password, which no output may contain.
 const PASSWORD: &str = "hemligt-nog";
 
 /// The address of a new database, with a password in it.
@@ -32,7 +32,7 @@ fn database(cluster: &Cluster) -> String {
     cluster.database("moved").replace("wirephoto@", &format!("wirephoto:{PASSWORD}@"))
 }
 
-/// Runs a command on the data directory in `dir`: its standard output, standard error and status.
+/// Runs a command on the data directory in `dir`; returns standard output, standard error and exit status.
 fn run(dir: &Path, settings: &[String], arguments: &[&str]) -> (String, String, i32) {
     let mut command = wirephoto(dir);
     command.args(arguments).arg("--data").arg(dir.join("data"));
@@ -44,7 +44,7 @@ fn run(dir: &Path, settings: &[String], arguments: &[&str]) -> (String, String, 
     (text(&said.stdout), text(&said.stderr), said.status.code().unwrap_or(-1))
 }
 
-/// Runs a command that must succeed with `--json`: what it printed.
+/// Runs a command that must succeed with `--json`; returns its JSON.
 #[track_caller]
 fn json(dir: &Path, settings: &[String], arguments: &[&str]) -> Value {
     let (stdout, stderr, status) = run(dir, settings, &[arguments, &["--json"]].concat());
@@ -52,7 +52,7 @@ fn json(dir: &Path, settings: &[String], arguments: &[&str]) -> Value {
     serde_json::from_str(stdout.lines().last().unwrap()).unwrap()
 }
 
-/// Runs a command that must fail, and say why in these words.
+/// Runs a command that must fail with these words in its error message.
 #[track_caller]
 fn fails(dir: &Path, settings: &[String], arguments: &[&str], words: &[&str]) {
     let (stdout, stderr, status) = run(dir, settings, arguments);
@@ -73,7 +73,7 @@ fn ask(server: &Server, path: &str) -> Value {
     response.json().unwrap()
 }
 
-/// A collection is made: its id, or what the service says instead.
+/// Creates a collection; returns its id, or the service's error.
 fn collect(client: &Client, url: &str) -> Result<String, (StatusCode, String)> {
     let request = client
         .post(format!("{url}/collection/v1/collection"))
@@ -90,9 +90,9 @@ fn collect(client: &Client, url: &str) -> Result<String, (StatusCode, String)> {
     Ok(made["id"].as_str().unwrap().to_owned())
 }
 
-/// Runs clients until each kind of work was done `times` times.
-fn used(server: &Server, times: usize, work: impl FnOnce()) -> Done {
-    let (stop, done) = (AtomicBool::new(false), Mutex::new(Done::default()));
+/// Runs clients until each kind of work was done `times` times, and then `work` while they continue.
+fn with_load(server: &Server, times: usize, work: impl FnOnce()) -> Acknowledged {
+    let (stop, done) = (AtomicBool::new(false), Mutex::new(Acknowledged::default()));
     std::thread::scope(|scope| {
         scope.spawn(|| load(server, &stop, &done));
         let start = Instant::now();
@@ -110,10 +110,10 @@ fn used(server: &Server, times: usize, work: impl FnOnce()) -> Done {
     done.into_inner().unwrap()
 }
 
-/// The move, beside a client that writes until it is told that the archive went: the collections that
-/// were acknowledged until then.
-fn moves(server: &Server, settings: &[String], way: &[&str]) -> Vec<String> {
-    let client = Client::builder().no_proxy().timeout(5 * PATIENCE).build().unwrap();
+/// Migrates while a client writes until it learns that the archive has moved; returns the collections that were
+/// acknowledged before.
+fn migrate_in_use(server: &Server, settings: &[String], way: &[&str]) -> Vec<String> {
+    let client = Client::builder().no_proxy().timeout(5 * WAIT_TIMEOUT).build().unwrap();
     let mut collections = Vec::new();
     let refusal = std::thread::scope(|scope| {
         let moved =
@@ -124,7 +124,7 @@ fn moves(server: &Server, settings: &[String], way: &[&str]) -> Vec<String> {
                 Err((StatusCode::SERVICE_UNAVAILABLE, text)) if text.contains("moved") => {
                     break text;
                 }
-                // A user has no more than 200 of them; and the moment may last.
+                // A user has at most 200 collections, and the switch may take a while.
                 Err((StatusCode::SERVICE_UNAVAILABLE, _)) => {}
                 Err((status, _)) if status.is_client_error() => pause(),
                 Err(other) => panic!("{other:?}"),
@@ -138,9 +138,9 @@ fn moves(server: &Server, settings: &[String], way: &[&str]) -> Vec<String> {
     collections
 }
 
-/// What was acknowledged is there.
-fn holds(server: &Server, done: &Done, collections: &[String], stream: &str) {
-    // First: a stream that nobody reads goes.
+/// Checks that everything acknowledged is there.
+fn check_acknowledged(server: &Server, done: &Acknowledged, collections: &[String], stream: &str) {
+    // The stream comes first: a stream without a reader expires.
     let path = format!("/content/v1/_all/notification/{stream}/stream?wait=60");
     let queued = ids(&ask(server, &path));
     assert!(queued.contains("first"), "what waited before the move: {queued}");
@@ -163,7 +163,7 @@ fn holds(server: &Server, done: &Done, collections: &[String], stream: &str) {
 }
 
 #[test]
-fn an_archive_moves_while_it_is_used_and_nothing_acknowledged_is_left_behind() {
+fn an_archive_moves_while_in_use_and_nothing_acknowledged_is_lost() {
     let (cluster, bucket) = (Cluster::start(), Bucket::start());
     let url = database(&cluster);
     let there = bucket.settings("moved", &SETTINGS);
@@ -181,40 +181,40 @@ fn an_archive_moves_while_it_is_used_and_nothing_acknowledged_is_left_behind() {
         made["id"].as_str().unwrap().to_owned()
     };
     let first = news::document("Isbrytare", &["FOTO"], "2026-03-05T09:15:00+01:00");
-    news::take_in(&server, "image/first", &first);
+    news::ingest(&server, "image/first", &first);
     let dir = server.dir.path();
     let place = "s3://bilder/moved";
     let way = ["migrate", "--to", url.as_str(), "--store", place];
-    // A rehearsal beside writers, and once more.
+    // A dry run during writes, and a second one.
     let mut said = Vec::new();
-    let done = used(&server, 2, || {
+    let done = with_load(&server, 2, || {
         said.push(json(dir, &reach, &way));
         said.push(json(dir, &reach, &way));
     });
     assert_eq!(said[1]["switched"], false);
     assert!(said[0]["rows"]["items"].as_u64() >= Some(3), "{said:?}");
     assert!(said[1]["originals"]["there"].as_u64() >= said[0]["originals"]["copied"].as_u64());
-    // Nobody can take the rehearsal for the move.
+    // A dry run cannot be mistaken for the migration.
     let new: Vec<String> = there.iter().cloned().chain([format!("database.url={url}")]).collect();
     let elsewhere = tempfile::tempdir().unwrap();
     fails(elsewhere.path(), &new, &["serve", "--listen", "127.0.0.1:0"], &["migrate", "--switch"]);
-    let collections = moves(&server, &reach, &way);
-    // Secrets stay encrypted on the way: a node over there needs the key that stayed here.
+    let collections = migrate_in_use(&server, &reach, &way);
+    // Secrets stay encrypted in transit: a node on the new database needs the key from the old data directory.
     let serve = ["serve", "--listen", "127.0.0.1:0"];
     fails(elsewhere.path(), &new, &serve, &["encrypted with key", "secrets.key_file"]);
     let key = format!("secrets.key_file={}", server.data().join("secrets.key").display());
     let new: Vec<String> = new.into_iter().chain([key]).collect();
-    // The old one still serves what it has.
+    // The old server still serves its cached renditions.
     let moved = start(&new);
     let preview =
         |server: &Server, item: &str| server.bytes(&format!("/media/{item}_NormalPreview.jpg"));
     for item in &done.items {
         assert!(preview(&server, item) == preview(&moved, item), "{item}");
     }
-    holds(&moved, &done, &collections, &stream);
+    check_acknowledged(&moved, &done, &collections, &stream);
     let (stdout, stderr, status) = run(moved.dir.path(), &new, &["check"]);
     assert_eq!(status, 0, "{stdout}{stderr}");
-    // The new one is lived in.
+    // The new archive accepts new items.
     let later = news::document("Isbrytare igen", &["FOTO"], "2026-03-06T09:15:00+01:00");
     let folder = tempfile::tempdir().unwrap();
     news::write(folder.path(), &[("image/later", later)]);
@@ -225,13 +225,13 @@ fn an_archive_moves_while_it_is_used_and_nothing_acknowledged_is_left_behind() {
     moved.until("the new item", || {
         (moved.get("/media/image/later.json").status() == 200).then_some(())
     });
-    // Not from another house, and not into one that is lived in.
+    // Another archive cannot be migrated to a database that holds one.
     let other = Server::with_pictures(&[], &[("one", Picture::waves(64, 48).jpeg())]);
     fails(other.dir.path(), &[], &["migrate", "--to", &url], &["holds an archive already"]);
 }
 
 #[test]
-fn a_switch_is_taken_back() {
+fn a_switch_is_undone() {
     let cluster = Cluster::start();
     let url = database(&cluster);
     let server = Server::with_pictures(&[], &[("one", Picture::waves(64, 48).jpeg())]);
@@ -242,7 +242,7 @@ fn a_switch_is_taken_back() {
     fails(dir, &[], &["migrate"], &["--to"]);
     fails(dir, &[], &["migrate", "--store", "s3://bilder", "--switch"], &["--to"]);
     json(dir, &[], &["migrate", "--to", &url, "--switch"]);
-    let client = Client::builder().no_proxy().timeout(5 * PATIENCE).build().unwrap();
+    let client = Client::builder().no_proxy().timeout(5 * WAIT_TIMEOUT).build().unwrap();
     let (status, text) = collect(&client, &server.url).unwrap_err();
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(text.contains("moved"), "{text}");
@@ -254,7 +254,7 @@ fn a_switch_is_taken_back() {
     let home = back["movedTo"].as_str().unwrap();
     assert!(home.starts_with("postgres://") && !home.contains(PASSWORD), "{home}");
     collect(&client, &server.url).unwrap();
-    // Over there nobody can begin to live, and a later move goes on with what it left.
+    // No node can start on the old target any more, and a later migration resumes from the data there.
     let elsewhere = tempfile::tempdir().unwrap();
     let new = [format!("database.url={url}")];
     fails(elsewhere.path(), &new, &["serve", "--listen", "127.0.0.1:0"], &["migrate", "--switch"]);
@@ -264,7 +264,7 @@ fn a_switch_is_taken_back() {
 
 /// Two services over one archive would both take orders, and send the same messages.
 #[test]
-fn a_switch_is_not_taken_back_from_where_somebody_lives() {
+fn a_switch_is_not_undone_once_the_target_is_in_use() {
     let cluster = Cluster::start();
     let url = database(&cluster);
     let server = Server::with_pictures(&[], &[("one", Picture::waves(64, 48).jpeg())]);
@@ -277,12 +277,12 @@ fn a_switch_is_not_taken_back_from_where_somebody_lives() {
     fails(dir, &[], &undo, &["the node", "uses it"]);
     let client = Client::builder().no_proxy().build().unwrap();
     collect(&client, &moved.url).unwrap();
-    // It ended its life itself, and left what it wrote.
+    // The node has stopped, but its writes remain.
     let (status, log) = moved.stop();
     assert!(status.success(), "{log}");
     fails(dir, &[], &undo, &["has changed since the migration"]);
     collect(&client, &server.url).unwrap_err();
-    // The server of that database is gone.
+    // The PostgreSQL server of that database is down.
     cluster.down();
     fails(dir, &[], &undo, &["--force"]);
     collect(&client, &server.url).unwrap_err();

@@ -1,5 +1,5 @@
-//! Several nodes: processes that serve one database and one store. What one of them does the others show
-//! at once, what happens once happens once, and what a dead one had others take over.
+//! Several nodes: processes that serve one database and one store. A change at one node is visible at the others, a
+//! one-time effect happens once, and the others take over the work of a dead node.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,32 +16,32 @@ use serde_json::{Value, json};
 use crate::common::pictures::Picture;
 use crate::common::{DEMO_KEY, Server, news};
 use crate::items::{form, provider, put};
-use crate::notifications::{make, read, server, take_in, waiting};
+use crate::notifications::{ingest_photo, make, read, server, spawn_poll};
 use crate::oauth::{Editor, code_form, query_of, request, token, user_status};
 use crate::search::ids;
 
-/// Nodes write the same links, whichever of them is asked.
+/// All nodes write the same URLs.
 pub const QUICK: [&str; 3] = [
     "server.unready_s=0",
     "server.public_url=http://nodes.example",
     "notifications.retry_first_ms=50",
 ];
 
-/// One more node over the data directory of `server`.
-pub fn beside(server: &Server, settings: &[&str]) -> Server {
-    Server::start(over(server), &[&QUICK, settings].concat())
+/// Starts another node over the data directory of `server`.
+pub fn start_node_beside(server: &Server, settings: &[&str]) -> Server {
+    Server::start(share_data_dir(server), &[&QUICK, settings].concat())
 }
 
-fn over(server: &Server) -> tempfile::TempDir {
+fn share_data_dir(server: &Server) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     symlink(server.data(), dir.path().join("data")).unwrap();
     dir
 }
 
-/// Repeats `look` until it is true: a node is dead for the others after some seconds.
-pub fn patiently(what: &str, mut look: impl FnMut() -> bool) {
+/// Polls `condition` for up to a minute: a dead node's heartbeat expires after some seconds.
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     for _ in 0..600 {
-        if look() {
+        if condition() {
             return;
         }
         thread::park_timeout(Duration::from_millis(100));
@@ -53,12 +53,12 @@ pub fn matches(server: &Server) -> bool {
     server.metric("wirephoto_lease_held", "matching") > 0.0
 }
 
-/// Two nodes, the first of which matches.
-pub fn two() -> (Server, Server) {
+/// Two nodes; the first one holds the matching lease.
+pub fn two_nodes() -> (Server, Server) {
     let first = server(&QUICK);
     first.until("it to match", || matches(&first).then_some(()));
-    let second = beside(&first, &[]);
-    // One that was slow for long is taken for dead: then it is the other one.
+    let second = start_node_beside(&first, &[]);
+    // If the first one was slow for too long, its lease has gone to the second.
     let is_first = first.until("one of them to match", || {
         let (one, other) = (matches(&first), matches(&second));
         (one != other).then_some(one)
@@ -71,7 +71,7 @@ fn call(server: &Server, method: Method, path: &str) -> Response {
     request.header("authorization", format!("ApiKey {DEMO_KEY}")).send().expect("answer")
 }
 
-/// The items of the mails that were written.
+/// The items in the mails that were written.
 pub fn mails(data: &Path) -> Vec<String> {
     let entries = fs::read_dir(data.join("outbox")).into_iter().flatten().flatten();
     let mails = entries.map(|entry| entry.path());
@@ -87,13 +87,13 @@ pub fn mails(data: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_comes_in_and_goes_through_one_node_comes_and_goes_at_the_other() {
+fn items_ingested_and_withdrawn_at_one_node_appear_and_disappear_at_the_other() {
     let first = server(&QUICK);
-    let second = beside(&first, &[]);
+    let second = start_node_beside(&first, &[]);
     items_come_and_go_at_both(&first, &second);
 }
 
-/// What comes in and goes through the first node comes and goes at the second.
+/// Items ingested and withdrawn at the first node appear and disappear at the second.
 pub fn items_come_and_go_at_both(first: &Server, second: &Server) {
     let auth = provider(first);
     let jpeg = Picture::corners(320, 240).jpeg();
@@ -105,7 +105,7 @@ pub fn items_come_and_go_at_both(first: &Server, second: &Server) {
     second.until("the photograph to come", || (second.get(preview).status() == 200).then_some(()));
     assert_eq!(second.bytes(preview), first.bytes(preview));
     for _ in 0..3 {
-        // From memory from the second time on.
+        // Cached in memory from the second request on.
         assert!(!second.bytes(crop).is_empty());
     }
     second.until("the search to know it", || {
@@ -120,12 +120,12 @@ pub fn items_come_and_go_at_both(first: &Server, second: &Server) {
 }
 
 #[test]
-fn a_poll_at_one_node_is_woken_by_what_comes_in_at_the_other() {
+fn a_poll_at_one_node_is_woken_by_an_item_ingested_at_the_other() {
     let first = server(&QUICK);
-    let second = beside(&first, &["server.role=web"]);
+    let second = start_node_beside(&first, &["server.role=web"]);
     let id = make(&first, "/image/notification/stream?q=isbrytare");
-    let poll = waiting(&second, &id);
-    take_in(&first, "oden", "Isbrytare");
+    let poll = spawn_poll(&second, &id);
+    ingest_photo(&first, "oden", "Isbrytare");
     let (status, body) = poll.join().unwrap();
     assert_eq!((status, ids(&body).as_str()), (200, "oden"));
     assert_eq!(read(&first, &id), "", "it was given");
@@ -135,7 +135,7 @@ fn a_poll_at_one_node_is_woken_by_what_comes_in_at_the_other() {
 fn a_stream_that_is_read_at_two_nodes_gives_each_item_once() {
     const ITEMS: usize = 40;
     let first = server(&QUICK);
-    let second = beside(&first, &[]);
+    let second = start_node_beside(&first, &[]);
     let id = make(&first, "/text/notification/stream");
     let lines: Vec<String> = (0..ITEMS)
         .map(|number| {
@@ -152,14 +152,14 @@ fn a_stream_that_is_read_at_two_nodes_gives_each_item_once() {
     let drain = |server: &Server| {
         let mut read: Vec<String> = Vec::new();
         let mut empty = 0;
-        // Once may be while another one has the last of them, or before the first is matched.
+        // A poll may return early while another one holds the last items, or before the first item is matched.
         while empty < 3 && tries.fetch_sub(1, SeqCst) > 0 {
             let answer = call(server, Method::GET, &path);
             assert_eq!(answer.status(), 200);
             let found = ids(&answer.json().unwrap());
             let count = found.split_whitespace().count();
             let all = count + so_far.fetch_add(count, SeqCst);
-            // Who waits for the matcher is not at the end.
+            // A poll that waits for the matcher has not reached the end.
             empty = if count == 0 && all >= ITEMS { empty + 1 } else { 0 };
             read.extend(found.split_whitespace().map(str::to_owned));
         }
@@ -176,13 +176,13 @@ fn a_stream_that_is_read_at_two_nodes_gives_each_item_once() {
 }
 
 #[test]
-fn a_login_a_code_and_a_token_of_one_node_count_at_the_other() {
+fn a_login_a_code_and_a_token_of_one_node_are_valid_at_the_other() {
     let first = server(&QUICK);
-    let second = beside(&first, &["server.role=web"]);
+    let second = start_node_beside(&first, &["server.role=web"]);
     let editor = Editor::log_in(&first);
     let cookie = [("cookie", editor.cookie.as_str())];
     assert_eq!(second.get_with("/account", &cookie).status(), 200);
-    // What pages did at one node, the other one shows as code.
+    // The second node's code page shows the API calls of the first node's pages.
     assert_eq!(first.get_with("/?q=gammal", &cookie).status(), 200);
     second.until("the call to be shown", || {
         second.get_with("/code", &cookie).text().unwrap().contains("gammal").then_some(())
@@ -199,47 +199,47 @@ fn a_login_a_code_and_a_token_of_one_node_count_at_the_other() {
 }
 
 #[test]
-fn mails_arrive_once_also_when_the_node_that_matches_is_killed() {
-    let (mut first, second) = two();
+fn mails_arrive_once_even_if_the_matching_node_is_killed() {
+    let (mut first, second) = two_nodes();
     make(&first, "/image/notification/email?title=Is&email=desk%40example.com&q=isbrytare");
     let data = first.data();
     for id in ["a1", "a2", "a3"] {
-        take_in(&second, id, "Isbrytare");
+        ingest_photo(&second, id, "Isbrytare");
     }
     second.until("three mails", || (mails(&data).len() >= 3).then_some(()));
     first.child.kill().unwrap();
     first.child.wait().unwrap();
     for id in ["b1", "b2", "b3"] {
-        take_in(&second, id, "Isbrytare");
+        ingest_photo(&second, id, "Isbrytare");
     }
-    patiently("the other node to match", || matches(&second));
+    wait_until("the other node to match", || matches(&second));
     second.until("six mails", || (mails(&data).len() >= 6).then_some(()));
     assert!(second.log().contains("a node is dead"));
-    // What had to go out went out before what came in last.
-    take_in(&second, "c1", "Isbrytare");
+    // Mails for earlier items were sent before the last item was ingested.
+    ingest_photo(&second, "c1", "Isbrytare");
     second.until("the last mail", || mails(&data).contains(&"c1".to_owned()).then_some(()));
     assert_eq!(mails(&data), ["a1", "a2", "a3", "b1", "b2", "b3", "c1"]);
 }
 
 #[test]
-fn a_node_that_stops_hands_over_at_once_and_a_killed_one_has_its_own_again() {
-    let (first, mut second) = two();
+fn a_stopping_node_hands_over_its_leases_at_once_and_a_killed_one_regains_them() {
+    let (first, mut second) = two_nodes();
     first.signal("TERM");
     second.until("the other node to match", || matches(&second).then_some(()));
     let id = make(&second, "/image/notification/stream");
-    take_in(&second, "oden", "Isbrytare");
+    ingest_photo(&second, "oden", "Isbrytare");
     second.until("the item to be matched", || {
         (second.metric("wirephoto_matched_items_total", "") > 0.0).then_some(())
     });
     second.child.kill().unwrap();
     second.child.wait().unwrap();
-    let second = beside(&first, &[]);
+    let second = start_node_beside(&first, &[]);
     second.until("it to match again", || matches(&second).then_some(()));
     second.until("the item", || (read(&second, &id) == "oden").then_some(()));
     assert!(!second.log().contains("a node is dead"), "it has its own without waiting for that");
 }
 
-/// What the command says of the nodes.
+/// The nodes that the command lists.
 fn listed(server: &Server) -> Vec<Value> {
     let said = server.command(&["nodes", "--json"]);
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
@@ -247,14 +247,14 @@ fn listed(server: &Server) -> Vec<Value> {
 }
 
 #[test]
-fn a_command_lists_the_nodes_that_live_with_their_leases() {
-    let (mut first, mut second) = two();
+fn a_command_lists_live_nodes_with_their_leases() {
+    let (mut first, mut second) = two_nodes();
     let beat = |nodes: &[Value], is: bool| nodes.iter().all(|node| node["beats"] == is);
     let nodes = first.until("both to show that they live", || {
         let nodes = listed(&first);
         (nodes.len() == 2 && beat(&nodes, true)).then_some(nodes)
     });
-    // The name of a node is in the file that it holds.
+    // A node's name is in its lock file.
     let file = |number: u32| first.data().join(format!("nodes/node-{number}"));
     let mut leases = Vec::new();
     for number in [1, 2] {
@@ -268,7 +268,7 @@ fn a_command_lists_the_nodes_that_live_with_their_leases() {
     let table = String::from_utf8(first.command(&["nodes"]).stdout).unwrap();
     assert!(table.starts_with("NODE"), "{table}");
     assert!(table.contains("matching") && table.lines().count() == 3, "{table}");
-    // Nobody is left who could end their lives.
+    // No node is left to end the incarnations of the killed ones.
     for node in [&mut first, &mut second] {
         node.child.kill().unwrap();
         node.child.wait().unwrap();
@@ -278,7 +278,7 @@ fn a_command_lists_the_nodes_that_live_with_their_leases() {
 }
 
 #[test]
-fn a_node_that_is_alone_is_listed_alone() {
+fn a_single_node_is_listed_alone() {
     let server = server(&QUICK);
     server.until("it to match", || matches(&server).then_some(()));
     let nodes = listed(&server);
@@ -289,16 +289,16 @@ fn a_node_that_is_alone_is_listed_alone() {
 }
 
 #[test]
-fn a_worker_does_what_waits_and_a_web_node_answers_without_one() {
+fn a_worker_processes_the_queues_and_a_web_node_serves_without_one() {
     let web = server(&[&QUICK[..], &["server.role=web"]].concat());
     make(&web, "/image/notification/email?title=Is&email=desk%40example.com&q=isbrytare");
     let stream = make(&web, "/image/notification/stream?q=isbrytare");
-    take_in(&web, "oden", "Isbrytare");
+    ingest_photo(&web, "oden", "Isbrytare");
     web.until("the missing worker to show", || {
         (web.metric("wirephoto_lease_vacant_seconds", "matching") > 0.0).then_some(())
     });
     assert_eq!(read(&web, &stream), "", "nobody matched it");
-    let worker = beside(&web, &["server.role=worker"]);
+    let worker = start_node_beside(&web, &["server.role=worker"]);
     web.until("the mail", || (mails(&web.data()) == ["oden"]).then_some(()));
     web.until("the stream", || (read(&web, &stream) == "oden").then_some(()));
     web.until("the worker to show", || {
@@ -317,9 +317,9 @@ fn a_worker_does_what_waits_and_a_web_node_answers_without_one() {
 }
 
 #[test]
-fn an_edge_serves_media_and_what_was_bought_and_writes_nothing() {
+fn an_edge_serves_media_and_purchases_and_writes_nothing() {
     let main = server(&QUICK);
-    let edge = beside(&main, &["server.role=edge"]);
+    let edge = start_node_beside(&main, &["server.role=edge"]);
     let preview = "/media/image/old_NormalPreview.jpg";
     assert_eq!(edge.bytes(preview), main.bytes(preview));
     let hires = format!("/media/image/old.jpg?ak={DEMO_KEY}");
@@ -352,7 +352,7 @@ fn an_edge_serves_media_and_what_was_bought_and_writes_nothing() {
 }
 
 #[test]
-fn an_edge_does_not_start_where_nobody_wrote() {
+fn an_edge_does_not_start_without_a_database() {
     let dir = tempfile::tempdir().unwrap();
     let mut command = crate::common::server::wirephoto(dir.path());
     command.args(["serve", "--listen", "127.0.0.1:0", "--role", "edge", "--data"]);

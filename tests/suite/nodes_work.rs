@@ -1,6 +1,5 @@
-//! What several nodes do beside requests: push messages, deliveries, calls of CDNs, the watched folder,
-//! mails, a first start. Each thing happens once while they work, and what a node had under way that is
-//! killed or stands still is done by another one.
+//! Background work of several nodes: push messages, deliveries, cache purges, the watched folder, mails, a first
+//! start. Each effect happens once, and the work of a killed or suspended node is done by another one.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,9 +17,9 @@ use serde_json::Value;
 use crate::common::pictures::Picture;
 use crate::common::server::{demo_originals, wirephoto};
 use crate::common::{DEMO_KEY, Server, checkout, news, pause};
-use crate::deliveries::{ITEM, OTHER, Posted, add, hook, id, run, trigger, until};
-use crate::nodes::{QUICK, beside, mails, matches, patiently, two};
-use crate::notifications::{make, server, take_in};
+use crate::deliveries::{ITEM, OTHER, WebhookRequest, add, hook, id, run, trigger, until};
+use crate::nodes::{QUICK, mails, matches, start_node_beside, two_nodes, wait_until};
+use crate::notifications::{ingest_photo, make, server};
 use crate::purges::{self, Cdn};
 use crate::push::{items, notify, register};
 use crate::push_services::{Services, requests_to};
@@ -35,7 +34,7 @@ fn kill(server: &mut Server) {
 }
 
 #[test]
-fn push_messages_arrive_once_and_those_of_a_killed_node_once_more() {
+fn push_messages_arrive_once_and_those_of_a_killed_node_are_sent_again() {
     let services = Services::start();
     let settings = services.settings();
     let mut first = server(&[&QUICK[..], &strs(&settings)].concat());
@@ -44,7 +43,7 @@ fn push_messages_arrive_once_and_those_of_a_killed_node_once_more() {
         register(&first, phone, "android", DEMO_KEY);
     }
     notify(&first, "isbrytare", DEMO_KEY);
-    take_in(&first, "oden", "Isbrytare");
+    ingest_photo(&first, "oden", "Isbrytare");
     let seen = |phone: &str, item: &str| {
         let seen = requests_to(&services.google, phone);
         items(&seen).into_iter().filter(|one| *one == item).count()
@@ -53,10 +52,10 @@ fn push_messages_arrive_once_and_those_of_a_killed_node_once_more() {
         let look = || (seen(phone, item) > 0).then_some(());
         server.until(&format!("{item} at {phone}"), look);
     };
-    // One of them gives no answer to the first.
+    // A receiver does not respond to the first message.
     arrives(&first, "hang", "oden");
-    let second = beside(&first, &strs(&settings));
-    take_in(&first, "ymer", "Isbrytare");
+    let second = start_node_beside(&first, &strs(&settings));
+    ingest_photo(&first, "ymer", "Isbrytare");
     for phone in phones.iter().chain(&["hang"]) {
         arrives(&second, phone, "ymer");
     }
@@ -66,8 +65,8 @@ fn push_messages_arrive_once_and_those_of_a_killed_node_once_more() {
         (listed.as_array().unwrap().len() == 1).then_some(())
     });
     kill(&mut first);
-    patiently("the message without an answer to be sent again", || seen("hang", "oden") > 1);
-    take_in(&second, "atle", "Isbrytare");
+    wait_until("the message without an answer to be sent again", || seen("hang", "oden") > 1);
+    ingest_photo(&second, "atle", "Isbrytare");
     for phone in phones.iter().chain(&["hang"]) {
         arrives(&second, phone, "atle");
         for item in ["oden", "ymer", "atle"] {
@@ -78,7 +77,7 @@ fn push_messages_arrive_once_and_those_of_a_killed_node_once_more() {
 }
 
 #[test]
-fn deliveries_go_out_once_and_that_of_a_killed_node_by_another_one() {
+fn deliveries_are_sent_once_and_those_of_a_killed_node_by_another_one() {
     let settings = ["delivery.retry_first_ms=50", "delivery.lease_s=15"];
     let mut first = Server::demo_with(&[&QUICK[..], &settings].concat());
     let originals = demo_originals();
@@ -88,15 +87,15 @@ fn deliveries_go_out_once_and_that_of_a_killed_node_by_another_one() {
         add(&first, channel, "webhook", &hook(listener.local_addr().unwrap().port()));
     }
     let hanging = id(trigger(&first, ITEM, "h1"));
-    let posted = Posted::accept(&listener);
-    let second = beside(&first, &settings);
+    let posted = WebhookRequest::accept(&listener);
+    let second = start_node_beside(&first, &settings);
     kill(&mut first);
     drop(posted);
-    let (headers, _) = Posted::accept(&listener).answer("200 OK");
+    let (headers, _) = WebhookRequest::accept(&listener).answer("200 OK");
     assert_eq!(headers["webhook-id"], hanging);
     assert_eq!(until(&second, &hanging, "delivered")["attempts"], 2);
-    // Two that work send each one once, whichever of them is asked.
-    let third = beside(&first, &settings);
+    // While both nodes run, each delivery is sent once, whichever node received the request.
+    let third = start_node_beside(&first, &settings);
     let asked = [
         (&second, ITEM, "h2"),
         (&third, ITEM, "h3"),
@@ -106,7 +105,7 @@ fn deliveries_go_out_once_and_that_of_a_killed_node_by_another_one() {
     ];
     let asked = asked.map(|(server, item, channel)| id(trigger(server, item, channel)));
     let came: BTreeSet<String> = (0..asked.len())
-        .map(|_| Posted::accept(&listener).answer("200 OK").0["webhook-id"].clone())
+        .map(|_| WebhookRequest::accept(&listener).answer("200 OK").0["webhook-id"].clone())
         .collect();
     assert_eq!(came, asked.iter().cloned().collect());
     for id in &asked {
@@ -117,14 +116,14 @@ fn deliveries_go_out_once_and_that_of_a_killed_node_by_another_one() {
 }
 
 #[test]
-fn a_cdn_is_told_once_and_what_it_did_not_take_by_the_node_that_goes_on() {
+fn a_cdn_is_purged_once_and_the_surviving_node_retries_failed_purges() {
     let cdn = Cdn::start();
     let settings = purges::settings(&cdn);
     let settings = strs(&settings);
     let mut first = news::server(&[&QUICK[..], &settings].concat(), &purges::items());
     let purging = |server: &Server| server.metric("wirephoto_lease_held", "purging") > 0.0;
     first.until("it to tell", || purging(&first).then_some(()));
-    let second = beside(&first, &settings);
+    let second = start_node_beside(&first, &settings);
     run(&second, &["withdraw", "image/b"], 0);
     cdn.until(&first, &["image.b"]);
     assert!(!purging(&second));
@@ -134,10 +133,10 @@ fn a_cdn_is_told_once_and_what_it_did_not_take_by_the_node_that_goes_on() {
         (first.metric("wirephoto_purges_total", "retry") > 0.0).then_some(())
     });
     kill(&mut first);
-    cdn.settle();
+    cdn.wait_until_idle();
     cdn.status.store(200, Ordering::Relaxed);
     run(&second, &["withdraw", "image/c"], 0);
-    patiently("the other node to tell", || purging(&second));
+    wait_until("the other node to tell", || purging(&second));
     cdn.until(&second, &["image.a", "image.c"]);
     second.until("nothing to wait", || {
         (second.metric("wirephoto_purges_waiting", "") == 0.0).then_some(())
@@ -145,14 +144,14 @@ fn a_cdn_is_told_once_and_what_it_did_not_take_by_the_node_that_goes_on() {
     assert_eq!(cdn.keys(), ["image.b", "image.a", "image.c"]);
 }
 
-/// The names of what lies in a folder.
+/// The names of a folder's entries.
 fn names(folder: &Path) -> BTreeSet<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
 #[test]
-fn a_folder_that_two_nodes_watch_is_taken_in_once_also_when_one_is_killed() {
+fn a_folder_watched_by_two_nodes_is_ingested_once_even_if_one_is_killed() {
     let dir = tempfile::tempdir().unwrap();
     let watched = dir.path().join("in");
     fs::create_dir(&watched).unwrap();
@@ -163,7 +162,7 @@ fn a_folder_that_two_nodes_watch_is_taken_in_once_also_when_one_is_killed() {
     let mut put = |numbers: std::ops::Range<usize>| {
         for number in numbers {
             let name = format!("w{number}.jpg");
-            // There as a whole: two looks at a file that is being written may come between.
+            // Renamed into place: two polls could see different states of a file that is still being written.
             let beside = dir.path().join(&name);
             fs::write(&beside, &jpeg).unwrap();
             fs::rename(beside, watched.join(&name)).unwrap();
@@ -175,13 +174,13 @@ fn a_folder_that_two_nodes_watch_is_taken_in_once_also_when_one_is_killed() {
     let mut first = server(&[&QUICK[..], &strs(&watch)].concat());
     let all = put(0..1);
     first.until("it to take in", || (done() == all).then_some(()));
-    let second = beside(&first, &strs(&watch));
+    let second = start_node_beside(&first, &strs(&watch));
     let all = put(1..20);
     second.until("all to be taken in", || (done().len() >= all.len()).then_some(()));
     assert_eq!(done(), all, "each lies there once");
     kill(&mut first);
     let all = put(20..30);
-    patiently("the other node to take in", || done().len() >= all.len());
+    wait_until("the other node to take in", || done().len() >= all.len());
     assert_eq!(done(), all);
     assert!(names(&watched.join("failed")).is_empty());
     for number in [0, 19, 29] {
@@ -197,20 +196,20 @@ fn a_folder_that_two_nodes_watch_is_taken_in_once_also_when_one_is_killed() {
 }
 
 #[test]
-fn a_node_that_stands_still_and_goes_on_has_its_mails_sent_once_and_begins_anew() {
-    let (first, second) = two();
+fn a_suspended_node_rejoins_and_its_mails_are_sent_once() {
+    let (first, second) = two_nodes();
     make(&first, "/image/notification/email?title=Is&email=desk%40example.com&q=isbrytare");
-    // Nobody reads it.
+    // A stream without readers.
     make(&first, "/image/notification/stream?q=isbrytare");
     let data = first.data();
-    take_in(&second, "a1", "Isbrytare");
+    ingest_photo(&second, "a1", "Isbrytare");
     let queued = |node: &Server| node.metric("wirephoto_queued_items", "");
-    patiently("the item to be told of", || queued(&first) == 1.0);
+    wait_until("the item to be told of", || queued(&first) == 1.0);
     second.until("a mail", || (mails(&data).len() == 1).then_some(()));
     let folder = tempfile::tempdir().unwrap();
     let document = news::document("Isbrytare", &["FOTO"], "2026-03-05T09:15:00+01:00");
     news::write(folder.path(), &[("image/b1", document.clone()), ("image/b2", document)]);
-    // It must not stand still in the middle of a transaction: then nobody could write.
+    // It must not be suspended in the middle of a transaction, which would block all writers.
     second.until("the items to come in", || {
         first.signal("STOP");
         let taken = second.command(&["ingest", &folder.path().to_string_lossy()]);
@@ -220,24 +219,24 @@ fn a_node_that_stands_still_and_goes_on_has_its_mails_sent_once_and_begins_anew(
         }
         taken.status.success().then_some(())
     });
-    patiently("the other node to match", || matches(&second));
+    wait_until("the other node to match", || matches(&second));
     second.until("their mails", || (mails(&data).len() >= 3).then_some(()));
     first.signal("CONT");
-    patiently("it to notice", || first.log().contains("it starts a new incarnation"));
-    take_in(&first, "c1", "Isbrytare");
+    wait_until("it to notice", || first.log().contains("it starts a new incarnation"));
+    ingest_photo(&first, "c1", "Isbrytare");
     second.until("the last mail", || mails(&data).contains(&"c1".to_owned()).then_some(()));
     assert_eq!(mails(&data), ["a1", "b1", "b2", "c1"]);
     first.until("them to see each other", || {
         (first.metric("wirephoto_nodes", "") == 2.0).then_some(())
     });
     assert!(matches(&second) && !matches(&first));
-    // What it told of before it stood still is nobody's alert for ever.
-    patiently("the other node to tell what waits", || queued(&second) == 4.0);
-    patiently("it to tell of nothing", || queued(&first) == 0.0);
+    // The suspended node's metrics must not raise an alert for ever.
+    wait_until("the other node to tell what waits", || queued(&second) == 4.0);
+    wait_until("it to tell of nothing", || queued(&first) == 0.0);
 }
 
 #[test]
-fn two_demos_that_start_at_once_over_nothing_take_it_in_once_and_both_serve() {
+fn two_demos_that_start_at_once_ingest_the_archive_once_and_both_serve() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("media-store")).unwrap();
     symlink(checkout("media-store/demo"), dir.path().join("media-store/demo")).unwrap();

@@ -1,5 +1,4 @@
-//! Notifications through the server: their addresses, streams, mails
-//! (`docs/contract/notifications.md`).
+//! Notifications through the server: their URLs, streams and mails (`docs/contract/notifications.md`).
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -11,7 +10,7 @@ use reqwest::Method;
 use reqwest::blocking::{Client, Response};
 use serde_json::{Value, json};
 
-use crate::common::server::alone;
+use crate::common::server::isolate_environment;
 use crate::common::{DEMO_KEY, Server, news, pause};
 use crate::faults::kit;
 use crate::search::{BUYER_KEY, ids};
@@ -26,7 +25,7 @@ fn call(server: &Server, method: Method, path: &str, key: &str) -> Response {
     request.header("authorization", format!("ApiKey {key}")).send().expect("answer")
 }
 
-/// Makes a notification; its id.
+/// Creates a notification; returns its id.
 pub fn make(server: &Server, path: &str) -> String {
     let response = call(server, Method::POST, path, DEMO_KEY);
     assert_eq!(response.status(), 200, "{path}");
@@ -34,12 +33,12 @@ pub fn make(server: &Server, path: &str) -> String {
     body["id"].as_str().unwrap().to_owned()
 }
 
-pub fn take_in(server: &Server, id: &str, headline: &str) {
+pub fn ingest_photo(server: &Server, id: &str, headline: &str) {
     let document = news::document(headline, &["FOTO"], "2026-03-05T09:15:00+01:00");
-    news::take_in(server, &format!("image/{id}"), &document);
+    news::ingest(server, &format!("image/{id}"), &document);
 }
 
-/// What a stream gives as soon as it has something.
+/// Polls a stream until it returns an item.
 pub fn read(server: &Server, id: &str) -> String {
     read_within(server, id, 60)
 }
@@ -51,8 +50,8 @@ fn read_within(server: &Server, id: &str, seconds: u32) -> String {
     ids(&response.json().unwrap())
 }
 
-/// A poll that waits, in a thread of its own.
-pub fn waiting(server: &Server, id: &str) -> JoinHandle<(u16, Value)> {
+/// A waiting poll in a separate thread.
+pub fn spawn_poll(server: &Server, id: &str) -> JoinHandle<(u16, Value)> {
     let before = server.metric("wirephoto_stream_polls_waiting", "");
     let url = format!("{}/content/v1/_all/notification/{id}/stream", server.url);
     let client = Client::builder().no_proxy().timeout(None).build().unwrap();
@@ -68,28 +67,28 @@ pub fn waiting(server: &Server, id: &str) -> JoinHandle<(u16, Value)> {
 }
 
 #[test]
-fn a_waiting_poll_is_woken_by_what_another_process_takes_in() {
+fn a_waiting_poll_is_woken_by_an_item_that_another_process_ingests() {
     let server = server(&["server.request_timeout_s=1"]);
     let id = make(&server, "/image/notification/stream?q=isbrytare&p=FOTO");
     let other = make(&server, "/text/notification/stream?q=isbrytare");
-    let (poll, idle) = (waiting(&server, &id), waiting(&server, &other));
-    take_in(&server, "oden", "Isbrytare");
+    let (poll, idle) = (spawn_poll(&server, &id), spawn_poll(&server, &other));
+    ingest_photo(&server, "oden", "Isbrytare");
     let (status, body) = poll.join().unwrap();
     assert_eq!((status, ids(&body).as_str()), (200, "oden"));
     assert_eq!(read_within(&server, &id, 1), "");
-    // The one that waits for texts ends, empty, when the service does.
+    // The poll that waits for texts ends, empty, when the service stops.
     server.signal("TERM");
     assert_eq!(idle.join().unwrap(), (200, json!({ "hits": [] })));
 }
 
 #[test]
-fn a_queue_outlives_a_restart_and_gives_so_many_items_in_that_layout() {
+fn a_queue_survives_a_restart_and_returns_items_by_size_and_layout() {
     let server = server(&[]);
     let id = make(&server, "/image/notification/stream");
     for number in ["a", "b", "c"] {
-        take_in(&server, number, "Isbrytare");
+        ingest_photo(&server, number, "Isbrytare");
     }
-    kit::matched(&server, 3);
+    kit::wait_for_matches(&server, 3);
     let mut server = server.restart(&[]);
     let path = format!("/image/notification/{id}/stream?s=2&layout=bare&wait=60");
     let body: Value = call(&server, Method::GET, &path, DEMO_KEY).json().unwrap();
@@ -101,10 +100,10 @@ fn a_queue_outlives_a_restart_and_gives_so_many_items_in_that_layout() {
 }
 
 #[test]
-fn one_poll_too_many_is_told_to_come_back_and_what_is_bad_is_named() {
+fn an_excess_poll_gets_retry_after_and_bad_parameters_are_named() {
     let server = server(&["notifications.polls=1"]);
     let id = make(&server, "/image/notification/stream");
-    let poll = waiting(&server, &id);
+    let poll = spawn_poll(&server, &id);
     let path = format!("/image/notification/{id}/stream");
     let full = call(&server, Method::GET, &path, DEMO_KEY);
     assert_eq!((full.status().as_u16(), full.headers()["retry-after"].len()), (503, 1));
@@ -123,17 +122,17 @@ fn one_poll_too_many_is_told_to_come_back_and_what_is_bad_is_named() {
         call(&server, Method::DELETE, &path.replace("/stream", ""), DEMO_KEY).status(),
         200
     );
-    // Who waited for it is told at once.
+    // A poll that waits on it ends at once.
     assert_eq!(poll.join().unwrap().0, 404);
 }
 
-/// A poll over a connection of its own, which can be cut.
+/// A poll over its own connection, which can be cut.
 struct Poll(TcpStream);
 
 impl Poll {
     fn send(site: &impl kit::Site, id: &str) -> Option<Self> {
         let mut stream = TcpStream::connect(site.url().strip_prefix("http://")?).ok()?;
-        stream.set_read_timeout(Some(site.poll_time())).ok()?;
+        stream.set_read_timeout(Some(site.poll_timeout())).ok()?;
         let request = format!(
             "GET /content/v1/_all/notification/{id}/stream?wait=5&s=3&layout=bare HTTP/1.1\r\n\
              host: h\r\nauthorization: ApiKey {DEMO_KEY}\r\nconnection: close\r\n\r\n"
@@ -142,10 +141,10 @@ impl Poll {
         Some(Self(stream))
     }
 
-    /// All that comes, and whether the body is whole.
+    /// Everything that is received, and whether the body is complete.
     fn receive(mut self) -> (String, bool) {
         let mut bytes = Vec::new();
-        // What came before an error counts.
+        // Bytes received before an error count.
         drop(self.0.read_to_end(&mut bytes));
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let Some((head, body)) = text.split_once("\r\n\r\n") else { return (text, false) };
@@ -171,33 +170,33 @@ fn a_client_that_vanishes_while_it_waits_loses_nothing() {
         server.until("the poll to end", || {
             (server.metric("wirephoto_stream_polls_waiting", "") <= before).then_some(())
         });
-        take_in(&server, &format!("i{round}"), "Isbrytare");
+        ingest_photo(&server, &format!("i{round}"), "Isbrytare");
         assert_eq!(read(&server, &id), format!("i{round}"));
     }
 }
 
-/// Items with these ids in what came of a body, whole or not.
-fn named(body: &str) -> Vec<String> {
+/// The ids of items in a body, complete or not.
+fn item_ids(body: &str) -> Vec<String> {
     let uris = body.split("\"uri\":\"").skip(1);
     let id = |rest: &str| rest.split('"').next()?.rsplit('/').next().map(str::to_owned);
     uris.filter_map(id).collect()
 }
 
-/// What came of every item.
+/// The deliveries of every item.
 #[derive(Default)]
-pub struct Seen {
-    /// How often each came in a whole answer.
+pub struct ReceivedItems {
+    /// How often each was in a complete response.
     pub whole: BTreeMap<String, u32>,
-    /// Those of answers that broke off, of which nobody can know.
+    /// Items of interrupted responses, whose outcome is unknown.
     pub doubtful: Vec<String>,
 }
 
-impl Seen {
-    /// Reads what one poll gave; the items in it.
+impl ReceivedItems {
+    /// Records the response of one poll; returns its items.
     pub fn poll(&mut self, site: &impl kit::Site, id: &str) -> Vec<String> {
         let Some(poll) = Poll::send(site, id) else { return Vec::new() };
         let (body, complete) = poll.receive();
-        let items = named(&body);
+        let items = item_ids(&body);
         for id in items.iter().cloned() {
             match complete {
                 true => *self.whole.entry(id).or_default() += 1,
@@ -207,14 +206,14 @@ impl Seen {
         items
     }
 
-    /// Polls until it gives the item `last`, which comes behind all others.
+    /// Polls until the item `last` arrives, which is queued behind all others.
     pub fn poll_until(&mut self, site: &impl kit::Site, id: &str, last: &str) {
         kit::until("the last item to come", || {
             self.poll(site, id).iter().any(|item| item == last).then_some(())
         });
     }
 
-    /// Each item came once, but for those in doubt, which may never have come.
+    /// Checks that each item arrived once, except those in doubt, which may never have arrived.
     fn check(&self, count: usize) {
         for number in 0..count {
             let id = format!("i{number}");
@@ -225,7 +224,7 @@ impl Seen {
     }
 }
 
-/// Takes items in, a few at a time, until it is told to stop; gives how many.
+/// Ingests items, a few at a time, until it is stopped; returns their number.
 fn feed(data: std::path::PathBuf, stopped: std::sync::mpsc::Receiver<()>) -> JoinHandle<usize> {
     thread::spawn(move || {
         let folder = tempfile::tempdir().unwrap();
@@ -235,19 +234,19 @@ fn feed(data: std::path::PathBuf, stopped: std::sync::mpsc::Receiver<()>) -> Joi
             let lines: Vec<String> = (count..count + 3).map(line).collect();
             std::fs::write(&file, lines.join("\n")).unwrap();
             let mut ingest = std::process::Command::new(env!("CARGO_BIN_EXE_wirephoto"));
-            alone(&mut ingest, data.parent().unwrap());
+            isolate_environment(&mut ingest, data.parent().unwrap());
             let ingest = ingest.arg("ingest").arg(&file).arg("--data").arg(&data);
             let output = ingest.output().unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             count += 3;
-            // Readers take three at a time and have to keep up with it.
+            // Readers take three items per poll and have to keep up.
             (0..20).for_each(|_| pause());
         }
         count
     })
 }
 
-/// Kills the server after that many microseconds.
+/// Kills the server after this many microseconds.
 fn kill_after(server: &Server, us: u64) -> JoinHandle<()> {
     let process = server.child.id().to_string();
     thread::spawn(move || {
@@ -257,7 +256,7 @@ fn kill_after(server: &Server, us: u64) -> JoinHandle<()> {
     })
 }
 
-/// Each of so many items was mailed once.
+/// Checks that each of `count` items was mailed once.
 fn check_mails(server: &Server, count: usize) {
     let folder = server.data().join("outbox");
     let mails = || {
@@ -265,7 +264,7 @@ fn check_mails(server: &Server, count: usize) {
         let is_mail = |path: &std::path::PathBuf| path.extension().is_some_and(|end| end == "eml");
         entries.map(|entry| entry.path()).filter(is_mail).collect::<Vec<_>>()
     };
-    // As long as it goes on it has time.
+    // The timeout restarts with every progress.
     let mut written = 0;
     while written < count {
         written = server.until("a further mail to be written", || {
@@ -283,13 +282,13 @@ fn check_mails(server: &Server, count: usize) {
     assert_eq!(told.len(), count);
 }
 
-/// Kills the server at random moments while items come in and streams are read, and accounts for
-/// every item: each came in one whole answer, but for those of an answer that broke off behind its
-/// beginning, of which nobody can know; and each was mailed once.
+/// Kills the server at random moments while items are ingested and streams are read, and accounts for every item:
+/// each was in one complete response, unless the response was interrupted after it began, which leaves the outcome
+/// unknown; and each was mailed once.
 #[test]
-fn a_server_killed_two_hundred_times_loses_and_doubles_nothing() {
+fn a_server_killed_two_hundred_times_loses_and_duplicates_nothing() {
     const KILLS: u32 = 200;
-    // Each mail is looked for: none waits for the next hour, where it would be joined with others.
+    // Every mail is checked: none may wait for the next hour and be merged with others.
     let limits = ["mail.user_per_hour=1000000", "mail.recipient_per_hour=1000000"];
     let settings = ["server.unready_s=0", "notifications.mail_workers=16", limits[0], limits[1]];
     let mut server = server(&settings);
@@ -297,7 +296,7 @@ fn a_server_killed_two_hundred_times_loses_and_doubles_nothing() {
     make(&server, "/_all/notification/email?title=t&email=a@example.org&q=isbrytare");
     let (stop, stopped) = std::sync::mpsc::channel();
     let feeder = feed(server.data(), stopped);
-    let mut seen = Seen::default();
+    let mut seen = ReceivedItems::default();
     let mut random = 0x2545_F491_4F6C_DD1D_u64;
     for _ in 0..KILLS {
         random ^= random << 13;
@@ -313,7 +312,7 @@ fn a_server_killed_two_hundred_times_loses_and_doubles_nothing() {
     stop.send(()).unwrap();
     let count = feeder.join().unwrap();
     assert!(count > 100, "{count} items are no load");
-    // One more, which comes behind all the others.
+    // One more item, queued behind all others.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("last.jsonl");
     std::fs::write(&file, line(count)).unwrap();
@@ -321,12 +320,12 @@ fn a_server_killed_two_hundred_times_loses_and_doubles_nothing() {
     seen.poll_until(&server, &id, &format!("i{count}"));
     seen.check(count + 1);
     check_mails(&server, count + 1);
-    // The index that was killed as often holds each of them, once.
+    // The index was killed as often, and holds each item once.
     let found = server.get(&format!("/content/v1/text/search?q=isbrytare&s=0&ak={DEMO_KEY}"));
     assert_eq!(found.json::<Value>().unwrap()["total"], count + 1);
 }
 
-/// A document whose headline tells its number.
+/// A document with its number in the headline.
 fn line(number: usize) -> String {
     let document = json!({
         "uri": format!("http://h/media/text/i{number}"),

@@ -1,4 +1,4 @@
-//! The OAuth2 endpoints as RFC 6749, 6750, 7009, 7636, 9207 and 9700 want them
+//! The OAuth2 endpoints conform to RFC 6749, 6750, 7009, 7636, 9207 and 9700
 //! (`docs/contract/login.md`).
 
 use reqwest::{
@@ -80,7 +80,7 @@ fn refused(response: Response, status: u16, error: &str) {
 }
 
 #[test]
-fn a_password_gives_tokens_that_the_user_endpoint_and_the_hires_accept() {
+fn a_password_grant_gives_tokens_that_the_user_endpoint_and_the_hires_accept() {
     let server = Server::demo();
     let response = token(&server, &password_form("roles email user customer"));
     assert_eq!(response.headers()["cache-control"], "no-store");
@@ -117,7 +117,7 @@ fn a_password_gives_tokens_that_the_user_endpoint_and_the_hires_accept() {
 }
 
 #[test]
-fn the_token_endpoint_refuses_as_rfc_6749_says() {
+fn the_token_endpoint_returns_the_errors_of_rfc_6749() {
     let server = Server::demo();
     let roles = || password_form("roles");
     let check = |changes: &[(&'static str, &'static str)], status: u16, error: &str| {
@@ -144,7 +144,7 @@ fn the_token_endpoint_refuses_as_rfc_6749_says() {
     let mut twice = roles();
     twice.push(("scope", "roles"));
     refused(token(&server, &twice), 400, "invalid_request");
-    // Both ways to authenticate a client at once.
+    // Two methods of client authentication in one request.
     let url = format!("{}/o/oauth2/token", server.url);
     let post = || server.client.post(&url);
     let both = post().basic_auth(CLIENT.0, Some(CLIENT.1)).form(&roles()).send().unwrap();
@@ -170,7 +170,7 @@ fn the_token_endpoint_refuses_as_rfc_6749_says() {
 }
 
 #[test]
-fn a_refresh_gives_new_tokens_kills_the_old_and_a_reused_one_kills_the_family() {
+fn a_refresh_rotates_tokens_and_reuse_of_an_old_one_revokes_the_family() {
     let server = Server::demo();
     let first = tokens(&server, "roles email");
     let (access, refresh) = (text(&first, "access_token"), text(&first, "refresh_token"));
@@ -184,14 +184,14 @@ fn a_refresh_gives_new_tokens_kills_the_old_and_a_reused_one_kills_the_family() 
     let narrow = with(refresh_form(text(&second, "refresh_token")), &[("scope", "roles")]);
     let third: Value = token(&server, &narrow).json().unwrap();
     assert_eq!(user_status(&server, text(&third, "access_token")), 200);
-    // An old one again: somebody has a copy.
+    // A reused refresh token means that a copy of it has leaked.
     refused(token(&server, &refresh_form(refresh)), 400, "invalid_grant");
     assert_eq!(user_status(&server, text(&third, "access_token")), 401);
     refused(token(&server, &refresh_form(text(&third, "refresh_token"))), 400, "invalid_grant");
 }
 
 #[test]
-fn fifty_refreshes_at_once_give_one_set() {
+fn fifty_concurrent_refreshes_issue_one_token_set() {
     let server = Server::demo();
     let set = tokens(&server, "roles");
     let refresh = text(&set, "refresh_token");
@@ -207,7 +207,7 @@ fn fifty_refreshes_at_once_give_one_set() {
 }
 
 #[test]
-fn truncated_foreign_and_revoked_tokens_are_refused_everywhere_at_once() {
+fn truncated_foreign_and_revoked_tokens_are_refused_immediately_everywhere() {
     let server = Server::demo();
     let set = tokens(&server, "roles");
     let access = text(&set, "access_token");
@@ -271,7 +271,7 @@ fn truncated_foreign_and_revoked_tokens_are_refused_everywhere_at_once() {
     }
 }
 
-/// A browser's session of the demo editor, who has allowed the client everything.
+/// A browser session of the demo editor, who has consented to every scope.
 pub struct Editor<'a> {
     server: &'a Server,
     pub cookie: String,
@@ -293,8 +293,8 @@ impl<'a> Editor<'a> {
         self.server.get_with(&format!("/o/oauth2/auth?{query}"), &[("cookie", &self.cookie)])
     }
 
-    /// Sends the browser to the authorization endpoint, allows what is asked, and gives where it
-    /// is sent then.
+    /// Opens the authorization endpoint, grants consent when asked, and returns the address that the browser is
+    /// redirected to.
     pub fn authorize(&self, query: &str) -> String {
         let response = self.open(query);
         if response.status() == 303 {
@@ -369,7 +369,7 @@ pub fn code_form(code: &str) -> Fields<'_> {
 }
 
 #[test]
-fn a_code_counts_once_for_its_client_verifier_and_address_and_a_replay_ends_what_it_gave() {
+fn a_code_works_once_for_its_client_verifier_and_redirect_uri_and_a_replay_revokes_its_tokens() {
     let server = Server::demo();
     let editor = Editor::log_in(&server);
     let code = || query_of(&editor.authorize(&request(&[])), "code").unwrap();
@@ -400,7 +400,7 @@ fn a_code_counts_once_for_its_client_verifier_and_address_and_a_replay_ends_what
 }
 
 #[test]
-fn nobody_is_sent_to_an_address_that_is_not_registered_to_the_letter() {
+fn redirects_go_only_to_exactly_registered_uris() {
     let server = Server::demo();
     let editor = Editor::log_in(&server);
     for address in [
@@ -437,7 +437,7 @@ fn nobody_is_sent_to_an_address_that_is_not_registered_to_the_letter() {
 }
 
 #[test]
-fn errors_of_the_authorization_go_to_the_client_with_state_and_issuer() {
+fn authorization_errors_reach_the_client_with_state_and_issuer() {
     let server = Server::demo();
     let editor = Editor::log_in(&server);
     let check = |changes: &[(&str, &str)], error: &str| {
@@ -475,7 +475,7 @@ fn errors_of_the_authorization_go_to_the_client_with_state_and_issuer() {
         Some("invalid_request"),
         "PKCE: {location}"
     );
-    // Whatever the client calls its state comes back as it was, and nothing of it gets out.
+    // Any `state` is returned unchanged and cannot inject anything.
     let state = "a&error=x#b\u{e5}%0d%0aSet-Cookie: x=y";
     let response = editor.open(&request(&[("state", state), ("scope", "root")]));
     let location = response.headers()[LOCATION].to_str().unwrap().to_owned();
@@ -484,7 +484,7 @@ fn errors_of_the_authorization_go_to_the_client_with_state_and_issuer() {
 }
 
 #[test]
-fn implicit_tokens_come_in_the_fragment_to_clients_that_allow_it() {
+fn implicit_tokens_are_in_the_fragment_for_clients_that_allow_it() {
     let server = Server::demo();
     let file = server.dir.path().join("client.json");
     let client = json!({
@@ -521,13 +521,13 @@ fn implicit_tokens_come_in_the_fragment_to_clients_that_allow_it() {
 }
 
 #[test]
-fn a_consent_needs_its_form_token_and_a_frame_shows_nothing() {
+fn consent_needs_its_form_token_and_framing_is_denied() {
     let server = Server::demo();
     let editor = Editor::log_in(&server);
     let response = editor.open(&request(&[]));
     let policy = response.headers()["content-security-policy"].to_str().unwrap().to_owned();
     assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
-    // Browsers hold redirects behind a form to it, also those of the client's own pages.
+    // Browsers apply `form-action` to the redirects after a form too, including those of the client's own pages.
     assert!(!policy.contains("form-action"), "{policy}");
     let page = server.get("/o/login");
     let policy = page.headers()["content-security-policy"].to_str().unwrap().to_owned();
@@ -555,7 +555,7 @@ fn a_consent_needs_its_form_token_and_a_frame_shows_nothing() {
 }
 
 #[test]
-fn guessing_a_clients_secret_is_stopped_by_address_and_locks_no_client_out() {
+fn client_secret_guesses_are_limited_by_address_and_lock_no_client_out() {
     let proxy = "server.trusted_proxies=127.0.0.1";
     let server = Server::demo_with(&["auth.failures_per_address=3", proxy]);
     assert_eq!(token(&server, &password_form("roles")).status(), 200);
@@ -566,7 +566,7 @@ fn guessing_a_clients_secret_is_stopped_by_address_and_locks_no_client_out() {
     let response = token(&server, &guess);
     assert_eq!(response.status(), 503);
     assert!(response.headers().contains_key("retry-after"));
-    // The right secret is refused there, too, although it was verified before.
+    // The right secret is refused from that address too, although it was verified before.
     refused(token(&server, &refresh_form("unknown")), 503, "temporarily_unavailable");
     let elsewhere = server.client.post(format!("{}/o/oauth2/token", server.url));
     let elsewhere = elsewhere.header("x-forwarded-for", "192.0.2.7");
@@ -575,13 +575,13 @@ fn guessing_a_clients_secret_is_stopped_by_address_and_locks_no_client_out() {
 }
 
 #[test]
-fn a_password_that_changes_ends_sessions_and_tokens_also_those_under_way() {
+fn a_password_change_ends_sessions_and_tokens_including_those_in_flight() {
     let server = Server::demo();
     let editor = Editor::log_in(&server);
     let set = tokens(&server, "roles");
     let output = server.command(&["user", "password", NAME]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    // The cookie may still be known to this process for a moment: nothing comes of it any more.
+    // This process may still cache the session for a moment; the cookie grants nothing any more.
     let response = editor.open(&request(&[("prompt", "none")]));
     let location = response.headers()[LOCATION].to_str().unwrap().to_owned();
     assert_eq!(query_of(&location, "code"), None, "{location}");
@@ -592,7 +592,7 @@ fn a_password_that_changes_ends_sessions_and_tokens_also_those_under_way() {
 }
 
 #[test]
-fn a_request_by_post_is_the_same_as_by_get() {
+fn an_authorization_request_by_post_equals_one_by_get() {
     let server = Server::demo();
     let form: Fields<'_> = vec![("client_id", CLIENT.0), ("state", "a b")];
     let response = server.post_form("/o/oauth2/auth", &form);
@@ -601,7 +601,7 @@ fn a_request_by_post_is_the_same_as_by_get() {
 }
 
 #[test]
-fn discovery_and_keys_say_what_the_service_does_and_give_nothing_away() {
+fn discovery_and_keys_match_the_service_and_reveal_no_secret() {
     let server = Server::demo();
     let well_known = "/.well-known/openid-configuration";
     let facts: Value = server.get(well_known).json().unwrap();
@@ -634,7 +634,7 @@ fn discovery_and_keys_say_what_the_service_does_and_give_nothing_away() {
 }
 
 #[test]
-fn two_processes_agree_within_a_second_that_a_client_is_disabled() {
+fn a_disabled_client_is_refused_by_both_processes_within_a_second() {
     let server = Server::demo();
     let set = tokens(&server, "roles");
     let access = text(&set, "access_token");

@@ -1,5 +1,5 @@
-//! What the service says of its interface (contract api-18, api-19): the OpenAPI document, the
-//! page made from it, and whether both are true.
+//! The description of the interface (contract api-18, api-19): the OpenAPI document, the page generated from it,
+//! and whether the service behaves as both say.
 
 use std::{fs, path::Path};
 
@@ -32,7 +32,7 @@ fn operations(document: &Value) -> Vec<(Method, String, &Value)> {
     found
 }
 
-/// The address with values in the place of its names.
+/// The path with example values for its parameters.
 fn filled(path: &str) -> String {
     let mut path = path.replace("{mediaType}", "image").replace("{rendition}", "NormalPreview");
     for name in ["id", "w", "h", "x", "y", "token", "property", "association", "name"] {
@@ -43,7 +43,7 @@ fn filled(path: &str) -> String {
 }
 
 #[test]
-fn the_description_is_openapi_3_1_of_version_0_57_1_and_caches_keep_it() {
+fn the_description_is_openapi_3_1_version_0_57_1_and_cacheable() {
     let server = Server::demo();
     let response = server.get("/openapi.json");
     assert_eq!(response.status(), 200);
@@ -69,7 +69,7 @@ fn the_description_is_openapi_3_1_of_version_0_57_1_and_caches_keep_it() {
 }
 
 #[test]
-fn other_bases_stand_with_the_operations_below_them() {
+fn operations_under_another_base_declare_it() {
     let server = Server::demo_with(&[
         "server.public_url=https://api.example",
         "server.media_url=https://cdn.example",
@@ -92,7 +92,7 @@ fn other_bases_stand_with_the_operations_below_them() {
 }
 
 #[test]
-fn every_operation_described_is_served_and_no_other_method_of_its_address() {
+fn every_described_operation_is_served_and_other_methods_are_refused() {
     let server = Server::demo();
     let document = document(&server);
     let described = operations(&document);
@@ -130,14 +130,14 @@ fn closed(schema: &mut Value) {
 }
 
 #[test]
-fn real_answers_have_the_properties_described_and_no_others() {
+fn responses_have_exactly_the_described_properties() {
     let server = Server::demo();
     let document = document(&server);
     let mut components = document["components"]["schemas"].clone();
     closed(&mut components);
     let admin = format!("Bearer {}", tokens::admin(&server));
     let key = format!("ApiKey {DEMO_KEY}");
-    // Something to list: a purchase.
+    // Lists need an entry: a purchase.
     let bought = server.get_with(&format!("/media/{LARGE}.jpg"), &[("authorization", &key)]);
     assert_eq!(bought.status(), 200);
     let check = |credentials: &str, address: &str, path: &str| {
@@ -160,7 +160,7 @@ fn real_answers_have_the_properties_described_and_no_others() {
         }
         status
     };
-    // And a device.
+    // Lists need a device too.
     let device = format!("{}/user/v1/device/t?type=ios&model=m&name=n", server.url);
     let registered = server.client.put(device).header("authorization", &key).send();
     assert_eq!(registered.expect("answer").status(), 200);
@@ -193,8 +193,8 @@ fn real_answers_have_the_properties_described_and_no_others() {
 }
 
 #[test]
-fn the_documentation_page_shows_every_operation_without_leaving_the_server() {
-    // No pictures to wait for on the way.
+fn the_documentation_page_shows_every_operation_and_loads_nothing_from_other_hosts() {
+    // Without pictures there is nothing to wait for between pages.
     let server = Server::empty();
     let document = document(&server);
     for (window, name) in [(DESKTOP, "desktop"), (PHONE, "phone")] {
@@ -202,7 +202,7 @@ fn the_documentation_page_shows_every_operation_without_leaving_the_server() {
         browser.visit(&format!("{}/", server.url));
         browser.follow("footer a[href='/docs']");
         assert_eq!(browser.address(), format!("{}/docs", server.url));
-        browser.check_sound(name);
+        browser.check_layout(name);
         for (method, path, operation) in operations(&document) {
             let id = operation["operationId"].as_str().expect("an id");
             let shown = browser.text(&format!(
@@ -238,8 +238,8 @@ fn examine(server: &Server, folder: &Path, credentials: Option<&str>) {
 }
 
 #[test]
-fn schemathesis_finds_no_server_error_and_no_undocumented_answer() {
-    // Logins that fail all the time are what it makes.
+fn schemathesis_finds_no_server_error_and_no_undocumented_response() {
+    // Schemathesis makes logins fail all the time.
     let server = Server::demo_with(&[
         "auth.failures_per_user=1000000",
         "auth.failures_per_user_total=1000000",
@@ -253,7 +253,7 @@ fn schemathesis_finds_no_server_error_and_no_undocumented_answer() {
 }
 
 #[test]
-fn the_schema_of_the_news_item_is_the_published_one() {
+fn the_news_item_schema_is_the_published_one() {
     let server = Server::empty();
     let described = document(&server)["components"]["schemas"]["NewsItem"].clone();
     let published =

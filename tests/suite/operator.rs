@@ -1,4 +1,4 @@
-//! The operator's side: settings, commands, health, metrics, logs, and the commands and addresses that the README shows.
+//! What operators use: settings, commands, health, metrics, logs, and the commands and addresses of the README.
 
 use std::{
     fs,
@@ -51,7 +51,7 @@ fn a_setting_comes_from_default_file_environment_or_flag_in_this_order() {
 }
 
 #[test]
-fn unknown_and_bad_settings_stop_every_command_with_their_name() {
+fn unknown_and_invalid_settings_fail_every_command_by_name() {
     let check = |arguments: &[&str], variables: &[(&str, &str)], part: &str| {
         let (_, stderr, status) = run(arguments, variables);
         assert_eq!(status, Some(2), "{stderr}");
@@ -83,7 +83,7 @@ fn bad_usage_is_status_2_and_failure_status_1() {
 }
 
 #[test]
-fn an_address_that_is_taken_is_named() {
+fn a_listen_address_in_use_is_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let (_, stderr, status) = run(&["serve", "--listen", &address], &[]);
@@ -91,7 +91,7 @@ fn an_address_that_is_taken_is_named() {
 }
 
 #[test]
-fn a_bad_accounts_file_is_refused_whole_without_repeating_a_key() {
+fn an_invalid_accounts_file_is_refused_whole_and_no_key_is_printed() {
     let server = Server::empty();
     let path = server.dir.path().join("accounts.json");
     let check = |text: &str, part: &str| {
@@ -123,11 +123,11 @@ fn is_empty(dir: &Path) -> bool {
 }
 
 #[test]
-fn bench_says_how_fast_renditions_are_made_and_by_which_way() {
+fn bench_reports_the_speed_and_render_path_of_renditions() {
     let dir = tempfile::tempdir().unwrap();
-    // Progressive, and heavy enough for a level.
+    // Progressive, and large enough for a separate level.
     let photograph = checkout("media-store/demo/image/demo-dandelion-seeding");
-    // A service's own folders must stay as they are.
+    // The data and cache folders of a service must stay unchanged.
     let own = format!("store.originals={}", dir.path().join("own").display());
     let arguments = ["--seconds", "1", "--json", "--set", "media.workers=2", "--set", &own];
     let Output { stdout, stderr, status } =
@@ -158,7 +158,7 @@ fn bench_says_how_fast_renditions_are_made_and_by_which_way() {
         assert_eq!(measured["workers"], if index < expected.len() { 1 } else { 2 });
         let made = number(&measured["renditions"]);
         assert!(made >= 5.0 && number(&measured["seconds"]) > 0.0, "{measured}");
-        // One crop in some hundreds lies on the grid by chance.
+        // One crop in a few hundred lies on the MCU grid by chance.
         assert!(number(&measured["paths"][way]) > 0.9 * made, "{measured}");
         let [p50, p95, p99] = ["p50", "p95", "p99"].map(|name| number(&measured["ms"][name]));
         assert!(0.0 < p50 && p50 <= p95 && p95 <= p99, "{measured}");
@@ -171,7 +171,7 @@ fn bench_says_how_fast_renditions_are_made_and_by_which_way() {
 }
 
 #[test]
-fn bench_names_files_that_are_no_photographs_and_measures_nothing() {
+fn bench_names_files_that_are_not_photographs_and_measures_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let (text, disguised) = (dir.path().join("notes.txt"), dir.path().join("notes.jpg"));
     fs::write(&text, "no picture").unwrap();
@@ -199,7 +199,7 @@ fn an_interrupted_bench_leaves_nothing_behind() {
     let arguments = ["--seconds", "60", "--data", &within.to_string_lossy()];
     let mut command = bench(dir.path(), &arguments, &[&photograph]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    // The signals are caught before the folder is made.
+    // The signal handlers are installed before the folder is created.
     while is_empty(&within) {
         assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
         pause();
@@ -213,7 +213,7 @@ fn an_interrupted_bench_leaves_nothing_behind() {
 }
 
 #[test]
-fn health_and_metrics_are_there() {
+fn health_and_metrics_are_served() {
     let server = Server::demo();
     assert_eq!(server.get("/health/live").text().unwrap(), r#"{"status":"live"}"#);
     assert_eq!(server.get("/health/ready").text().unwrap(), r#"{"status":"ready"}"#);
@@ -241,7 +241,7 @@ fn health_and_metrics_are_there() {
     ] {
         assert!(metrics.contains(name), "{name} is missing in:\n{metrics}");
     }
-    // A worker is busy a moment longer than its render: it writes to the disk tier.
+    // A worker stays busy after its render, while it writes to the disk tier.
     let rests = "wirephoto_render_workers_busy 0";
     for gauge in [rests, "wirephoto_cache_bytes{tier=\"disk\"}"] {
         let shown = || server.get("/metrics").text().unwrap().contains(gauge).then_some(());
@@ -250,7 +250,7 @@ fn health_and_metrics_are_there() {
 }
 
 #[test]
-fn a_log_line_is_json_and_says_what_a_request_was() {
+fn a_log_line_is_json_and_describes_the_request() {
     let server = Server::demo();
     let path = format!("/media/{LARGE}_NormalPreview.jpg");
     server.get_with(&path, &[("x-request-id", "my-id-1")]);
@@ -282,11 +282,11 @@ fn logs_can_be_text() {
 }
 
 #[test]
-fn checks_and_scrapes_leave_no_log_lines_and_are_counted() {
+fn health_checks_and_scrapes_are_counted_and_not_logged() {
     let faults = Faults::new();
     let dir = kit::scene(&[("image/one", kit::document("Ett"))]);
     let server = faults.start(dir, &[]);
-    // What asks and finds that a node is not ready is routine too.
+    // Failed readiness checks are routine too.
     faults.set(&["eio-read /wirephoto.db"]);
     let ready = |status: u16| {
         server
@@ -317,7 +317,7 @@ fn checks_and_scrapes_leave_no_log_lines_and_are_counted() {
 }
 
 #[test]
-fn the_demo_comes_up_with_one_command_and_a_second_start_takes_nothing_in() {
+fn the_demo_starts_with_one_command_and_a_second_start_ingests_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let start = || {
         let mut command = wirephoto(dir.path());
@@ -341,7 +341,7 @@ fn the_demo_comes_up_with_one_command_and_a_second_start_takes_nothing_in() {
 }
 
 #[test]
-fn every_command_in_the_readme_is_one_that_the_binary_has() {
+fn every_command_in_the_readme_exists() {
     let readme = fs::read_to_string(checkout("README.md")).unwrap();
     let commands = readme.lines().filter_map(|line| line.trim().strip_prefix("wirephoto "));
     let mut count = 0;
@@ -394,7 +394,7 @@ fn the_login_of_the_guide_gives_a_token() {
 }
 
 #[test]
-fn readiness_turns_false_before_connections_end() {
+fn readiness_fails_before_connections_close() {
     let server = Server::demo_with(&["server.unready_s=20"]);
     assert_eq!(server.get("/health/ready").status(), 200);
     server.signal("TERM");

@@ -1,5 +1,5 @@
-//! Too much of something: every queue that fills is answered 503 with the time to come back, one
-//! client has its share, and who floods or dawdles is cut off while others are served.
+//! Overload and rate limits: a full queue answers 503 with `Retry-After`, each client has its share, and clients
+//! that flood the server or are too slow are cut off while others are served.
 
 use std::{
     cell::RefCell,
@@ -22,7 +22,7 @@ use crate::common::{
 };
 
 const THUMBNAIL: &str = "/media/image/demo-urtavla_NormalThumbnail.jpg";
-/// The web proxy that the tests play: so that clients with other addresses come from one machine.
+/// Trusts loopback as a proxy, so that the tests can act as clients with different addresses.
 const PROXY: &str = "server.trusted_proxies=127.0.0.1";
 
 /// A request from `client` behind the proxy.
@@ -35,7 +35,7 @@ fn header(response: &Response, name: &str) -> String {
     value.map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default()
 }
 
-/// What every refusal because of load looks like; gives the seconds to wait.
+/// Checks that a response sheds load for `reason`; returns the seconds to wait.
 fn assert_shed(response: Response, reason: &str) -> u64 {
     assert_eq!(response.status(), 503, "{reason}");
     assert_eq!(header(&response, "cache-control"), "no-store", "{reason}");
@@ -62,7 +62,7 @@ fn request(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")
 }
 
-/// A connection that sent `text` and leaves it at that.
+/// A connection that has sent `text` and sends nothing more.
 fn left_open(server: &Server, text: &str) -> TcpStream {
     let mut stream = connect(server);
     stream.write_all(text.as_bytes()).unwrap();
@@ -79,7 +79,7 @@ fn read_to_close(stream: &mut TcpStream) -> Vec<u8> {
     seen
 }
 
-/// Kilobytes of the server that are in memory.
+/// The resident memory of the server in kilobytes.
 fn resident_kb(server: &Server) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
@@ -88,7 +88,7 @@ fn resident_kb(server: &Server) -> u64 {
 
 // ---- One client's share ------------------------------------------------------------------------
 
-/// A crop of ten megapixels of the Hires, and one of the Preview that counts a tenth of one.
+/// A crop of the Hires that counts ten megapixels; [`small`] is a crop of the Preview that counts a tenth of one.
 fn large(n: u32) -> String {
     format!("/media/{LARGE}-crop_w4000_h2500_x{n}_y{n}.jpg?ak={DEMO_KEY}")
 }
@@ -98,41 +98,41 @@ fn small(n: u32) -> String {
 }
 
 #[test]
-fn a_client_that_has_too_much_rendered_comes_back_later_and_others_do_not_notice() {
+fn a_client_over_its_render_rate_limit_is_shed_and_others_are_served() {
     let settings = ["media.client_megapixels_s=1", "media.client_megapixels_burst=100", PROXY];
     let server = Server::demo_with(&settings);
-    // A user is one client, wherever he is. A slow machine takes so long for the first ten that there
-    // is something in the reserve again.
+    // A user is one client at any address. On a slow machine the token bucket refills during the first ten
+    // renders.
     let mut asked = (0..100).map(|n| (n, ask(&server, &format!("192.0.2.{n}"), &large(n))));
     let (last, refused) = asked.find(|(_, response)| response.status() != 200).expect("a limit");
     assert!(last >= 10, "a hundred megapixels at once are allowed, and {last} crops were made");
     let wait_s = assert_shed(refused, "client_megapixels");
     assert!(wait_s <= 10, "{wait_s} s for ten megapixels");
     assert!(shed(&server, "client_megapixels") >= 1.0);
-    // What is made already is free, and so is the untouched original.
+    // Cached renditions and the untouched original cost nothing.
     let original = format!("/media/{LARGE}.jpg?ak={DEMO_KEY}");
     for path in [large(last - 1), large(last - 2), original] {
         assert_eq!(ask(&server, "192.0.2.1", &path).status(), 200, "{path}");
     }
-    // Others have budgets of their own, the same addresses without the key among them.
+    // Other clients have their own token buckets, even the same address without the key.
     assert_eq!(ask(&server, "192.0.2.1", &small(1)).status(), 200);
     let token = tokens::admin(&server);
     let bearer = format!("Bearer {token}");
     let other = format!("/media/{LARGE}-crop_w4000_h2500_x111_y111.jpg");
     let response = server.get_with(&other, &[("Authorization", &bearer)]);
     assert_eq!(response.status(), 200);
-    // Nothing of a refusal stays: the client's own address works for somebody else.
+    // A refusal has no lasting effect: the same URL works for another client.
     let response =
         server.get_with(large(last).split('?').next().unwrap(), &[("Authorization", &bearer)]);
     assert_eq!(response.status(), 200);
 }
 
 #[test]
-fn strangers_count_by_their_address_behind_the_proxy_and_by_their_network() {
+fn anonymous_clients_are_limited_by_address_behind_the_proxy_and_by_network() {
     let settings = ["media.client_megapixels_s=1", "media.client_megapixels_burst=1", PROXY];
     let server = Server::demo_with(&settings);
     server.bytes(&format!("/media/{LARGE}_NormalPreview.jpg"));
-    // A crop of a Preview is made of what the Preview is made of: seven tenths of a megapixel.
+    // A crop of a Preview counts the pixels that the Preview is rendered from: seven tenths of a megapixel.
     let same = [["2001:db8::1", "2001:db8::2:3"], ["192.0.2.1", "::ffff:192.0.2.1"]];
     for (hosts, first) in same.into_iter().zip([1, 101]) {
         assert_eq!(ask(&server, hosts[0], &small(first)).status(), 200, "{hosts:?}");
@@ -144,7 +144,7 @@ fn strangers_count_by_their_address_behind_the_proxy_and_by_their_network() {
 }
 
 #[test]
-fn a_budget_of_zero_bounds_nobody() {
+fn a_rate_limit_of_zero_is_no_limit() {
     let settings = ["media.client_megapixels_s=0", "media.client_megapixels_burst=1"];
     let server = Server::demo_with(&settings);
     for n in 0..5 {
@@ -153,7 +153,7 @@ fn a_budget_of_zero_bounds_nobody() {
 }
 
 #[test]
-fn a_client_that_logs_in_too_often_leaves_places_to_others() {
+fn too_many_logins_of_one_client_leave_slots_for_others() {
     let settings = ["auth.hash_workers=1", "auth.login_queue_per_address=1", PROXY];
     let server = Server::demo_with(&settings);
     let fields = [
@@ -175,7 +175,7 @@ fn a_client_that_logs_in_too_often_leaves_places_to_others() {
         let fields = fields.chain([("client_secret", "demo-client-secret")]);
         request.body(form.extend_pairs(fields).finish()).send().expect("answer")
     };
-    // The client's secret is remembered from here on, so each login below hashes one password.
+    // The client secret is cached from here on, so each login below hashes one password.
     assert_eq!(log_in("192.0.2.1").status(), 400);
     let start = Barrier::new(9);
     let answers: Vec<(u16, String, String)> = thread::scope(|scope| {
@@ -190,7 +190,7 @@ fn a_client_that_logs_in_too_often_leaves_places_to_others() {
         };
         let flood: Vec<_> = (0..8).map(flood).collect();
         start.wait();
-        // Another address gets its turn.
+        // Another address is served.
         assert_eq!(log_in("198.51.100.1").status(), 400);
         flood.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
@@ -205,7 +205,7 @@ fn a_client_that_logs_in_too_often_leaves_places_to_others() {
 
 // ---- Queues ------------------------------------------------------------------------------------
 
-/// Asks for `paths` at once; gives the answers by status, of those with 503 one.
+/// Requests all `paths` concurrently; returns the number of responses per status, and one of those with 503.
 fn at_once(server: &Server, paths: &[String]) -> (BTreeMap<u16, usize>, Option<Response>) {
     let start = Barrier::new(paths.len());
     let answers: Vec<Response> = thread::scope(|scope| {
@@ -230,7 +230,7 @@ fn at_once(server: &Server, paths: &[String]) -> (BTreeMap<u16, usize>, Option<R
 }
 
 #[test]
-fn a_full_render_queue_names_itself() {
+fn a_full_render_queue_is_named_in_the_response() {
     let server = Server::demo_with(&["media.workers=1", "media.queue=1"]);
     let (counts, refused) = at_once(&server, &(0..12).map(large).collect::<Vec<_>>());
     assert_shed(refused.unwrap_or_else(|| panic!("{counts:?}")), "render_queue");
@@ -238,7 +238,7 @@ fn a_full_render_queue_names_itself() {
 }
 
 #[test]
-fn a_client_has_so_many_archives_put_together_at_a_time() {
+fn concurrent_archives_of_one_client_are_limited() {
     let server = Server::demo_with(&["media.client_archives=1"]);
     let path = format!("/media/{LARGE}.zip?ak={DEMO_KEY}");
     let refused = server.until("an archive too many", || {
@@ -247,21 +247,21 @@ fn a_client_has_so_many_archives_put_together_at_a_time() {
         refused
     });
     assert_shed(refused, "client_archives");
-    // A place is free again when the archive is there.
+    // The slot is free again once the archive is complete.
     assert_eq!(server.get(&path).status(), 200);
 }
 
 #[test]
-fn uploads_polls_and_connections_beyond_their_number_are_shed() {
+fn uploads_polls_and_connections_over_their_limits_are_shed() {
     let settings = ["ingest.workers=1", "search.polls=1", "server.connections_max=60"];
     let server = Server::demo_with(&settings);
-    // Uploads: one under way and sixteen that wait, all of which have sent nothing yet.
+    // Uploads: one in flight and sixteen queued, none of which has sent anything yet.
     let bearer = format!("Bearer {}", tokens::admin(&server));
     let upload = format!(
         "PUT /ingest/v1/image/slow HTTP/1.1\r\nHost: a\r\nAuthorization: {bearer}\r\n\
          Content-Type: application/json\r\nContent-Length: 100\r\n\r\n"
     );
-    // One more each time: the one that is asked for below may have had the place when they came.
+    // One more each time: the request below may have taken the slot when they arrived.
     let held = RefCell::new((0..24).map(|_| left_open(&server, &upload)).collect::<Vec<_>>());
     let refused = server.until("an upload too many", || {
         held.borrow_mut().push(left_open(&server, &upload));
@@ -273,7 +273,7 @@ fn uploads_polls_and_connections_beyond_their_number_are_shed() {
     });
     assert_shed(refused, "uploads");
     drop(held);
-    // Polls: one waits, unless the one that is asked for below came first.
+    // Polls: one waits, unless the request below arrives first.
     let poll = "/content/v1/image/stream?q=neverheardof&wait=60";
     let held = RefCell::new(Vec::new());
     let refused = server.until("a poll too many", || {
@@ -283,7 +283,7 @@ fn uploads_polls_and_connections_beyond_their_number_are_shed() {
     });
     assert_shed(refused, "polls");
     drop(held);
-    // Connections: those that are there go on, one more is told when to come back.
+    // Connections: open ones continue, one more gets 503 with `Retry-After`.
     let open = RefCell::new(Vec::new());
     let answer = server.until("a connection too many", || {
         let mut one = left_open(&server, &request("/health/live"));
@@ -307,19 +307,19 @@ fn ended(server: &Server, reason: &str) -> f64 {
     server.metric("wirephoto_connections_ended_total", &label)
 }
 
-/// What does not fit into the buffers of the kernel.
+/// The path of a response that is larger than the socket buffers of the kernel.
 fn original() -> String {
     format!("/media/{LARGE}.jpg?ak={DEMO_KEY}")
 }
 
 #[test]
-fn who_reads_or_writes_too_slowly_is_cut_off_over_http_1_and_2() {
+fn slow_readers_and_writers_are_cut_off_over_http_1_and_2() {
     let settings = ["server.header_timeout_s=1", "server.rate_window_s=1"];
     let server = Server::demo_with(&settings);
     let bearer = format!("Bearer {}", tokens::admin(&server));
     let login = "POST /o/oauth2/token HTTP/1.1\r\nHost: a\r\n\
                  Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 900\r\n\r\n";
-    // A head and a body that never end, of a form and of an upload.
+    // A request head and bodies of a form and of an upload that never end.
     let upload = format!(
         "PUT /ingest/v1/image/slow HTTP/1.1\r\nHost: a\r\nAuthorization: {bearer}\r\n\
          Content-Type: application/json\r\nContent-Length: 900\r\n\r\n"
@@ -329,17 +329,17 @@ fn who_reads_or_writes_too_slowly_is_cut_off_over_http_1_and_2() {
         drip(&mut slow, |slow| slow.write_all(b"a").is_ok());
         assert!(!read_to_close(&mut slow).starts_with(b"HTTP/1.1 2"), "{text}");
     }
-    // The same over HTTP/2: a head without its end, and a body by bytes.
+    // The same over HTTP/2: a head without its end, and a body sent byte by byte.
     let mut head = H2::connect(&server, &[]);
     assert!(head.send(&frame(h2::HEADERS, 0, 1, &fields("GET", THUMBNAIL, &[]))));
-    head.ended();
+    head.read_to_goaway();
     let mut body = H2::connect(&server, &[]);
     let form = [("content-type", "application/x-www-form-urlencoded")];
     let block = fields("POST", "/o/oauth2/token", &form);
     assert!(body.send(&frame(h2::HEADERS, h2::END_HEADERS, 1, &block)));
     drip(&mut body, |body| body.send(&frame(h2::DATA, 0, 1, b"a")));
-    body.ended();
-    // Readers: one that stops, one that opens no window.
+    body.read_to_goaway();
+    // Slow readers: one stops reading, one opens no flow-control window.
     let mut stopped = left_open(&server, &request(&original()).repeat(8));
     let mut closed = H2::connect(&server, &[(4, 0)]);
     assert!(closed.get(1, &original()));
@@ -347,12 +347,12 @@ fn who_reads_or_writes_too_slowly_is_cut_off_over_http_1_and_2() {
         (ended(&server, "slow_reader") >= 2.0).then_some(())
     });
     read_to_close(&mut stopped);
-    closed.ended();
+    closed.read_to_goaway();
     assert!(ended(&server, "slow_head") >= 2.0 && ended(&server, "slow_body") >= 3.0);
     assert_eq!(server.get(THUMBNAIL).status(), 200);
 }
 
-/// Does `one` again and again, slowly, until it fails.
+/// Repeats `one` slowly until it fails.
 fn drip<T>(slow: &mut T, one: impl Fn(&mut T) -> bool) {
     for _ in 0..2000 {
         if !one(slow) {
@@ -365,12 +365,12 @@ fn drip<T>(slow: &mut T, one: impl Fn(&mut T) -> bool) {
 
 // ---- Floods of HTTP/2 --------------------------------------------------------------------------
 
-/// Sends what `flood` gives for each round until the connection ends, while another thread takes
-/// what comes back; gives the reason of the farewell.
+/// Sends the bytes of each round until the connection ends, while another thread reads the responses; returns the
+/// error code of the GOAWAY frame.
 fn flood(server: &Server, settings: &[(u16, u32)], bytes: impl Fn(u32) -> Vec<u8>) -> Option<u32> {
     let mut client = H2::connect(server, settings);
     let reader = H2 { stream: client.stream.try_clone().unwrap() };
-    let reader = thread::spawn(move || reader.ended());
+    let reader = thread::spawn(move || reader.read_to_goaway());
     let mut round = 0;
     while client.send(&bytes(round)) {
         round += 1;
@@ -384,31 +384,31 @@ fn held_open() -> Vec<u8> {
     frame(h2::HEADERS, h2::END_STREAM | h2::END_HEADERS, 1, &poll)
 }
 
-/// The number of a client's stream.
+/// The identifier of the client's stream number `n`.
 fn stream(n: u32) -> u32 {
     2 * n + 1
 }
 
 #[test]
-fn a_flood_of_frames_ends_its_own_connection_and_nobody_elses() {
-    // No limit on idle connections or slow heads ends them before.
+fn a_flood_of_frames_closes_only_its_own_connection() {
+    // No limit on idle connections or slow heads closes them first.
     let server = Server::demo_with(&["server.header_timeout_s=600", "server.idle_timeout_s=3600"]);
     let thumbnail = server.bytes(THUMBNAIL);
     let mut other = H2::connect(&server, &[]);
     let before = resident_kb(&server);
     let many = |one: Vec<u8>| one.repeat(16 * 1024 / one.len().max(1) + 1);
     let settings: Vec<u8> = [0, 4, 0, 1, 0, 0].repeat(2700);
-    // What costs the client little, over and over, beside a request under way.
-    let beside: [(&str, Vec<u8>); 7] = [
+    // Frames that cost the client little, repeated during a request in flight.
+    let floods: [(&str, Vec<u8>); 7] = [
         ("pings", many(frame(h2::PING, 0, 0, &[7; 8]))),
         ("settings", frame(h2::SETTINGS, 0, 0, &settings)),
         ("small settings", many(frame(h2::SETTINGS, 0, 0, &[]))),
         ("priorities", many(frame(h2::PRIORITY, 0, 3, &[0, 0, 0, 0, 1]))),
-        ("windows", many(frame(h2::WINDOW, 0, 0, &[0, 0, 0, 1]))),
+        ("windows", many(frame(h2::WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]))),
         ("unknown frames", frame(200, 0, 0, &[0; 16_000])),
         ("answers to no ping", many(frame(h2::PING, 1, 0, &[7; 8]))),
     ];
-    for (n, (name, bytes)) in (1..).zip(&beside) {
+    for (n, (name, bytes)) in (1..).zip(&floods) {
         let cut = ended(&server, "flood");
         let farewell = flood(&server, &[], |round| match round {
             0 => [held_open(), bytes.clone()].concat(),
@@ -425,10 +425,10 @@ fn a_flood_of_frames_ends_its_own_connection_and_nobody_elses() {
     assert!(after < before + 96 * 1024, "{before} kB before, {after} kB after");
 }
 
-/// The reason of a farewell that was seen, and those that are expected.
+/// The error code of the GOAWAY frame that was received, and those that are allowed.
 type Farewell = (Option<u32>, &'static [u32]);
 
-/// Floods that the protocol itself forbids, with the farewell and those that are expected.
+/// Floods that the protocol forbids, each with the received and the allowed error codes.
 fn protocol_floods(server: &Server) -> Vec<(&'static str, Farewell)> {
     const PROTOCOL: u32 = 1;
     const FLOW: u32 = 3;
@@ -437,7 +437,7 @@ fn protocol_floods(server: &Server) -> Vec<(&'static str, Farewell)> {
         |n: u32, flags: u8| frame(h2::HEADERS, flags, stream(n), &fields("GET", THUMBNAIL, &[]));
     let whole = h2::END_STREAM | h2::END_HEADERS;
     let post = frame(h2::HEADERS, h2::END_HEADERS, 1, &fields("POST", "/o/oauth2/token", &[]));
-    let reset = |n: u32| frame(h2::RESET, 0, stream(n), &[0, 0, 0, 8]);
+    let reset = |n: u32| frame(h2::RST_STREAM, 0, stream(n), &[0, 0, 0, 8]);
     let resets = flood(server, &[], |round| {
         let range = round * 100..round * 100 + 100;
         range.flat_map(|n| [get(n, whole), reset(n)].concat()).collect()
@@ -450,13 +450,13 @@ fn protocol_floods(server: &Server) -> Vec<(&'static str, Farewell)> {
         0 => post.clone(),
         _ => frame(h2::DATA, 0, 1, &[]).repeat(1000),
     });
-    // Each stream gets an answer that breaks the rules: the server has to reset it.
+    // Each stream gets a frame that violates the protocol, so the server has to reset it.
     let errors = flood(server, &[], |round| {
         let range = round * 100..round * 100 + 100;
-        let zero = |n: u32| frame(h2::WINDOW, 0, stream(n), &[0; 4]);
+        let zero = |n: u32| frame(h2::WINDOW_UPDATE, 0, stream(n), &[0; 4]);
         range.flat_map(|n| [get(n, whole), zero(n)].concat()).collect()
     });
-    let window = flood(server, &[], |_| frame(h2::WINDOW, 0, 0, &[127, 255, 255, 255]));
+    let window = flood(server, &[], |_| frame(h2::WINDOW_UPDATE, 0, 0, &[127, 255, 255, 255]));
     vec![
         ("rapid resets", (resets, &[CALM, PROTOCOL])),
         ("continuations", (continuations, &[CALM, PROTOCOL])),
@@ -466,7 +466,7 @@ fn protocol_floods(server: &Server) -> Vec<(&'static str, Farewell)> {
     ]
 }
 
-/// Somebody else is served on a connection of his own.
+/// Checks that another client is served on its own connection.
 fn served(other: &mut H2, n: u32, expected: &[u8]) {
     assert!(other.get(stream(n), THUMBNAIL));
     let mut body: Vec<u8> = Vec::new();
@@ -481,11 +481,11 @@ fn served(other: &mut H2, n: u32, expected: &[u8]) {
     }
     assert!(body == expected, "{} of {} bytes", body.len(), expected.len());
     let length = u32::try_from(body.len()).unwrap().to_be_bytes();
-    assert!(other.send(&frame(h2::WINDOW, 0, 0, &length)));
+    assert!(other.send(&frame(h2::WINDOW_UPDATE, 0, 0, &length)));
 }
 
 #[test]
-fn more_streams_than_allowed_are_refused_one_by_one() {
+fn streams_over_the_limit_are_refused_one_by_one() {
     let server = Server::demo_with(&["search.polls=1000"]);
     let mut client = H2::connect(&server, &[]);
     let poll = fields("GET", "/content/v1/image/stream?q=neverheardof&wait=290", &[]);
@@ -496,7 +496,7 @@ fn more_streams_than_allowed_are_refused_one_by_one() {
     let mut refused = 0;
     while refused < 10 {
         let frame = client.next().expect("the connection lives");
-        if frame.kind == h2::RESET {
+        if frame.kind == h2::RST_STREAM {
             assert_eq!(frame.payload, [0, 0, 0, 7], "refused, to be sent again");
             refused += 1;
         }
@@ -508,13 +508,13 @@ fn more_streams_than_allowed_are_refused_one_by_one() {
 
 // ---- Idle connections --------------------------------------------------------------------------
 
-/// How many idle connections the test holds. `WIREPHOTO_IDLE_CONNECTIONS=20000 cargo test --test
-/// suite -- idle_connections` takes `ulimit -Hn` of 51000, which the server needs for them. Where the
-/// system allows fewer open files, fewer connections are held.
+/// The number of idle connections that the test opens. `WIREPHOTO_IDLE_CONNECTIONS=20000 cargo test --test
+/// suite -- idle_connections` needs `ulimit -Hn` of at least 51000 for the server. Where the system allows fewer
+/// open files, the test opens fewer connections.
 fn idle_connections() -> usize {
     let wanted = std::env::var("WIREPHOTO_IDLE_CONNECTIONS")
         .map_or(2000, |count| count.parse().expect("number"));
-    // The server wants two and a half for each, and a thousand besides.
+    // The server needs two and a half files per connection, and a thousand more.
     let files = u64::try_from(wanted * 5 / 2 + 1000).unwrap();
     let allowed = rlimit::increase_nofile_limit(files).expect("a limit");
     wanted.min(usize::try_from(allowed.saturating_sub(1000)).unwrap() * 2 / 5)
@@ -531,7 +531,7 @@ fn thousands_of_idle_connections_cost_little_and_others_are_served() {
     let before = resident_kb(&server);
     let address = server.url.trim_start_matches("http://").to_owned();
     let ask = request("/health/live");
-    // Each was used once: an idle connection is one that waits for its next request.
+    // Each connection has served one request: idle means waiting for the next one.
     let mut idle: Vec<TcpStream> = Vec::new();
     for _ in 0..count {
         let mut stream = TcpStream::connect(&address).unwrap();
@@ -546,7 +546,7 @@ fn thousands_of_idle_connections_cost_little_and_others_are_served() {
     let each_kb = (resident_kb(&server).saturating_sub(before)) as f64 / count as f64;
     assert!(each_kb < 32.0, "{each_kb} kB an idle connection");
     assert!(server.bytes(THUMBNAIL) == thumbnail);
-    // All of them are still good.
+    // All of them still work.
     for stream in [0, count / 2, count - 1] {
         let stream = &mut idle[stream];
         stream.write_all(ask.as_bytes()).unwrap();

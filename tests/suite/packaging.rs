@@ -1,5 +1,5 @@
-//! What the product is installed with: manual, completions, unit, container, dashboard, alert rules,
-//! the table of dependencies. `tests/packaging.sh` looks at them with other people's programs.
+//! The packaged files: manual, completions, systemd unit, container, dashboard, alert rules, the table of
+//! dependencies. `tests/packaging.sh` checks them with third-party programs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,8 +13,8 @@ use serde_json::Value;
 use crate::common::server::{output, wirephoto};
 use crate::common::{LARGE, Server, checkout};
 
-/// Metrics that the dashboard leaves out, each with the reason. Metrics that are added go onto a
-/// panel (`packaging/dashboard.py`) or here.
+/// Metrics that the dashboard leaves out, each with the reason. A new metric goes onto a panel
+/// (`packaging/dashboard.py`) or into this list.
 const NOT_ON_THE_DASHBOARD: &[(&str, &str)] = &[
     ("wirephoto_bucket_away", "a deprecated alias"),
     ("wirephoto_render_ways_left_total", "a deprecated alias"),
@@ -42,17 +42,17 @@ fn pages() -> BTreeMap<String, String> {
     files.map(|file| (name(&file), fs::read_to_string(&file).unwrap())).collect()
 }
 
-/// A page as it reads, without what roff escapes.
+/// The text of a page without roff escapes.
 fn plain(page: &str) -> String {
     let page = page.replace("\\-", "-").replace("\\*(Aq", "'").replace("\\(aq", "'");
     ["\\fB", "\\fI", "\\fR", "\\&"].iter().fold(page, |page, mark| page.replace(mark, ""))
 }
 
-/// The words of each command that does something, such as `user add`.
+/// The words of each executable command, such as `user add`.
 fn commands() -> BTreeSet<Vec<String>> {
     let words = |page: &String| -> Option<Vec<String>> {
         let rest = page.strip_prefix("wirephoto-")?.strip_suffix(".1")?;
-        // The one command whose name has a hyphen of its own.
+        // The only command whose name contains a hyphen.
         let (first, rest) = match rest.strip_prefix("signing-key") {
             Some(rest) => (Some("signing-key"), rest.trim_start_matches('-')),
             None => (None, rest),
@@ -85,7 +85,7 @@ fn the_manual_has_a_page_for_each_command_and_none_for_hidden_ones() {
     for words in commands() {
         let first = format!("wirephoto-{}(1)", words[0]);
         assert!(plain(&main).contains(&first), "wirephoto.1 lacks {first}");
-        // What `--help` says of options the page says too.
+        // The page describes every option that `--help` describes.
         let arguments: Vec<&str> = words.iter().map(String::as_str).chain(["--help"]).collect();
         let (help, ..) = run(&arguments);
         let page = plain(&pages[&format!("wirephoto-{}.1", words.join("-"))]);
@@ -97,7 +97,7 @@ fn the_manual_has_a_page_for_each_command_and_none_for_hidden_ones() {
 }
 
 #[test]
-fn the_manual_of_the_settings_has_each_with_its_default() {
+fn the_settings_manual_lists_every_setting_with_its_default() {
     let page = plain(&pages()["wirephoto.toml.5"]);
     let (stdout, ..) = run(&["config", "--json"]);
     let rows: Vec<Value> = serde_json::from_str(&stdout).unwrap();
@@ -125,7 +125,7 @@ fn the_reference_has_a_heading_for_every_command() {
     }
 }
 
-/// What bash offers for the last of `words`.
+/// The completions that bash offers for the last of `words`.
 fn bash_offers(script: &Path, words: &[&str]) -> Vec<String> {
     let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
     let (last, before) = (words.len() - 1, words.len().saturating_sub(2));
@@ -171,7 +171,7 @@ fn bash_completes_commands_options_and_choices() {
 }
 
 #[test]
-fn health_tells_by_its_exit_status_whether_the_service_is_ready() {
+fn the_exit_status_of_health_says_whether_the_service_is_ready() {
     let server = Server::demo_with(&["server.unready_s=20"]);
     let address = server.url.strip_prefix("http://").unwrap().to_owned();
     let listen = format!("server.listen={address}");
@@ -208,7 +208,7 @@ pub fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Every name like `wirephoto_http_requests_total` in `text`, with what follows it.
+/// Every name like `wirephoto_http_requests_total` in `text`, with the text after it.
 fn metric_names(text: &str) -> Vec<(&str, &str)> {
     let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let names = text
@@ -218,7 +218,7 @@ fn metric_names(text: &str) -> Vec<(&str, &str)> {
         let rest = &text[at..];
         rest.split_at(rest.find(|c: char| !is_name(c)).unwrap_or(rest.len()))
     };
-    // A name ends with a letter: what ends with `_` is a part of something else.
+    // A name ends with a letter; one that ends with `_` is part of another name.
     names.map(split).filter(|(name, _)| !name.ends_with('_')).collect()
 }
 
@@ -248,7 +248,7 @@ fn metric_of<'a>(series: &'a str, registered: &BTreeSet<String>) -> &'a str {
     parts.into_iter().find(|name| registered.contains(*name)).unwrap_or(series)
 }
 
-/// The expressions of the dashboard and of the alert rules, with where they stand.
+/// The expressions of the dashboard and of the alert rules, with their location.
 fn expressions() -> Vec<(String, String)> {
     let dashboard: Value = serde_json::from_str(&read("examples/grafana-dashboard.json")).unwrap();
     let mut found = Vec::new();
@@ -267,7 +267,7 @@ fn expressions() -> Vec<(String, String)> {
     found
 }
 
-/// The labels that each metric has in what `/metrics` prints.
+/// The labels of each metric in the output of `/metrics`.
 fn labels(scraped: &str, registered: &BTreeSet<String>) -> BTreeMap<String, BTreeSet<String>> {
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in scraped.lines().filter(|line| line.starts_with("wirephoto_")) {
@@ -280,7 +280,7 @@ fn labels(scraped: &str, registered: &BTreeSet<String>) -> BTreeMap<String, BTre
 }
 
 #[test]
-fn dashboard_and_alerts_name_metrics_and_labels_that_the_service_has() {
+fn dashboard_and_alerts_use_only_existing_metrics_and_labels() {
     let server = Server::demo();
     server.bytes(&format!("/media/{LARGE}_NormalThumbnail.jpg"));
     server.bytes(&format!("/media/{LARGE}_NormalThumbnail.jpg"));
@@ -297,7 +297,7 @@ fn dashboard_and_alerts_name_metrics_and_labels_that_the_service_has() {
             "{name} is served and not registered in src/runtime/telemetry"
         );
     }
-    // What Prometheus and its service discovery add.
+    // Labels that Prometheus and its service discovery add.
     let added = ["instance", "job", "le"];
     let mut used = BTreeSet::new();
     for (place, expression) in expressions() {
@@ -331,8 +331,8 @@ fn dashboard_and_alerts_name_metrics_and_labels_that_the_service_has() {
 }
 
 #[test]
-fn counters_that_alerts_wait_for_are_there_before_their_first_event() {
-    // Nobody listens there; nothing is to be purged either.
+fn counters_used_by_alerts_exist_before_their_first_event() {
+    // No process listens there, and nothing has to be purged either.
     let settings = ["cdn.purge_url=http://127.0.0.1:9/", "cdn.purge_header=Surrogate-Key"];
     let server = Server::demo_with(&settings);
     let scraped = server.get("/metrics").text().unwrap();
@@ -363,7 +363,7 @@ fn rules() -> Vec<String> {
 }
 
 #[test]
-fn every_alert_rule_has_a_section_that_says_what_to_do_and_is_tested() {
+fn every_alert_rule_has_a_runbook_section_and_a_test() {
     let (rules, page) = (rules(), read("docs/operations/alerts.md"));
     assert!(rules.len() > 30, "{rules:?}");
     let sections: Vec<(&str, &str)> =
@@ -417,7 +417,7 @@ fn every_metric_is_on_the_dashboard_and_has_a_help_text() {
 }
 
 #[test]
-fn the_packaged_settings_are_settings_and_so_are_their_examples() {
+fn the_packaged_settings_and_their_examples_are_valid() {
     let dir = tempfile::tempdir().unwrap();
     let text = read("packaging/wirephoto.toml");
     let examples: Vec<String> = text
@@ -439,7 +439,7 @@ fn the_packaged_settings_are_settings_and_so_are_their_examples() {
 }
 
 #[test]
-fn the_unit_leaves_the_service_its_time_and_its_files() {
+fn the_systemd_unit_allows_the_service_its_stop_timeout_and_files() {
     let unit = read("packaging/wirephoto.service");
     let value = |name: &str| {
         let line = unit.lines().find_map(|line| line.strip_prefix(&format!("{name}=")));
@@ -454,7 +454,7 @@ fn the_unit_leaves_the_service_its_time_and_its_files() {
     };
     let stop = default("server.unready_s") + default("server.drain_s");
     assert!(number("TimeoutStopSec") > stop + 10);
-    // A fault that lasts longer than a few starts must not be the end.
+    // A fault that outlasts a few restarts must not stop the unit for good.
     assert_eq!((value("Restart").as_str(), number("StartLimitIntervalSec")), ("on-failure", 0));
     assert!((2..=30).contains(&number("RestartSec")));
     assert!(value("After").split(' ').any(|target| target == "time-sync.target"));
@@ -475,7 +475,7 @@ fn words_after<'a>(text: &'a str, start: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn the_container_is_built_from_files_that_are_there_as_run_builds() {
+fn the_container_is_built_from_existing_files_in_the_same_way_as_run() {
     let (file, run_script, ignore) = (read("Dockerfile"), read("run"), read(".dockerignore"));
     // A developer may choose another profile for ./run.
     let run_script = run_script.replace("--profile \"${RUN_PROFILE:-release}\"", "--release");
@@ -516,7 +516,7 @@ fn the_container_is_built_from_files_that_are_there_as_run_builds() {
 }
 
 #[test]
-fn every_direct_dependency_says_what_it_is_for() {
+fn every_direct_dependency_has_a_stated_purpose() {
     let host = Command::new("rustc").arg("-vV").output().expect("rustc");
     let host = String::from_utf8(host.stdout).unwrap();
     let host = host.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();

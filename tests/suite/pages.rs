@@ -14,13 +14,13 @@ use crate::common::{
 const LINKS: &str = "[...document.querySelectorAll('ul.wall a')].map(a => a.href)";
 
 #[test]
-fn the_archive_is_looked_through_on_desktop_and_phone() {
+fn the_archive_is_browsed_on_desktop_and_phone() {
     let server = Server::demo();
     let page = "/item/image/demo-solnedgang-over-bergen";
     for (window, name) in [(DESKTOP, "desktop"), (PHONE, "phone")] {
         let browser = Browser::open(window);
         browser.visit(&format!("{}/", server.url));
-        browser.check_sound(name);
+        browser.check_layout(name);
         let links = browser.eval(LINKS);
         let links = links.as_array().expect("links");
         // The demo archive: a folder for each photograph but one, which is a bare file.
@@ -31,7 +31,7 @@ fn the_archive_is_looked_through_on_desktop_and_phone() {
         assert!(links.contains(&json!(format!("{}{page}", server.url))), "{name}: {links:?}");
         browser.screenshot(&format!("index-{name}.png"));
         browser.visit(&format!("{}{page}", server.url));
-        browser.check_sound(&format!("{name}, item"));
+        browser.check_layout(&format!("{name}, item"));
         browser.screenshot(&format!("item-{name}.png"));
     }
 }
@@ -46,7 +46,7 @@ fn every_photograph_has_a_page_with_caption_and_links_that_work() {
     {
         let key = link.split_once("/item/").expect("an item's page").1;
         browser.visit(link);
-        browser.check_sound(key);
+        browser.check_layout(key);
         let text = server.bytes(&format!("/media/{key}.json"));
         let document: Value = serde_json::from_slice(&text).expect("JSON");
         let shown = browser.text("document.querySelector('main').innerText");
@@ -59,14 +59,14 @@ fn every_photograph_has_a_page_with_caption_and_links_that_work() {
         }
         for rendition in document["renditions"].as_object().expect("renditions").values() {
             let href = rendition["href"].as_str().expect("a link");
-            // What a stranger cannot open is told to programs, and is no link.
+            // Renditions that need a login are metadata for programs, and not a link.
             let is_open = rendition["usage"] != "Hires";
             let anchors = format!("document.querySelectorAll('a[href=\"{href}\"]').length");
             assert_eq!(browser.eval(&anchors) != 0, is_open, "{key}: {href}");
-            let told = format!(
+            let reported = format!(
                 "[...document.querySelectorAll('.programs code')].some(code => code.textContent === '{href}')"
             );
-            assert_eq!(browser.eval(&told), true, "{key}: {href}");
+            assert_eq!(browser.eval(&reported), true, "{key}: {href}");
         }
     }
     // The last page's links.
@@ -89,7 +89,7 @@ fn an_empty_archive_says_how_to_fill_it_and_an_unknown_item_is_not_found() {
     let server = Server::empty();
     let browser = Browser::open(PHONE);
     browser.visit(&format!("{}/", server.url));
-    browser.check_sound("empty archive");
+    browser.check_layout("empty archive");
     let shown = browser.text("document.querySelector('main').innerText");
     assert!(shown.contains("wirephoto ingest"), "{shown}");
     browser.screenshot("empty-phone.png");
@@ -104,7 +104,7 @@ fn an_empty_archive_says_how_to_fill_it_and_an_unknown_item_is_not_found() {
         assert_eq!(browser.eval("document.querySelectorAll('main b').length"), 0, "{path}");
         // The browser notes the 404 itself, and nothing else.
         let others = |line: &String| !line.contains("status of 404");
-        assert_eq!(browser.complaints().into_iter().find(others), None, "{path}");
+        assert_eq!(browser.console_messages().into_iter().find(others), None, "{path}");
     }
     browser.screenshot("not-found-phone.png");
 }
@@ -133,7 +133,7 @@ fn hostile_text_is_shown_as_text() {
         server
             .until("the item", || server.get(path).text().ok()?.contains("hostile").then_some(()));
         browser.visit(&format!("{}{path}", server.url));
-        browser.check_sound(path);
+        browser.check_layout(path);
         let shown = browser.text("document.querySelector('main').innerText");
         assert!(shown.contains(headline), "{path}: {shown}");
         assert!(shown.contains(byline), "{path}: {shown}");

@@ -1,4 +1,4 @@
-//! What comes back, compared with other programs: Pillow with LittleCMS, libjpeg-turbo, exiftool.
+//! Renditions compared with the results of other programs: Pillow with LittleCMS, libjpeg-turbo, exiftool.
 
 use std::fs;
 
@@ -25,7 +25,7 @@ fn progressive(jpeg: &[u8]) -> Vec<u8> {
     turbojpeg::transform(&transform, jpeg).expect("a JPEG").to_vec()
 }
 
-/// Left, top, right and lower edge (behind the last pixel) of what differs by more than noise.
+/// Left, top, right and lower edge (exclusive) of the area that differs by more than noise.
 fn changed(one: &Picture, other: &Picture) -> Option<[usize; 4]> {
     assert_eq!(one.size(), other.size());
     let mut found: Option<[usize; 4]> = None;
@@ -49,7 +49,7 @@ const SMALL: [&str; 4] = [
 ];
 
 #[test]
-fn all_eight_orientations_come_out_upright_and_are_told_as_upright() {
+fn all_eight_orientations_are_delivered_and_reported_upright() {
     let stored = Picture::corners(160, 96).jpeg();
     let turned = |tag| (format!("turned{tag}"), with_orientation(&stored, tag));
     let pictures: Vec<_> = (1..=8).map(turned).collect();
@@ -60,15 +60,15 @@ fn all_eight_orientations_come_out_upright_and_are_told_as_upright() {
             fs::write(delivered.path().join(file), jpeg).expect("written");
         }
     }
-    let told = oracle::exiftool_folder(delivered.path());
-    assert_eq!(told.len(), 8 * 8);
-    for (file, tags) in told {
+    let reported = oracle::exiftool_folder(delivered.path());
+    assert_eq!(reported.len(), 8 * 8);
+    for (file, tags) in reported {
         let tag = tags.get("IFD0:Orientation").and_then(Value::as_u64).unwrap_or(1);
         assert_eq!(tag, 1, "{file}");
     }
 }
 
-/// Compares every kind of rendition with `upright`; gives what was delivered.
+/// Compares every kind of rendition with `upright`; returns the renditions.
 fn check_upright(server: &Server, id: &str, upright: &Picture) -> Vec<(String, Vec<u8>)> {
     let (preview, thumbnail) = (upright.reduced(2), upright.reduced(4));
     let (width, height) = upright.size();
@@ -95,7 +95,7 @@ fn check_upright(server: &Server, id: &str, upright: &Picture) -> Vec<(String, V
     check("-watermark.jpg", upright, &upper);
     let mark = changed(&Picture::decode(&delivered[6].1), upright).expect("a mark");
     assert!(mark[2] <= width / 2 && mark[1] >= height / 2, "{id}: {mark:?}");
-    // The window of a CroppedThumbnail lies where the picture is interesting: anywhere, upright.
+    // The window of a CroppedThumbnail depends on the content; it only has to be upright.
     let file = format!("{id}_CroppedThumbnail.jpg");
     let jpeg = fetch(server, &file);
     let found = Picture::decode(&jpeg);
@@ -201,7 +201,7 @@ fn nothing_is_enlarged() {
 }
 
 #[test]
-fn the_sizes_in_the_document_are_those_delivered() {
+fn delivered_sizes_match_the_document() {
     let server = Server::demo();
     let turned = "image/demo-trumma-och-vin";
     for (key, query) in [
@@ -220,12 +220,12 @@ fn the_sizes_in_the_document_are_those_delivered() {
             let href = rendition["href"].as_str().expect("a link");
             let path = href.strip_prefix(&server.url).expect("our link");
             let found = Picture::decode(&server.bytes(&format!("{path}?ak={DEMO_KEY}")));
-            let told = (&rendition["width"], &rendition["height"]);
-            // The plain Hires is stored lying; its size is told as it is shown.
+            let reported = (&rendition["width"], &rendition["height"]);
+            // The plain Hires is stored rotated; its reported size is the upright one.
             let lying = key == turned && href.ends_with(".jpg") && !href.contains("-crop");
             let hires = rendition["usage"] == "Hires" && lying;
             let (width, height) = if hires { (found.height, found.width) } else { found.size() };
-            assert_eq!(told, (&Value::from(width), &Value::from(height)), "{path}");
+            assert_eq!(reported, (&Value::from(width), &Value::from(height)), "{path}");
         }
     }
 }
@@ -252,7 +252,7 @@ fn demo_original(id: &str) -> Vec<u8> {
     fs::read(path).expect("a demo photograph")
 }
 
-/// YCCK as Adobe's programs write it: inks inverted, then turned into luma and two differences.
+/// YCCK as Adobe's programs write it: inverted CMYK with CMY converted to luma and chroma.
 fn ycck(width: usize, height: usize, inks: &[u8]) -> Vec<u8> {
     let inverted: Vec<u8> = inks.iter().map(|ink| 255 - ink).collect();
     let pixels = inverted.as_slice();
@@ -263,7 +263,7 @@ fn ycck(width: usize, height: usize, inks: &[u8]) -> Vec<u8> {
     compressor.compress_to_vec(image).expect("compressed")
 }
 
-/// One picture in every colour space, with Pillow's word for its mode.
+/// One picture in every colour space, with Pillow's name for its mode.
 fn colour_spaces() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     let waves = Picture::waves(240, 160);
     let plain = waves.jpeg();
@@ -271,7 +271,7 @@ fn colour_spaces() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     let p3 = oracle::profile(&demo_original("demo-fig-in-red-bowl_P3"));
     let adobe_rgb = oracle::profile(&demo_original("demo-Falcon9-DSCOVR"));
     assert!(!p3.is_empty() && !adobe_rgb.is_empty());
-    let cmyk = oracle::inks(&plain, "plain");
+    let cmyk = oracle::cmyk(&plain, "plain");
     vec![
         ("srgb", "RGB", plain.clone()),
         ("p3", "RGB", with_profile(&plain, &p3)),
@@ -280,8 +280,8 @@ fn colour_spaces() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         ("grey-profile", "L", with_profile(&grey, &grey_profile())),
         ("cmyk-slow", "CMYK", progressive(&cmyk)),
         ("cmyk", "CMYK", cmyk),
-        ("cmyk-profile", "CMYK", oracle::inks(&plain, "profile")),
-        ("ycck", "CMYK", ycck(240, 160, &oracle::inks(&plain, "raw"))),
+        ("cmyk-profile", "CMYK", oracle::cmyk(&plain, "profile")),
+        ("ycck", "CMYK", ycck(240, 160, &oracle::cmyk(&plain, "raw"))),
     ]
 }
 
@@ -299,12 +299,12 @@ fn previews_are_srgb_as_littlecms_sees_every_colour_space() {
 }
 
 #[test]
-fn wide_gamut_photographs_do_not_turn_dull() {
+fn wide_gamut_photographs_keep_their_saturation() {
     let server = Server::demo();
     for id in ["demo-fig-in-red-bowl_P3", "demo-Falcon9-DSCOVR"] {
         let preview = picture(&server, &format!("{id}_NormalPreview.jpg"));
         let long = preview.width.max(preview.height);
-        // Smaller, so that it is colours that are compared and not the encoder's noise.
+        // Downscaled, so that the comparison is of colours and not of encoder noise.
         let reference = oracle::srgb(&demo_original(id), long);
         check_colours(id, &preview.reduced(4), &reference.reduced(4));
     }
@@ -335,7 +335,7 @@ fn hires_crops_and_marks_stay_in_the_colour_space_of_the_original() {
 // ---- Watermark ---------------------------------------------------------------------------------
 
 #[test]
-fn the_mark_lies_lower_left_and_is_as_large_on_every_size() {
+fn the_mark_is_lower_left_in_the_same_proportion_at_every_size() {
     let soft = Picture::new(900, 600, |x, y| {
         [100, 110, 120].map(|base| base + u8::try_from((x + y) / 60).expect("small"))
     });
@@ -353,7 +353,7 @@ fn the_mark_lies_lower_left_and_is_as_large_on_every_size() {
 }
 
 #[test]
-fn the_mark_reads_on_white_and_on_black_and_leaves_the_rest() {
+fn the_mark_is_legible_on_white_and_black_and_changes_nothing_else() {
     let grounds = [("white", 255), ("grey", 128), ("black", 0)];
     let flat = |(id, level): (&'static str, u8)| (id, Picture::flat(900, 600, [level; 3]).jpeg());
     let server = Server::with_pictures(&["media.preview_px=300"], &grounds.map(flat));
@@ -369,8 +369,8 @@ fn the_mark_reads_on_white_and_on_black_and_leaves_the_rest() {
             let contrast = high.expect("some") - low;
             assert!(contrast >= 100, "{id}{file}: contrast {contrast}");
             let above = marked.crop(0, 0, marked.width, top.saturating_sub(16));
-            let beside = marked.crop(right + 16, 0, marked.width - right - 16, marked.height);
-            for rest in [above, beside] {
+            let outside = marked.crop(right + 16, 0, marked.width - right - 16, marked.height);
+            for rest in [above, outside] {
                 let untouched = Picture::flat(rest.width, rest.height, ground);
                 assert!(rest.distance(&untouched) < 0.5, "{id}{file}");
             }
@@ -379,7 +379,7 @@ fn the_mark_reads_on_white_and_on_black_and_leaves_the_rest() {
 }
 
 #[test]
-fn the_operation_is_the_variant_byte_for_byte() {
+fn the_watermark_operation_equals_the_variant_byte_for_byte() {
     let server = Server::with_pictures(&[], &[("one", Picture::waves(1100, 700).jpeg())]);
     for usage in ["Hires", "Preview", "Thumbnail"] {
         let variant = fetch(&server, &format!("one_Watermark{usage}.jpg"));
@@ -395,16 +395,16 @@ fn the_operation_is_the_variant_byte_for_byte() {
 }
 
 #[test]
-fn operations_work_in_the_order_written() {
+fn operations_apply_in_the_order_written() {
     let waves = Picture::waves(600, 400);
     let server = Server::with_pictures(&[], &[("one", waves.jpeg())]);
     let whole = picture(&server, "one-watermark.jpg");
-    // The crop gets a mark of its own in its own corner.
+    // The crop gets its own mark in its own corner.
     let crop = picture(&server, "one-crop_w300_h200_x300_y0.jpg");
     let marked = picture(&server, "one-crop_w300_h200_x300_y0-watermark.jpg");
     let [left, top, right, lower] = changed(&crop, &marked).expect("a mark on the crop");
     assert!(left < 20 && lower > 180 && top > 140 && right < 90, "{left} {top} {right} {lower}");
-    // The other order cuts the marked picture: no mark up there, the whole picture's down here.
+    // The other order crops the marked picture: no mark at the top, the mark of the whole picture at the bottom.
     let above = picture(&server, "one-watermark-crop_w300_h200_x300_y0.jpg");
     assert_eq!(changed(&crop, &above), None);
     let below = picture(&server, "one-watermark-crop_w301_h199_x0_y201.jpg");
@@ -439,7 +439,7 @@ Image.new('RGBA', (80, 40), (255, 0, 255, 255)).save(sys.stdout.buffer, 'PNG')
 
 // ---- Caption metadata --------------------------------------------------------------------------
 
-/// A photograph with a caption, a position and a thumbnail of something else.
+/// A photograph with a caption, a position and a thumbnail of another picture.
 fn captioned() -> Vec<u8> {
     let dir = tempfile::tempdir().expect("folder");
     let thumbnail = dir.path().join("thumbnail.jpg");
@@ -483,7 +483,7 @@ const CAPTIONED: [&str; 7] = [
     "-crop_w100_h90_NormalPreview.jpg",
 ];
 
-/// All keys of a group of tags.
+/// Whether any tag belongs to the group.
 fn has_group(tags: &serde_json::Map<String, Value>, group: &str) -> bool {
     tags.keys().any(|key| key.starts_with(group))
 }
@@ -516,7 +516,7 @@ fn hires_and_preview_carry_the_caption_and_never_a_position_or_a_thumbnail() {
 }
 
 #[test]
-fn the_position_is_kept_where_the_operator_says_so() {
+fn the_gps_position_is_kept_when_configured() {
     let server = Server::with_pictures(&["media.keep_gps=true"], &[("moose", captioned())]);
     for rest in CAPTIONED {
         let tags = oracle::exiftool(&fetch(&server, &format!("moose{rest}")));
@@ -529,7 +529,7 @@ fn the_position_is_kept_where_the_operator_says_so() {
 }
 
 #[test]
-fn the_caption_written_is_that_of_the_items_current_document() {
+fn the_embedded_caption_is_that_of_the_current_document() {
     let server = Server::with_pictures(&[], &[("moose", captioned())]);
     let old = fetch(&server, "moose_NormalPreview.jpg");
     let folder = server.dir.path().join("image/moose");
@@ -549,12 +549,12 @@ fn the_caption_written_is_that_of_the_items_current_document() {
         assert_eq!(tags["IPTC:Headline"], "Rättad rubrik", "{rest}");
         assert!(!tags.contains_key("IPTC:Caption-Abstract"), "{rest}: the old text stays");
     }
-    // Only the metadata is another.
+    // Only the metadata differs.
     let new = fetch(&server, "moose_NormalPreview.jpg");
     assert!(picture_data(&new) == picture_data(&old));
 }
 
-// ---- The same every time -----------------------------------------------------------------------
+// ---- Determinism -------------------------------------------------------------------------------
 
 const EVERY_KIND: [&str; 9] = [
     ".jpg",
@@ -583,7 +583,7 @@ fn the_same_request_gives_the_same_bytes_when_nothing_is_cached() {
 }
 
 #[test]
-fn a_damaged_picture_comes_in_with_a_warning_and_gives_the_same_bytes_twice() {
+fn a_damaged_picture_is_ingested_with_a_warning_and_renders_the_same_bytes_twice() {
     let good = Picture::waves(240, 180).jpeg_with(Subsamp::Sub2x2, 90);
     let damage = |mut jpeg: Vec<u8>| {
         let data = jpeg.len() - picture_data(&jpeg).len();

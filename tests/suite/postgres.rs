@@ -1,6 +1,6 @@
-//! An archive whose database is PostgreSQL's, through the real thing: a server of Debian's packages,
-//! two nodes over one database, a database that goes away and comes back. The rest of the suite runs
-//! on it too, by a command of its own (`docs/operations/postgresql.md`).
+//! An archive in PostgreSQL, on a real server from Debian's packages: two nodes over one database, and a database
+//! that fails and recovers. A separate command runs the rest of the suite on PostgreSQL too
+//! (`docs/operations/postgresql.md`).
 
 use std::{
     fs,
@@ -26,14 +26,14 @@ use crate::buckets::Bucket;
 use crate::common::postgres::{self, Cluster};
 use crate::common::server::{output, wirephoto};
 use crate::common::{DEMO_KEY, Server, checkout, news, pictures::Picture, tokens};
-use crate::deliveries::{Posted, hook, id, trigger};
-use crate::documented::{pages::block, run::with};
+use crate::deliveries::{WebhookRequest, hook, id, trigger};
+use crate::documented::{pages::block, run::substitute};
 use crate::receivers::python;
 use crate::search::ids;
 
 const ROOT: &str = "/collection/v1/collection";
 
-/// An archive in a database of a server of its own.
+/// An archive in a database on a separate PostgreSQL server.
 struct Archive {
     cluster: Cluster,
     setting: String,
@@ -46,24 +46,24 @@ fn text(output: &Output) -> String {
 }
 
 impl Archive {
-    /// With items and the accounts of the demo archive.
-    fn with(items: &[(&str, Value)]) -> Self {
+    /// Creates an archive with `items` and the accounts of the demo archive.
+    fn substitute(items: &[(&str, Value)]) -> Self {
         let cluster = Cluster::start();
         let setting = format!("database.url={}", cluster.database("archive"));
         let archive = Self { cluster, setting, dir: tempfile::tempdir().unwrap() };
-        archive.take_in(items);
+        archive.ingest(items);
         let accounts = checkout("media-store/accounts.json");
         archive.run(&["import", accounts.to_str().unwrap()], 0);
         archive
     }
 
-    fn take_in(&self, items: &[(&str, Value)]) {
+    fn ingest(&self, items: &[(&str, Value)]) {
         let incoming = tempfile::tempdir().unwrap();
         news::write(incoming.path(), items);
         self.run(&["ingest", incoming.path().to_str().unwrap()], 0);
     }
 
-    /// Runs a command on it: what it says.
+    /// Runs a command on the archive; returns its output.
     #[track_caller]
     fn run(&self, arguments: &[&str], status: i32) -> String {
         let mut command = wirephoto(self.dir.path());
@@ -73,12 +73,12 @@ impl Archive {
         text(&output)
     }
 
-    /// A node: a server of its own over the same database and data directory.
+    /// Starts a node: another server over the same database and data directory.
     fn node(&self) -> Server {
         self.node_with(&[])
     }
 
-    /// The same with settings, each `name=value`.
+    /// Starts a node with settings, each `name=value`.
     fn node_with(&self, settings: &[&str]) -> Server {
         let dir = tempfile::tempdir().unwrap();
         symlink(self.dir.path().join("data"), dir.path().join("data")).unwrap();
@@ -113,7 +113,7 @@ fn found(server: &Server, query: &str) -> String {
 }
 
 #[test]
-fn an_archive_in_postgresql_is_served_searched_and_kept() {
+fn an_archive_in_postgresql_is_served_searched_and_checked() {
     let archive = Archive::with(&[
         ("image/ice", older("Isbrytare i Kvarken")),
         ("image/sea", photograph("Segelbåt i Kvarken, utan is")),
@@ -153,15 +153,15 @@ fn an_archive_in_postgresql_is_served_searched_and_kept() {
     let said = archive.run(&["backup", target.to_str().unwrap()], 1);
     assert!(said.contains("pg_dump"), "{said}");
     drop(server);
-    // A later version of the product wrote it.
+    // A database written by a later version of the product.
     let url = archive.cluster.url("archive");
     postgres::run(&url, "UPDATE writer SET schema = 9999");
     let said = archive.run(&["check"], 1);
     assert!(said.contains("schema 9999"), "{said}");
 }
 
-/// Runs the block of `docs/operations/postgresql.md` that begins so in the folder `dir`, with the data directory `data`, on
-/// the database at `url`.
+/// Runs the block of `docs/operations/postgresql.md` that begins with `start` in the folder `dir`, with the data
+/// directory `data`, on the database at `url`.
 fn as_documented(start: &str, dir: &Path, data: &Path, url: &str) -> Output {
     let (backup, place) = (dir.join("backup"), data.to_str().unwrap());
     fs::create_dir_all(&backup).unwrap();
@@ -172,14 +172,14 @@ fn as_documented(start: &str, dir: &Path, data: &Path, url: &str) -> Output {
     let settings = dir.join("wirephoto.toml");
     fs::write(&settings, "").unwrap();
     let backup = backup.to_str().unwrap();
-    let block = with(&block, &[("FILE", settings.to_str().unwrap()), ("/backup", backup)]);
+    let block = substitute(&block, &[("FILE", settings.to_str().unwrap()), ("/backup", backup)]);
     let mut shell = postgres::shell(&format!("set -e\n{block}"), url);
     shell.env("WIREPHOTO_DATABASE__URL", url).env("WIREPHOTO_DATA__DIR", place);
     output(shell.current_dir(dir))
 }
 
 #[test]
-fn a_dump_that_is_taken_beside_the_service_is_the_archive_of_that_moment_again() {
+fn a_dump_taken_while_the_service_runs_restores_the_archive_of_that_moment() {
     let archive = Archive::with(&[
         ("image/ice", older("Isbrytare i Kvarken")),
         ("image/sea", photograph("Segelbåt i Kvarken, utan is")),
@@ -206,8 +206,8 @@ fn a_dump_that_is_taken_beside_the_service_is_the_archive_of_that_moment_again()
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     fs::create_dir(&data).unwrap();
-    // What comes in later is not of that moment.
-    archive.take_in(&[("image/new", photograph("Slussen"))]);
+    // Items ingested later are not in the dump.
+    archive.ingest(&[("image/new", photograph("Slussen"))]);
     archive.run(&["withdraw", "image/ice"], 0);
     let url = archive.cluster.database("restored");
     let restored = as_documented("pg_restore ", dir, &data, &url);
@@ -231,24 +231,24 @@ fn a_dump_that_is_taken_beside_the_service_is_the_archive_of_that_moment_again()
         let preview = server.bytes(&format!("/media/image/{item}_NormalPreview.jpg"));
         assert!(preview.starts_with(&[0xff, 0xd8]), "{item}");
     }
-    // Keys, tokens and logins count, and what was made is there.
+    // Keys, tokens and logins work, and everything created before the dump is there.
     let path = format!("{ROOT}/{}", made["id"].as_str().unwrap());
     assert_eq!(call(&server, Method::GET, &path, None).0, 200);
     assert_eq!(server.get_with("/user/v1/user", &[("authorization", &token)]).status(), 200);
     tokens::password(&server, "demo-editor", "demo-editor-password", "openid roles");
-    // It goes on: no number is given twice.
-    again.take_in(&[("image/later", photograph("Slussen"))]);
+    // New rows get new numbers: no number is assigned twice.
+    again.ingest(&[("image/later", photograph("Slussen"))]);
     server
         .until("the item to be found", || (found(&server, "q=slussen") == "later").then_some(()));
 }
 
 #[test]
-fn what_one_node_writes_the_other_one_knows() {
+fn writes_of_one_node_are_visible_to_the_other() {
     let archive = Archive::with(&[("image/ice", photograph("Isbrytare"))]);
     let (one, other) = (archive.node(), archive.node());
     let preview = "/media/image/ice_NormalPreview.jpg";
     assert!([&one, &other].iter().all(|node| node.get(preview).status() == 200));
-    // A poll that waits at one node is woken by what comes in through the other one's door.
+    // A poll that waits at one node is woken by an ingest through the other one.
     let poll = format!(
         "/content/v1/image/stream?ak={DEMO_KEY}&last=https://x.example/media/image/ice&wait=300"
     );
@@ -257,17 +257,17 @@ fn what_one_node_writes_the_other_one_knows() {
         other.until("the poll to wait", || {
             (other.metric("wirephoto_polls_waiting", "") > 0.0).then_some(())
         });
-        archive.take_in(&[("image/new", photograph("Slussen"))]);
+        archive.ingest(&[("image/new", photograph("Slussen"))]);
         let (status, hits) = waiting.join().unwrap();
         assert_eq!((status, ids(&hits).as_str()), (200, "new"));
     });
     one.until("the item to be found", || (found(&one, "q=slussen") == "new").then_some(()));
-    // A collection that is made at one is there at the other at once.
+    // A collection created at one node is visible at the other immediately.
     let (status, made) = call(&one, Method::POST, ROOT, Some(&json!({"name": "desk"})));
     assert_eq!(status, 200, "{made}");
     let path = format!("{ROOT}/{}", made["id"].as_str().unwrap());
     assert_eq!(call(&other, Method::GET, &path, None).0, 200);
-    // What is withdrawn is gone at both.
+    // A withdrawn item is gone from both.
     archive.run(&["withdraw", "image/ice"], 0);
     for node in [&one, &other] {
         node.until("the item to be gone", || (node.get(preview).status() != 200).then_some(()));
@@ -275,15 +275,15 @@ fn what_one_node_writes_the_other_one_knows() {
     }
 }
 
-/// A session that holds the turn to write, as an archive that comes in does.
-struct Writing(Child);
+/// A database session that holds the cluster write lock, as an ingest does.
+struct WriteLock(Child);
 
-impl Writing {
+impl WriteLock {
     fn begin(url: &str) -> Self {
         Self::take(url, "SELECT 'taken' FROM writer FOR UPDATE;")
     }
 
-    /// The same with other statements, which say `taken`.
+    /// Starts a session with other statements, which print `taken`.
     fn take(url: &str, sql: &str) -> Self {
         let mut psql = postgres::session(url);
         let mut child = psql.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -302,14 +302,14 @@ impl Writing {
 }
 
 #[test]
-fn nodes_take_up_mails_side_by_side_while_somebody_writes() {
+fn nodes_claim_mails_concurrently_while_the_write_lock_is_held() {
     const MAILS: usize = 12;
     let archive = Archive::with(&[("image/ice", photograph("Isbrytare"))]);
     let (one, other) = (archive.node(), archive.node());
     let path = "/content/v1/image/notification/email?title=Is&email=desk%40example.com";
     assert_eq!(call(&one, Method::POST, path, None).0, 200);
     let url = archive.cluster.url("archive");
-    let writing = Writing::begin(&url);
+    let writing = WriteLock::begin(&url);
     postgres::run(
         &url,
         &format!(
@@ -326,7 +326,7 @@ fn nodes_take_up_mails_side_by_side_while_somebody_writes() {
         let sql = format!("SELECT count({what}) FROM outbox");
         postgres::run(&url, &sql).parse::<usize>().unwrap()
     };
-    // Each node has four workers. What became of their mails is written when nobody else writes.
+    // Each node has four workers. The outcome of their mails is written once the write lock is free.
     one.until("both nodes to take up", || (count("life") == 8).then_some(()));
     assert_eq!((count("DISTINCT life"), count("*")), (2, MAILS));
     writing.end();
@@ -338,7 +338,7 @@ fn nodes_take_up_mails_side_by_side_while_somebody_writes() {
 }
 
 #[test]
-fn a_database_that_restarts_under_load_loses_nothing_that_was_acknowledged() {
+fn a_database_restart_under_load_loses_no_acknowledged_write() {
     let archive = Archive::with(&[("image/ice", photograph("Isbrytare"))]);
     let server = archive.node();
     let (stop, made) = (AtomicBool::new(false), Mutex::new(Vec::new()));
@@ -378,13 +378,13 @@ fn a_database_that_restarts_under_load_loses_nothing_that_was_acknowledged() {
         assert_eq!(call(&server, Method::GET, &format!("{ROOT}/{id}"), None).0, 200, "{id}");
     }
     assert!(server.metric("wirephoto_database_errors_total", "kind=\"away\"") > 0.0);
-    // Those who follow what is written come back too.
-    archive.take_in(&[("image/new", photograph("Slussen"))]);
+    // Pollers that follow the changes recover too.
+    archive.ingest(&[("image/new", photograph("Slussen"))]);
     server.until("the item to be found", || (found(&server, "q=slussen") == "new").then_some(()));
 }
 
 #[test]
-fn a_delivery_that_is_taken_while_the_database_is_away_is_sent_once() {
+fn a_delivery_sent_during_a_database_outage_is_not_repeated() {
     const LEASE: Duration = Duration::from_secs(1);
     let archive = Archive::with(&[
         ("image/ice", photograph("Isbrytare")),
@@ -398,13 +398,13 @@ fn a_delivery_that_is_taken_while_the_database_is_away_is_sent_once() {
     archive.run(&channel, 0);
     let server = archive.node_with(&[&format!("delivery.lease_s={}", LEASE.as_secs())]);
     let first = id(trigger(&server, "/media/image/ice", "hook"));
-    let posted = Posted::accept(&listener);
+    let posted = WebhookRequest::accept(&listener);
     archive.cluster.down();
     posted.answer("200 OK");
     server.until("the end to find no database", || {
         server.log().contains("delivery outcome not written").then_some(())
     });
-    // The claim was renewed before that for the last time.
+    // The claim was renewed for the last time before that.
     let away = Instant::now();
     server.until("the claim to end", || (away.elapsed() > 2 * LEASE).then_some(()));
     archive.cluster.up();
@@ -416,12 +416,12 @@ fn a_delivery_that_is_taken_while_the_database_is_away_is_sent_once() {
         })
     };
     assert_eq!(delivered(&first)["attempts"], 1, "{}", server.log());
-    // What comes next is the next one, through the same channel.
+    // The next request is the next delivery, through the same channel.
     let second = server.until("the next one to be asked for", || {
         let response = trigger(&server, "/media/image/sea", "hook");
         (response.status() == 202).then(|| id(response))
     });
-    let (headers, _) = Posted::accept(&listener).answer("200 OK");
+    let (headers, _) = WebhookRequest::accept(&listener).answer("200 OK");
     assert_eq!(headers["webhook-id"], second);
     assert_eq!(delivered(&second)["attempts"], 1);
     let log = server.log();
@@ -429,21 +429,21 @@ fn a_delivery_that_is_taken_while_the_database_is_away_is_sent_once() {
 }
 
 #[test]
-fn a_node_says_for_how_long_it_has_not_seen_what_others_change() {
+fn a_node_reports_how_long_it_has_not_seen_changes_of_others() {
     let archive = Archive::with(&[("image/ice", photograph("Isbrytare"))]);
     let node = archive.node();
     let behind = || node.metric("wirephoto_follow_behind_seconds", "");
     node.until("it to follow", || (behind() < 1.0).then_some(()));
-    // Its question whether others wrote waits, without an end and without a failure yet.
+    // Its poll for changes of other nodes hangs, without an end and without a failure yet.
     let url = archive.cluster.url("archive");
-    let held = Writing::take(&url, "LOCK TABLE writer;\nSELECT 'taken';");
+    let held = WriteLock::take(&url, "LOCK TABLE writer;\nSELECT 'taken';");
     node.until("it to say so", || (behind() > 2.0).then_some(()));
     held.end();
     node.until("it to follow again", || (behind() < 1.0).then_some(()));
 }
 
 #[test]
-fn nodes_that_start_at_once_make_the_tables_once() {
+fn nodes_that_start_concurrently_create_the_tables_once() {
     let cluster = Cluster::start();
     let setting = format!("database.url={}", cluster.database("archive"));
     let shared = tempfile::tempdir().unwrap();
@@ -462,7 +462,7 @@ fn nodes_that_start_at_once_make_the_tables_once() {
     assert!(ended.iter().all(|(status, _)| *status == Some(0)), "{ended:?}");
     let url = cluster.url("archive");
     assert_eq!(postgres::run(&url, "SELECT count(*) FROM versions"), "1");
-    // A database of another locale is refused with what would make the right one.
+    // A database with another locale is refused with the statement that creates the right one.
     let other = "CREATE DATABASE other ENCODING 'UTF8' LOCALE 'C.UTF-8' TEMPLATE template0";
     postgres::run(&cluster.url("postgres"), other);
     let mut command = wirephoto(cluster.dir());
@@ -474,12 +474,12 @@ fn nodes_that_start_at_once_make_the_tables_once() {
 }
 
 #[test]
-fn a_connection_with_tls_is_made_to_whoever_is_believed_and_to_nobody_else() {
+fn tls_connections_are_made_only_to_trusted_servers() {
     let folder = tempfile::tempdir().unwrap();
     assert!(python("tls_files.py").arg(folder.path()).status().unwrap().success());
     let cluster = Cluster::start();
     let url = cluster.database("archive");
-    cluster.encrypt(&folder.path().join("one/server.pem"));
+    cluster.enable_tls(&folder.path().join("one/server.pem"));
     let dir = tempfile::tempdir().unwrap();
     let check = |more: &str| {
         let mut command = wirephoto(dir.path());
@@ -494,8 +494,8 @@ fn a_connection_with_tls_is_made_to_whoever_is_believed_and_to_nobody_else() {
     assert!(status == Some(1) && said.contains("certificate"), "{said}");
     let (status, said) = check("sslmode=require");
     assert!(status == Some(1) && said.contains("certificate"), "{said}");
-    // The first one was encrypted: without TLS this one is turned away.
-    cluster.rules("hostssl all all 127.0.0.1/32 trust");
+    // The first connection was encrypted: the server rejects one without TLS.
+    cluster.set_hba_rules("hostssl all all 127.0.0.1/32 trust");
     let (status, said) = check("sslmode=disable");
     assert!(status == Some(1) && said.contains("no encryption"), "{said}");
     let (status, said) = check(&format!("sslmode=verify-full&{}", ca("one/ca.pem")));
@@ -503,7 +503,7 @@ fn a_connection_with_tls_is_made_to_whoever_is_believed_and_to_nobody_else() {
 }
 
 #[test]
-fn an_edge_serves_over_a_role_that_may_only_read_and_over_a_copy_of_the_database() {
+fn an_edge_node_serves_with_a_read_only_role_and_from_a_replica() {
     let archive = Archive::with(&[("image/ice", photograph("Isbrytare"))]);
     let server = archive.node();
     let url = archive.cluster.url("archive");
@@ -512,12 +512,12 @@ fn an_edge_serves_over_a_role_that_may_only_read_and_over_a_copy_of_the_database
         "CREATE ROLE edge LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO edge;
          ALTER ROLE edge SET default_transaction_read_only = on",
     );
-    let copy = archive.cluster.copy();
+    let copy = archive.cluster.start_standby();
     let edge = |url: &str| {
         let dir = tempfile::tempdir().unwrap();
         symlink(archive.dir.path().join("data"), dir.path().join("data")).unwrap();
         let url = format!("database.url={}", url.replace("wirephoto@", "edge@"));
-        // It stands in what a picture says of itself.
+        // The embedded metadata of a rendition contains the URL.
         let public_url = format!("server.public_url={}", server.url);
         Server::start(dir, &[&url, &public_url, "server.role=edge"])
     };
@@ -531,7 +531,7 @@ fn an_edge_serves_over_a_role_that_may_only_read_and_over_a_copy_of_the_database
     for edge in &edges {
         edge.until("it to be gone", || (edge.get(preview).status() == 404).then_some(()));
     }
-    // Who writes does not begin where that is refused.
+    // A writing node does not start where writes are refused.
     let mut command = wirephoto(archive.dir.path());
     let setting = format!("database.url={}", copy.url("archive"));
     command.args(["check", "--set", &setting, "--data"]);
@@ -539,11 +539,11 @@ fn an_edge_serves_over_a_role_that_may_only_read_and_over_a_copy_of_the_database
     assert_eq!(refused.status.code(), Some(1), "{}", text(&refused));
 }
 
-/// The server that takes over had not got the newest rows yet.
+/// The server that takes over has not received the newest rows yet.
 #[test]
-fn nodes_forget_what_a_fail_over_lost_and_follow_what_comes_then() {
+fn nodes_discard_rows_lost_in_a_failover_and_follow_later_changes() {
     let mut archive = Archive::with(&[("image/ice", photograph("Isbrytare"))]);
-    let copy = archive.cluster.copy();
+    let copy = archive.cluster.start_standby();
     copy.down();
     let other = copy.url("archive");
     let (_, other) = other.split_once('@').unwrap();
@@ -558,7 +558,7 @@ fn nodes_forget_what_a_fail_over_lost_and_follow_what_comes_then() {
         });
     };
     let preview = "/media/image/lost_NormalPreview.jpg";
-    archive.take_in(&[("image/lost", photograph("Vinter"))]);
+    archive.ingest(&[("image/lost", photograph("Vinter"))]);
     finds("vinter", "lost");
     assert_eq!(node.get(preview).status(), 200);
     archive.cluster.down();
@@ -567,7 +567,7 @@ fn nodes_forget_what_a_fail_over_lost_and_follow_what_comes_then() {
     node.until("it to be gone", || (node.get(preview).status() == 404).then_some(()));
     finds("vinter", "");
     finds("isbrytare", "ice");
-    archive.take_in(&[("image/new", photograph("Slussen"))]);
+    archive.ingest(&[("image/new", photograph("Slussen"))]);
     finds("slussen", "new");
     archive.run(&["withdraw", "image/ice"], 0);
     finds("isbrytare", "");
@@ -575,9 +575,9 @@ fn nodes_forget_what_a_fail_over_lost_and_follow_what_comes_then() {
     assert!(log.contains("the database lost rows that had been read"), "{log}");
 }
 
-/// A host that takes connections and says nothing takes its own time and not that of the next one.
+/// A host that accepts connections and does not respond uses its own timeout and not that of the next one.
 #[test]
-fn a_host_that_says_nothing_is_passed_over() {
+fn a_host_that_does_not_respond_is_skipped() {
     let cluster = Cluster::start();
     let silent = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     let [one, two] = silent.each_ref().map(|host| host.local_addr().unwrap().to_string());
@@ -590,7 +590,7 @@ fn a_host_that_says_nothing_is_passed_over() {
 }
 
 #[test]
-fn a_password_of_the_database_is_shown_nowhere() {
+fn the_database_password_is_shown_nowhere() {
     let dir = tempfile::tempdir().unwrap();
     let run = |arguments: &[&str]| {
         let mut command = wirephoto(dir.path());
@@ -608,9 +608,9 @@ fn a_password_of_the_database_is_shown_nowhere() {
     run(&["check", "--set", "database.url=postgres://wp:hunter2@127.0.0.1/x?sslmode=prefer"]);
 }
 
-/// All lines that there are, those of the driver among them, tell statements without their values.
+/// All log lines, including those of the driver, show statements without their values.
 #[test]
-fn a_password_that_is_stored_is_in_no_line_of_the_log() {
+fn stored_passwords_are_in_no_log_line() {
     let archive = Archive::with(&[]);
     let server = archive.node_with(&["telemetry.log_level=trace"]);
     let settings = json!({
@@ -618,17 +618,18 @@ fn a_password_that_is_stored_is_in_no_line_of_the_log() {
         "hostKey": format!("SHA256:{}", "A".repeat(43)),
     });
     let channel = json!({ "method": "sftp", "formats": [".json"], "settings": settings });
-    let (status, told) = call(&server, Method::PUT, "/user/v1/channel/archive", Some(&channel));
-    assert_eq!(status, 200, "{told}");
+    let (status, reported) =
+        call(&server, Method::PUT, "/user/v1/channel/archive", Some(&channel));
+    assert_eq!(status, 200, "{reported}");
     let (_, log) = server.stop();
     assert!(log.contains("executing statement"), "the driver's lines are there");
     assert!(!log.contains("hunter2hunter2"), "{log}");
 }
 
-/// Cached renditions and answers to conditional requests come while the database is down, and no
-/// original is asked for.
+/// Cached renditions and responses to conditional requests are served while the database is down, and no original
+/// is read.
 #[test]
-fn hits_and_304s_need_neither_the_database_nor_the_originals() {
+fn cache_hits_and_304s_need_neither_the_database_nor_the_originals() {
     let (cluster, bucket) = (Cluster::start(), Bucket::start());
     let database = format!("database.url={}", cluster.database("archive"));
     let settings = bucket.settings("hits", &["media.warm=false", &database]);
@@ -678,15 +679,15 @@ fn hits_and_304s_need_neither_the_database_nor_the_originals() {
     server.until("it to say for how long it has not seen changes", || {
         (server.metric("wirephoto_follow_behind_seconds", "") > 1.0).then_some(())
     });
-    // What is not known is not made up.
+    // Unknown items are not invented.
     assert_eq!(server.get("/media/image/two_NormalPreview.jpg").status(), 503);
 }
 
-/// The same behind the balancer that asks its nodes whether they are ready: none is.
+/// The same behind a load balancer with readiness checks: no node is ready.
 #[test]
-fn hits_go_on_behind_haproxy_while_no_node_reaches_the_database() {
+fn cache_hits_are_served_behind_haproxy_while_no_node_reaches_the_database() {
     let archive = Archive::with(&[("image/ice", older("Isbrytare")), ("image/sea", older("Hav"))]);
-    // Renditions name their item's address: with other addresses the nodes have other tags.
+    // Renditions contain the URL of their item: with different URLs the nodes have different entity tags.
     let node = || archive.node_with(&["server.public_url=http://photos.example"]);
     let nodes = [node(), node()];
     let front = haproxy(&nodes, &[]);
@@ -699,7 +700,7 @@ fn hits_go_on_behind_haproxy_while_no_node_reaches_the_database() {
             Some(tag??.to_owned())
         })
     });
-    // Each node has both, for whichever of them is found to be away first.
+    // Each node has both cached, because either may be marked down first.
     for (node, path) in nodes.iter().flat_map(|node| paths.iter().map(move |path| (node, path))) {
         node.until("an answer from memory", || {
             let path = node.get(path).headers()["wirephoto-path"].to_str().unwrap().to_owned();

@@ -1,7 +1,6 @@
-//! Purchases (`docs/contract/purchases.md`): which agreement
-//! delivers, what a download costs, and what costs nothing.
+//! Purchases (`docs/contract/purchases.md`): which agreement pays, what a download costs, and what is free.
 //!
-//! What was billed is seen from outside: a prepaid agreement delivers so many items and no more.
+//! Billing is observed from outside: a prepaid agreement delivers a fixed number of items.
 
 use std::{fs, thread};
 
@@ -47,15 +46,15 @@ fn prepaid(id: i64, downloads: u32) -> Value {
     agreement
 }
 
-/// A demo server with a buyer who has these agreements.
+/// Starts a demo server with a buyer who has these agreements.
 fn server(agreements: &[Value]) -> Server {
     let server = Server::demo();
-    welcome(&server, agreements);
+    set_agreements(&server, agreements);
     server
 }
 
 /// Gives the buyer these agreements.
-fn welcome(server: &Server, agreements: &[Value]) {
+fn set_agreements(server: &Server, agreements: &[Value]) {
     let ids: Vec<&Value> = agreements.iter().map(|agreement| &agreement["id"]).collect();
     let accounts = json!({
         "organizations": [{"id": 70, "name": "Buyers", "address": {}, "phoneNumber": {}}],
@@ -117,7 +116,7 @@ fn refuses(server: &Server, path: &str, code: &str) {
 }
 
 #[test]
-fn fifty_downloads_of_one_item_at_once_take_one_prepaid_download() {
+fn fifty_concurrent_downloads_of_one_item_use_one_prepaid_download() {
     let server = server(&[prepaid(701, 2)]);
     thread::scope(|scope| {
         let download = || request(&server, &hires(0), &[]).bytes().unwrap().len();
@@ -130,7 +129,7 @@ fn fifty_downloads_of_one_item_at_once_take_one_prepaid_download() {
 }
 
 #[test]
-fn two_prepaid_downloads_deliver_two_of_ten_items_that_are_asked_for_at_once() {
+fn two_prepaid_downloads_deliver_two_of_ten_items_requested_concurrently() {
     let server = server(&[prepaid(701, 2)]);
     let outcomes: Vec<_> = thread::scope(|scope| {
         let ask = |index| outcome(&server, &hires(index)).0;
@@ -140,14 +139,14 @@ fn two_prepaid_downloads_deliver_two_of_ten_items_that_are_asked_for_at_once() {
     });
     assert_eq!(outcomes.iter().filter(|status| **status == 200).count(), 2, "{outcomes:?}");
     assert_eq!(outcomes.iter().filter(|status| **status == 403).count(), 8, "{outcomes:?}");
-    // What was delivered is delivered again, and nothing else is.
+    // Delivered items can be downloaded again, and others cannot.
     for (index, status) in outcomes.into_iter().enumerate() {
         assert_eq!(outcome(&server, &hires(index)).0, status);
     }
 }
 
 #[test]
-fn what_delivers_no_bytes_bills_nothing() {
+fn requests_that_deliver_no_bytes_are_not_billed() {
     let server = server(&[prepaid(701, 1)]);
     let (path, status) = (hires(0), |response: Response| response.status().as_u16());
     let looked = head(&server, &path);
@@ -159,7 +158,7 @@ fn what_delivers_no_bytes_bills_nothing() {
     assert_eq!(asked(RANGE.as_str(), "bytes=99999999999-"), 416);
     let crop = format!("/media/image/{}-crop_w99999_h1.jpg", ITEMS[0]);
     assert_eq!(status(request(&server, &crop, &[])), 400);
-    // The download is still there, for another item; nothing is left for this one.
+    // The prepaid download is still unused and pays for another item; then none is left for this one.
     delivers(&server, &hires(1));
     refuses(&server, &path, "agreement_required");
     assert_eq!(status(head(&server, &path)), 403);
@@ -167,7 +166,7 @@ fn what_delivers_no_bytes_bills_nothing() {
 }
 
 #[test]
-fn a_range_is_a_purchase_and_every_form_of_the_item_comes_with_it() {
+fn a_range_request_is_a_purchase_that_covers_every_form_of_the_item() {
     let server = server(&[prepaid(701, 1)]);
     let first = request(&server, &hires(0), &[("range", "bytes=0-99")]);
     assert_eq!((first.status().as_u16(), first.bytes().unwrap().len()), (206, 100));
@@ -182,12 +181,12 @@ fn a_range_is_a_purchase_and_every_form_of_the_item_comes_with_it() {
 }
 
 #[test]
-fn a_purchase_outlives_a_restart() {
+fn a_purchase_survives_a_restart() {
     let picture = |shade| Picture::flat(64, 48, [shade, 0, 0]).jpeg();
     let server = Server::with_pictures(&[], &[("one", picture(1)), ("two", picture(2))]);
     let mut all = prepaid(701, 1);
     all["superAgreement"] = json!(true);
-    welcome(&server, &[all]);
+    set_agreements(&server, &[all]);
     delivers(&server, "/media/image/one-crop_w9_h9.jpg");
     let server = server.restart(&[]);
     delivers(&server, "/media/image/one.jpg");
@@ -195,7 +194,7 @@ fn a_purchase_outlives_a_restart() {
 }
 
 #[test]
-fn agr_picks_the_agreement_that_pays() {
+fn agr_selects_the_agreement_that_is_charged() {
     let mut other = prepaid(703, 9);
     other["products"] = json!(["OTHER"]);
     let server = server(&[prepaid(701, 1), prepaid(702, 1), other]);
@@ -223,7 +222,7 @@ fn agr_picks_the_agreement_that_pays() {
 }
 
 #[test]
-fn a_subscription_comes_before_a_prepaid_agreement() {
+fn a_subscription_is_used_before_a_prepaid_agreement() {
     let server = server(&[prepaid(701, 1), agreement(702, "Subscription")]);
     for index in 0..3 {
         delivers(&server, &hires(index));
@@ -277,7 +276,7 @@ fn no_rendition_of_the_hires_is_delivered_without_an_agreement() {
         "-watermark-crop_w9_h9_NormalHires.jpg",
     ] {
         let path = format!("/media/image/demo-solnedgang-over-bergen{rest}");
-        // Somebody else's hit leaves the bytes in the caches.
+        // A request of another user leaves the bytes in the caches.
         let hit = server.get_with(&path, &[("authorization", key.as_str())]);
         assert_eq!(hit.status(), 200, "{rest}");
         refuses(&server, &path, "agreement_required");
@@ -315,7 +314,7 @@ fn the_pricelist_has_the_licences_that_the_caller_could_use() {
 }
 
 #[test]
-fn a_challenge_names_both_ways_to_become_known() {
+fn a_challenge_names_both_authentication_schemes() {
     let server = server(&[]);
     let challenge = |headers: &[(&str, &str)]| {
         let response = server.get_with(&hires(0), headers);

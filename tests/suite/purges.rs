@@ -1,5 +1,5 @@
-//! What a CDN is told: the keys that media answers carry, and the calls by which it learns of
-//! changes, in order, after the old version is gone, through kills and while it is away.
+//! Cache purges of CDNs: the keys that media responses carry, and the purge requests, which are sent in order, after
+//! the old version is gone, and survive kills and outages of the CDN.
 
 use std::{
     collections::HashMap,
@@ -19,32 +19,32 @@ use reqwest::{
 use serde_json::{Value, json};
 
 use crate::{
-    common::{DEMO_KEY, PATIENCE, Server, news, pause, ports::Refusing},
+    common::{DEMO_KEY, Server, WAIT_TIMEOUT, news, pause, ports::ReservedPort},
     deliveries::{ask, run},
 };
 
 const PREVIEW: &str = "/media/image/a_NormalPreview.jpg";
 const TOKEN: &str = "purge-token-that-nobody-sees";
 
-/// A call that a CDN got.
+/// A purge request that a CDN received.
 #[derive(Clone, Debug)]
 struct Call {
     line: String,
     headers: HashMap<String, String>,
     body: String,
-    /// What the service answered for [`PREVIEW`] while the call was being answered.
+    /// The response of the service for [`PREVIEW`] while the purge was being answered.
     preview: u16,
 }
 
-/// A CDN that remembers what it was told, on a port of its own.
+/// A CDN that records its purge requests, on its own port.
 pub struct Cdn {
     port: u16,
     calls: Arc<Mutex<Vec<Call>>>,
-    /// What it answers.
+    /// The status that it answers.
     pub status: Arc<AtomicU16>,
-    /// What it refuses calls with; empty: nothing.
+    /// Requests that contain this text are refused; empty: none.
     refuses: Arc<Mutex<String>>,
-    /// Where it looks for the preview before it answers; empty: it does not.
+    /// The server from which it fetches the preview before it answers; empty: it does not.
     origin: Arc<Mutex<String>>,
     stop: Arc<AtomicBool>,
 }
@@ -77,8 +77,9 @@ impl Cdn {
                     true => status.load(Ordering::Relaxed),
                     false => 400,
                 };
-                // A server that is killed leaves half a call behind.
-                let Some(call) = stream.ok().and_then(|stream| hear(stream, answer, &origin))
+                // A killed server leaves a truncated request.
+                let Some(call) =
+                    stream.ok().and_then(|stream| answer_purge(stream, answer, &origin))
                 else {
                     continue;
                 };
@@ -96,25 +97,25 @@ impl Cdn {
         self.calls.lock().unwrap().clone()
     }
 
-    /// The keys of all calls that were answered with a success, in order.
+    /// The keys of all purges that were answered with success, in order.
     pub fn keys(&self) -> Vec<String> {
         let calls = self.calls();
         let keys = calls.iter().flat_map(|call| call.headers["surrogate-key"].split(' '));
         keys.map(str::to_owned).collect()
     }
 
-    /// Waits until what was sent to it before is answered: it hears one call after the other.
-    pub fn settle(&self) {
-        let client = Client::builder().no_proxy().timeout(5 * PATIENCE).build().unwrap();
+    /// Waits until all earlier requests are answered: they are handled one at a time.
+    pub fn wait_until_idle(&self) {
+        let client = Client::builder().no_proxy().timeout(5 * WAIT_TIMEOUT).build().unwrap();
         client.get(format!("http://127.0.0.1:{}/settle", self.port)).send().unwrap();
     }
 
-    /// Waits until so many calls came.
+    /// Waits until `count` requests have arrived.
     fn called(&self, server: &Server, count: usize) {
         server.until(&format!("{count} calls"), || (self.calls().len() == count).then_some(()));
     }
 
-    /// Waits until these keys were told last.
+    /// Waits until `expected` are the last purged keys.
     pub fn until(&self, server: &Server, expected: &[&str]) {
         server.until(&format!("{expected:?} to be told"), || {
             self.keys()
@@ -131,8 +132,12 @@ impl Drop for Cdn {
     }
 }
 
-/// Reads a call and answers it; the call, unless the answer is a failure.
-fn hear(mut stream: TcpStream, answer: impl Fn(&str) -> u16, origin: &str) -> Option<Call> {
+/// Reads a request and answers it; returns the request, unless the answer is a failure.
+fn answer_purge(
+    mut stream: TcpStream,
+    answer: impl Fn(&str) -> u16,
+    origin: &str,
+) -> Option<Call> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let (mut line, mut headers) = (String::new(), HashMap::new());
     reader.read_line(&mut line).ok()?;
@@ -177,15 +182,15 @@ pub fn items() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// A CDN that takes keys in a header, and the settings for it.
+/// The settings for a CDN that receives keys in a header.
 pub fn settings(cdn: &Cdn) -> Vec<String> {
     settings_with(cdn, "cdn.purge_again_s=0")
 }
 
 fn settings_with(cdn: &Cdn, again: &str) -> Vec<String> {
-    // A call that takes its time on a busy machine is not made twice.
-    let patient = "cdn.purge_timeout_s=60";
-    let fixed = ["cdn.purge_header=Surrogate-Key", again, "server.unready_s=0", patient];
+    // A request that is slow on a busy machine is not sent twice.
+    let long_timeout = "cdn.purge_timeout_s=60";
+    let fixed = ["cdn.purge_header=Surrogate-Key", again, "server.unready_s=0", long_timeout];
     let authorization = format!("cdn.purge_authorization=Fastly-Key: {TOKEN}");
     fixed.map(str::to_owned).into_iter().chain([cdn.url(), authorization]).collect()
 }
@@ -201,7 +206,7 @@ fn keys(response: &Response) -> [&str; 2] {
 }
 
 #[test]
-fn every_answer_below_media_names_what_it_shows() {
+fn every_media_response_carries_the_keys_of_what_it_shows() {
     let server = news::server(&[], &items());
     let own = ["image.a image wirephoto", "image.a,image,wirephoto"];
     for path in ["_NormalPreview.jpg", "-crop_w9_h9_x0_y0_NormalPreview.jpg", ".json", ".xml", ""]
@@ -218,13 +223,13 @@ fn every_answer_below_media_names_what_it_shows() {
     assert_eq!((unchanged.status().as_u16(), keys(&unchanged)), (304, own));
     let part = server.get_with(PREVIEW, &[("range", "bytes=0-9")]);
     assert_eq!((part.status().as_u16(), keys(&part)), (206, own));
-    // What shows an item within another is named by both.
+    // A response that shows an item within another carries the keys of both.
     let both = ["text.story image.a text wirephoto", "text.story,image.a,text,wirephoto"];
     for path in ["/a000_NormalPreview.jpg", ".json", ".xml", ".zip", "-cutpaste.txt"] {
         let response = ask(&server, &format!("/media/text/story{path}"), DEMO_KEY);
         assert_eq!((response.status().as_u16(), keys(&response)), (200, both), "{path}");
     }
-    // What is not there may come; what is kept of its absence is short-lived and has its name too.
+    // A missing item may be published later, so a 404 is cached briefly and carries its key too.
     for path in ["/media/image/none.json", "/media/image/none_NormalPreview.jpg"] {
         let missing = server.get(path);
         let named = ["image.none image wirephoto", "image.none,image,wirephoto"];
@@ -238,7 +243,7 @@ fn every_answer_below_media_names_what_it_shows() {
 }
 
 #[test]
-fn the_operator_names_the_headers_or_leaves_them_out_and_says_how_long_a_cdn_keeps() {
+fn key_headers_and_the_cache_lifetime_of_cdns_are_configurable() {
     let server = news::server(
         &["cdn.surrogate_key_header=xkey", "cdn.cache_tag_header=", "cdn.max_age_s=86400"],
         &[("image/a", document("A"))],
@@ -250,7 +255,7 @@ fn the_operator_names_the_headers_or_leaves_them_out_and_says_how_long_a_cdn_kee
     assert_eq!(response.headers()["cache-control"], policy);
     let missing = server.get("/media/image/none.json");
     assert_eq!(missing.headers()["cache-control"], "max-age=60, s-maxage=60");
-    // What is not there for somebody may be there for others.
+    // A 404 for one user may be a 200 for another.
     let key = format!("ApiKey {DEMO_KEY}");
     let by_query = format!("/media/image/none.json?ak={DEMO_KEY}");
     for (path, header) in [
@@ -271,9 +276,9 @@ fn the_operator_names_the_headers_or_leaves_them_out_and_says_how_long_a_cdn_kee
     assert!(refused.status.code() == Some(2) && said.contains("cdn.cache_tag_header"), "{said}");
 }
 
-/// A picture that shows more items than its keys have room for.
+/// A document that shows more items than fit into the key header.
 #[test]
-fn what_names_too_many_items_is_not_for_shared_caches() {
+fn a_response_that_names_too_many_items_is_not_for_shared_caches() {
     let mut crowd = document("Crowd");
     let one = |at: usize| {
         let uri = format!("http://elsewhere.example/media/image/one-of-many-{at:03}");
@@ -284,13 +289,13 @@ fn what_names_too_many_items_is_not_for_shared_caches() {
     let document = server.get("/media/image/crowd.json");
     assert_eq!(document.headers()["cache-control"], "private, no-cache");
     assert_eq!(keys(&document)[0], "image.crowd image wirephoto");
-    // Its pictures show nothing but itself.
+    // Its renditions show only the item itself.
     let preview = server.get("/media/image/crowd_NormalPreview.jpg");
     assert!(preview.headers()["cache-control"].to_str().unwrap().starts_with("public"));
 }
 
 #[test]
-fn a_cdn_is_told_when_the_old_version_is_gone_and_never_before() {
+fn a_cdn_is_purged_only_after_the_old_version_is_gone() {
     let cdn = Cdn::start();
     let server = news::server(&strs(&settings(&cdn)), &items());
     *cdn.origin.lock().unwrap() = server.url.clone();
@@ -300,7 +305,7 @@ fn a_cdn_is_told_when_the_old_version_is_gone_and_never_before() {
         cdn.called(&server, 2 * round - 1);
         let call = cdn.calls().pop().unwrap();
         assert_eq!(call.preview, 404, "round {round}: the CDN would have fetched the old version");
-        news::take_in(&server, "image/a", &document(&format!("A {round}")));
+        news::ingest(&server, "image/a", &document(&format!("A {round}")));
         cdn.called(&server, 2 * round);
         assert_eq!(cdn.calls().pop().unwrap().preview, 200);
     }
@@ -315,8 +320,8 @@ fn a_cdn_is_told_when_the_old_version_is_gone_and_never_before() {
         let done = server.metric("wirephoto_purges_total", "done");
         (done > 5.0 && server.metric("wirephoto_purge_lag_seconds", "") == 0.0).then_some(())
     });
-    // What comes in for the first time was in no cache.
-    news::take_in(&server, "image/new", &document("New"));
+    // A new item was in no cache.
+    news::ingest(&server, "image/new", &document("New"));
     run(&server, &["withdraw", "image/b"], 0);
     cdn.until(&server, &["image.b"]);
     assert!(!cdn.keys().contains(&"image.new".to_owned()));
@@ -324,9 +329,9 @@ fn a_cdn_is_told_when_the_old_version_is_gone_and_never_before() {
 }
 
 #[test]
-fn what_a_cdn_did_not_take_survives_a_kill_and_is_told_in_order_once_it_is_back() {
+fn undelivered_purges_survive_a_kill_and_are_sent_in_order_once_the_cdn_is_back() {
     let cdn = Cdn::start();
-    // Changes before it was set up are nobody's concern.
+    // Changes before the CDN was configured are not sent.
     let server = news::server(&[], &items());
     run(&server, &["withdraw", "image/c"], 0);
     let settings = settings(&cdn);
@@ -344,10 +349,10 @@ fn what_a_cdn_did_not_take_survives_a_kill_and_is_told_in_order_once_it_is_back(
     assert!(server.log().contains("answered 503") && !server.log().contains(TOKEN));
     server.child.kill().unwrap();
     assert!(!server.child.wait().unwrap().success());
-    cdn.settle();
+    cdn.wait_until_idle();
     cdn.status.store(200, Ordering::Relaxed);
-    // Withdrawn while nobody serves: it is told by the next that does.
-    news::take_in(&server, "image/b", &document("B again"));
+    // A withdrawal while no server runs is sent by the next one that starts.
+    news::ingest(&server, "image/b", &document("B again"));
     let server = server.restart_killed(&strs(&settings));
     let order = ["image.b", "text.story", "image.a"].map(str::to_owned);
     server.until("what waited", || cdn.keys().starts_with(&order).then_some(()));
@@ -355,7 +360,7 @@ fn what_a_cdn_did_not_take_survives_a_kill_and_is_told_in_order_once_it_is_back(
     server.until("nothing to wait", || {
         (server.metric("wirephoto_purges_waiting", "") == 0.0).then_some(())
     });
-    // Without an address nobody is told, and nothing is kept for later.
+    // Without an address nothing is sent, and nothing is queued for later.
     let server = server.restart(&[]);
     run(&server, &["withdraw", "image/b"], 0);
     let before = cdn.calls().len();
@@ -366,18 +371,18 @@ fn what_a_cdn_did_not_take_survives_a_kill_and_is_told_in_order_once_it_is_back(
 }
 
 #[test]
-fn an_embargo_that_ends_is_a_change_and_each_change_is_told_twice() {
+fn the_end_of_an_embargo_is_a_change_and_each_change_is_purged_twice() {
     let cdn = Cdn::start();
     let settings = settings_with(&cdn, "cdn.purge_again_s=1");
     let server = news::server(&strs(&settings), &items());
     run(&server, &["withdraw", "image/b"], 0);
     cdn.until(&server, &["image.b", "image.b"]);
-    // Long enough for a busy machine to take it in and to tell of it twice.
+    // Long enough for a busy machine to ingest it and to send both purges.
     let until = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(45);
     let mut later = document("Later");
     later["embargoed"] = json!(until.to_string());
     *cdn.origin.lock().unwrap() = server.url.clone();
-    news::take_in(&server, "image/a", &later);
+    news::ingest(&server, "image/a", &later);
     cdn.until(&server, &["image.a", "image.a"]);
     cdn.until(&server, &["image.a", "image.a", "image.a"]);
     let seen: Vec<u16> = cdn.calls().iter().skip(2).map(|call| call.preview).collect();
@@ -386,7 +391,7 @@ fn an_embargo_that_ends_is_a_change_and_each_change_is_told_twice() {
 }
 
 #[test]
-fn calls_take_the_form_that_each_cdn_knows() {
+fn purge_requests_have_the_format_of_each_cdn() {
     let cdn = Cdn::start();
     let by_body = [
         "cdn.purge_body={\"tags\": [{keys_json}]}",
@@ -416,7 +421,7 @@ fn calls_take_the_form_that_each_cdn_knows() {
 }
 
 #[test]
-fn settings_that_tell_nobody_anything_are_refused_by_name() {
+fn purge_settings_without_effect_are_refused_by_name() {
     let server = news::server(&[], &items());
     let check = |settings: &[&str], expected: &str| {
         let mut arguments = vec!["purge", "image/a"];
@@ -440,8 +445,8 @@ fn settings_that_tell_nobody_anything_are_refused_by_name() {
 }
 
 #[test]
-fn an_address_that_is_away_holds_no_other_one_up_and_is_told_once_it_is_back() {
-    let (away, cdn) = (Refusing::new(), Cdn::start());
+fn an_unreachable_cdn_delays_no_other_and_is_purged_once_it_is_back() {
+    let (away, cdn) = (ReservedPort::new(), Cdn::start());
     let port = away.port();
     let mut settings = settings(&cdn);
     let both = |first: u16| {
@@ -453,8 +458,8 @@ fn an_address_that_is_away_holds_no_other_one_up_and_is_told_once_it_is_back() {
     };
     settings.push(both(port));
     let server = news::server(&strs(&settings), &items());
-    let told = ["image.b", "text.story", "image.a"];
-    for (key, name) in told.into_iter().zip(["image/b", "text/story", "image/a"]) {
+    let reported = ["image.b", "text.story", "image.a"];
+    for (key, name) in reported.into_iter().zip(["image/b", "text/story", "image/a"]) {
         run(&server, &["withdraw", name], 0);
         cdn.until(&server, &[key]);
     }
@@ -469,15 +474,15 @@ fn an_address_that_is_away_holds_no_other_one_up_and_is_told_once_it_is_back() {
         ((waiting("1"), waiting("2"), late) == (3.0, 0.0, (true, false))).then_some(())
     });
     let back = Cdn::over(away.listen());
-    // Waits double with each try: it may take as long again as it was away.
+    // The backoff doubles with each attempt: recovery may take as long as the outage.
     let start = std::time::Instant::now();
-    while back.keys() != told {
-        assert!(start.elapsed() < 4 * PATIENCE, "told of {:?}", back.keys());
+    while back.keys() != reported {
+        assert!(start.elapsed() < 4 * WAIT_TIMEOUT, "told of {:?}", back.keys());
         pause();
     }
-    assert_eq!(cdn.keys(), told, "nothing is told twice");
+    assert_eq!(cdn.keys(), reported, "nothing is told twice");
     back.status.store(503, Ordering::Relaxed);
-    // An address that is corrected is told of what the wrong one could not be.
+    // A corrected address receives the purges that the wrong one did not.
     run(&server, &["withdraw", "image/c"], 0);
     cdn.until(&server, &["image.c"]);
     let other = Cdn::start();
@@ -488,7 +493,7 @@ fn an_address_that_is_away_holds_no_other_one_up_and_is_told_once_it_is_back() {
 }
 
 #[test]
-fn a_key_that_a_cdn_refuses_holds_no_other_one_up() {
+fn a_key_that_a_cdn_refuses_delays_no_other_key() {
     let cdn = Cdn::start();
     let settings = settings(&cdn);
     let server = news::server(&strs(&settings), &items());
@@ -502,13 +507,13 @@ fn a_key_that_a_cdn_refuses_holds_no_other_one_up() {
     cdn.until(&server, &["text.story"]);
     let count = |outcome: &str| server.metric("wirephoto_purges_total", outcome);
     server.until("the count", || ((count("refused"), count("done")) == (1.0, 3.0)).then_some(()));
-    let told = || server.log().contains("refuses a key") && server.log().contains("image.b");
-    server.until("a word on it", || told().then_some(()));
-    // Who starts the service may have changed why.
+    let reported = || server.log().contains("refuses a key") && server.log().contains("image.b");
+    server.until("a word on it", || reported().then_some(()));
+    // The operator may have fixed the cause before the restart.
     cdn.refuses.lock().unwrap().clear();
     let server = server.restart(&strs(&settings));
     cdn.until(&server, &["image.b"]);
-    // A cache that has nothing of a key has nothing to forget.
+    // A cache without anything for the key answers 404, which counts as success.
     cdn.status.store(404, Ordering::Relaxed);
     let url = format!("cdn.purge_url=http://127.0.0.1:{}/tags/{{key}}", cdn.port);
     let server = server.restart(&[&url, "cdn.purge_method=PURGE", "cdn.purge_again_s=0"]);

@@ -1,5 +1,5 @@
-//! Notifications of the type mobile (contract notifications-22): from an item that comes in to
-//! the message that the services of Apple and Google get, through the server.
+//! Notifications of the type mobile (contract notifications-22): from the ingest of an item to the message that the
+//! services of Apple and Google receive, through the server.
 
 use reqwest::{Method, blocking::Response};
 use serde_json::Value;
@@ -45,13 +45,13 @@ fn start(services: &Services) -> Server {
     news::server(&settings, &[("image/old", old)])
 }
 
-/// A photograph comes in.
-fn take_in(server: &Server, id: &str, headline: &str) {
+/// Ingests a photograph.
+fn ingest(server: &Server, id: &str, headline: &str) {
     let document = news::document(headline, &["FOTO"], "2026-03-05T09:15:00+01:00");
-    news::take_in(server, &format!("image/{id}"), &document);
+    news::ingest(server, &format!("image/{id}"), &document);
 }
 
-/// What a device got once it is `count` messages.
+/// Waits until a device has received `count` messages, and returns them.
 fn until(server: &Server, seen: &dyn Fn() -> Vec<Value>, count: usize) -> Vec<Value> {
     server.until("the message to arrive", || Some(seen()).filter(|all| all.len() >= count))
 }
@@ -76,14 +76,14 @@ fn every_device_of_a_user_gets_one_message_about_an_item_that_matches() {
     register(&server, "cK:APA91b_-1", "android", DEMO_KEY);
     register(&server, &other, "ios", BUYER_KEY);
     let id = notify(&server, "isbrytare", DEMO_KEY);
-    take_in(&server, "oden", "Isbrytare lämnar Luleå");
-    // Messages that wait together are sent side by side: the second item comes when the first is told.
+    ingest(&server, "oden", "Isbrytare lämnar Luleå");
+    // Queued messages are sent concurrently, so the second item is ingested after the first was sent.
     for phone in [&phone, &sandbox] {
         until(&server, &|| requests_to(&services.apple, phone), 1);
     }
     until(&server, &|| requests_to(&services.google, "cK:APA91b_-1"), 1);
-    take_in(&server, "match", "Match i snö");
-    take_in(&server, "ymer", "Isbrytare i Kalix");
+    ingest(&server, "match", "Match i snö");
+    ingest(&server, "ymer", "Isbrytare i Kalix");
     for phone in [&phone, &sandbox] {
         let seen = until(&server, &|| requests_to(&services.apple, phone), 2);
         assert_eq!(items(&seen), ["oden", "ymer"]);
@@ -98,12 +98,12 @@ fn every_device_of_a_user_gets_one_message_about_an_item_that_matches() {
     }
     let seen = until(&server, &|| requests_to(&services.google, "cK:APA91b_-1"), 2);
     assert_eq!(items(&seen), ["oden", "ymer"]);
-    // Nothing more: neither what was there before nor to the other user.
+    // Nothing more is sent: neither for earlier items nor to the other user.
     assert_eq!(requests(&services.apple).len(), 4);
 }
 
 #[test]
-fn a_device_that_its_service_calls_dead_is_removed() {
+fn a_device_reported_as_unregistered_is_removed() {
     let services = Services::start();
     let server = start(&services);
     let phone = token("1");
@@ -113,15 +113,15 @@ fn a_device_that_its_service_calls_dead_is_removed() {
     register(&server, &dead[1], "ios-sandbox", DEMO_KEY);
     register(&server, "x-dead", "android", DEMO_KEY);
     notify(&server, "isbrytare", DEMO_KEY);
-    take_in(&server, "oden", "Isbrytare lämnar Luleå");
+    ingest(&server, "oden", "Isbrytare lämnar Luleå");
     until(&server, &|| requests_to(&services.google, "x-dead"), 1);
     until(&server, &|| requests(&services.apple), 3);
-    // What is being sent is finished before the end, with what follows from it.
+    // Messages in flight are completed before the server exits, including their consequences.
     let settings = settings(&services);
     let server = server.restart(&settings.iter().map(String::as_str).collect::<Vec<_>>());
-    take_in(&server, "ymer", "Isbrytare i Kalix");
+    ingest(&server, "ymer", "Isbrytare i Kalix");
     until(&server, &|| requests_to(&services.apple, &phone), 2);
-    take_in(&server, "atle", "Isbrytare i hamn");
+    ingest(&server, "atle", "Isbrytare i hamn");
     let seen = until(&server, &|| requests_to(&services.apple, &phone), 3);
     assert_eq!(items(&seen), ["oden", "ymer", "atle"]);
     for token in &dead {
@@ -131,7 +131,7 @@ fn a_device_that_its_service_calls_dead_is_removed() {
 }
 
 #[test]
-fn a_message_that_a_busy_service_puts_off_arrives_once_in_the_end() {
+fn a_message_deferred_by_a_busy_service_arrives_exactly_once() {
     let services = Services::start();
     let server = start(&services);
     let busy = [token("0429"), token("0503")];
@@ -142,7 +142,7 @@ fn a_message_that_a_busy_service_puts_off_arrives_once_in_the_end() {
         register(&server, token, "android", DEMO_KEY);
     }
     notify(&server, "isbrytare", DEMO_KEY);
-    take_in(&server, "oden", "Isbrytare lämnar Luleå");
+    ingest(&server, "oden", "Isbrytare lämnar Luleå");
     let check = |messages: &[Value]| {
         let statuses: Vec<&Value> = messages.iter().map(|one| &one["status"]).collect();
         assert!(*statuses[0] != 200 && *statuses[1] == 200, "{statuses:?}");
@@ -157,7 +157,7 @@ fn a_message_that_a_busy_service_puts_off_arrives_once_in_the_end() {
         check(&until(&server, &|| requests_to(&services.google, token), 2));
     }
     // Another item shows that nothing is left of the first one.
-    take_in(&server, "ymer", "Isbrytare i Kalix");
+    ingest(&server, "ymer", "Isbrytare i Kalix");
     for token in &busy {
         let seen = until(&server, &|| requests_to(&services.apple, token), 3);
         assert_eq!(items(&seen), ["oden", "oden", "ymer"]);

@@ -1,5 +1,5 @@
-//! One push message to strict stand-ins for the services of Apple and Google, which verify every
-//! signature, header and size, through the unit that speaks to them.
+//! Push messages from the push client to strict stand-ins for the services of Apple and Google, which verify every
+//! signature, header and size.
 
 use std::{fs, time::Duration};
 
@@ -13,12 +13,12 @@ use wirephoto::transport::push::{Push, PushError, PushMessage};
 
 use crate::{clients, common::checkout, receivers::Receiver};
 
-/// A token of Apple's form that ends in `end`, which tells the stand-in what to answer.
+/// A device token in Apple's format that ends in `end`, which selects the answer of the stand-in.
 pub fn token(end: &str) -> String {
     format!("{:0>64}", format!("a{end}"))
 }
 
-/// Stand-ins for both services and what the settings need of them.
+/// Stand-ins for both services, and their values for the settings.
 pub struct Services {
     pub apple: Receiver,
     pub google: Receiver,
@@ -45,13 +45,13 @@ impl Services {
         Self { apple, google, folder }
     }
 
-    /// The settings that lead to the stand-ins.
+    /// The settings that point to the stand-ins.
     pub fn settings(&self) -> Vec<String> {
         let text = |receiver: &Receiver, name: &str| receiver.ready[name].as_str().unwrap().into();
         let url = |receiver: &Receiver| format!("https://127.0.0.1:{}", receiver.ready["port"]);
         let settings: [(&str, String); 9] = [
             ("apns_url", url(&self.apple)),
-            // By another name, so that the stand-in sees which one was called.
+            // By another host name, so that the stand-in sees which one was called.
             ("apns_sandbox_url", format!("https://localhost:{}", self.apple.ready["port"])),
             ("apns_key", text(&self.apple, "key")),
             ("apns_key_id", text(&self.apple, "keyId")),
@@ -78,10 +78,10 @@ fn push(settings: &[String]) -> Push {
     Push::of(&config::load(&sources).unwrap().0).unwrap()
 }
 
-/// What a stand-in got so far; it found nothing wrong with it.
+/// The requests that a stand-in has received so far; fails if it found one invalid.
 pub fn requests(receiver: &Receiver) -> Vec<Value> {
     let text = fs::read_to_string(receiver.ready["requests"].as_str().unwrap()).unwrap();
-    // What stands behind the last end of a line is still being written.
+    // Text after the last line feed is still being written.
     let text = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
     let seen: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let wrong: Vec<&Value> = seen.iter().filter(|one| one.get("refused").is_some()).collect();
@@ -89,7 +89,7 @@ pub fn requests(receiver: &Receiver) -> Vec<Value> {
     seen
 }
 
-/// Those of them that are for a device.
+/// The requests for one device.
 pub fn requests_to(receiver: &Receiver, token: &str) -> Vec<Value> {
     requests(receiver).into_iter().filter(|one| one["token"] == token).collect()
 }
@@ -115,8 +115,8 @@ fn run<T>(work: impl Future<Output = T>) -> T {
     runtime.block_on(work)
 }
 
-/// The fate of one message, in a word; no text tells a token.
-async fn fate(push: &Push, device: DeviceKind, token: &str) -> &'static str {
+/// The outcome of one message as a word; checks that no text reveals a token.
+async fn outcome(push: &Push, device: DeviceKind, token: &str) -> &'static str {
     let sent = push.send(&message(device, token), clock::now).await;
     let said = sent.as_ref().err().map(ToString::to_string).unwrap_or_default();
     assert!(!said.contains(token) && !said.contains("ya29."), "{said}");
@@ -133,7 +133,7 @@ async fn fate(push: &Push, device: DeviceKind, token: &str) -> &'static str {
 }
 
 #[test]
-fn an_ios_device_gets_an_alert_that_apple_takes() {
+fn an_ios_device_gets_an_alert_that_apple_accepts() {
     let services = Services::start();
     let push = services.push();
     let mut sent = message(DeviceKind::Ios, &token("1"));
@@ -149,12 +149,12 @@ fn an_ios_device_gets_an_alert_that_apple_takes() {
     assert_eq!(first["notification"], sent.notification.to_string());
     assert_eq!(seen[0]["id"], sent.id.to_string());
     assert_eq!(seen[0]["collapse"].as_str().unwrap().len(), 64);
-    // The second one is the first again: Apple sees that by its id.
+    // The second message is a retry of the first: Apple recognises its id.
     assert_eq!((&seen[1]["repeated"], &seen[1]["collapse"]), (&true.into(), &Value::Null));
 }
 
 #[test]
-fn an_android_device_gets_a_message_that_google_takes() {
+fn an_android_device_gets_a_message_that_google_accepts() {
     let services = Services::start();
     let sent = message(DeviceKind::Android, "cK:APA91b_-1");
     run(services.push().send(&sent, clock::now)).unwrap();
@@ -167,7 +167,7 @@ fn an_android_device_gets_a_message_that_google_takes() {
 }
 
 #[test]
-fn long_texts_are_shortened_to_what_both_services_take() {
+fn long_texts_are_truncated_to_what_both_services_accept() {
     let services = Services::start();
     let push = services.push();
     for (device, token) in [(DeviceKind::Ios, token("1")), (DeviceKind::Android, "a".repeat(2048))]
@@ -184,7 +184,7 @@ fn long_texts_are_shortened_to_what_both_services_take() {
 }
 
 #[test]
-fn what_the_services_answer_decides_over_device_and_message() {
+fn each_service_response_decides_the_outcome_for_device_and_message() {
     let services = Services::start();
     let push = services.push();
     run(async {
@@ -197,11 +197,11 @@ fn what_the_services_answer_decides_over_device_and_message() {
                 ("0429", "later, after a second"),
                 ("0503", "later, after a second"),
             ] {
-                // Another device for each kind: each is busy once.
+                // A different device for each kind, because each is busy once.
                 let token = token(&format!("{}{end}", device.as_str().len()));
-                assert_eq!(fate(&push, device, &token).await, expected, "{device:?} {end}");
+                assert_eq!(outcome(&push, device, &token).await, expected, "{device:?} {end}");
                 if expected.starts_with("later") {
-                    assert_eq!(fate(&push, device, &token).await, "sent", "{device:?} {end}");
+                    assert_eq!(outcome(&push, device, &token).await, "sent", "{device:?} {end}");
                 }
             }
         }
@@ -211,38 +211,38 @@ fn what_the_services_answer_decides_over_device_and_message() {
 }
 
 #[test]
-fn a_refused_provider_token_is_replaced_at_the_next_try() {
+fn a_refused_provider_token_is_replaced_on_the_next_attempt() {
     let services = Services::start();
     let push = services.push();
     let token = token("0403");
-    let fates = run(async {
-        let first = fate(&push, DeviceKind::Ios, &token).await;
-        (first, fate(&push, DeviceKind::Ios, &token).await)
+    let outcomes = run(async {
+        let first = outcome(&push, DeviceKind::Ios, &token).await;
+        (first, outcome(&push, DeviceKind::Ios, &token).await)
     });
-    assert_eq!(fates, ("later", "sent"));
+    assert_eq!(outcomes, ("later", "sent"));
     let seen = requests_to(&services.apple, &token);
     assert_ne!(seen[0]["bearer"], seen[1]["bearer"]);
 }
 
 #[test]
-fn a_refused_access_token_is_replaced_at_the_next_try() {
+fn a_refused_access_token_is_replaced_on_the_next_attempt() {
     let services = Services::start();
     let push = services.push();
-    let fates = run(async {
-        let mut fates = Vec::new();
+    let outcomes = run(async {
+        let mut outcomes = Vec::new();
         for token in ["x0401", "x0401", "y"] {
-            fates.push(fate(&push, DeviceKind::Android, token).await);
+            outcomes.push(outcome(&push, DeviceKind::Android, token).await);
         }
-        fates
+        outcomes
     });
-    assert_eq!(fates, ["later", "sent", "sent"]);
+    assert_eq!(outcomes, ["later", "sent", "sent"]);
     let kinds = requests(&services.google);
     let kinds: Vec<&str> = kinds.iter().map(|one| one["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["token", "message", "token", "message", "message"]);
 }
 
 #[test]
-fn many_messages_at_a_time_share_a_connection_and_one_token() {
+fn concurrent_messages_share_one_connection_and_one_token() {
     let services = Services::start();
     let push = services.push();
     run(async {
@@ -250,9 +250,9 @@ fn many_messages_at_a_time_share_a_connection_and_one_token() {
         for number in 0..100 {
             let (push, end) = (push.clone(), number.to_string() + "1");
             let device = if number % 2 == 0 { DeviceKind::Ios } else { DeviceKind::Android };
-            sending.spawn(async move { fate(&push, device, &token(&end)).await });
+            sending.spawn(async move { outcome(&push, device, &token(&end)).await });
         }
-        assert!(sending.join_all().await.iter().all(|fate| *fate == "sent"));
+        assert!(sending.join_all().await.iter().all(|outcome| *outcome == "sent"));
     });
     let (apple, google) = (requests(&services.apple), requests(&services.google));
     assert_eq!((apple.len(), google.len()), (50, 51));
@@ -265,8 +265,8 @@ fn a_moment_later() -> Timestamp {
 }
 
 #[test]
-fn an_access_token_is_replaced_before_it_ends() {
-    // Access tokens are valid for 2 s there.
+fn an_access_token_is_replaced_before_it_expires() {
+    // The stand-in issues access tokens that are valid for 2 s.
     let services = Services::in_modes("h2", "short");
     let push = services.push();
     let sent = message(DeviceKind::Android, "x");
@@ -279,14 +279,14 @@ fn an_access_token_is_replaced_before_it_ends() {
 }
 
 #[test]
-fn a_service_that_is_no_service_is_tried_again_later() {
+fn an_unreachable_or_untrusted_service_is_retried_later() {
     let services = Services::in_modes("http1", "plain");
     let mut settings = services.settings();
-    let ios = |settings: &[String]| run(fate(&push(settings), DeviceKind::Ios, &token("1")));
+    let ios = |settings: &[String]| run(outcome(&push(settings), DeviceKind::Ios, &token("1")));
     assert_eq!(ios(&settings), "later", "it speaks HTTP/1.1 alone");
     settings.retain(|setting| !setting.starts_with("push.ca="));
     assert_eq!(ios(&settings), "later", "its certificate is not trusted");
-    let android = run(fate(&push(&settings), DeviceKind::Android, "x"));
+    let android = run(outcome(&push(&settings), DeviceKind::Android, "x"));
     assert_eq!(android, "later", "the certificate is not trusted");
     settings.push("push.apns_url=https://127.0.0.1:1".to_owned());
     assert_eq!(ios(&settings), "later", "nobody is there");

@@ -1,5 +1,5 @@
-//! A node that cannot do what another one can steps aside; where all have the same fault all stay. Two nodes
-//! over PostgreSQL and a bucket, behind HAProxy with the example.
+//! Readiness: a node with a fault that another one does not have becomes unready; when all have the same fault, all
+//! stay ready. Two nodes over PostgreSQL and a bucket, behind HAProxy with the example configuration.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::balancer::haproxy;
-use crate::buckets::{Bucket, Way, of_bucket, run, take_in};
+use crate::buckets::{Bucket, Fault, ingest_demo, of_bucket, run};
 use crate::cdn::Front;
 use crate::common::postgres::{self, Cluster};
 use crate::common::{DEMO_KEY, Server};
@@ -16,7 +16,7 @@ use crate::faults::kit::{self, Faults, Site, photograph, until};
 
 /// A photograph of the demo archive.
 const PICTURE: &str = "image/demo-trumma-och-vin";
-/// What each node has besides; a bucket that hangs is found out soon.
+/// Additional settings of each node; short timeouts detect a hanging bucket soon.
 const SETTINGS: [&str; 6] = [
     "server.public_url=http://photos.example",
     "server.trusted_proxies=127.0.0.1",
@@ -25,23 +25,23 @@ const SETTINGS: [&str; 6] = [
     "store.answer_s=4",
     "store.give_up_s=8",
 ];
-/// Requests through the balancer after the node was left out, of which fewer than 1 % may fail.
+/// Requests through the balancer after the node was marked down, of which fewer than 1 % may fail.
 const REQUESTS: usize = 150;
 
-/// PostgreSQL, a bucket with a gate before it, and two nodes: the first one reaches the bucket through the gate.
+/// PostgreSQL, a bucket with a gate in front, and two nodes; the first one reaches the bucket through the gate.
 struct Pair {
     nodes: Vec<Server>,
     bucket: Bucket,
     cluster: Cluster,
 }
 
-/// The balancer as clients know it.
-struct Door {
+/// The client side of the balancer.
+struct BalancerClient {
     url: String,
     client: reqwest::blocking::Client,
 }
 
-impl Site for Door {
+impl Site for BalancerClient {
     fn url(&self) -> &str {
         &self.url
     }
@@ -56,9 +56,10 @@ fn owned(settings: &[&str]) -> Vec<String> {
 }
 
 impl Pair {
-    /// The first node with these faults, so many of them behind the gate, each with `more` settings.
+    /// Starts two nodes, each with `more` settings: the first one with `faults`, and the first `gated_nodes` of
+    /// them behind the gate.
     fn start(
-        (faults, gates): (Option<&Faults>, usize),
+        (faults, gated_nodes): (Option<&Faults>, usize),
         more: &dyn Fn(&Cluster, usize) -> Vec<String>,
     ) -> Self {
         let (cluster, bucket) = (Cluster::start(), Bucket::start());
@@ -67,10 +68,10 @@ impl Pair {
         let direct = [of_bucket(&bucket.s3, &direct, "pair").to_vec(), owned(&SETTINGS)].concat();
         let gated = bucket.settings("pair", &SETTINGS);
         let dir = tempfile::tempdir().unwrap();
-        take_in(dir.path(), &[database.clone(), direct.clone()].concat());
+        ingest_demo(dir.path(), &[database.clone(), direct.clone()].concat());
         let node = |dir: TempDir, at: usize| {
-            let store = if at < gates { &gated } else { &direct };
-            // The later one of two counts.
+            let store = if at < gated_nodes { &gated } else { &direct };
+            // The last of two values takes effect.
             let settings = [database.clone(), store.clone(), more(&cluster, at)].concat();
             let words: Vec<&str> = settings.iter().map(String::as_str).collect();
             match faults {
@@ -82,10 +83,10 @@ impl Pair {
         Self { nodes, bucket, cluster }
     }
 
-    fn balancer(&self) -> (Front, Door) {
+    fn balancer(&self) -> (Front, BalancerClient) {
         let front = haproxy(&self.nodes, &[]);
         let client = reqwest::blocking::Client::builder().no_proxy().build().unwrap();
-        let door = Door { url: front.url.clone(), client };
+        let door = BalancerClient { url: front.url.clone(), client };
         until("the balancer to find both", || {
             let ready = front.url.clone() + "/health/ready";
             door.client.get(ready).send().ok().filter(|answer| answer.status() == 200)
@@ -98,18 +99,18 @@ impl Pair {
         (answer.status().as_u16(), answer.json().unwrap())
     }
 
-    /// Waits until a node is, or is not, ready, with these faults.
+    /// Waits until a node is, or is not, ready, and checks its reported faults.
     #[track_caller]
     fn until_ready(&self, at: usize, expected: bool, faults: &[&str]) {
         self.nodes[at].until("readiness", || {
             let (status, text) = self.ready(at);
-            let told: Vec<&str> = text["faults"]
+            let reported: Vec<&str> = text["faults"]
                 .as_array()
                 .into_iter()
                 .flatten()
                 .filter_map(Value::as_str)
                 .collect();
-            ((status == 200) == expected && told == faults).then_some(())
+            ((status == 200) == expected && reported == faults).then_some(())
         });
         let gauge = self.nodes[at].metric("wirephoto_ready", "");
         assert_eq!(gauge, f64::from(u8::from(expected)));
@@ -119,8 +120,8 @@ impl Pair {
     }
 }
 
-/// A crop that nobody had before.
-fn crop(door: &Door, number: usize) -> u16 {
+/// Requests a crop that is not cached.
+fn crop(door: &BalancerClient, number: usize) -> u16 {
     let (width, height) = (100 + number % 300, 90 + number / 300);
     let items = [PICTURE, "image/demo-dandelion-seeding"];
     let item = items[number % items.len()];
@@ -129,14 +130,14 @@ fn crop(door: &Door, number: usize) -> u16 {
     door.client.get(url).send().map_or(0, |answer| answer.status().as_u16())
 }
 
-fn put(door: &Door, number: usize) -> u16 {
+fn put(door: &BalancerClient, number: usize) -> u16 {
     let request = kit::upload(door, &format!("image/new{number}"), "Ny", &photograph(number));
     request.send().map_or(0, |answer| answer.status().as_u16())
 }
 
-/// Asks until the balancer has left the sick node out, then as often as counts.
+/// Sends requests until the balancer has marked the faulty node down, then [`REQUESTS`] more that count.
 #[track_caller]
-fn hardly_any_fail(what: &str, good: u16, ask: impl Fn(usize) -> u16) {
+fn few_requests_fail(what: &str, good: u16, ask: impl Fn(usize) -> u16) {
     let mut number = 0;
     let mut next = || {
         number += 1;
@@ -148,15 +149,15 @@ fn hardly_any_fail(what: &str, good: u16, ask: impl Fn(usize) -> u16) {
 }
 
 #[test]
-fn a_node_that_lost_its_bucket_steps_aside_until_it_has_it_back() {
+fn a_node_that_lost_its_bucket_is_not_ready_until_it_is_back() {
     let pair = Pair::start((None, 1), &|_, _| Vec::new());
     let (_front, door) = pair.balancer();
-    pair.bucket.gate.breaks("/bilder", Way::Close);
+    pair.bucket.gate.inject("/bilder", Fault::Close);
     pair.until_ready(0, false, &["store"]);
     assert_eq!(pair.ready(1).0, 200);
-    hardly_any_fail("crops", 200, |number| crop(&door, number));
-    hardly_any_fail("uploads", 201, |number| put(&door, number));
-    pair.bucket.gate.mends();
+    few_requests_fail("crops", 200, |number| crop(&door, number));
+    few_requests_fail("uploads", 201, |number| put(&door, number));
+    pair.bucket.gate.clear_fault();
     pair.until_ready(0, true, &[]);
     let log = pair.nodes[0].log();
     assert_eq!(log.matches("not ready: the originals cannot be reached").count(), 1, "{log}");
@@ -164,9 +165,9 @@ fn a_node_that_lost_its_bucket_steps_aside_until_it_has_it_back() {
 }
 
 #[test]
-fn nodes_that_all_lost_the_bucket_stay_and_serve_what_they_have() {
+fn nodes_that_all_lost_the_bucket_stay_ready_and_serve_what_they_have() {
     let pair = Pair::start((None, 2), &|_, _| Vec::new());
-    pair.bucket.gate.breaks("/bilder", Way::Close);
+    pair.bucket.gate.inject("/bilder", Fault::Close);
     for at in [0, 1] {
         pair.until_ready(at, true, &["store"]);
         let (_, text) = pair.ready(at);
@@ -179,19 +180,19 @@ fn nodes_that_all_lost_the_bucket_stay_and_serve_what_they_have() {
 }
 
 #[test]
-fn a_node_whose_disk_is_full_steps_aside_and_uploads_go_elsewhere() {
+fn a_node_with_a_full_disk_is_not_ready_and_uploads_go_elsewhere() {
     let faults = Faults::new();
     let pair = Pair::start((Some(&faults), 1), &|_, _| Vec::new());
     let (_front, door) = pair.balancer();
     faults.set(&[&format!("enospc {}", pair.nodes[0].data().display())]);
     pair.until_ready(0, false, &["disk"]);
-    hardly_any_fail("uploads", 201, |number| put(&door, number));
+    few_requests_fail("uploads", 201, |number| put(&door, number));
     faults.clear();
     pair.until_ready(0, true, &[]);
 }
 
 #[test]
-fn a_node_that_a_new_password_shut_out_steps_aside_and_a_file_lets_it_in_again() {
+fn a_node_locked_out_by_a_new_password_is_not_ready_until_its_file_has_it() {
     let secrets = tempfile::tempdir().unwrap();
     let file = secrets.path().join("password");
     let write = |password: &str| {
@@ -206,7 +207,7 @@ fn a_node_that_a_new_password_shut_out_steps_aside_and_a_file_lets_it_in_again()
             return vec![setting.clone()];
         }
         postgres::run(&cluster.url("postgres"), "ALTER ROLE wirephoto PASSWORD 'first'");
-        cluster.rules("host all wirephoto 127.0.0.1/32 scram-sha-256\n");
+        cluster.set_hba_rules("host all wirephoto 127.0.0.1/32 scram-sha-256\n");
         owned(&["database.password=first"])
     });
     for at in [0, 1] {
@@ -214,7 +215,7 @@ fn a_node_that_a_new_password_shut_out_steps_aside_and_a_file_lets_it_in_again()
     }
     let url = pair.cluster.url("archive").replace("wirephoto@", "wirephoto:first@");
     postgres::run(&url, "ALTER ROLE wirephoto PASSWORD 'second'");
-    // Connections that are open go on: none was left to be opened with the first search.
+    // Open connections continue to work: the first search left none to be opened.
     for at in [0, 1] {
         let found = pair.nodes[at].get(&format!("/content/v1/_all/search?ak={DEMO_KEY}"));
         assert_eq!(found.status(), 200, "{}", pair.nodes[at].log());
@@ -250,7 +251,7 @@ fn nodes_whose_settings_differ_are_named() {
     let url = format!("database.url={}", pair.cluster.url("archive"));
     let settings = [vec![url], pair.bucket.settings("pair", &SETTINGS)].concat();
     let (said, status) = run(pair.nodes[0].dir.path(), &settings, &["doctor"]);
-    // Nobody listens at the public address.
+    // No process listens at the public address.
     assert_eq!(status, 1, "{said}");
     for expected in [
         "media.preview_px differs: \"1024\" at this command",
@@ -266,7 +267,7 @@ fn nodes_whose_settings_differ_are_named() {
 }
 
 #[test]
-fn a_doctor_says_what_is_wrong_with_a_role_and_what_the_balancer_answers() {
+fn doctor_reports_problems_of_a_role_and_the_response_of_the_balancer() {
     let pair = Pair::start((None, 1), &|_, _| Vec::new());
     let (front, _door) = pair.balancer();
     let url = format!("database.url={}", pair.cluster.url("archive"));

@@ -1,6 +1,6 @@
-//! Deliveries to real servers for FTP, SFTP, S3, mail and webhooks: what arrives is what the URLs
-//! give, byte for byte, and what a server refuses tells no secret. The servers are the Python
-//! programs in `tests/clients`; what they need is installed once, beside the build.
+//! Deliveries to real servers for FTP, SFTP, S3, mail and webhooks: the delivered files equal those of the URLs byte
+//! for byte, and errors reveal no secret. The servers are the Python programs in `tests/clients`; their
+//! dependencies are installed once, beside the build.
 
 use std::{
     fs,
@@ -18,25 +18,25 @@ use crate::{
     deliveries::{ITEM, ask, id, run, trigger, until},
 };
 
-/// The password that the servers know.
+/// The password that the servers accept.
 pub const PASSWORD: &str = "s3cret-password";
-/// One that they do not know and that must not show up anywhere.
+/// A password that they refuse and that must not appear anywhere.
 const WRONG: &str = "wr0ng-and-hidden";
-/// What the channels of these tests send of an item.
+/// The formats that the channels of these tests deliver.
 const FORMATS: [&str; 3] = [".json", "_NormalHires.jpg", "_NormalThumbnail.jpg"];
 const SETTINGS: [&str; 2] = ["delivery.retry_first_ms=50", "server.unready_s=0"];
 
 pub fn python(script: &str) -> Command {
     let folder = clients::python_scripts("outbound.txt", "outbound");
     let mut command = clients::client(&folder.join("outbound/bin/python"));
-    // From the checkout: other tests renew their copies while these run.
+    // From the checkout, because other tests replace their copies while these run.
     command.arg(checkout("tests/clients").join(script)).env("PYTHONDONTWRITEBYTECODE", "1");
     command
 }
 
-/// A server on loopback that ends with this value.
+/// A server on loopback that is stopped on drop.
 pub struct Receiver {
-    /// What it said when it was ready.
+    /// The line that it printed when it was ready.
     pub ready: Value,
     folder: tempfile::TempDir,
     process: Child,
@@ -45,12 +45,12 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Starts a script of `tests/clients` and waits until it says that it is ready.
+    /// Starts a script of `tests/clients` and waits until it reports that it is ready.
     pub fn start(script: &str, mode: &str) -> Self {
         Self::run(python(script), mode)
     }
 
-    /// Runs `command`, which is such a script, and waits until it says that it is ready.
+    /// Runs `command`, which starts such a script, and waits until it reports that it is ready.
     pub fn run(mut command: Command, mode: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let log = fs::File::create(folder.path().join("log")).unwrap();
@@ -64,7 +64,7 @@ impl Receiver {
         receiver
     }
 
-    /// Sends it a signal.
+    /// Sends a signal to the server.
     pub fn signal(&self, name: &str) {
         let id = self.process.id().to_string();
         assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
@@ -78,23 +78,23 @@ impl Receiver {
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line:?}\n{}", log()))
     }
 
-    /// Its answer to a line.
+    /// Sends a line and returns the answer.
     pub fn ask(&mut self, line: &str) -> Value {
         writeln!(self.input, "{line}").unwrap();
         self.next()
     }
 
-    /// Where it keeps what it gets.
+    /// The folder of the received files.
     pub fn files(&self) -> PathBuf {
         self.folder.path().join("files")
     }
 
-    /// The certificate of its authority, in PEM.
+    /// The certificate of its authority in PEM.
     pub fn ca(&self) -> String {
         fs::read_to_string(self.ready["ca"].as_str().unwrap()).unwrap()
     }
 
-    /// The settings of a channel to an account on it.
+    /// The settings of a channel to an account on the server.
     fn account(&self) -> Value {
         json!({
             "host": "127.0.0.1", "port": self.ready["port"], "username": "desk",
@@ -114,7 +114,7 @@ impl Drop for Receiver {
     }
 }
 
-/// `settings` with some of them said otherwise.
+/// `settings` with `more` added or replaced.
 fn with(mut settings: Value, more: &Value) -> Value {
     for (name, value) in more.as_object().unwrap() {
         settings[name] = value.clone();
@@ -134,7 +134,7 @@ fn deliver(server: &Server, name: &str, method: &str, settings: &Value) -> Strin
     id(trigger(server, ITEM, name))
 }
 
-/// The files of the item as its URLs give them, by name.
+/// The files that the URLs of the item deliver, by name.
 fn expected(server: &Server) -> Vec<(String, Vec<u8>)> {
     let file = |format: &&str| {
         let response = ask(server, &format!("{ITEM}{format}"), DEMO_KEY);
@@ -153,7 +153,7 @@ fn mime(name: &str) -> &'static str {
     if name.ends_with(".json") { "application/json" } else { "image/jpeg" }
 }
 
-/// The folder holds the files of the item and nothing else.
+/// Checks that the folder holds the files of the item and nothing else.
 fn check_folder(server: &Server, folder: &Path) {
     for (name, bytes) in expected(server) {
         assert!(fs::read(folder.join(&name)).unwrap() == bytes, "{name} arrived otherwise");
@@ -188,7 +188,7 @@ fn an_sftp_server_with_the_pinned_key_gets_the_files_that_the_urls_deliver() {
     let id = deliver(&server, "sftp", "sftp", &settings);
     until(&server, &id, "delivered");
     check_folder(&server, &receiver.files().join("in/desk"));
-    // Nothing goes to a server that shows another key.
+    // Nothing is sent to a server with another host key.
     let other = json!({ "hostKey": format!("SHA256:{}", "A".repeat(43)), "path": "other" });
     let other = deliver(&server, "other", "sftp", &with(settings, &other));
     let error = until(&server, &other, "failed")["error"].to_string();
@@ -218,7 +218,7 @@ fn a_bucket_gets_the_files_that_the_urls_deliver_with_their_media_types() {
     }
 }
 
-/// A server whose mails go to `receiver`.
+/// Starts a server whose mails go to `receiver`.
 fn mailing(receiver: &Receiver, password: &str) -> Server {
     let port = format!("mail.port={}", receiver.ready["port"]);
     let password = format!("mail.password={password}");
@@ -257,7 +257,7 @@ fn a_mail_server_gets_a_mail_that_carries_the_files_that_the_urls_deliver() {
 }
 
 #[test]
-fn a_webhook_gets_the_files_with_signatures_that_a_foreign_library_verifies() {
+fn a_webhook_gets_the_files_with_signatures_that_a_third_party_library_verifies() {
     let server = Server::demo_with(&SETTINGS);
     let mut receiver = Receiver::start("webhook_server.py", "plain");
     let settings = json!({
@@ -277,7 +277,7 @@ fn a_webhook_gets_the_files_with_signatures_that_a_foreign_library_verifies() {
     }
 }
 
-/// The delivery fails for good at its first try, and nobody is told the password.
+/// Checks that the delivery fails permanently on its first attempt and that the password is not disclosed.
 fn check_refused(server: &Server, id: &str) {
     let failed = until(server, id, "failed");
     assert_eq!(failed["attempts"], 1, "{failed}");
@@ -289,7 +289,7 @@ fn check_refused(server: &Server, id: &str) {
 }
 
 #[test]
-fn a_wrong_password_ends_a_delivery_at_once_and_is_told_to_nobody() {
+fn a_wrong_password_fails_a_delivery_immediately_and_is_disclosed_nowhere() {
     let server = Server::demo_with(&SETTINGS);
     let wrong = json!({ "password": WRONG });
     let ftp = Receiver::start("ftp_server.py", "plain");
@@ -307,7 +307,7 @@ fn a_wrong_password_ends_a_delivery_at_once_and_is_told_to_nobody() {
 }
 
 #[test]
-fn a_mail_server_that_does_not_know_us_ends_a_delivery_and_the_password_is_told_to_nobody() {
+fn a_mail_server_that_refuses_our_login_fails_a_delivery_and_the_password_is_disclosed_nowhere() {
     let receiver = Receiver::start("smtp_server.py", "plain");
     let server = mailing(&receiver, WRONG);
     let id = deliver(&server, "mail", "email", &json!({ "to": "desk@example.com" }));

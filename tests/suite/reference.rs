@@ -1,4 +1,4 @@
-//! The pages in `docs/reference` are what the program writes from its own tables.
+//! The pages in `docs/reference` equal those that the program generates from its tables.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::common::server::{output, wirephoto};
 use crate::common::{Server, checkout};
 
-/// The pages, by the names of their files.
+/// The file names of the pages.
 const PAGES: [&str; 5] = ["commands.md", "errors.md", "http-api.md", "metrics.md", "settings.md"];
 
 fn page(name: &str) -> String {
@@ -16,7 +16,7 @@ fn page(name: &str) -> String {
 }
 
 #[test]
-fn the_reference_pages_are_those_that_the_program_writes() {
+fn the_reference_pages_match_the_generated_ones() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("reference");
     let said = output(wirephoto(dir.path()).args(["reference", "--dir"]).arg(&out));
@@ -39,7 +39,7 @@ fn the_reference_pages_are_those_that_the_program_writes() {
 }
 
 #[test]
-fn the_reference_lists_every_setting_as_it_is() {
+fn the_reference_lists_every_setting() {
     let (page, dir) = (page("settings.md"), tempfile::tempdir().unwrap());
     let said = output(wirephoto(dir.path()).args(["config", "--json"]));
     let rows: Vec<Value> = serde_json::from_slice(&said.stdout).unwrap();

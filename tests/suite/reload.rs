@@ -1,4 +1,4 @@
-//! Settings and log files that change while the service runs.
+//! Changes of settings and log files while the service runs.
 
 use std::{
     collections::BTreeSet,
@@ -13,10 +13,10 @@ use std::{
 
 use serde_json::Value;
 
-use crate::common::{LARGE, PATIENCE, Server, pause};
+use crate::common::{LARGE, Server, WAIT_TIMEOUT, pause};
 
-/// Writes the settings file that the server finds by itself, sends SIGHUP and waits until the log
-/// has one line more with `mark`.
+/// Writes the default settings file of the server, sends SIGHUP and waits until the log has one more line with
+/// `mark`.
 pub fn reload(server: &Server, toml: &str, mark: &str) -> String {
     let count = || server.log().matches(mark).count();
     let before = count();
@@ -28,7 +28,7 @@ pub fn reload(server: &Server, toml: &str, mark: &str) -> String {
 }
 
 const READ: &str = "settings reloaded";
-/// Asked for where it is about the line of a request alone.
+/// A request that is only made for its log line.
 const ITEM: &str = "/media/image/demo-urtavla.json";
 
 fn thumbnail() -> String {
@@ -41,7 +41,7 @@ fn header(server: &Server, name: &str) -> Option<String> {
 }
 
 #[test]
-fn settings_that_can_change_change_on_sighup() {
+fn reloadable_settings_change_on_sighup() {
     let server = Server::demo();
     assert!(header(&server, "server-timing").is_some());
     assert_eq!(server.get("/content/v1/image/search").status(), 200);
@@ -72,26 +72,26 @@ fn settings_that_can_change_change_on_sighup() {
     };
     assert_eq!(basic("wrong"), 401);
     assert_eq!(basic("wrong"), 503, "one failure is allowed now");
-    // A setting that is taken out of the file has its default again.
+    // A setting that is removed from the file has its default again.
     reload(&server, "", READ);
     assert!(header(&server, "server-timing").is_some());
     assert_eq!(server.get("/content/v1/image/search").status(), 200);
 }
 
 #[test]
-fn limits_of_connections_change_for_those_that_come() {
+fn connection_limits_change_for_new_connections() {
     let server = Server::demo();
     let address = server.url.strip_prefix("http://").unwrap();
     reload(&server, "[server]\nheader_timeout_s = 600\n", READ);
     let mut early = TcpStream::connect(address).unwrap();
-    // Its first byte is read under the limits of that moment.
+    // The limits of a connection are those at its first byte.
     early.write_all(b"G").unwrap();
     server.until("it to be accepted", || {
         (server.metric("wirephoto_connections", "") >= 2.0).then_some(())
     });
     reload(&server, "[server]\nheader_timeout_s = 1\n", READ);
     let mut silent = TcpStream::connect(address).unwrap();
-    silent.set_read_timeout(Some(PATIENCE)).unwrap();
+    silent.set_read_timeout(Some(WAIT_TIMEOUT)).unwrap();
     let ended = silent.read(&mut [0; 9]).map_err(|cause| cause.kind());
     assert!(matches!(ended, Ok(0) | Err(ErrorKind::ConnectionReset)), "{ended:?}");
     early.write_all(b"ET /health/live HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
@@ -115,7 +115,7 @@ fn limits_of_connections_change_for_those_that_come() {
 }
 
 #[test]
-fn the_log_level_changes() {
+fn sighup_changes_the_log_level() {
     let server = Server::demo();
     let request = |id: &str| {
         server.get_with(ITEM, &[("x-request-id", id)]);
@@ -129,7 +129,8 @@ fn the_log_level_changes() {
 }
 
 #[test]
-fn a_bad_settings_file_changes_nothing_and_what_needs_a_restart_is_named_without_its_value() {
+fn an_invalid_settings_file_changes_nothing_and_settings_that_need_a_restart_are_named_without_values()
+ {
     let server = Server::demo();
     reload(&server, "[media]\nmax_age_s = 7\n", READ);
     for (toml, said) in [
@@ -154,7 +155,7 @@ fn a_bad_settings_file_changes_nothing_and_what_needs_a_restart_is_named_without
 }
 
 #[test]
-fn tokens_and_logins_last_as_long_as_the_settings_say_now() {
+fn token_and_login_lifetimes_follow_the_current_settings() {
     let server = Server::demo();
     let fields = [
         ("grant_type", "password"),
@@ -206,7 +207,7 @@ fn a_rotated_log_file_loses_no_line() {
     });
     let all = || {
         let texts = [&old, &file].map(|path| fs::read_to_string(path).unwrap_or_default());
-        // What stands behind the last end of a line is still being written.
+        // Text after the last line feed is still being written.
         let whole = |text: &String| text.rfind('\n').map_or(0, |end| end + 1);
         let lines = texts.iter().flat_map(|text| text[..whole(text)].lines());
         let id = |line: &str| {
@@ -220,7 +221,7 @@ fn a_rotated_log_file_loses_no_line() {
         fs::read_to_string(&file).is_ok_and(|text| text.contains(READ)).then_some(())
     });
     assert_eq!(server.log(), "", "nothing goes to standard error");
-    // Whoever removes the file without a word gets a new one as soon as a line comes.
+    // A file that is removed without a signal is recreated by the next line.
     fs::remove_file(&file).unwrap();
     server.until("a new file", || {
         server.get_with(ITEM, &[("x-request-id", "after")]);
@@ -229,8 +230,8 @@ fn a_rotated_log_file_loses_no_line() {
 }
 
 #[test]
-fn a_log_file_on_a_full_disk_stops_nobody_and_one_that_cannot_be_opened_stops_the_start() {
-    // /dev/full takes no byte, as a full disk does.
+fn a_full_log_disk_fails_no_request_and_an_unopenable_log_file_fails_the_start() {
+    // /dev/full refuses every byte, like a full disk.
     let server = Server::demo_with(&["telemetry.log_file=/dev/full"]);
     assert_eq!(server.get(&thumbnail()).status(), 200);
     assert!(server.metric("wirephoto_log_lines_lost_total", "") >= 1.0);
@@ -245,7 +246,7 @@ fn a_log_file_on_a_full_disk_stops_nobody_and_one_that_cannot_be_opened_stops_th
 }
 
 #[test]
-fn proxies_in_trusted_networks_are_believed_and_nobody_else() {
+fn forwarding_headers_are_trusted_only_from_trusted_networks() {
     let client = |settings: &[&str], forwarded: &str| {
         let server = Server::demo_with(settings);
         server.get_with(ITEM, &[("x-forwarded-for", forwarded), ("x-request-id", "x1")]);
@@ -257,7 +258,7 @@ fn proxies_in_trusted_networks_are_believed_and_nobody_else() {
     assert_eq!(client(&[], "192.0.2.9"), "127.0.0.1");
     assert_eq!(client(&["server.trusted_proxies=128.0.0.0/8"], "192.0.2.9"), "127.0.0.1");
     assert_eq!(client(&trusted, "192.0.2.9, 10.1.2.3, fd12::1"), "192.0.2.9");
-    // What stands further left was written by the client itself.
+    // Entries further left are written by the client.
     assert_eq!(client(&trusted, "203.0.113.5, 192.0.2.9, 10.1.2.3"), "192.0.2.9");
     assert_eq!(client(&trusted, "192.0.2.9:4711"), "192.0.2.9");
     assert_eq!(client(&trusted, "203.0.113.5, nonsense"), "127.0.0.1");

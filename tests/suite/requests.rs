@@ -1,5 +1,4 @@
-//! How requests are read that clients write in different ways: bodies, numbers, empty parameters, addresses with a
-//! slash at their end.
+//! Leniency in requests: content types of bodies, numbers, empty parameters, trailing slashes.
 
 use reqwest::{
     Method,
@@ -12,7 +11,7 @@ use crate::common::{DEMO_KEY, Server};
 use crate::items::provider;
 use crate::site_account::Person;
 
-/// What `curl -d` and browsers call a body that they know nothing of.
+/// The content types that `curl -d` and browsers send by default.
 const KINDS: [&str; 3] = ["application/x-www-form-urlencoded", "text/plain;charset=UTF-8", "x/y"];
 
 fn send(
@@ -30,7 +29,7 @@ fn send(
     request.body(body.to_owned()).send().expect("answer")
 }
 
-/// Status, and rule and name of everything that is wrong.
+/// The status, and rule and name of every error.
 fn refused(response: Response) -> (u16, Vec<String>) {
     let status = response.status().as_u16();
     let body: Value = response.json().expect("JSON");
@@ -44,7 +43,7 @@ fn refused(response: Response) -> (u16, Vec<String>) {
 }
 
 #[test]
-fn a_json_body_is_read_whatever_the_request_calls_it() {
+fn a_json_body_is_read_with_any_content_type() {
     let server = Server::demo();
     let collections = "/collection/v1/collection";
     for kind in KINDS.map(Some).into_iter().chain([None]) {
@@ -61,20 +60,20 @@ fn a_json_body_is_read_whatever_the_request_calls_it() {
     let form = (Some(KINDS[0]), "name=Bridges");
     let refusal = refused(send(&server, Method::POST, collections, form));
     assert_eq!(refusal, (400, vec!["format ".to_owned()]));
-    // The document of an item, as `curl -d @item.json` sends it.
+    // The document of an item as `curl -d @item.json` sends it.
     let auth = provider(&server);
     let put = server.client.put(format!("{}/ingest/v1/text/quay", server.url));
     let put = put.header(AUTHORIZATION, auth).header(CONTENT_TYPE, KINDS[0]);
     let sent = put.body(json!({ "headline": "The quay" }).to_string()).send().expect("answer");
     assert_eq!(sent.status(), 201, "{}", sent.text().unwrap_or_default());
-    // What OAuth2 has as a form stays one.
+    // The forms of OAuth2 are still forms.
     let login = json!({ "grant_type": "password" }).to_string();
     let token = send(&server, Method::POST, "/o/oauth2/token", (Some("application/json"), &login));
     assert_eq!(token.status(), 400);
 }
 
 #[test]
-fn a_page_of_another_site_writes_nothing_in_a_visitors_name() {
+fn a_cross_site_request_changes_nothing() {
     let server = Server::demo_with(&["auth.hash_memory_kib=64"]);
     let person = Person::log_in(&server, "demo-editor");
     let own = || -> Value {
@@ -100,7 +99,7 @@ fn a_page_of_another_site_writes_nothing_in_a_visitors_name() {
 }
 
 #[test]
-fn numbers_may_have_a_fraction_of_zeros_and_no_other() {
+fn numbers_may_have_a_zero_fraction_and_no_other() {
     let server = Server::demo();
     let with_key = |path: &str| send(&server, Method::GET, path, (None, ""));
     for path in [
@@ -124,7 +123,7 @@ fn numbers_may_have_a_fraction_of_zeros_and_no_other() {
 }
 
 #[test]
-fn a_parameter_without_a_value_is_as_absent() {
+fn an_empty_parameter_counts_as_absent() {
     let server = Server::demo();
     let with_key = |path: &str| send(&server, Method::GET, path, (None, ""));
     let json = |path: &str| -> Value {
@@ -132,7 +131,7 @@ fn a_parameter_without_a_value_is_as_absent() {
         assert_eq!(answer.status(), 200, "{path}");
         answer.json().expect("JSON")
     };
-    // What a form sends of which one field was filled in.
+    // The query of a form with one field filled in.
     let form = "p=&agr=&tr=&trs=&tre=&pubstatus=&s=&fr=&sort=&facets=&layout=&forms=";
     for (path, same) in [
         ("/content/v1/image/search?q=klocka", format!("/content/v1/image/search?q=klocka&{form}")),
@@ -152,7 +151,8 @@ fn a_parameter_without_a_value_is_as_absent() {
     }
     let old = format!("/api/search?ak={DEMO_KEY}&trs=&tre=&tr=&s=&fr=&sort=&p=&agr=");
     assert_eq!(json(&format!("/api/search?ak={DEMO_KEY}")), json(&old));
-    // No channel: the address of the item leads to its page. No agreement: the one that covers it pays.
+    // Without a channel, the address of the item redirects to its page. Without an agreement, the one that covers it is
+    // charged.
     let page = server.get("/media/image/demo-urtavla?channel=&agr=&ak=");
     assert_eq!(page.status(), 302);
     assert_eq!(
@@ -167,14 +167,14 @@ fn a_parameter_without_a_value_is_as_absent() {
     let query = "title=Ice&email=a@b.example&schedule=0+7+*+*+*&timezone=&tr=&q=&p=&agr=";
     let notification: Value = made(query).json().expect("JSON");
     assert_eq!(notification["timezone"], "Europe/Stockholm", "{notification}");
-    // What is required is missing then.
+    // An empty required parameter is missing.
     let expected = ["required title", "required email", "required schedule"];
     let missing = refused(made("title=&email=&schedule="));
     assert_eq!(missing, (400, expected.map(str::to_owned).to_vec()));
 }
 
 #[test]
-fn a_slash_at_the_end_of_an_address_changes_nothing() {
+fn a_trailing_slash_changes_nothing() {
     let server = Server::demo();
     for path in [
         "/content/v1/image/search?q=klocka&s=1",
@@ -204,7 +204,7 @@ fn a_slash_at_the_end_of_an_address_changes_nothing() {
     let made =
         send(&server, Method::POST, "/collection/v1/collection/", (None, "{\"name\":\"a\"}"));
     assert_eq!(made.status(), 200);
-    // A token of a device stays out of the log however it is written.
+    // The token of a device stays out of the log in every spelling.
     let path = "/user/v1/device/token-of-a-phone/?type=ios&model=x";
     assert_eq!(send(&server, Method::PUT, path, (None, "")).status(), 200);
     server.until("the line of the request", || {

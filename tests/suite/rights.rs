@@ -1,4 +1,4 @@
-//! Rights (`docs/contract/access.md`): what is open to everybody, and what needs a key.
+//! Access rights (`docs/contract/access.md`): what is open without credentials, and what needs a key.
 
 use std::fs;
 
@@ -46,7 +46,7 @@ const HIRES: [&str; 9] = [
 ];
 
 #[test]
-fn the_hires_needs_a_key_in_every_spelling_also_after_it_was_cached_for_a_caller() {
+fn the_hires_needs_a_key_in_every_spelling_even_when_cached() {
     let server = Server::demo();
     for round in ["first", "cached"] {
         for suffix in HIRES {
@@ -64,7 +64,7 @@ fn the_hires_needs_a_key_in_every_spelling_also_after_it_was_cached_for_a_caller
 }
 
 #[test]
-fn what_a_photograph_does_not_have_is_401_without_credentials_and_404_with_them() {
+fn a_missing_rendition_is_401_without_credentials_and_404_with_them() {
     let server = Server::demo();
     for suffix in ["-cutpaste.txt", ".pdf", ".eps", "/a000_NormalPreview.jpg"] {
         let path = format!("/media/{LARGE}{suffix}");
@@ -74,7 +74,7 @@ fn what_a_photograph_does_not_have_is_401_without_credentials_and_404_with_them(
 }
 
 #[test]
-fn a_delivery_is_not_triggered_by_a_stranger() {
+fn an_anonymous_client_cannot_trigger_a_delivery() {
     let server = Server::demo();
     let path = format!("/media/{LARGE}?agr=1&channel=user:x:y");
     assert_eq!(status(&server, &path), 401);
@@ -82,7 +82,7 @@ fn a_delivery_is_not_triggered_by_a_stranger() {
 }
 
 #[test]
-fn a_key_counts_in_the_header_or_the_query_and_the_header_wins() {
+fn a_key_is_read_from_header_or_query_and_the_header_wins() {
     let server = Server::demo();
     let path = format!("/media/{LARGE}.jpg");
     let check = |path: &str, header: Option<&str>, expected: u16| {
@@ -109,7 +109,7 @@ fn a_key_counts_in_the_header_or_the_query_and_the_header_wins() {
 }
 
 #[test]
-fn a_bad_key_does_no_harm_where_none_is_needed() {
+fn an_invalid_key_is_ignored_where_none_is_needed() {
     let server = Server::demo();
     assert_eq!(status(&server, &format!("/media/{LARGE}_NormalThumbnail.jpg?ak=wrong")), 200);
 }
@@ -130,10 +130,10 @@ fn a_key_is_in_no_log_line_and_no_link() {
 }
 
 #[test]
-fn keys_that_are_imported_count_within_a_second_and_an_inactive_owner_ends_them() {
+fn imported_keys_work_within_a_second_and_end_with_an_inactive_owner() {
     let server = Server::demo();
     let key = "another-key-that-is-long-enough";
-    // Nobody has to have an agreement to ask what he could buy.
+    // The price list needs no agreement.
     let path = format!("/media/{LARGE}/pricelist?ak={key}");
     let import = |active: bool| {
         let file = server.dir.path().join("accounts.json");
@@ -164,7 +164,7 @@ fn keys_are_stored_as_hashes() {
 }
 
 #[test]
-fn nothing_of_a_url_becomes_a_path() {
+fn no_part_of_a_url_becomes_a_file_path() {
     let server = Server::demo();
     for path in [
         "/media/image/..%2f..%2fwirephoto.db.json",

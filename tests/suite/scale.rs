@@ -1,4 +1,4 @@
-//! docs/operations/capacity.md says what its model says, and the model what was measured.
+//! The figures of docs/operations/capacity.md match its model, and the model matches the measurements.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
 
 use crate::common::checkout;
 
-/// What the model makes of the page below `root`.
+/// Checks the page below `root` with the model.
 fn check(root: &Path) -> Output {
     let model = root.join("benches/scale/model.py");
     Command::new("python3").arg("-B").arg(model).arg("--check").output().expect("python3")
@@ -19,13 +19,13 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn the_page_on_scale_says_what_its_model_computes_from_what_was_measured() {
+fn the_capacity_page_matches_its_model_and_the_measurements() {
     let output = check(&checkout("."));
     assert!(output.status.success(), "{}", said(&output));
 }
 
 #[test]
-fn a_figure_that_differs_from_its_source_is_found() {
+fn a_figure_that_differs_from_its_source_is_reported() {
     let files = [
         "benches/scale/model.py",
         "benches/scale/popularity.py",

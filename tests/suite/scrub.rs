@@ -1,5 +1,4 @@
-//! The scrub of originals in the background: it finds what is damaged, and a restart or another node
-//! continues it.
+//! The background scrub of originals: it finds damaged ones, and is resumed after a restart or by another node.
 
 use std::{
     fs,
@@ -10,13 +9,13 @@ use std::{
 use crate::common::Server;
 use crate::common::pictures::Picture;
 use crate::common::server::{output, wirephoto};
-use crate::nodes::{beside, patiently};
+use crate::nodes::{start_node_beside, wait_until};
 use crate::receivers::sha256;
 
 const DAMAGED: &str = "wirephoto_originals_damaged_total";
 const DONE: &str = "wirephoto_scrub_done_ratio";
 
-/// Takes photographs in, one after the other, and serves them; the files of their originals in that order.
+/// Ingests photographs one after the other and starts a server; returns the files of their originals in that order.
 fn archive(ids: &[&str], settings: &[&str]) -> (Server, Vec<PathBuf>) {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
@@ -41,7 +40,7 @@ fn flip(path: &Path) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Puts a pipe in place of a file, which waits for who writes to it: a reader stands still there.
+/// Replaces a file with a named pipe, so that a reader blocks there.
 fn block(path: &Path) {
     fs::rename(path, path.with_extension("aside")).unwrap();
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
@@ -59,7 +58,7 @@ fn kill_and_start(mut server: Server, settings: &[&str]) -> Server {
 }
 
 #[test]
-fn a_scrub_finds_damaged_originals_and_goes_on_after_a_restart() {
+fn a_scrub_finds_damaged_originals_and_resumes_after_a_restart() {
     // A pass takes less than a second, and the next one follows.
     let fast = ["media.warm=false", "store.scrub_days=0.00001"];
     let never = ["media.warm=false", "store.scrub_days=0"];
@@ -69,7 +68,7 @@ fn a_scrub_finds_damaged_originals_and_goes_on_after_a_restart() {
     let server = server.restart(&fast);
     server.until("the first item to be read", || (server.metric(DONE, "") > 0.3).then_some(()));
     assert_eq!(server.metric(DAMAGED, ""), 0.0);
-    // What was read in this pass is not read again, and what comes behind it is.
+    // Originals that this pass has read are not read again, and later ones are.
     unblock(&originals[1]);
     block(&originals[2]);
     flip(&originals[0]);
@@ -93,24 +92,24 @@ fn a_scrub_finds_damaged_originals_and_goes_on_after_a_restart() {
 }
 
 #[test]
-fn one_of_two_nodes_scrubs_and_the_other_one_continues_when_it_is_gone() {
+fn one_of_two_nodes_scrubs_and_the_other_one_takes_over_when_it_dies() {
     let fast = ["media.warm=false", "store.scrub_days=0.00001", "server.unready_s=0"];
     let never = ["media.warm=false", "store.scrub_days=0"];
     let (server, originals) = archive(&["first", "second"], &never);
     fs::remove_file(&originals[0]).unwrap();
-    // Each of them stands still before the second item.
+    // Each of them blocks at the second item.
     block(&originals[1]);
     let mut first = server.restart(&fast);
     first.until("the first item to be read", || (first.metric(DONE, "") >= 0.5).then_some(()));
     assert_eq!(first.metric(DAMAGED, ""), 1.0);
     assert!(first.log().contains("it is missing"), "{}", first.log());
-    let second = beside(&first, &fast);
+    let second = start_node_beside(&first, &fast);
     second.until("both to be seen", || (second.metric("wirephoto_nodes", "") > 1.0).then_some(()));
     let held = |server: &Server| server.metric("wirephoto_lease_held", "scrubbing");
     assert_eq!((held(&first), held(&second)), (1.0, 0.0));
     assert_eq!((second.metric(DAMAGED, ""), second.metric(DONE, "")), (0.0, 0.0));
     first.signal("KILL");
     first.child.wait().unwrap();
-    patiently("the other one to scrub", || second.metric(DONE, "") >= 0.5);
+    wait_until("the other one to scrub", || second.metric(DONE, "") >= 0.5);
     assert_eq!((held(&second), second.metric(DAMAGED, "")), (1.0, 0.0), "it reads nothing twice");
 }

@@ -41,12 +41,12 @@ fn photographs() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// The archive with what is there in every test.
+/// Starts a server with the items of every test.
 fn server() -> Server {
     news::server(&[], &photographs())
 }
 
-/// The answer to a search of photographs with the demo editor's key.
+/// The response to a search of photographs with the demo editor's key.
 fn search(server: &Server, query: &str) -> Value {
     let response = ask(server, &format!("/content/v1/image/search?{query}"));
     assert_eq!(response.status(), 200, "{query}");
@@ -70,7 +70,7 @@ fn found(server: &Server, query: &str) -> String {
     ids(&search(server, query))
 }
 
-/// Status, and rule, location and path of every entry.
+/// The status, and rule, location and path of every error.
 fn refused(response: Response) -> (u16, Vec<String>) {
     let status = response.status().as_u16();
     let body: Value = response.json().expect("the formal body");
@@ -91,7 +91,7 @@ fn a_search_gives_hits_the_total_and_facets() {
         answer.as_object().unwrap().keys().collect::<Vec<_>>(),
         ["hits", "total", "facets"]
     );
-    // Neither replaced nor commissioned nor embargoed, the latest first.
+    // Neither replaced nor commissioned nor embargoed items, the latest first.
     assert_eq!(ids(&answer), "f b a");
     assert_eq!((&answer["total"], &answer["facets"]), (&json!(3), &json!({})));
     assert_eq!(answer["hits"][1]["uri"], format!("{}/media/image/b", server.url));
@@ -145,7 +145,7 @@ fn products_narrow_and_exclude_in_every_spelling_of_a_list() {
 }
 
 #[test]
-fn times_statuses_pages_and_orders_are_those_asked_for() {
+fn times_statuses_pages_and_sort_orders_are_applied() {
     let server = server();
     let check =
         |query: &str, expected: &str| assert_eq!(found(&server, query), expected, "{query}");
@@ -215,14 +215,14 @@ fn a_bad_parameter_is_a_400_that_names_it() {
 }
 
 #[test]
-fn a_query_without_end_is_refused_at_once() {
+fn an_overlong_query_is_refused_immediately() {
     let server = server();
     for q in ["a".repeat(64_000), "a+".repeat(10_000), "(".repeat(1000) + "a" + &")".repeat(1000)]
     {
         let (status, problems) = refused(ask(&server, &format!("/content/v1/image/search?q={q}")));
         assert_eq!((status, problems), (400, vec!["format query q".to_owned()]));
     }
-    // No URI is longer than 64 KiB; the client library would not even send it.
+    // A URI is at most 64 KiB; the client library does not even send a longer one.
     let mut stream = TcpStream::connect(server.url.trim_start_matches("http://")).unwrap();
     let head = format!("GET /content/v1/image/search?q={} HTTP/1.1\r\n", "a".repeat(66_000));
     stream.write_all(format!("{head}Host: x\r\n\r\n").as_bytes()).unwrap();
@@ -232,7 +232,7 @@ fn a_query_without_end_is_refused_at_once() {
 }
 
 #[test]
-fn agreements_say_what_is_found() {
+fn agreements_limit_what_is_found() {
     let server = server();
     let of = |key: &str, query: &str| {
         let path = format!("/content/v1/_all/search?ak={key}&{query}");
@@ -245,7 +245,7 @@ fn agreements_say_what_is_found() {
     assert_eq!(of(DEMO_KEY, "agr=1001"), "f b a");
     let path = format!("/content/v1/image/search?ak={BUYER_KEY}&agr=1001");
     assert_eq!(refused(server.get(&path)), (400, vec!["enum query agr".to_owned()]));
-    // Who works for the provider sees all of it, embargoed items too, unless an agreement is named.
+    // Users of the provider see everything, including embargoed items, unless an agreement is named.
     let token = tokens::admin(&server);
     let bearer = [("Authorization", format!("Bearer {token}"))];
     let bearer = bearer.each_ref().map(|(name, value)| (*name, value.as_str()));
@@ -271,7 +271,7 @@ fn commissioned_items_need_admin_privileges() {
 }
 
 #[test]
-fn photographs_are_found_without_credentials_unless_the_operator_says_otherwise() {
+fn photographs_are_found_without_credentials_unless_configured_otherwise() {
     let server = server();
     let answer = server.get("/content/v1/image/search?q=isbrytare&facets=product.code");
     assert_eq!(answer.status(), 200);
@@ -305,7 +305,7 @@ fn photographs_are_found_without_credentials_unless_the_operator_says_otherwise(
 }
 
 #[test]
-fn the_search_alone_takes_http_basic() {
+fn only_the_search_accepts_http_basic() {
     let server = server();
     let basic = |path: &str, password: &str| {
         let request = server.client.get(format!("{}{path}", server.url));
@@ -324,7 +324,7 @@ fn the_search_alone_takes_http_basic() {
     assert_eq!(found.status(), 200);
 }
 
-/// Text with pictures: one of ours, told under another host and cut, one that nobody has.
+/// A text with pictures: one of ours with another host and a crop in its URI, and an unknown one.
 fn article() -> Value {
     let rendition = |id: &str, usage: &str| {
         json!({
@@ -381,7 +381,7 @@ fn every_hit_validates_and_carries_our_addresses() {
             assert_eq!(text["$standard"]["version"], "1.6");
             let theirs = |text: &Value, name: &str| text["associations"]["a001"][name].clone();
             assert_eq!(theirs(text, "uri"), theirs(&article(), "uri"));
-            // Nobody here has that picture: it is a link.
+            // The service does not hold that picture, so it is a link.
             assert_eq!(theirs(text, "renditions"), Value::Null);
             assert_eq!(theirs(text, "representationtype"), json!("associated"));
             continue;
@@ -401,7 +401,7 @@ fn every_hit_validates_and_carries_our_addresses() {
 }
 
 #[test]
-fn the_deprecated_search_gives_a_list_and_takes_only_a_key() {
+fn the_deprecated_search_gives_a_list_and_accepts_only_a_key() {
     let server = server();
     let list = |query: &str| {
         let response = server.get(&format!("/api/search?ak={BUYER_KEY}&{query}"));
@@ -444,7 +444,7 @@ fn the_first_page_searches_photographs() {
     let none = server.get("/?q=nothinglikeit");
     assert_eq!(none.status(), 200);
     assert!(none.text().unwrap().contains("No results"));
-    // What is no query is searched for as words.
+    // An invalid query is searched for as words.
     let words = server.get("/?q=%28%3Cb%3E");
     assert_eq!(words.status(), 200);
     let text = words.text().unwrap();
@@ -455,23 +455,23 @@ fn the_first_page_searches_photographs() {
 }
 
 #[test]
-fn the_index_is_made_again_with_one_command_beside_the_running_server() {
+fn one_command_rebuilds_the_index_while_the_server_runs() {
     let server = server();
     let before = search(&server, "q=i&facets=product.code&s=50");
     let output = server.command(&["reindex", "--json"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!(told, json!({ "items": 6 }));
-    // Each process that searches builds it beside the one that it has.
+    let reported: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(reported, json!({ "items": 6 }));
+    // Each process that searches builds the new index beside the current one.
     let built = |label: &str| server.metric("wirephoto_search_index_repairs_total", label);
     server.until("a new index", || {
         assert_eq!(search(&server, "q=i&facets=product.code&s=50"), before);
         let is_there = server.data().join("search/1/2").exists();
         (built("kind=\"built\"") >= 2.0 && is_there).then_some(())
     });
-    // It is carried on, too.
+    // The new index is updated, too.
     let new = news::document("Match i sol", &["FOTO"], "2026-03-09T12:00:00+01:00");
-    news::take_in(&server, "image/g", &new);
+    news::ingest(&server, "image/g", &new);
     assert_eq!(found(&server, "q=match&sort=versioncreated:desc"), "g b");
 }
 
@@ -518,7 +518,7 @@ fn the_page_of_a_text_asks_for_a_login() {
 }
 
 #[test]
-fn a_commissioned_item_that_is_replaced_stays_one() {
+fn a_replaced_commissioned_item_stays_commissioned() {
     let document = |headline: &str| {
         let mut document = news::document(headline, &["FOTO"], "2026-03-02T09:15:00+01:00");
         document["pubstatus"] = json!("commissioned");
@@ -527,7 +527,7 @@ fn a_commissioned_item_that_is_replaced_stays_one() {
     let server = news::server(&[], &[("image/old", document("Beställt"))]);
     let mut new = document("Beställt igen");
     new["replacing"] = json!(["http://tt.se/media/image/old"]);
-    news::take_in(&server, "image/new", &new);
+    news::ingest(&server, "image/new", &new);
     for status in ["usable", "replaced", "usable,replaced"] {
         let path = format!("/content/v1/image/search?pubstatus={status}");
         let answer: Value = server.get(&path).json().unwrap();

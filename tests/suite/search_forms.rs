@@ -1,4 +1,4 @@
-//! Other forms of words (`forms`) in the search of the API and on the web site.
+//! Inflected forms of words (`forms`) in the search of the API and on the web site.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ fn server() -> Server {
     news::server(&[], &items())
 }
 
-/// The answer to a search of the demo editor in every media type.
+/// The response to a search of the demo editor in every media type.
 fn answer(server: &Server, query: &str) -> Value {
     let path = format!("/content/v1/_all/search?{query}");
     let response = server.get_with(&path, &[("Authorization", &format!("ApiKey {DEMO_KEY}"))]);
@@ -43,7 +43,7 @@ fn answer(server: &Server, query: &str) -> Value {
 }
 
 #[test]
-fn other_forms_of_words_are_found_where_they_are_asked_for() {
+fn inflected_forms_are_found_on_request() {
     let server = server();
     let check = |query: &str, expected: &str| {
         let found = answer(&server, query);
@@ -58,17 +58,17 @@ fn other_forms_of_words_are_found_where_they_are_asked_for() {
     check("q=kyl%C3%A4&forms=true", "talk");
     check("q=m%C3%B6te+bil&forms=true", "unknown");
     check("q=headline:hund&forms=true", "dog dogs");
-    // Names, phrases, bylines, what is excluded: as written.
+    // Names, phrases, bylines and excluded words match only as written.
     check("q=Bergen&forms=true", "town");
     check("q=bergen&forms=true", "town hill");
     check("q=%22hund%22&forms=true", "dog");
     check("q=byline:hund&forms=true", "");
     check("q=place.name:berg&forms=true", "");
     check("q=language:sv+-hund&forms=true", "town hill dogs");
-    // An accent is meant.
+    // An accent in the query is significant.
     check("q=mote&forms=true", "unknown");
     check("q=m%C3%B8te&forms=true", "");
-    // As written comes first, by relevance alone.
+    // Exact matches come first when sorted by relevance.
     check("q=hundar&forms=true&sort=relevance", "dogs hill dog");
     check("q=hundar&forms=true&sort=versioncreated:asc", "dogs dog hill");
     let facets = answer(&server, "q=hund&forms=true&facets=product.code");
@@ -76,23 +76,23 @@ fn other_forms_of_words_are_found_where_they_are_asked_for() {
 }
 
 #[test]
-fn what_comes_in_later_is_found_in_other_forms_too() {
+fn items_ingested_later_are_found_by_inflected_forms() {
     let server = server();
     let created = "2026-03-20T09:00:00+01:00";
     let mut document = news::document("Fjellene sees", &["FOTO"], created);
     document["language"] = json!("nb");
-    news::take_in(&server, "image/hills", &document);
-    // The other process tells the server within a second.
+    news::ingest(&server, "image/hills", &document);
+    // The server notices the change of the other process within a second.
     let found = || ids(&answer(&server, "q=fjell&forms=true"));
     server.until("the item is found", || (found() == "hills").then_some(()));
     assert_eq!(ids(&answer(&server, "q=fjell")), "");
     document["headline"] = json!("Broen");
-    news::take_in(&server, "image/hills", &document);
+    news::ingest(&server, "image/hills", &document);
     server.until("the next version takes its place", || found().is_empty().then_some(()));
 }
 
 #[test]
-fn a_value_that_is_neither_true_nor_false_is_a_400_that_names_it() {
+fn a_value_other_than_true_or_false_is_a_400_that_names_it() {
     let server = server();
     for value in ["1", "yes", "TRUE", "true&forms=true"] {
         let path = format!("/content/v1/image/search?q=hund&forms={value}");
@@ -107,7 +107,7 @@ fn a_value_that_is_neither_true_nor_false_is_a_400_that_names_it() {
 }
 
 #[test]
-fn the_web_site_finds_other_forms_until_they_are_turned_off() {
+fn the_web_site_finds_inflected_forms_until_they_are_turned_off() {
     let server = server();
     let page = |path: &str| {
         let response = server.get(path);
@@ -122,7 +122,7 @@ fn the_web_site_finds_other_forms_until_they_are_turned_off() {
     let written = page("/?q=hund&written=1");
     assert_eq!(count(&written), 1);
     assert!(written.contains("name=\"written\" type=\"checkbox\" value=\"1\" checked>"));
-    // Facets of such a search keep to it.
+    // The facets belong to the same search.
     assert!(written.contains("q=hund&p=FOTO&written=1\""), "{written}");
     assert!(found.contains("q=hund&p=FOTO\""), "{found}");
     let nothing = page("/?q=hundarnas&written=1");
@@ -141,7 +141,7 @@ fn notifications_match_only_as_written() {
     for (key, headline) in [("image/later-dogs", "Hundar"), ("image/later-dog", "Hund")] {
         let mut document = news::document(headline, &["FOTO"], created);
         document["language"] = json!("sv");
-        news::take_in(&server, key, &document);
+        news::ingest(&server, key, &document);
     }
     assert_eq!(notifications::read(&server, &id), "later-dog");
 }

@@ -1,5 +1,5 @@
-//! What people know from other query languages (Lucene, Elasticsearch) in searches and notifications, and
-//! addresses and ids as they are pasted.
+//! The syntax of other query languages (Lucene, Elasticsearch) in searches and notifications, and pasted addresses
+//! and ids.
 
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ fn encoded(query: &str) -> String {
     form_urlencoded::byte_serialize(query.as_bytes()).collect()
 }
 
-/// The answer to a search of the demo editor in every media type, with its status.
+/// The status and body of a search of the demo editor in every media type.
 fn answer(server: &Server, query: &str) -> (u16, Value) {
     let order = "sort=versioncreated:asc";
     let path = format!("/content/v1/_all/search?q={}&{order}", encoded(query));
@@ -41,7 +41,7 @@ fn answer(server: &Server, query: &str) -> (u16, Value) {
     (response.status().as_u16(), response.json().expect("JSON"))
 }
 
-/// Checks which items a query finds: their keys without the beginning that they share.
+/// Checks which items a query finds, by their keys without the common prefix.
 fn check(server: &Server, query: &str, expected: &[usize]) {
     let (status, answer) = answer(server, query);
     assert_eq!(status, 200, "{query}: {answer}");
@@ -55,7 +55,7 @@ fn check(server: &Server, query: &str, expected: &[usize]) {
 }
 
 #[test]
-fn what_people_know_of_query_languages_is_understood_or_refused() {
+fn syntax_of_other_query_languages_is_understood_or_refused() {
     let server = server();
     let check = |query: &str, expected: &[usize]| check(&server, query, expected);
     check("*", &[0, 1, 2, 3]);
@@ -112,7 +112,7 @@ fn a_pasted_address_or_id_finds_its_item() {
 }
 
 #[test]
-fn a_notification_asks_as_a_search_does() {
+fn a_notification_uses_the_query_language_of_search() {
     let server = server();
     let path = |query: &str| format!("/_all/notification/stream?q={}", encoded(query));
     let urgent = notifications::make(&server, &path("urgency:<=3 && !regn || id:new-2"));
@@ -121,12 +121,12 @@ fn a_notification_asks_as_a_search_does() {
     let news = |id: &str, headline: &str, urgency: i64| {
         let mut document = news::document(headline, &["FOTO"], "2026-11-05T09:15:00+01:00");
         document["urgency"] = json!(urgency);
-        news::take_in(&server, &format!("image/{id}"), &document);
+        news::ingest(&server, &format!("image/{id}"), &document);
     };
     news("new-1", "Storm", 3);
     news("new-2", "Storm", 4);
     news("new-3", "Regn", 1);
-    kit::matched(&server, 6);
+    kit::wait_for_matches(&server, 6);
     let read = |id: &str| {
         let path = format!("/content/v1/_all/notification/{id}/stream?s=10&wait=60");
         let key = format!("ApiKey {DEMO_KEY}");

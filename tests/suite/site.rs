@@ -1,4 +1,4 @@
-//! The customer web site: what all of its pages share, the search, the pages of items.
+//! The customer web site: common features of its pages, the search, the item pages.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::common::{
     checkout, news,
 };
 
-/// A login by the forms, without a browser: the session cookie and the token of its forms.
+/// A login through the forms, without a browser: the session cookie and the CSRF token of its forms.
 pub struct Session {
     pub cookie: String,
     pub csrf: String,
@@ -36,7 +36,7 @@ impl Session {
         server.get_with(path, &[("cookie", &self.cookie)])
     }
 
-    /// Sends a form with the token.
+    /// Submits a form with the token.
     pub fn post(
         &self,
         server: &Server,
@@ -56,12 +56,12 @@ fn cookie(response: &reqwest::blocking::Response) -> Option<String> {
     pairs.filter(|pair| !pair.ends_with('=')).map(str::to_owned).next()
 }
 
-/// The text of a page, slashes as they are meant.
+/// The text of a page with unescaped slashes.
 fn plain(page: reqwest::blocking::Response) -> String {
     page.text().expect("text").replace("&#x2f;", "/")
 }
 
-/// The value of the first field of that name.
+/// The value of the first field with that name.
 fn field(page: &str, name: &str) -> String {
     let start = format!("name=\"{name}\" value=\"");
     let (_, rest) = page.split_once(&start).expect("a field");
@@ -78,7 +78,7 @@ fn the_archive_is_searched_and_narrowed_without_scripts() {
     let count = |page: &str| page.matches("class=\"headline\"").count();
     assert_eq!(count(&page("/?q=sunset")), 1);
     assert_eq!(count(&page("/?q=nothing-like-it")), 0);
-    // A facet leads to fewer, and back.
+    // A facet narrows the hits and can be removed again.
     let all = page("/");
     assert!(all.contains("Copyright holder") && all.contains("Aitzol Berasategi"), "{all}");
     let narrow = page("/?facet=copyrightholder:Aitzol+Berasategi");
@@ -89,9 +89,9 @@ fn the_archive_is_searched_and_narrowed_without_scripts() {
     );
     let texts = page("/?type=text");
     assert!(texts.contains("Over 900 asylum seekers") && !texts.contains("class=\"headline\""));
-    // The page of products knows their names.
+    // The page of products shows their names.
     assert!(all.contains(">Photo</a>"));
-    // A mistake is said beside what was typed.
+    // An error is shown beside the input.
     for (path, word) in [("/?q=x&trs=yesterday", "yesterday"), ("/?type=x", "")] {
         let answer = session.get(&server, path);
         assert_eq!(answer.status(), 400, "{path}");
@@ -104,7 +104,7 @@ fn the_archive_is_searched_and_narrowed_without_scripts() {
 }
 
 #[test]
-fn what_is_chosen_among_the_hits_becomes_a_collection() {
+fn selected_hits_become_a_collection() {
     let server = Server::demo();
     let session = Session::open(&server, "demo-editor");
     let page = plain(session.get(&server, "/"));
@@ -130,7 +130,7 @@ fn what_is_chosen_among_the_hits_becomes_a_collection() {
 }
 
 #[test]
-fn strangers_search_photographs_and_log_in_for_the_rest() {
+fn anonymous_visitors_search_photographs_and_log_in_for_the_rest() {
     let server = Server::demo();
     assert_eq!(server.get("/?q=sunset").status(), 200);
     for path in ["/?type=text", "/?type=_all&q=a", "/item/text/demo-aceh-rescue"] {
@@ -144,7 +144,7 @@ fn strangers_search_photographs_and_log_in_for_the_rest() {
 }
 
 #[test]
-fn ten_thousand_hits_are_paged_through_to_the_last_page_that_can_be_asked_for() {
+fn ten_thousand_hits_are_paged_through_to_the_last_allowed_page() {
     let documents: Vec<(String, Value)> = (0..10_050)
         .map(|number| {
             let created = format!("2026-10-{:02}T10:{:02}:00Z", number % 28 + 1, number % 60);
@@ -184,16 +184,16 @@ fn ten_thousand_hits_are_paged_through_to_the_last_page_that_can_be_asked_for() 
 }
 
 #[test]
-fn pages_are_sound_and_accessible_in_every_size_light_and_dark() {
+fn pages_are_valid_and_accessible_in_every_size_light_and_dark() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
     browser.visit(&format!("{}/", server.url));
-    browser.look("search-stranger");
+    browser.check_appearance("search-stranger");
     browser.log_in(&server.url, "demo-editor", "/?type=_all");
-    browser.check_sound("search");
-    browser.look("search-all");
+    browser.check_layout("search");
+    browser.check_appearance("search-all");
     browser.visit(&format!("{}/?q=sunset", server.url));
-    browser.look("search-words");
+    browser.check_appearance("search-words");
     for key in [
         "image/demo-bridge-cables",
         "text/demo-aceh-rescue",
@@ -202,18 +202,18 @@ fn pages_are_sound_and_accessible_in_every_size_light_and_dark() {
         "calendar/demo-press-meeting",
     ] {
         browser.visit(&format!("{}/item/{key}", server.url));
-        browser.look(&format!("item-{}", key.split('/').next().expect("a type")));
+        browser.check_appearance(&format!("item-{}", key.split('/').next().expect("a type")));
     }
 }
 
 #[test]
-fn an_item_of_every_kind_says_what_it_is_and_is_downloaded() {
+fn an_item_of_every_type_shows_its_type_and_is_downloaded() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
-    let downloads = browser.keep_downloads();
+    let downloads = browser.save_downloads();
     browser.log_in(&server.url, "demo-admin", "/item/graphic/demo-sweden-map");
-    // Its picture is not open to everybody; the browser gets it all the same.
-    browser.check_sound("graphic");
+    // Its picture needs a login; the browser loads it with the session.
+    browser.check_layout("graphic");
     assert!(browser.text(MAIN).contains("Sweden by county"));
     browser.click(".download button");
     let zip = downloads.join("demo-sweden-map.zip");
@@ -229,17 +229,17 @@ fn an_item_of_every_kind_says_what_it_is_and_is_downloaded() {
     assert!(shown.contains("12 Nov 2026 10:00") && shown.contains("Demohallen"), "{shown}");
     browser.visit(&format!("{}/item/text/demo-aceh-rescue", server.url));
     assert!(browser.text(MAIN).contains("Major general Fuad Basya"));
-    browser.check_sound("text");
+    browser.check_layout("text");
 }
 
 #[test]
-fn versions_of_an_item_lead_to_each_other() {
+fn versions_of_an_item_link_to_each_other() {
     let document = |headline: &str, created: &str| news::document(headline, &["TEXT"], created);
     let mut second = document("Second", "2026-10-02T10:00:00Z");
     second["replacing"] = json!(["http://x.example/media/text/first"]);
     let first = document("First", "2026-10-01T10:00:00Z");
     let server = news::server(&[], &[("text/first", first)]);
-    news::take_in(&server, "text/second", &second);
+    news::ingest(&server, "text/second", &second);
     let session = Session::open(&server, "demo-admin");
     let page = |path: &str| plain(session.get(&server, path));
     let link = "<a href=\"/item/text/first\">";
@@ -250,7 +250,7 @@ fn versions_of_an_item_lead_to_each_other() {
 }
 
 #[test]
-fn the_cookie_shows_what_is_free_and_buys_nothing() {
+fn the_session_cookie_opens_what_is_free_and_buys_nothing() {
     let server = Server::demo();
     let session = Session::open(&server, "demo-editor");
     let get = |path: &str| session.get(&server, path);
@@ -265,7 +265,7 @@ fn the_cookie_shows_what_is_free_and_buys_nothing() {
         assert_eq!(answer.headers()["cache-control"], "private, no-cache", "{path}");
         assert!(answer.headers()["vary"].to_str().expect("ASCII").contains("Cookie"), "{path}");
     }
-    // Another site could make a browser ask for these.
+    // Another site could make a browser request these.
     for path in [
         "image/demo-bridge-cables.jpg",
         "image/demo-bridge-cables-crop_w10_h10.jpg",
@@ -275,14 +275,14 @@ fn the_cookie_shows_what_is_free_and_buys_nothing() {
     ] {
         assert_eq!(get(&format!("/media/{path}")).status(), 401, "{path}");
     }
-    // Credentials that are not good are not made good by a cookie.
+    // A cookie does not make up for invalid credentials.
     let mixed = [("cookie", session.cookie.as_str()), ("authorization", "ApiKey nonsense")];
     let path = "/media/graphic/demo-sweden-map_NormalPreview.jpg";
     assert_eq!(server.get_with(path, &mixed).status(), 401);
 }
 
 #[test]
-fn the_apis_take_a_session_with_the_token_of_its_forms_alone() {
+fn the_apis_accept_a_session_only_with_its_form_token() {
     let server = Server::demo();
     let session = Session::open(&server, "demo-editor");
     let user = |headers: &[(&str, &str)]| server.get_with("/user/v1/user", headers);
@@ -313,7 +313,7 @@ fn forms_without_their_token_change_nothing() {
         assert_eq!(send(path, csrf, None).status(), 400, "{csrf}");
         assert_eq!(send(path, csrf, Some("https://evil.example")).status(), 400, "{csrf}");
     }
-    // A page of ours whose session is another one now: asked again, and nothing is sent by itself.
+    // A page of ours from an earlier session: the form is shown again, and nothing is submitted automatically.
     let again = send(path, "old", Some(&server.url));
     assert_eq!(again.status(), 200);
     assert!(again.text().expect("text").contains(">Send<"));
@@ -324,7 +324,7 @@ fn forms_without_their_token_change_nothing() {
     assert_eq!(orders.json::<Value>().expect("JSON")["orders"], json!([]));
 }
 
-/// Every address of the site that takes a form, as the sources say.
+/// Collects every path of the site that accepts a form, from the sources.
 fn forms(folder: &std::path::Path, found: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(folder).expect("sources").flatten() {
         if entry.path().is_dir() {
@@ -343,7 +343,7 @@ fn forms(folder: &std::path::Path, found: &mut BTreeSet<String>) {
 fn every_form_of_the_site_needs_the_token_of_its_session() {
     let mut found = BTreeSet::new();
     forms(&checkout("src/http/site"), &mut found);
-    // A language is a choice of the browser and nobody's property; who follows a link in a mail has its token.
+    // The language is a browser preference without an owner, and a link in a mail carries its own token.
     assert!(found.remove("/language") && found.remove("/mail/{token}"), "{found:?}");
     assert!(found.len() > 20, "{found:?}");
     let server = Server::demo();
@@ -358,14 +358,14 @@ fn every_form_of_the_site_needs_the_token_of_its_session() {
             assert_eq!(answer.status(), 400, "{path}");
             assert!(answer.text().expect("text").contains("The form has expired"), "{path}");
         }
-        // A stranger is told no more.
+        // An anonymous visitor learns nothing more.
         let answer = server.post_form(&path, &[("csrf", "")]);
         assert_eq!(answer.status(), 400, "{path}");
     }
 }
 
 #[test]
-fn no_other_site_hands_a_form_on_through_the_login() {
+fn a_form_of_another_site_is_not_resumed_after_the_login() {
     let server = Server::demo();
     let page = server.get("/o/login");
     let (form, csrf) =
@@ -379,7 +379,7 @@ fn no_other_site_hands_a_form_on_through_the_login() {
         for password in ["wrong", "demo-editor-password"] {
             let mut fields = fields.clone();
             fields.push(("password", password));
-            // Order matters to the reader of the form: what is handed on may stand anywhere here.
+            // The order of fields matters to the parser: the forwarded field may be anywhere.
             fields.rotate_left(2);
             let request = server.client.post(format!("{}/o/login", server.url));
             let answer = request.header(COOKIE, &form).form(&fields).send().expect("answer");
@@ -411,7 +411,7 @@ fn an_item_is_delivered_through_a_channel_of_the_visitor() {
 }
 
 #[test]
-fn what_was_typed_survives_the_end_of_a_session() {
+fn form_input_survives_the_end_of_a_session() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
     browser.log_in(&server.url, "demo-editor", "/item/image/demo-bridge-cables");
@@ -423,8 +423,8 @@ fn what_was_typed_survives_the_end_of_a_session() {
     server.until("the end of the session", || {
         let cookie = browser.text("document.cookie");
         assert_eq!(cookie, "", "scripts cannot read the session");
-        // One request at a time: the answer of one under way would replace the cookie of the login page,
-        // under which the typed text is kept.
+        // One request at a time: the response of another in flight would replace the cookie of the login page,
+        // under which the input is stored.
         browser.eval(
             "window.led || window.asked || (window.asked = fetch('/account')\
              .then(r => { window.led = r.redirected }).finally(() => { window.asked = false })) && 1",
@@ -433,16 +433,16 @@ fn what_was_typed_survives_the_end_of_a_session() {
     });
     browser.follow("form[action='/collections/add'] button");
     assert!(browser.text(MAIN).contains("what you entered is kept"), "{}", browser.text(MAIN));
-    browser.look("login-kept");
+    browser.check_appearance("login-kept");
     browser.fill("#username", "demo-editor");
     browser.fill("#password", "wrong");
     browser.follow("main button[type=submit]");
-    let refused = browser.complaints();
+    let refused = browser.console_messages();
     assert!(refused.iter().all(|line| line.contains("status of 403")), "{refused:?}");
     browser.fill("#password", "demo-editor-password");
     browser.follow("main button[type=submit]");
     assert!(browser.text(MAIN).contains("Broar & \"kablar\" <b>"), "{}", browser.text(MAIN));
-    browser.look("kept");
+    browser.check_appearance("kept");
     browser.follow("main button[type=submit]");
     assert!(browser.text(MAIN).contains("Added to the collection"), "{}", browser.text(MAIN));
     let shown =
@@ -454,12 +454,12 @@ fn what_was_typed_survives_the_end_of_a_session() {
 }
 
 #[test]
-fn a_login_begins_a_session_that_nobody_chose() {
+fn a_login_does_not_adopt_a_planted_session_cookie() {
     let server = Server::demo();
     let page = server.get("/o/login");
     let (form, csrf) =
         (cookie(&page).expect("a cookie"), field(&page.text().expect("text"), "csrf"));
-    // Somebody planted a cookie: it does not become the session.
+    // A cookie planted by an attacker does not become the session.
     let planted = format!("{form}; wirephoto_session=planted-by-somebody-else-0123456789");
     let fields = [
         ("csrf", csrf.as_str()),
@@ -484,7 +484,7 @@ fn a_login_begins_a_session_that_nobody_chose() {
 }
 
 #[test]
-fn pages_speak_the_language_of_the_browser_or_the_one_that_was_chosen() {
+fn pages_use_the_language_of_the_browser_or_the_chosen_one() {
     let server = Server::demo();
     let swedish = server.get_with("/", &[("accept-language", "sv-SE,sv;q=0.9,en;q=0.5")]);
     let text = swedish.text().expect("text");
@@ -500,10 +500,10 @@ fn pages_speak_the_language_of_the_browser_or_the_one_that_was_chosen() {
         "{}",
         browser.address()
     );
-    browser.look("item-swedish");
+    browser.check_appearance("item-swedish");
     browser.follow("form.language button");
     assert_eq!(browser.eval("document.documentElement.lang"), "en");
-    // A form leads to pages of ours only.
+    // A form redirects only to pages of ours.
     let answer =
         server.post_form("/language", &[("language", "sv"), ("return_to", "//evil.example/")]);
     assert_eq!(answer.headers()[LOCATION], "/");
@@ -536,12 +536,12 @@ fn hostile_parameters_are_shown_as_text() {
         let foreign = "document.querySelectorAll('main script, [onerror], img[src=x]').length";
         assert_eq!(browser.eval(foreign), 0, "{path}");
         let policy = |line: &String| line.contains("Content Security Policy");
-        assert_eq!(browser.complaints().into_iter().find(policy), None, "{path}");
+        assert_eq!(browser.console_messages().into_iter().find(policy), None, "{path}");
     }
 }
 
 #[test]
-fn an_item_page_is_light_and_painted_without_scripts() {
+fn an_item_page_is_small_and_rendered_without_scripts() {
     let server = Server::demo();
     let answer = server.get("/item/image/demo-bridge-cables");
     let policy = answer.headers()[CONTENT_SECURITY_POLICY].to_str().expect("ASCII").to_owned();
@@ -557,7 +557,7 @@ fn an_item_page_is_light_and_painted_without_scripts() {
     assert!(!policy.contains("unsafe"), "{policy}");
     let page = answer.text().expect("text");
     assert!(!page.contains("<script") && !page.contains(" style="), "{page}");
-    // What a browser loads besides pictures.
+    // Everything that a browser loads except pictures.
     let browser = Browser::open(DESKTOP);
     browser.visit(&format!("{}/item/image/demo-bridge-cables", server.url));
     let loaded = browser.eval(

@@ -1,5 +1,5 @@
-//! The account pages of the customer web site: each journey from the login to what it is for, in
-//! a real browser and by a plain client that runs no script.
+//! The account pages of the customer web site: each user journey from the login to its goal, in a real browser and
+//! with an HTTP client that runs no scripts.
 
 use reqwest::{
     Method, StatusCode,
@@ -17,7 +17,7 @@ use crate::common::{
 const BUYER_KEY: &str = "demo-key-0000-0000-000000000003";
 const ITEM: &str = "/media/image/demo-urtavla";
 const OTHER: &str = "/media/image/demo-trollslanda";
-/// Texts that would show up as elements or attributes where they are not escaped.
+/// Texts that would become elements or attributes where they are not escaped.
 pub const HOSTILE: &str = "<script>document.title='gone'</script>\"'><b \"onmouseover=\"x";
 
 /// A caller of the APIs: a key or a token.
@@ -32,7 +32,7 @@ impl<'a> Api<'a> {
     }
 
     pub fn login(server: &'a Server, user: &str) -> Self {
-        let scope = format!("{} admin", tokens::OF_KEY);
+        let scope = format!("{} admin", tokens::API_KEY_SCOPES);
         let token = tokens::password(server, user, &format!("{user}-password"), &scope);
         Self { server, authorization: format!("Bearer {token}") }
     }
@@ -61,7 +61,7 @@ impl<'a> Api<'a> {
     }
 }
 
-/// Somebody who is logged in with a client that runs no script.
+/// A logged-in user with a client that runs no scripts.
 pub struct Person<'a> {
     server: &'a Server,
     cookie: String,
@@ -88,8 +88,8 @@ impl<'a> Person<'a> {
         self.server.get_with(path, &[&cookie[..], headers].concat())
     }
 
-    /// What a page of another site has the browser send: the cookie, and a body of a type that needs no
-    /// question before it.
+    /// Sends what a page of another site can make the browser send: the cookie, and a body of a type that needs no CORS
+    /// preflight.
     pub fn forge(&self, method: Method, path: &str, (kind, body): (&str, &str)) -> Response {
         let request = self.server.client.request(method, format!("{}{path}", self.server.url));
         let request = request.header(COOKIE, &self.cookie).header(ORIGIN, "https://evil.example");
@@ -107,7 +107,7 @@ impl<'a> Person<'a> {
         token(&self.page("/account"))
     }
 
-    /// A form as a browser sends it, with that token.
+    /// Submits a form as a browser does, with the given token.
     fn post_with(&self, csrf: Option<&str>, path: &str, fields: &[(&str, &str)]) -> Response {
         let csrf = csrf.map(|csrf| ("csrf", csrf));
         let fields: Vec<_> = csrf.into_iter().chain(fields.iter().copied()).collect();
@@ -120,7 +120,7 @@ impl<'a> Person<'a> {
         self.post_with(Some(&self.csrf()), path, fields)
     }
 
-    /// A form that leads to another page.
+    /// Submits a form that must redirect to another page.
     pub fn done(&self, path: &str, fields: &[(&str, &str)]) -> String {
         let response = self.post(path, fields);
         let status = response.status();
@@ -142,7 +142,7 @@ fn token(page: &str) -> String {
     rest.split('"').next().unwrap().to_owned()
 }
 
-/// What the page says.
+/// The visible text of the page.
 pub fn shown(browser: &Browser) -> String {
     browser.text("document.querySelector('main').innerText")
 }
@@ -151,7 +151,7 @@ pub fn alert(browser: &Browser) -> String {
     browser.text("document.querySelector('[role=alert]').innerText")
 }
 
-/// The page shows hostile text as text.
+/// Checks that the page shows hostile text as text.
 pub fn check_harmless(browser: &Browser, what: &str) {
     let made = "document.querySelectorAll('main b, main script, [onmouseover]').length";
     assert_eq!(browser.eval(made), 0, "{what}");
@@ -188,21 +188,21 @@ fn an_order_is_reported_under_a_licence() {
     assert_eq!(ids.len(), 2);
     let browser = Browser::open(DESKTOP);
     browser.log_in(&server.url, "demo-buyer", "/account/orders");
-    browser.look("account-orders");
+    browser.check_appearance("account-orders");
     assert_eq!(browser.eval("document.querySelectorAll('.orders img').length"), 2);
     let page = format!("/account/orders/{}", ids[1]);
     browser.follow(&format!("a[href='{page}']"));
-    browser.look("account-order");
-    // Without a licence it is told what is missing, and what was typed stays.
+    browser.check_appearance("account-order");
+    // Without a licence the page names what is missing and keeps the input.
     browser.fill("#invoice-text", &format!("Ref 17\n{HOSTILE}"));
     browser.follow("main button[type=submit]");
     assert!(alert(&browser).contains("Licence is missing"), "{}", alert(&browser));
     let typed = browser.text("document.querySelector('#invoice-text').value");
     assert_eq!(typed, format!("Ref 17\n{HOSTILE}"));
     check_harmless(&browser, "order");
-    // The browser itself notes the 400.
-    assert!(browser.complaints().iter().all(|line| line.contains("status of 400")));
-    browser.look("account-order-mistake");
+    // The browser itself logs the 400.
+    assert!(browser.console_messages().iter().all(|line| line.contains("status of 400")));
+    browser.check_appearance("account-order-mistake");
     browser.click("#license-2");
     let uuid = browser.text("document.querySelector('#license-2').value");
     browser.follow("main button[type=submit]");
@@ -218,8 +218,8 @@ fn an_order_is_reported_under_a_licence() {
     browser.visit(&format!("{}{page}", server.url));
     assert!(shown(&browser).contains(HOSTILE), "{}", shown(&browser));
     check_harmless(&browser, "reported order");
-    browser.look("account-order-reported");
-    // What is left is listed alone, and is reported as not used.
+    browser.check_appearance("account-order-reported");
+    // Only the remaining order is listed, and it is reported as not used.
     browser.visit(&format!("{}/account/orders?status=unreported", server.url));
     assert_eq!(browser.eval("document.querySelectorAll('.orders li').length"), 1);
     let person = Person::log_in(&server, "demo-buyer");
@@ -258,18 +258,18 @@ fn a_key_is_shown_once_and_works_until_it_is_revoked() {
     );
     let example = browser.text("document.querySelector('#example').textContent");
     assert!(example.contains(&format!("ApiKey {key}")) && example.contains(&server.url));
-    browser.look("account-key");
+    browser.check_appearance("account-key");
     let api = Api::key(&server, &key);
     assert_eq!(api.get("/user/v1/user")["userName"], "demo-editor");
     browser.follow("a[href='/account/keys']:not(nav a)");
     assert!(!browser.text("document.documentElement.outerHTML").contains(&key));
     check_harmless(&browser, "keys");
-    browser.look("account-keys");
+    browser.check_appearance("account-keys");
     let listed = Api::login(&server, "demo-editor").get("/user/v1/key");
     let id = listed.as_array().unwrap().iter().find(|one| one["name"] == HOSTILE).unwrap()["id"]
         .clone();
     browser.follow(&format!("a[href='/account/keys/{id}/revoke']"));
-    browser.look("account-key-revoke");
+    browser.check_appearance("account-key-revoke");
     assert_eq!(api.get("/user/v1/user")["userName"], "demo-editor", "only asked");
     browser.follow("main button.bad");
     assert!(!shown(&browser).contains(HOSTILE));
@@ -282,7 +282,7 @@ fn a_key_is_shown_once_and_works_until_it_is_revoked() {
 }
 
 #[test]
-fn deliveries_are_listed_with_what_became_of_them() {
+fn deliveries_are_listed_with_their_outcome() {
     let server = Server::demo_with(&["delivery.retry_first_ms=50"]);
     let editor = Api::key(&server, DEMO_KEY);
     let file = server.dir.path().join("hook.json");
@@ -318,7 +318,7 @@ fn deliveries_are_listed_with_what_became_of_them() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    browser.look("account-deliveries");
+    browser.check_appearance("account-deliveries");
     browser.follow("a[href='/account/deliveries?state=delivered']");
     assert_eq!(browser.eval("document.querySelectorAll('.orders li').length"), 1);
     let person = Person::log_in(&server, "demo-editor");
@@ -326,13 +326,13 @@ fn deliveries_are_listed_with_what_became_of_them() {
 }
 
 #[test]
-fn an_administrator_adds_and_changes_users_and_nobody_else_does() {
+fn only_an_administrator_adds_and_changes_users() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
     browser.log_in(&server.url, "demo-admin", "/account/users");
-    browser.look("account-users");
+    browser.check_appearance("account-users");
     browser.follow("a[href='/account/users/new']");
-    browser.look("account-user-new");
+    browser.check_appearance("account-user-new");
     browser.fill("#user-emailAddress", "New.Person@demo-desk.example");
     browser.fill("#user-firstName", HOSTILE);
     browser.fill("#user-lastName", "Person");
@@ -342,11 +342,11 @@ fn an_administrator_adds_and_changes_users_and_nobody_else_does() {
     let typed = browser.text("document.querySelector('#user-firstName').value");
     assert_eq!(typed, HOSTILE);
     check_harmless(&browser, "new user");
-    drop(browser.complaints());
-    browser.look("account-user-mistake");
+    drop(browser.console_messages());
+    browser.check_appearance("account-user-mistake");
     browser.fill("#user-direct", "+46 8 123 456");
     browser.follow("main button[type=submit]");
-    // Nothing is mailed here: the administrator gets a link to pass on.
+    // Without a mail server the administrator gets a link to pass on.
     assert!(shown(&browser).contains("Password link"), "{}", shown(&browser));
     browser.follow(".desk-nav a[href='/account/users']");
     assert!(shown(&browser).contains(HOSTILE));
@@ -366,7 +366,7 @@ fn an_administrator_adds_and_changes_users_and_nobody_else_does() {
     browser.fill("#user-firstName", "Ada");
     browser.fill("#user-direct", "");
     browser.click("#user-mediebank");
-    browser.look("account-user");
+    browser.check_appearance("account-user");
     browser.follow("main button[type=submit]");
     assert!(shown(&browser).contains("Saved.") && shown(&browser).contains("Ada Person"));
     let user = find();
@@ -387,7 +387,7 @@ fn an_administrator_adds_and_changes_users_and_nobody_else_does() {
     assert_eq!(find()["firstName"], "Ada");
 }
 
-/// Somebody who is no administrator is told who may see the users, on each of their pages.
+/// Checks that each page of users explains to a user without administrator rights who may see it.
 fn check_only_administrators(server: &Server, page: &str, twice: &[(&str, &str)]) {
     let editor = Person::log_in(server, "demo-editor");
     assert!(!editor.page("/account").contains("/account/users"));
@@ -402,12 +402,12 @@ fn check_only_administrators(server: &Server, page: &str, twice: &[(&str, &str)]
     let other = Browser::open(DESKTOP);
     other.log_in(&server.url, "demo-editor", "/account/users");
     assert!(shown(&other).contains("For administrators only"));
-    drop(other.complaints());
-    other.look("account-forbidden");
+    drop(other.console_messages());
+    other.check_appearance("account-forbidden");
 }
 
 #[test]
-fn the_profile_is_edited_and_bad_json_keeps_what_was_typed() {
+fn the_profile_is_edited_and_invalid_json_keeps_the_input() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
     browser.log_in(&server.url, "demo-buyer", "/account");
@@ -417,15 +417,15 @@ fn the_profile_is_edited_and_bad_json_keeps_what_was_typed() {
     {
         assert!(text.contains(part), "{part}: {text}");
     }
-    browser.look("account");
+    browser.check_appearance("account");
     let typed = format!("{{\n  \"title\": {},\n  oops\n}}", json!(HOSTILE));
     browser.fill("#profile-text", &typed);
     browser.follow("main button[type=submit]");
     assert_eq!(alert(&browser), "Invalid JSON at line 3, column 3.");
     assert_eq!(browser.text("document.querySelector('#profile-text').value"), typed);
     check_harmless(&browser, "profile");
-    drop(browser.complaints());
-    browser.look("account-profile-mistake");
+    drop(browser.console_messages());
+    browser.check_appearance("account-profile-mistake");
     browser.fill("#profile-text", &typed.replace(",\n  oops", ""));
     browser.follow("main button[type=submit]");
     assert!(shown(&browser).contains("Saved."), "{}", shown(&browser));
@@ -464,10 +464,10 @@ fn devices_are_listed_and_removed() {
     browser.log_in(&server.url, "demo-editor", "/account/devices");
     assert!(shown(&browser).contains(HOSTILE) && shown(&browser).contains("Phone 2"));
     check_harmless(&browser, "devices");
-    browser.look("account-devices");
+    browser.check_appearance("account-devices");
     browser.follow("form:has([value^='tok/']) button");
     check_harmless(&browser, "device");
-    browser.look("account-device-remove");
+    browser.check_appearance("account-device-remove");
     browser.follow("main button.bad");
     assert!(shown(&browser).contains("Removed."));
     let left = api.get("/user/v1/device");
@@ -511,7 +511,7 @@ fn a_form_without_the_sessions_token_changes_nothing() {
     for (path, fields) in forms {
         for csrf in [None, Some("wrong")] {
             let response = person.post_with(csrf, path, fields);
-            // What a page of ours sent is kept, and asked about; it is not done.
+            // A form from a page of ours is stored and must be confirmed; it is not executed.
             assert_eq!(response.status(), 200, "{path}");
             assert!(response.text().unwrap().contains("Your form has not been sent"), "{path}");
             let request = server.client.post(format!("{}{path}", server.url));
@@ -521,7 +521,7 @@ fn a_form_without_the_sessions_token_changes_nothing() {
         }
     }
     assert_eq!(state(), before);
-    // The same forms with the token do something.
+    // The same forms take effect with the token.
     let response = person.post("/account/profile", &[("profile", "{\"a\":1}")]);
     assert_eq!(response.status(), StatusCode::SEE_OTHER);
     assert_eq!(api.get("/user/v1/profile"), json!({ "a": 1 }));
@@ -550,12 +550,12 @@ fn every_account_page_asks_for_a_login_and_needs_no_script() {
         let page = person.page(path);
         assert!(!page.contains("<script") && !page.contains("style="), "{path}");
         assert!(page.contains("aria-current=\"page\""), "{path}");
-        // A message in the address is one of ours, or none.
+        // A message in the URL is one of ours, or ignored.
         let mark = if path.contains('?') { '&' } else { '?' };
         let hostile = person.page(&format!("{path}{mark}done=%3Cb%3Ehello"));
         assert!(!hostile.contains("class=\"said\"") && !hostile.contains("<b>hello"), "{path}");
     }
-    // An address that only forms are sent to leads back by GET.
+    // A GET of a form target redirects back.
     for path in ["/account/profile", "/account/channels/test", "/account/channels/edit"] {
         assert_eq!(person.get(path).status(), 303, "{path}");
     }

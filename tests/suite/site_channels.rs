@@ -1,4 +1,4 @@
-//! Delivery channels on the customer web site: made, tested, changed and removed by their owner.
+//! Delivery channels on the customer web site: created, tested, changed and removed by their owner.
 
 use serde_json::json;
 
@@ -11,30 +11,30 @@ use crate::{
     site_account::{Api, HOSTILE, Person, alert, check_harmless, shown},
 };
 
-/// Makes a webhook of that name, after the mistakes that people make.
+/// Creates a webhook with that name, after typical mistakes.
 fn make_hook(browser: &Browser, name: &str, (url, secret): (&str, &str)) {
-    browser.look("account-channels");
+    browser.check_appearance("account-channels");
     browser.eval("document.querySelector('#make-method').value = 'webhook'");
     browser.follow(".make-channel button");
-    browser.look("account-channel-webhook");
+    browser.check_appearance("account-channel-webhook");
     browser.fill("#channel-name", name);
     browser.fill("[name='secret.url']", url);
     browser.fill("[name='secret.secret']", secret);
     browser.fill("#formats", "nonsense.jpg");
-    // http has to be allowed and the format must be one: both are told, one after the other.
+    // Plain http has to be allowed and the format must be valid: both errors are shown, one after the other.
     browser.follow("main .form button[type=submit]");
     assert!(alert(browser).contains("Address: invalid value."), "{}", alert(browser));
     let wrong = "document.querySelector(\"[name='secret.url']\").getAttribute('aria-invalid')";
     assert_eq!(browser.eval(wrong), "true");
     assert_eq!(browser.eval("document.querySelector('[type=password]').value"), "");
     check_harmless(browser, "channel");
-    assert!(browser.complaints().iter().all(|line| line.contains("status of 400")));
-    browser.look("account-channel-mistake");
+    assert!(browser.console_messages().iter().all(|line| line.contains("status of 400")));
+    browser.check_appearance("account-channel-mistake");
     browser.click("[name='setting.allowHttp']");
     browser.fill("[name='secret.secret']", secret);
     browser.follow("main .form button[type=submit]");
     assert!(alert(browser).contains("Formats:"), "{}", alert(browser));
-    drop(browser.complaints());
+    drop(browser.console_messages());
     browser.fill("#formats", "-watermark_NormalPreview.jpg");
     browser.fill("[name='secret.secret']", secret);
     browser.follow("main .form button[type=submit]");
@@ -43,7 +43,7 @@ fn make_hook(browser: &Browser, name: &str, (url, secret): (&str, &str)) {
 }
 
 #[test]
-fn the_test_of_a_channel_arrives_or_says_why_not() {
+fn a_channel_test_arrives_or_reports_why_not() {
     let server = Server::demo_with(&["delivery.private_addresses=true"]);
     let mut receiver = Receiver::start("webhook_server.py", "plain");
     let secret = receiver.ready["secret"].as_str().unwrap().to_owned();
@@ -67,8 +67,8 @@ fn the_test_of_a_channel_arrives_or_says_why_not() {
     assert!(said.contains("Test succeeded."), "{said}");
     assert_eq!(receiver.next()["verified"], true);
     check_harmless(&browser, "tested channel");
-    browser.look("account-channel-tested");
-    // It is changed: the address keeps its hidden end, the secret stays.
+    browser.check_appearance("account-channel-tested");
+    // An edit keeps the hidden end of the address and the secret.
     let change = "form[action='/account/channels/edit']:has([value^='Desk']) button";
     browser.follow(change);
     assert_eq!(browser.eval("document.querySelector('[type=password]').value"), "");
@@ -81,22 +81,22 @@ fn the_test_of_a_channel_arrives_or_says_why_not() {
     assert_eq!(changed["formats"], json!(["_NormalHires.jpg", "-watermark_NormalPreview.jpg"]));
     browser.follow(test);
     assert_eq!(receiver.next()["verified"], true, "the secret is the same");
-    // A receiver that is gone is told by its name.
+    // An unreachable receiver is named.
     drop(receiver);
     browser.follow(test);
     let said = alert(&browser);
     assert!(said.contains("Test failed.") && said.contains("refused"), "{said}");
     assert!(!said.contains(&secret), "{said}");
-    browser.look("account-channel-failed");
+    browser.check_appearance("account-channel-failed");
     browser.follow("form[action='/account/channels/remove']:has([value^='Desk']) button");
-    browser.look("account-channel-remove");
+    browser.check_appearance("account-channel-remove");
     assert!(find().is_some(), "only asked");
     browser.follow("main button.bad");
     assert!(find().is_none());
 }
 
 #[test]
-fn every_method_has_a_form_that_makes_a_channel() {
+fn every_method_has_a_form_that_creates_a_channel() {
     let server = Server::demo();
     let person = Person::log_in(&server, "demo-editor");
     let api = Api::key(&server, DEMO_KEY);
@@ -135,7 +135,7 @@ fn every_method_has_a_form_that_makes_a_channel() {
         let own = [("method", *method), ("name", &name), ("format", ".json"), ("active", "on")];
         let all = [own.as_slice(), fields].concat();
         assert_eq!(person.done("/account/channels/edit", &all), "/account/channels?done=created");
-        // A second one of the name does not take the place of the first.
+        // A second channel with the name does not replace the first.
         let twice = person.post("/account/channels/edit", &all);
         assert_eq!(twice.status(), 409, "{method}");
         let text = twice.text().unwrap();
@@ -162,7 +162,7 @@ fn every_method_has_a_form_that_makes_a_channel() {
 }
 
 #[test]
-fn a_channel_that_cannot_be_is_refused_in_words() {
+fn an_invalid_channel_is_refused_with_a_message() {
     let server = Server::demo();
     let person = Person::log_in(&server, "demo-editor");
     let account = [
@@ -191,7 +191,7 @@ fn a_channel_that_cannot_be_is_refused_in_words() {
     let nothing = person.post("/account/channels/edit", &[("method", "pigeon"), ("name", "x")]);
     assert_eq!(nothing.status(), 404);
     assert_eq!(person.get("/account/channels/edit?name=none").status(), 404);
-    // Elsewhere, a secret has to be typed again.
+    // With another address, a secret has to be typed again.
     let moved = [
         ("method", "ftp"),
         ("name", "my-ftp"),
@@ -203,7 +203,7 @@ fn a_channel_that_cannot_be_is_refused_in_words() {
     let response = person.post("/account/channels/edit", &moved);
     assert_eq!(response.status(), 400);
     assert!(response.text().unwrap().contains("Password: enter it again"));
-    // The operator's folder is shut and opened, and leads nowhere else.
+    // A folder that the operator configured can be saved unchanged, and cannot be moved.
     let folder = [
         ("method", "directory"),
         ("name", "demo-folder"),
@@ -221,7 +221,7 @@ fn a_channel_that_cannot_be_is_refused_in_words() {
 }
 
 #[test]
-fn what_was_typed_when_the_session_ended_is_sent_after_the_login() {
+fn a_form_sent_after_the_session_ended_is_submitted_after_the_login() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
     browser.log_in(&server.url, "demo-editor", "/account/channels/edit?method=ftp");
@@ -229,7 +229,7 @@ fn what_was_typed_when_the_session_ended_is_sent_after_the_login() {
     browser.fill("[name='setting.host']", "ftp.example");
     browser.fill("[name='setting.username']", HOSTILE);
     browser.fill("[name='secret.password']", "p-secret");
-    // Somebody logs out meanwhile, in another window.
+    // The user logs out meanwhile in another window.
     browser.eval(
         "fetch('/o/logout', { method: 'POST', headers: { 'content-type': \
          'application/x-www-form-urlencoded' }, body: 'csrf=' + \
@@ -251,7 +251,7 @@ fn what_was_typed_when_the_session_ended_is_sent_after_the_login() {
     };
     assert_eq!(find(), None, "only asked");
     browser.follow("main form button[type=submit]");
-    // Somebody else might have logged in: the password is asked for again.
+    // Another user might have logged in, so the password is requested again.
     assert_eq!(find(), None, "without its password");
     assert_eq!(
         browser.eval("document.querySelector(\"[name='setting.username']\").value"),

@@ -1,4 +1,4 @@
-//! The customer web site as a picture desk uses it: facets, the way back, purchases, error pages.
+//! The customer web site as a picture desk uses it: facets, links back to the search, purchases, error pages.
 
 use reqwest::header::{CONTENT_DISPOSITION, LOCATION};
 use serde_json::{Value, json};
@@ -14,12 +14,12 @@ fn plain(page: reqwest::blocking::Response) -> String {
     page.text().expect("text").replace("&#x2f;", "/").replace("&amp;", "&")
 }
 
-/// The number of hits that a page of pictures shows.
+/// The number of hits on a page of pictures.
 fn count(page: &str) -> usize {
     page.matches("class=\"headline\"").count()
 }
 
-/// Where the link that is called `label` leads.
+/// The target of the link with the text `label`.
 fn href(page: &str, label: &str) -> String {
     let (before, _) =
         page.split_once(&format!(">{label}</a>")).unwrap_or_else(|| panic!("{label}: {page}"));
@@ -28,7 +28,7 @@ fn href(page: &str, label: &str) -> String {
 }
 
 #[test]
-fn a_facet_narrows_what_or_finds_and_stays_where_nothing_is_found() {
+fn a_facet_narrows_an_or_query_and_stays_when_nothing_is_found() {
     let server = Server::demo();
     let page = |path: &str| plain(server.get(path));
     let both = page("/?q=urtavla+OR+Falcon");
@@ -37,7 +37,7 @@ fn a_facet_narrows_what_or_finds_and_stays_where_nothing_is_found() {
     assert_eq!(narrow, "/?q=urtavla+OR+Falcon&facet=place.name%3AFlorida");
     let found = page(&narrow);
     assert_eq!(count(&found), 1, "{found}");
-    // The box has what was typed, and the form carries the facet.
+    // The search box keeps the input, and the form carries the facet.
     assert!(found.contains("name=\"q\" value=\"urtavla OR Falcon\""), "{found}");
     assert!(found.contains("name=\"facet\" value=\"place.name:Florida\""), "{found}");
     let nothing = page("/?q=no-such-word&facet=place.name%3AFlorida");
@@ -49,7 +49,7 @@ fn a_facet_narrows_what_or_finds_and_stays_where_nothing_is_found() {
 }
 
 #[test]
-fn a_facet_is_called_the_same_on_every_page() {
+fn a_facet_has_the_same_name_on_every_page() {
     let document = |headline: &str, name: Option<&str>, created: &str| {
         let mut document = news::document(headline, &["TEXT"], created);
         document["subject"] = json!([{ "code": "06000000" }]);
@@ -89,13 +89,13 @@ fn an_item_leads_back_to_its_search_without_scripts() {
     let shown = page(&item);
     assert!(shown.contains(&back), "{shown}");
     assert!(found.contains(&format!("id=\"image-{id}\"")), "{found}");
-    // By way of the studio too.
+    // Through the studio too.
     let studio = page(&href(&shown, "Crop"));
     assert!(studio.contains(&format!("href=\"{item}\"")), "{studio}");
 }
 
 #[test]
-fn a_delivery_says_what_it_takes_and_never_offers_what_cannot_send() {
+fn a_delivery_states_its_cost_and_offers_only_channels_that_can_send() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
     browser.log_in(&server.url, "demo-editor", "/item/image/demo-trollslanda");
@@ -113,8 +113,8 @@ fn a_delivery_says_what_it_takes_and_never_offers_what_cannot_send() {
     );
     let chosen = browser.eval("!!document.querySelector('form.deliver [name=agr]').value");
     assert_eq!(chosen, true);
-    browser.check_sound("deliver");
-    browser.look("item-deliver");
+    browser.check_layout("deliver");
+    browser.check_appearance("item-deliver");
     browser.follow("form.deliver button");
     assert!(
         browser.text("document.querySelector('main').innerText").contains("Delivery started.")
@@ -122,7 +122,7 @@ fn a_delivery_says_what_it_takes_and_never_offers_what_cannot_send() {
 }
 
 #[test]
-fn a_pdf_is_bought_alone_and_what_is_shown_opens() {
+fn a_pdf_is_bought_alone_and_displayed_links_open() {
     let server = Server::demo();
     let session = Session::open(&server, "demo-admin");
     let page = plain(session.get(&server, "/item/graphic/demo-sweden-map"));
@@ -169,7 +169,7 @@ fn an_item_without_its_file_offers_no_download() {
     let server = news::server(&[], &[other]);
     let mut document = news::document("No file", &["FOTO"], "2026-10-01T10:00:00Z");
     document["uri"] = json!("https://x.example/media/image/bare");
-    // A line of documents brings no files.
+    // An ingest from JSON lines has no files.
     let file = server.dir.path().join("bare.jsonl");
     std::fs::write(&file, document.to_string()).expect("written");
     let output = server.command(&["ingest", &file.to_string_lossy()]);
@@ -184,7 +184,7 @@ fn an_item_without_its_file_offers_no_download() {
 }
 
 #[test]
-fn the_search_box_finds_addresses_and_takes_what_is_no_query_as_words() {
+fn the_search_box_finds_addresses_and_treats_invalid_queries_as_words() {
     let server = Server::demo();
     let get = |path: &str| server.get(path);
     for q in ["https://x.example/item/image/demo-urtavla", "demo-urtavla"] {
@@ -206,7 +206,7 @@ fn the_search_box_finds_addresses_and_takes_what_is_no_query_as_words() {
 }
 
 #[test]
-fn errors_are_pages_for_browsers_with_the_name_of_the_visitor() {
+fn browsers_get_error_pages_with_the_name_of_the_visitor() {
     let server = Server::demo();
     let session = Session::open(&server, "demo-editor");
     let headers = [
@@ -233,7 +233,7 @@ fn errors_are_pages_for_browsers_with_the_name_of_the_visitor() {
     }
     let page = plain(server.get_with("/?page=0", &headers));
     assert!(page.contains("Sidnumret är 0; minst 1 krävs."), "{page}");
-    // Programs get what they always got.
+    // The responses for programs are unchanged.
     let answer = server.get("/nope");
     let body: Value = answer.json().expect("JSON");
     assert_eq!(body, json!({ "message": "no address /nope", "errors": [] }));
@@ -243,7 +243,7 @@ fn errors_are_pages_for_browsers_with_the_name_of_the_visitor() {
 }
 
 #[test]
-fn an_item_page_keeps_room_for_its_picture_and_breaks_long_words() {
+fn an_item_page_reserves_space_for_its_picture_and_breaks_long_words() {
     let word = "x".repeat(400);
     let mut document = news::document(&word, &["TEXT"], "2026-10-01T10:00:00Z");
     document["description_text"] = json!("صورة من ستوكهولم / TT");
@@ -251,7 +251,7 @@ fn an_item_page_keeps_room_for_its_picture_and_breaks_long_words() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
     browser.log_in(&server.url, "demo-admin", "/item/image/demo-solnedgang-over-bergen");
-    // Without its picture the box is as high as with it.
+    // The box has the same height with and without its picture.
     let height = "document.querySelector('.mat img').getBoundingClientRect().height";
     let with = browser.eval(height);
     let without = browser.eval(&format!("(() => {{ const image = document.querySelector('.mat img'); image.src = 'data:,'; return {height}; }})()"));
@@ -268,7 +268,7 @@ fn an_item_page_keeps_room_for_its_picture_and_breaks_long_words() {
 }
 
 #[test]
-fn a_delivery_keeps_the_way_back() {
+fn a_delivery_keeps_the_link_back_to_the_search() {
     let server = Server::demo();
     let session = Session::open(&server, "demo-editor");
     let page = plain(session.get(&server, "/item/image/demo-urtavla?from=q%3Dsunset"));
@@ -283,7 +283,7 @@ fn a_delivery_keeps_the_way_back() {
 }
 
 #[test]
-fn an_event_without_a_time_shows_its_day_alone() {
+fn an_event_without_a_time_shows_only_its_date() {
     let server = Server::demo();
     let session = Session::open(&server, "demo-editor");
     for path in ["/item/calendar/demo-city-run", "/?type=calendar&upcoming=1"] {

@@ -1,5 +1,5 @@
-//! The customer web site as a desk works with it all day: crops judged by their pixels, purchases
-//! told at once, searches that explain themselves, pages that stay in place and print.
+//! The customer web site in the daily work of a desk: crops judged by their pixels, purchases reported immediately,
+//! searches that explain their results, pages that print and have no layout shifts.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -17,17 +17,17 @@ use crate::common::{
 };
 use crate::site::Session;
 
-/// The text of a page, its slashes and ampersands as they are meant.
+/// The text of a page with unescaped slashes and ampersands.
 fn plain(page: reqwest::blocking::Response) -> String {
     page.text().expect("text").replace("&#x2f;", "/").replace("&amp;", "&")
 }
 
-/// A text of an item's page with a word that is longer than any window, in Arabic where it may be.
+/// A text for an item page with a word that is wider than any window, in Arabic where allowed.
 fn long(name: &str) -> String {
     format!("{name} {}", "x".repeat(300))
 }
 
-/// What the browser moved about since it opened the page: the sum of its layout shifts.
+/// The sum of the layout shifts since the browser opened the page.
 fn layout_shift(browser: &Browser) -> f64 {
     let script = "
         const done = arguments[arguments.length - 1];
@@ -48,12 +48,12 @@ fn orders(server: &Server, session: &Session) -> usize {
 }
 
 #[test]
-fn a_crop_is_judged_by_the_pixels_of_the_hires_once_it_is_bought() {
+fn a_crop_shows_the_pixels_of_the_hires_once_it_is_bought() {
     let server = Server::demo();
     let session = Session::open(&server, "demo-editor");
     let query = "x=1000&y=700&width=800&height=600";
     let shown = format!("/item/{LARGE}/crop/hires?{query}");
-    // Looking buys nothing, whoever looks.
+    // Viewing the page buys nothing for any user.
     for user in ["demo-editor", "demo-buyer"] {
         let answer = Session::open(&server, user).get(&server, &shown);
         assert_eq!(answer.status(), 403, "{user}");
@@ -68,14 +68,14 @@ fn a_crop_is_judged_by_the_pixels_of_the_hires_once_it_is_bought() {
     assert!(browser.text(source).contains("191 × 144 pixels). Sharpness cannot be judged"));
     assert_eq!(browser.eval(width), 191);
     assert_eq!(browser.eval("document.getElementById('full').hidden"), true);
-    // The markup says how large its picture is, and offers the one with every pixel.
+    // The markup states the size of its picture, and offers the one at full resolution.
     let smaller = browser.text("document.getElementById('smaller').textContent");
     assert!(smaller.contains("191 × 144") && smaller.contains("800 × 600"), "{smaller}");
     let own = "document.getElementById('code-own').textContent";
     let file = "demo-solnedgang-over-bergen-crop_w800_h600_x1000_y700.jpg";
     let copy = browser.text(own);
     assert!(copy.contains(&format!("src=\"{file}\"")) && copy.contains("width=\"800\""), "{copy}");
-    browser.look("studio-preview");
+    browser.check_appearance("studio-preview");
 
     browser.follow("#show");
     assert!(browser.address().contains(query), "{}", browser.address());
@@ -90,8 +90,8 @@ fn a_crop_is_judged_by_the_pixels_of_the_hires_once_it_is_bought() {
     let key = crate::common::DEMO_KEY;
     let path = format!("/media/{LARGE}-crop_w800_h600_x1000_y700_NormalHires.jpg?ak={key}");
     assert!(pixels == Picture::decode(&server.bytes(&path)), "as its own address delivers it");
-    browser.look("studio-hires");
-    // While the frame moves the Preview is there at once; at rest the Hires follows.
+    browser.check_appearance("studio-hires");
+    // While the frame moves the Preview is shown immediately; the Hires follows when it stops.
     browser.eval("document.getElementById('mover').focus()");
     browser.press("\u{E014}");
     browser.wait(
@@ -99,7 +99,7 @@ fn a_crop_is_judged_by_the_pixels_of_the_hires_once_it_is_bought() {
         &format!("{width} === 800 && document.getElementById('live').src.includes('x=1001')"),
     );
     assert!(browser.text(own).contains("_x1001_y700.jpg"), "{}", browser.text(own));
-    // A crop that is too large for that says so again.
+    // A crop that is too large for that shows the note again.
     browser.click("#whole");
     browser.wait("the Preview", &format!("{width} === 1024"));
     assert!(
@@ -108,21 +108,21 @@ fn a_crop_is_judged_by_the_pixels_of_the_hires_once_it_is_bought() {
         browser.text(source)
     );
     assert_eq!(orders(&server, &session), 1);
-    browser.check_sound("after looking");
+    browser.check_layout("after looking");
 }
 
 #[test]
-fn a_download_tells_at_once_what_it_took() {
+fn a_download_reports_its_cost_immediately() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
-    drop(browser.keep_downloads());
+    drop(browser.save_downloads());
     browser.log_in(&server.url, "demo-buyer", &format!("/item/{LARGE}"));
     let said = "document.querySelector('.download').innerText";
     assert!(browser.text(said).contains("10 of 10"), "{}", browser.text(said));
     browser.click("#buy button[type=submit]");
     browser.wait("the purchase", &format!("{said}.includes('Already bought')"));
     assert!(browser.text(said).contains("9 of 10"), "{}", browser.text(said));
-    browser.check_sound("bought");
+    browser.check_layout("bought");
     // In the studio too, which shows the Hires from then on.
     let other = "image/demo-trumma-och-vin";
     browser.visit(&format!("{}/item/{other}/crop?x=10&y=10&width=600&height=400", server.url));
@@ -131,11 +131,11 @@ fn a_download_tells_at_once_what_it_took() {
     browser.click("#download");
     browser.wait("the purchase", &format!("{said}.includes('8 of 10')"));
     browser.wait("the Hires", "document.getElementById('live').src.includes('/crop/hires?')");
-    browser.check_sound("bought a crop");
+    browser.check_layout("bought a crop");
 }
 
 #[test]
-fn what_was_picked_stays_picked_and_the_collection_is_named() {
+fn selected_items_stay_selected_and_the_collection_is_named() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
     browser.log_in(&server.url, "demo-editor", "/?p=FOTO");
@@ -149,16 +149,16 @@ fn what_was_picked_stays_picked_and_the_collection_is_named() {
     let said = "document.querySelector('.said')";
     assert_eq!(browser.text(&format!("{said}.innerText")), "Added to the collection. Vår vecka");
     assert_eq!(browser.eval(picked), before);
-    // Nothing of the message stays in the address.
+    // The message is removed from the address.
     assert!(browser.address().ends_with("/?p=FOTO"), "{}", browser.address());
     browser.screenshot("picked.png");
     let link = browser.text(&format!("{said}.querySelector('a').getAttribute('href')"));
-    // A reload begins anew.
+    // A reload clears the selection.
     browser.visit(&browser.address());
     assert_eq!(browser.eval(&format!("{picked}.includes(true)")), false);
     browser.visit(&format!("{}{link}", server.url));
     assert_eq!(browser.eval("document.querySelectorAll('.cells li').length"), 2);
-    // From the page of an item too.
+    // From an item page too.
     browser.visit(&format!("{}/item/{LARGE}", server.url));
     browser.eval("document.querySelector('#collection').selectedIndex = 1");
     browser.follow("section[aria-labelledby=keep] button");
@@ -166,7 +166,7 @@ fn what_was_picked_stays_picked_and_the_collection_is_named() {
 }
 
 #[test]
-fn a_search_says_what_stands_in_its_way() {
+fn a_search_explains_conflicting_times_and_required_logins() {
     let server = Server::demo();
     let session = Session::open(&server, "demo-editor");
     let page = |path: &str| plain(session.get(&server, path));
@@ -175,7 +175,7 @@ fn a_search_says_what_stands_in_its_way() {
         assert_eq!(answer.status(), 303, "{path}");
         answer.headers()[LOCATION].to_str().expect("ASCII").to_owned()
     };
-    // What a form says of fields that were left empty is nothing.
+    // Empty fields of a form are dropped from the address.
     assert_eq!(leads("/?q=berg&type=&tr=h&trs=&tre=&sort="), "/?q=berg&tr=h");
     assert_eq!(leads("/?q=&type="), "/");
     // Times that exclude each other.
@@ -184,7 +184,7 @@ fn a_search_says_what_stands_in_its_way() {
         assert!(found.contains("The selected times exclude each other"), "{times}: {found}");
     }
     assert!(!page("/?tr=h").contains("exclude each other"));
-    // A kind that needs a login says so where it leads.
+    // The login page names the media type that needs the login.
     let target = leads("/?type=graphic");
     let login = plain(server.get(&target));
     assert!(login.contains("For logged-in customers only: Graphics."), "{login}");
@@ -193,21 +193,21 @@ fn a_search_says_what_stands_in_its_way() {
     );
     assert!(login.contains("Bara för inloggade kunder: Texter."), "{login}");
     assert!(!plain(server.get("/o/login")).contains("For logged-in customers only"));
-    // A notification is called what was searched for.
+    // The default title of a notification is the search.
     let found = page("/?q=berg&facet=place.name:Florida");
     assert!(found.contains("&title=berg%2C+Florida&"), "{found}");
     let form = page("/notifications/new?type=email&mediaType=image&title=berg");
     assert!(form.contains("name=\"title\" value=\"berg\""), "{form}");
     let form = page("/notifications/new?type=email&mediaType=image");
     assert!(form.contains("name=\"title\" value=\"Photos\""), "{form}");
-    // Times are in a zone, and an agreement that ends at midnight ends the day before.
+    // The page names the time zone, and an agreement that ends at midnight is shown with the day before.
     assert!(found.contains("Time zone: Europe/Stockholm."), "{found}");
     assert!(page("/").contains("sorted by arrival"));
     assert!(page("/account").contains("31 Dec 2035"), "{}", page("/account"));
 }
 
 #[test]
-fn events_still_to_come_neither_lead_the_newest_nor_count_as_lately() {
+fn future_events_neither_come_first_nor_count_as_recent() {
     let mut event = news::document("Loppet om många år", &["PLAN"], "2026-10-21T12:00:00+02:00");
     event["datetime"] = json!("2099-06-01T12:00:00+02:00");
     let text = news::document("Loppet i dag", &["PLAN"], "2026-10-21T12:00:00+02:00");
@@ -221,7 +221,7 @@ fn events_still_to_come_neither_lead_the_newest_nor_count_as_lately() {
     let place = |word: &str| all.find(word).unwrap_or_else(|| panic!("{word}: {all}"));
     assert!(place("många år") < place("Loppet i dag"));
     assert!(page("/?type=calendar").contains("många år"), "its own kind shows it");
-    // The order of the API stays that of its contract.
+    // The API keeps the sort order of its contract.
     let token = format!("Session {}", session.csrf);
     let headers = [("cookie", session.cookie.as_str()), ("authorization", token.as_str())];
     let found: Value =
@@ -240,7 +240,7 @@ fn events_still_to_come_neither_lead_the_newest_nor_count_as_lately() {
 }
 
 #[test]
-fn a_text_says_its_lead_once_and_shows_its_picture() {
+fn a_text_shows_its_lead_once_and_its_picture() {
     let server = Server::demo();
     let session = Session::open(&server, "demo-admin");
     let page = plain(session.get(&server, "/item/text/demo-aceh-rescue"));
@@ -251,7 +251,7 @@ fn a_text_says_its_lead_once_and_shows_its_picture() {
 }
 
 #[test]
-fn the_archive_of_a_collection_keeps_its_order() {
+fn the_zip_of_a_collection_keeps_its_order() {
     let server = Server::demo();
     let session = Session::open(&server, "demo-editor");
     let uri = |id: &str| format!("{}/media/image/{id}", server.url);
@@ -274,7 +274,7 @@ fn the_archive_of_a_collection_keeps_its_order() {
     let numbered = names(session.post(&server, &format!("{page}/zip"), &[]));
     let expected = [0, 1, 2].map(|place| format!("0{}_{}_NormalHires.jpg", place + 1, ids[place]));
     assert_eq!(numbered, expected);
-    // For programs the names stay those of each item, unless they ask.
+    // Programs get the file names of the items, unless they request numbered ones.
     let id = page.rsplit('/').next().expect("an id");
     let key = format!("ApiKey {}", crate::common::DEMO_KEY);
     let zip = format!("/collection/v1/collection/{id}/zip");
@@ -284,7 +284,7 @@ fn the_archive_of_a_collection_keeps_its_order() {
     assert_eq!(get("?numbered=perhaps").status(), 400);
 }
 
-/// A lock on the database that ends with this.
+/// A lock on the database that is released on drop.
 struct Locked(Child);
 
 impl Locked {
@@ -317,7 +317,7 @@ impl Drop for Locked {
 }
 
 #[test]
-fn a_login_that_cannot_be_checked_keeps_the_name() {
+fn a_login_that_cannot_be_verified_keeps_the_typed_name() {
     let server = Server::demo();
     let page = server.get("/o/login");
     let cookie = page.headers()["set-cookie"].to_str().expect("ASCII");
@@ -378,7 +378,7 @@ fn pages_print_without_their_controls() {
 }
 
 #[test]
-fn the_studio_takes_every_shape_and_stays_in_place() {
+fn the_studio_accepts_every_shape_without_layout_shifts() {
     let pictures = [
         ("wide", Picture::flat(6000, 4000, [90, 120, 60]).jpeg()),
         ("narrow", Picture::waves(300, 2400).jpeg()),
@@ -417,19 +417,19 @@ fn the_studio_takes_every_shape_and_stays_in_place() {
         page.contains("\"preview-width\">683</span> × <span data-show=\"preview-height\">683<"),
         "{page}"
     );
-    // A photograph that is much higher than wide fits the window.
+    // A photograph that is much taller than wide fits the window.
     browser.visit(&format!("{}/item/image/narrow/crop", server.url));
     let height = browser.eval("document.getElementById('canvas').offsetHeight / innerHeight");
     let height = height.as_f64().expect("a number");
     assert!(height > 0.5 && height < 0.9, "{height}");
     browser.screenshot("studio-narrow.png");
-    browser.check_sound("narrow");
+    browser.check_layout("narrow");
 }
 
 const ARABIC: &str = "صورة من ستوكهولم";
 
-/// A server whose texts and names are as long as can be, or Arabic, with everything that a visitor can
-/// make of them; the session of who made it, and the page of the collection.
+/// A server whose texts and names have the maximum length, or are Arabic, with everything that a visitor can create;
+/// the session of its user, and the page of the collection.
 fn unwieldy() -> (Server, Session, String) {
     let mut document = news::document(&long("Rubrik"), &["FOTO"], "2026-10-01T10:00:00Z");
     for name in ["description_text", "byline", "source", "copyrightnotice", "usageterms", "ednote"]
@@ -461,7 +461,7 @@ fn unwieldy() -> (Server, Session, String) {
 }
 
 #[test]
-fn pages_stay_in_place_and_hold_the_longest_word() {
+fn pages_have_no_layout_shifts_and_fit_the_longest_word() {
     let (server, _, collection) = unwieldy();
     let browser = Browser::open(DESKTOP);
     browser.log_in(&server.url, "demo-admin", "/");
@@ -474,12 +474,12 @@ fn pages_stay_in_place_and_hold_the_longest_word() {
         let shift = layout_shift(&browser);
         assert!(shift < 0.05, "{path} shifts by {shift}");
         for width in [360, 1280] {
-            browser.dress(width, "light");
+            browser.set_viewport(width, "light");
             let wide = browser.eval("[document.documentElement.scrollWidth, innerWidth]");
             assert!(wide[0].as_u64() <= wide[1].as_u64(), "{path} at {width}: {wide}");
         }
     }
-    // What is written from right to left stands there so wherever it is shown.
+    // Right-to-left text keeps its direction wherever it is shown.
     for (path, selector) in [
         ("/", ".headline"),
         ("/item/image/arabic", ".hero h1"),
@@ -493,7 +493,7 @@ fn pages_stay_in_place_and_hold_the_longest_word() {
         let direction = browser.text(&format!("getComputedStyle({found}).direction"));
         assert_eq!(direction, "rtl", "{path} {selector}");
     }
-    // Pictures that come late move nothing.
+    // Pictures that load late cause no layout shift.
     for (path, picture) in
         [("/item/image/long", ".mat img"), ("/item/image/long/crop", ".canvas img")]
     {
@@ -503,6 +503,6 @@ fn pages_stay_in_place_and_hold_the_longest_word() {
         let with = browser.eval(&height);
         let without = format!("(() => {{ {picture}.src = 'data:,'; return {height}; }})()");
         assert_eq!(browser.eval(&without), with, "{path}");
-        drop(browser.complaints());
+        drop(browser.console_messages());
     }
 }

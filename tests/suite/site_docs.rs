@@ -1,5 +1,5 @@
-//! What integrators do on the site: they try operations out in the documentation, and take what
-//! they did away as code that runs.
+//! The site for integrators: operations are tried out in the documentation, and actions can be copied as code that
+//! runs.
 
 use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
@@ -14,14 +14,14 @@ use crate::{
     },
 };
 
-/// What tries to break out of every place that shows it.
+/// Text that tries to break out of every context that shows it.
 const HOSTILE: &str = "\"'><img src=x onerror=alert(1)></textarea><script>alert(2)</script>\\${x}";
 
 fn encoded(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
-/// The session cookie of a demo user who logged in.
+/// Logs a demo user in and returns the session cookie.
 fn session(server: &Server, user: &str) -> String {
     let cookie = |response: &Response| {
         let set = response.headers()["set-cookie"].to_str().expect("ASCII");
@@ -35,7 +35,7 @@ fn session(server: &Server, user: &str) -> String {
     let (csrf, password) = (token.expect("a form"), format!("{user}-password"));
     let form = [("csrf", csrf), ("username", user), ("password", &password)];
     let request = server.client.post(format!("{}/o/login", server.url)).form(&form);
-    // Passwords are hashed when nothing else is to be done, which may take its time.
+    // Password hashing has low priority, which may take a while.
     let request = request.header("cookie", form_cookie).timeout(Duration::from_secs(300));
     let response = request.send().expect("answer");
     assert_eq!(response.status(), 303);
@@ -46,7 +46,7 @@ fn text(response: Response) -> String {
     response.text().expect("text")
 }
 
-/// The code of `program` that `pre`, a path to an element, shows; run with a real key.
+/// Runs the displayed `code` of `program` with a real key, and returns its output.
 fn run(program: &str, code: &str) -> String {
     let folder = tempfile::tempdir().expect("folder");
     let code = code.replace("YOUR_KEY", DEMO_KEY);
@@ -68,7 +68,7 @@ fn run(program: &str, code: &str) -> String {
     shown.trim_end_matches('\n').to_owned()
 }
 
-/// The three pieces of code below the element that `selector` finds, each with its program.
+/// The three code samples below the element that `selector` matches, each with its program.
 fn code(browser: &Browser, selector: &str) -> [(&'static str, String); 3] {
     [("bash", "curl"), ("node", "javascript"), ("python3", "python")].map(|(program, language)| {
         let pre = format!("{selector} pre[data-language={language}]");
@@ -76,7 +76,7 @@ fn code(browser: &Browser, selector: &str) -> [(&'static str, String); 3] {
     })
 }
 
-/// Waits for the answer to what was just sent from the form in `trial`, and gives its status line.
+/// Waits for the response to the request that was just sent from the form in `trial`, and returns its status line.
 fn answer(browser: &Browser, trial: &str) -> String {
     browser.wait(trial, &format!("!document.querySelector('{trial} .result').hidden"));
     browser.text(&format!("document.querySelector('{trial} .sent').innerText"))
@@ -111,7 +111,7 @@ fn a_member_tries_operations_out_in_the_documentation() {
     let headers = browser.text("document.querySelector('#getUser .headers').textContent");
     assert!(headers.contains("content-type: application/json"), "{headers}");
 
-    // A notification is made and removed.
+    // A notification is created and removed.
     open_form(&browser, "addMobileNotification");
     let title = "[name='query.title']";
     browser.fill(&format!("#addMobileNotification {title}"), HOSTILE);
@@ -130,7 +130,7 @@ fn a_member_tries_operations_out_in_the_documentation() {
         "document.querySelector('#removeNotification .sent').innerText.startsWith('404')",
     );
 
-    // What is wrong is told by the API.
+    // The API reports the errors.
     open_form(&browser, "getOrder");
     browser.fill("#getOrder [name='query.size']", "many");
     browser.click("#getOrder .trial .button");
@@ -139,15 +139,15 @@ fn a_member_tries_operations_out_in_the_documentation() {
 
     let alerted = browser.eval("document.querySelectorAll('img[src=x], main script').length");
     assert_eq!(alerted, 0);
-    // Refusals that were asked for; nothing else was complained about.
-    for line in browser.complaints() {
+    // The expected refusals; nothing else was logged.
+    for line in browser.console_messages() {
         assert!(line.contains("status of 40"), "{line}");
     }
-    browser.look("docs");
+    browser.check_appearance("docs");
 }
 
 #[test]
-fn a_stranger_tries_what_is_open_and_sees_how_to_log_in() {
+fn an_anonymous_visitor_tries_open_operations_and_sees_how_to_log_in() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
     browser.visit(&format!("{}/docs", server.url));
@@ -165,7 +165,7 @@ fn a_stranger_tries_what_is_open_and_sees_how_to_log_in() {
     assert_eq!(shown, asked);
     assert_ne!(shown["total"], 0);
 
-    // Bytes are not shown, but linked.
+    // Binary responses are not shown, but linked.
     browser.visit(&format!("{}/docs/try/getRendition", server.url));
     browser.fill("[name='path.id']", "demo-solnedgang-over-bergen");
     browser.click(".trial .button");
@@ -178,11 +178,11 @@ fn a_stranger_tries_what_is_open_and_sees_how_to_log_in() {
         format!("{}/media/image/demo-solnedgang-over-bergen_NormalPreview.jpg", server.url)
     );
     assert_eq!(browser.text("document.querySelector('.answer-link').href"), link);
-    browser.look("try");
+    browser.check_appearance("try");
 }
 
 #[test]
-fn the_code_that_is_shown_gives_the_same_answer_as_the_server() {
+fn the_displayed_code_sends_the_same_request() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
     let with_key = [("authorization", format!("ApiKey {DEMO_KEY}"))];
@@ -197,7 +197,7 @@ fn the_code_that_is_shown_gives_the_same_answer_as_the_server() {
         assert!(code.contains(&target), "{code}");
         assert_eq!(run(program, &code), expected, "{code}");
     }
-    // A body arrives as it was typed, whatever is in it.
+    // A body arrives exactly as typed.
     browser.visit(&format!("{}/docs/try/updateProfile", server.url));
     for (at, (program, _)) in code(&browser, ".trial").into_iter().enumerate() {
         let profile = json!({ "a": format!("{HOSTILE}\n'å🖼\u{202e}!!$(id)`id`\u{1b}"), "at": at });
@@ -213,7 +213,7 @@ fn the_code_that_is_shown_gives_the_same_answer_as_the_server() {
         let kept: Value = server.get_with("/user/v1/profile", &with_key).json().expect("JSON");
         assert_eq!(kept, profile, "{code}");
     }
-    // Bytes go into a file.
+    // Binary responses go into a file.
     let picture = "demo-solnedgang-over-bergen_NormalThumbnail.jpg";
     browser.visit(&format!("{}/docs/try/getRendition?path.id=demo-solnedgang-over-bergen&path.rendition=NormalThumbnail", server.url));
     let size = server.bytes(&format!("/media/image/{picture}")).len();
@@ -223,7 +223,7 @@ fn the_code_that_is_shown_gives_the_same_answer_as_the_server() {
 }
 
 #[test]
-fn without_scripts_every_form_shows_the_code_of_what_is_typed() {
+fn without_scripts_every_form_shows_the_code_for_its_input() {
     let server = Server::demo();
     let page = text(server.get("/docs"));
     let links: BTreeSet<&str> = page
@@ -260,7 +260,7 @@ fn without_scripts_every_form_shows_the_code_of_what_is_typed() {
         assert!(!page.contains("<img src=x") && !page.contains("<script>"), "{name}: {page}");
     }
     assert_eq!(server.get("/docs/try/nothing").status(), 404);
-    // What needs a client or a key of another kind is code alone.
+    // Operations that need client credentials or another kind of key only show code.
     for id in ["requestToken", "searchWithKey", "getMetrics", "getUserInfo"] {
         let page = text(server.get(&format!("/docs/try/{id}")));
         assert!(page.contains("not sent from here") && !page.contains("data-send"), "{id}");
@@ -268,7 +268,7 @@ fn without_scripts_every_form_shows_the_code_of_what_is_typed() {
 }
 
 #[test]
-fn the_documentation_is_one_page_for_all_strangers_and_nobody_keeps_that_of_a_member() {
+fn the_documentation_is_cacheable_for_anonymous_visitors_and_private_for_members() {
     let server = Server::demo();
     let [one, other] = [server.get("/docs"), server.get("/docs")];
     assert_eq!(one.headers()["etag"], other.headers()["etag"]);
@@ -288,26 +288,26 @@ fn the_documentation_is_one_page_for_all_strangers_and_nobody_keeps_that_of_a_me
         assert_eq!(response.headers()["cache-control"], "no-store", "{path}");
         assert!(!response.headers().contains_key("etag"), "{path}");
     }
-    // Forms are pages of their own, so the documentation stays light.
+    // Forms are separate pages, so the documentation stays small.
     let size = server.bytes("/docs").len();
     let forms = server.bytes("/docs/try/search").len();
     assert!(size < 400_000 && forms < 40_000, "{size} {forms}");
 }
 
 #[test]
-fn what_was_done_on_the_site_stands_there_as_code_that_runs() {
+fn actions_on_the_site_are_listed_as_code_that_runs() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
     browser.visit(&format!("{}/code", server.url));
     assert!(browser.address().contains("/o/login?return_to=%2Fcode"), "{}", browser.address());
     browser.log_in(&server.url, "demo-editor", "/code");
     assert_eq!(browser.eval("document.querySelectorAll('.calls > li').length"), 0);
-    browser.look("code-empty");
+    browser.check_appearance("code-empty");
     let hostile = format!("bergen OR {HOSTILE}");
     browser.visit(&format!("{}/?q={}", server.url, encoded("it's OR `x` OR $HOME OR sol")));
     browser.visit(&format!("{}/?q=bergen&type=image", server.url));
     browser.visit(&format!("{}/?q={}", server.url, encoded(&hostile)));
-    drop(browser.complaints());
+    drop(browser.console_messages());
     browser.follow("footer a[href='/code']");
     let count = browser.eval("document.querySelectorAll('.calls > li').length");
     let count = count.as_u64().expect("a number");
@@ -328,20 +328,20 @@ fn what_was_done_on_the_site_stands_there_as_code_that_runs() {
     }
     let oldest = browser.text("[...document.querySelectorAll('.call code')].at(-1).textContent");
     assert!(oldest.contains(&encoded("it's OR `x` OR $HOME OR sol")), "{oldest}");
-    // Every piece can be copied.
+    // Every code sample can be copied.
     assert_eq!(browser.eval("document.querySelectorAll('.copy').length"), count * 3);
     browser.click(".calls .copy");
     browser
         .wait("copied", "document.querySelector('.calls .copy').textContent.startsWith('Copied')");
-    browser.look("code");
-    // Another session of the same user has done nothing.
+    browser.check_appearance("code");
+    // Another session of the same user has no actions.
     let other = session(&server, "demo-editor");
     let page = text(server.get_with("/code", &[("cookie", &other)]));
     assert!(page.contains("No calls yet."), "{page}");
 }
 
 #[test]
-fn the_page_of_calls_speaks_swedish_too() {
+fn the_page_of_calls_is_available_in_swedish() {
     let server = Server::demo();
     let cookie = session(&server, "demo-editor");
     let get = |path: &str| {

@@ -1,4 +1,4 @@
-//! The documents of `docs/` as the server shows them: pages, links, search, and the links from errors.
+//! The documents of `docs/` as served by the server: pages, links, search, and the links from errors.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -21,13 +21,13 @@ fn text(response: Response) -> String {
     response.text().expect("text")
 }
 
-/// An attribute as browsers read it.
+/// An attribute value, unescaped as by a browser.
 fn unescaped(value: &str) -> String {
     let named = [("&#x2f;", "/"), ("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&amp;", "&")];
     named.into_iter().fold(value.to_owned(), |value, (name, c)| value.replace(name, c))
 }
 
-/// The values of an attribute on a page.
+/// All values of an attribute on a page.
 fn values(page: &str, attribute: &str) -> BTreeSet<String> {
     let start = format!(" {attribute}=\"");
     let found = page.split(start.as_str()).skip(1).filter_map(|rest| rest.split('"').next());
@@ -77,7 +77,7 @@ fn crawl(server: &Server) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn no_link_of_the_guide_is_dead_and_every_document_is_in_it() {
+fn no_link_of_the_guide_is_broken_and_every_document_is_in_it() {
     let server = Server::demo();
     let pages = crawl(&server);
     let mut files = BTreeSet::new();
@@ -111,7 +111,7 @@ fn no_link_of_the_guide_is_dead_and_every_document_is_in_it() {
 }
 
 #[test]
-fn a_page_has_its_headings_its_contents_and_no_scripts_or_styles_of_its_own() {
+fn a_page_has_headings_contents_and_no_inline_scripts_or_styles() {
     let server = Server::demo();
     let response = server.get("/docs/guide/reference/settings");
     let policy = response.headers()["content-security-policy"].to_str().expect("ASCII").to_owned();
@@ -136,7 +136,7 @@ fn a_page_has_its_headings_its_contents_and_no_scripts_or_styles_of_its_own() {
     }
 }
 
-/// The addresses that a search finds, best first.
+/// The paths that a search finds, best first.
 fn found(page: &str) -> Vec<String> {
     let hits = page.split("<h2><a href=\"").skip(1);
     hits.filter_map(|rest| rest.split('"').next()).map(unescaped).collect()
@@ -165,12 +165,12 @@ fn the_guide_is_searched_by_words() {
     let page = text(search(&server, "preview_px"));
     assert!(page.contains("<mark>preview</mark>"), "{page}");
     assert!(found(&page).len() <= 30, "{page}");
-    // Every page of the guide has the box.
+    // Every page of the guide has the search box.
     assert!(text(server.get("/docs/guide/reference/errors")).contains("role=\"search\""));
 }
 
 #[test]
-fn queries_that_find_nothing_are_answered_in_words() {
+fn queries_without_results_get_a_message() {
     let server = Server::demo();
     let check = |query: &str, status: u16, expected: &str| {
         let response = search(&server, query);
@@ -190,7 +190,7 @@ fn queries_that_find_nothing_are_answered_in_words() {
 }
 
 #[test]
-fn error_answers_link_to_an_entry_of_the_reference() {
+fn error_responses_link_to_an_entry_of_the_reference() {
     let server = Server::demo();
     let entries = values(&text(server.get("/docs/guide/reference/errors")), "id");
     let check = |response: Response, status: u16, anchor: &str| {
@@ -217,17 +217,17 @@ fn error_answers_link_to_an_entry_of_the_reference() {
     let request = server.client.post(format!("{}/o/oauth2/token", server.url)).form(&form);
     let request = request.basic_auth("demo-client", Some("demo-client-secret"));
     check(request.send().expect("answer"), 400, "unsupported_grant_type");
-    // A page of an error says it in a link of its own.
+    // An error page has its own link to the entry.
     let page = server.get_with("/item/image/nothing", &[("accept", "text/html")]);
     check(page, 404, "404");
     let page = text(server.get_with("/item/image/nothing", &[("accept", "text/html")]));
     assert!(values(&page, "href").contains("/docs/guide/reference/errors#404"), "{page}");
-    // What succeeds has none.
+    // Successful responses have none.
     assert!(!get("/user/v1/user").headers().contains_key("link"));
 }
 
 #[test]
-fn the_guide_is_sound_in_every_window_and_copies_code() {
+fn the_guide_is_valid_in_every_window_size_and_copies_code() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
     for (path, name) in [
@@ -238,12 +238,12 @@ fn the_guide_is_sound_in_every_window_and_copies_code() {
         ("/docs/guide?q=xyzzyplugh", "guide-search-none"),
     ] {
         browser.visit(&format!("{}{path}", server.url));
-        browser.look(name);
+        browser.check_appearance(name);
     }
     let with_code = crawl(&server).into_iter().find(|(_, page)| page.contains("data-copy="));
     let (path, _) = with_code.expect("a page with code");
     browser.visit(&format!("{}{path}", server.url));
-    browser.look("guide-code");
+    browser.check_appearance("guide-code");
     let buttons =
         browser.eval("[...document.querySelectorAll('.copy')].every(one => !one.hidden)");
     assert_eq!(buttons, true);

@@ -15,11 +15,11 @@ use crate::common::{
     news, oracle,
 };
 
-/// Text that is markup, a script and a template where it is not kept apart from them.
+/// Text that becomes markup, a script or a template expression where it is not escaped.
 const HOSTILE: &str = "\"><script>document.title='gone'</script><b>{{ 7 * 7 }}</b>&amp;";
 const ENTER: &str = "\u{E007}";
 
-/// What the API answers to the demo editor.
+/// The response of the API to the demo editor.
 fn api(server: &Server, method: Method, path: &str, body: Option<Value>) -> Value {
     let mut request = server.client.request(method, format!("{}{path}", server.url));
     request = request.header("authorization", format!("ApiKey {DEMO_KEY}"));
@@ -37,24 +37,24 @@ fn notifications(server: &Server) -> Vec<Value> {
     all.as_array().expect("a list").clone()
 }
 
-/// Takes in a photograph that is dated now.
-fn take_in(server: &Server, id: &str, headline: &str) {
+/// Ingests a photograph that is dated now.
+fn ingest(server: &Server, id: &str, headline: &str) {
     let document = json!({
         "headline": headline, "copyrightholder": "TT",
         "product": [{ "code": "FOTO", "name": "FOTO" }],
     });
-    news::take_in(server, &format!("image/{id}"), &document);
+    news::ingest(server, &format!("image/{id}"), &document);
 }
 
 fn shown(browser: &Browser) -> String {
     browser.text("document.querySelector('main').innerText")
 }
 
-/// Looks at the page once its pictures are there.
+/// Checks the look of the page once its pictures are loaded.
 fn look(browser: &Browser, name: &str) {
     let loaded = "[...document.images].every(i => { i.loading = 'eager'; return i.complete; })";
     browser.wait("the pictures", loaded);
-    browser.look(name);
+    browser.check_appearance(name);
 }
 
 fn value(browser: &Browser, selector: &str) -> String {
@@ -62,11 +62,11 @@ fn value(browser: &Browser, selector: &str) -> String {
 }
 
 #[test]
-fn a_search_becomes_a_notification_that_was_tried_first() {
+fn a_search_becomes_a_notification_after_a_dry_run() {
     // Dated long ago: search finds it, a dry run does not.
     let old = news::document("Isbrytare i fjol", &["FOTO"], "2025-03-02T09:15:00+01:00");
     let server = news::server(&[], &[("image/icebreaker-old", old)]);
-    take_in(&server, "icebreaker-now", "Isbrytare i hamnen");
+    ingest(&server, "icebreaker-now", "Isbrytare i hamnen");
     let browser = Browser::open(DESKTOP);
     let address = "/notifications/new?q=isbrytare&p=FOTO&mediaType=image&type=email";
     browser.log_in(&server.url, "demo-editor", address);
@@ -82,7 +82,7 @@ fn a_search_becomes_a_notification_that_was_tried_first() {
     assert_eq!(said, "1 match in the last 7 days.");
     let links = browser.eval("[...document.querySelectorAll('.tried .strip a')].map(a => a.href)");
     assert_eq!(links, json!([format!("{}/item/image/icebreaker-now", server.url)]));
-    // What notifies is matched as written, so the search that shows the same is, too.
+    // A notification matches words as written, so the equivalent search does, too.
     let same = browser.text("document.querySelector('.tried .hint a').getAttribute('href')");
     assert_eq!(same, "/?type=image&q=isbrytare&p=FOTO&tr=w&written=1");
     let found =
@@ -127,7 +127,7 @@ fn a_search_becomes_a_notification_that_was_tried_first() {
 }
 
 #[test]
-fn a_bad_schedule_or_search_keeps_what_was_typed_and_says_what_is_wrong() {
+fn an_invalid_schedule_or_search_keeps_the_input_and_explains_the_error() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
     browser.log_in(&server.url, "demo-editor", "/notifications/new");
@@ -158,15 +158,15 @@ fn a_bad_schedule_or_search_keeps_what_was_typed_and_says_what_is_wrong() {
         assert_eq!(browser.eval(&wrong), true, "{id}");
     }
     assert_eq!(notifications(&server), Vec::<Value>::new());
-    // The browser notes the 400 itself, and nothing else.
+    // The browser itself logs the 400, and nothing else.
     let others = |line: &String| !line.contains("status of 400");
-    assert_eq!(browser.complaints().into_iter().find(others), None);
+    assert_eq!(browser.console_messages().into_iter().find(others), None);
     look(&browser, "notification-wrong");
-    // The same mistake stands against a dry run.
+    // A dry run reports the same error.
     browser.follow("button[value=try]");
     let alert = browser.text("document.querySelector('[role=alert]').innerText");
     assert!(alert.contains("(character 9)"), "{alert}");
-    browser.complaints();
+    browser.console_messages();
 
     browser.fill("#q", "harbour");
     browser.fill("#cron", "30 6 * * 1-5");
@@ -187,7 +187,7 @@ fn a_bad_schedule_or_search_keeps_what_was_typed_and_says_what_is_wrong() {
     assert_eq!(notifications(&server)[0]["schedule"], "0 8 * * 1");
 }
 
-/// A program that ends with this.
+/// A program that is stopped on drop.
 struct Program(Child);
 
 impl Program {
@@ -231,20 +231,20 @@ fn a_stream_is_read_with_the_code_on_its_page() {
     assert!(shown(&browser).contains("After 5 minutes without a call"));
     look(&browser, "notification-stream");
 
-    take_in(&server, "by-curl", "Isbrytare ett");
+    ingest(&server, "by-curl", "Isbrytare ett");
     let mut curl = Program::start("sh", &["-c"], &code("curl"));
     let answer: Value = serde_json::from_str(&curl.line()).expect("JSON");
     assert_eq!(answer["hits"][0]["headline"], "Isbrytare ett");
-    take_in(&server, "by-python", "Isbrytare tre");
+    ingest(&server, "by-python", "Isbrytare tre");
     let mut python = Program::start("/usr/bin/python3", &["-u", "-c"], &code("python"));
     assert!(python.line().ends_with("Isbrytare tre\n"));
     drop(python);
-    take_in(&server, "by-node", "Isbrytare två");
+    ingest(&server, "by-node", "Isbrytare två");
     let mut node = Program::start("node", &["--input-type=module", "-e"], &code("js"));
     assert!(node.line().ends_with("Isbrytare två\n"));
 }
 
-/// A demo user without scripts: the cookie and the token of forms.
+/// A demo user without scripts: the session cookie and the CSRF token.
 struct Plain<'a> {
     server: &'a Server,
     cookie: String,
@@ -297,12 +297,12 @@ fn location(response: &Response) -> String {
 }
 
 #[test]
-fn notifications_need_no_script_show_hostile_text_as_text_and_their_token() {
+fn notifications_work_without_scripts_escape_hostile_text_and_need_their_token() {
     let server = Server::demo();
     let plain = Plain::log_in(&server, "demo-editor");
     let fields =
         [("type", "mobile"), ("mediaType", "image"), ("title", HOSTILE), ("q", "\"<b>\"")];
-    // Without its token, or with another, a form changes nothing.
+    // Without its token, or with a wrong one, a form changes nothing.
     for csrf in [None, Some("wrong")] {
         let sent: Vec<_> = fields.into_iter().chain(csrf.map(|csrf| ("csrf", csrf))).collect();
         let page = plain.post_with("/notifications", &sent).text().expect("text");
@@ -338,12 +338,12 @@ fn notifications_need_no_script_show_hostile_text_as_text_and_their_token() {
     assert_eq!(location(&removed), "/notifications?done=removed");
     let unknown = plain.post("/notifications", &[("type", "pigeon"), ("title", "x")]);
     assert_eq!(unknown.status(), 400);
-    // Nobody who is not logged in sees any of it.
+    // Anonymous visitors see none of it.
     let response = server.get("/notifications/new?q=a");
     assert_eq!(location(&response), "/o/login?return_to=%2Fnotifications%2Fnew%3Fq%3Da");
 }
 
-/// The value that a select of a page has chosen.
+/// The selected value of a select element on a page.
 fn chosen<'p>(page: &'p str, name: &str) -> Option<&'p str> {
     let select = page.split_once(&format!("name=\"{name}\">"))?.1.split_once("</select>")?.0;
     let option = select.split_once("\" selected>")?.0;
@@ -361,7 +361,7 @@ fn a_new_title_of_a_notification_leaves_its_period_as_it_is() {
     let own = format!("/notifications/{}", made["id"].as_str().expect("an id"));
     let page = plain.get(&own).text().expect("text");
     let period = chosen(&page, "tr").expect("a period");
-    // All that a browser sends of the form, with a new title.
+    // Everything that a browser sends of the form, with a new title.
     let fields = [
         ("type", "scheduled-email"),
         ("mediaType", "image"),
@@ -382,7 +382,7 @@ fn a_new_title_of_a_notification_leaves_its_period_as_it_is() {
 }
 
 #[test]
-fn a_session_that_ended_while_somebody_typed_keeps_the_notification() {
+fn a_session_that_ends_during_input_keeps_the_notification() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
     browser.log_in(&server.url, "demo-editor", "/notifications/new?q=hamn&type=mobile");
@@ -426,7 +426,7 @@ fn content(server: &Server) -> String {
     ids.collect::<Vec<_>>().join(" ")
 }
 
-/// A collection with the three photographs; its id.
+/// Creates a collection with the three photographs; returns its id.
 fn collect(server: &Server, name: &str) -> String {
     let body = json!({ "name": name });
     let made = api(server, Method::POST, "/collection/v1/collection", Some(body));
@@ -438,7 +438,7 @@ fn collect(server: &Server, name: &str) -> String {
 }
 
 #[test]
-fn photographs_are_put_into_a_new_collection_from_another_page() {
+fn photographs_are_added_to_a_new_collection_from_another_page() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
     let first: String =
@@ -448,12 +448,12 @@ fn photographs_are_put_into_a_new_collection_from_another_page() {
     let path = format!("/collections/add?uri={first}&return_to={back}");
     browser.log_in(&server.url, "demo-editor", &path);
     look(&browser, "collection-add");
-    // Without a name there is no new collection.
+    // Without a name no collection is created.
     browser.follow("main button[type=submit]");
     let alert = browser.text("document.querySelector('[role=alert]').innerText");
     assert!(alert.contains("name"), "{alert}");
-    // The browser notes the 400 itself.
-    browser.complaints();
+    // The browser itself logs the 400.
+    browser.console_messages();
     assert_eq!(collections(&server), Vec::<Value>::new());
     browser.fill("#name", "Förstasidan");
     browser.follow("main button[type=submit]");
@@ -467,7 +467,7 @@ fn photographs_are_put_into_a_new_collection_from_another_page() {
     assert_eq!((&made["name"], &made["public"]), (&json!("Förstasidan"), &json!(false)));
     assert_eq!(made["content"], json!([uri(&server, KEYS[0])]));
 
-    // A second one into the same, back to a page of a search.
+    // A second photograph is added to the same collection, and the redirect leads back to a page of a search.
     let plain = Plain::log_in(&server, "demo-editor");
     let id = made["id"].as_str().expect("an id");
     let second = uri(&server, KEYS[1]);
@@ -475,7 +475,7 @@ fn photographs_are_put_into_a_new_collection_from_another_page() {
     let led = location(&plain.post("/collections/add", &fields));
     assert_eq!(led, format!("/?q=bro&page=2&done=added&in={id}"));
     assert_eq!(content(&server), "demo-solnedgang-over-bergen demo-bridge-cables");
-    // What is not there is not said to have been added, and nobody is led elsewhere.
+    // An unknown item is not reported as added, and the redirect stays on the site.
     let gone = uri(&server, "image/no-such-item");
     let fields = [("uri", gone.as_str()), ("collection", id)];
     let refused = plain.post("/collections/add", &fields);
@@ -492,7 +492,7 @@ fn photographs_are_put_into_a_new_collection_from_another_page() {
     look(&browser, "collections");
 }
 
-/// The middle of what `selector` finds, pixels of the window.
+/// The centre of the element that `selector` matches, in window pixels.
 fn middle(browser: &Browser, selector: &str) -> (i64, i64) {
     let found = browser.eval(&format!(
         "(r => [Math.round(r.x + r.width / 2), Math.round(r.y + r.height / 2)])\
@@ -514,7 +514,7 @@ fn the_order_of_a_collection_changes_by_mouse_by_keyboard_and_without_scripts() 
         let said = format!("document.querySelector('#order-status').textContent === {wanted}");
         browser.wait(text, &said);
     };
-    // The first goes behind the third.
+    // The first is moved behind the third.
     let from = middle(&browser, ".cells li:nth-child(1) .frame");
     let to = middle(&browser, ".cells li:nth-child(3) .frame");
     browser.drag(&[from, (from.0 + 20, from.1), (to.0 - 10, to.1), to, (to.0 + 20, to.1)]);
@@ -523,7 +523,7 @@ fn the_order_of_a_collection_changes_by_mouse_by_keyboard_and_without_scripts() 
         content(&server),
         "demo-bridge-cables demo_hundar_i_fonster demo-solnedgang-over-bergen"
     );
-    browser.complaints();
+    browser.console_messages();
     // By keyboard: the focus stays on the button.
     browser.eval("document.querySelector('.cells li:nth-child(3) [name=earlier]').focus()");
     browser.press(ENTER);
@@ -540,8 +540,8 @@ fn the_order_of_a_collection_changes_by_mouse_by_keyboard_and_without_scripts() 
     );
     let focused = browser.text("document.activeElement.value");
     assert_eq!(focused, uri(&server, KEYS[0]));
-    browser.check_sound("ordered");
-    // What is shown anew is what was saved.
+    browser.check_layout("ordered");
+    // After a reload the page shows the saved order.
     browser.visit(&format!("{}/collections/{id}", server.url));
     let places = browser.eval("[...document.querySelectorAll('.cells li')].map(li => li.id)");
     assert_eq!(places, json!(KEYS));
@@ -562,7 +562,7 @@ fn the_order_of_a_collection_changes_by_mouse_by_keyboard_and_without_scripts() 
     );
     let page = plain.get(&format!("/collections/{id}?done=ordered")).text().expect("text");
     assert!(page.contains("The new order is saved."), "{page}");
-    // Another user may not, though he sees it when it is public.
+    // Another user may not change it, but can see it when it is public.
     let open = json!({ "name": "Ordning", "public": true });
     api(&server, Method::PUT, &format!("/collection/v1/collection/{id}"), Some(open));
     let other = Plain::log_in(&server, "demo-buyer");
@@ -571,7 +571,7 @@ fn the_order_of_a_collection_changes_by_mouse_by_keyboard_and_without_scripts() 
         content(&server),
         "demo-solnedgang-over-bergen demo_hundar_i_fonster demo-bridge-cables"
     );
-    // Taking one out: the page still shows the cables in the second place.
+    // One item is removed: the stale page still shows the cables in second position.
     browser.follow(".cells li:nth-child(2) [name=uri]");
     assert!(browser.address().ends_with(&format!("/collections/{id}")), "{}", browser.address());
     assert_eq!(content(&server), "demo-solnedgang-over-bergen demo_hundar_i_fonster");
@@ -585,7 +585,7 @@ fn a_collection_is_shared_downloaded_and_deleted() {
     let other = Browser::open(DESKTOP);
     other.log_in(&server.url, "demo-buyer", &format!("/collections/{id}"));
     assert_eq!(other.text("document.querySelector('h1').innerText"), "Not found");
-    other.complaints();
+    other.console_messages();
 
     let browser = Browser::open(DESKTOP);
     browser.log_in(&server.url, "demo-editor", &format!("/collections/{id}"));
@@ -604,8 +604,8 @@ fn a_collection_is_shared_downloaded_and_deleted() {
     assert_eq!(other.eval("document.querySelectorAll('.wall li').length"), 3);
     look(&other, "collection-shared");
 
-    // Who has a subscription gets everything.
-    let downloads = browser.keep_downloads();
+    // A user with a subscription gets everything.
+    let downloads = browser.save_downloads();
     browser.click("form[action$='/zip'] button");
     let zip = downloads.join("Vecka 48.zip");
     // The browser reserves the name with an empty file; an archive ends with its directory.
@@ -619,7 +619,7 @@ fn a_collection_is_shared_downloaded_and_deleted() {
     let orders = api(&server, Method::GET, "/user/v1/order", None);
     assert_eq!(orders["orders"].as_array().map(Vec::len), Some(3), "{orders}");
 
-    // One is withdrawn: it says so, and is not among the items.
+    // A withdrawn item is marked as such, and is not among the items.
     let output = server.command(&["withdraw", KEYS[1]]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     browser.visit(&page);
@@ -639,7 +639,7 @@ fn a_collection_is_shared_downloaded_and_deleted() {
     assert_eq!(other.text("document.querySelector('h1').innerText"), "Not found");
 }
 
-/// The names of the files in an archive, which must be whole.
+/// The names of the files in an archive, which must be complete.
 fn members(zip: &Path) -> Vec<String> {
     let script = "import sys,io,json,zipfile\n\
         z=zipfile.ZipFile(io.BytesIO(sys.stdin.buffer.read()))\n\
@@ -650,7 +650,7 @@ fn members(zip: &Path) -> Vec<String> {
 }
 
 #[test]
-fn collections_need_no_script_show_hostile_text_as_text_and_their_token() {
+fn collections_work_without_scripts_escape_hostile_text_and_need_their_token() {
     let server = Server::demo();
     let plain = Plain::log_in(&server, "demo-editor");
     let refused = plain.post_with("/collections", &[("name", HOSTILE), ("csrf", "wrong")]);
@@ -676,7 +676,7 @@ fn collections_need_no_script_show_hostile_text_as_text_and_their_token() {
         )),
         format!("{own}?done=added")
     );
-    // Each change needs its token; a name that is none leaves the old one and keeps what was typed.
+    // Each change needs its token; an invalid name keeps the old one and the input.
     for (path, field) in [
         ("", ("name", "other")),
         ("/delete", ("x", "")),
@@ -704,7 +704,7 @@ fn collections_need_no_script_show_hostile_text_as_text_and_their_token() {
     assert_eq!(location(&taken), format!("{own}?done=taken"));
     assert_eq!(content(&server), "");
     let other = Plain::log_in(&server, "demo-buyer");
-    // What a reader's agreements do not cover is counted and not shown.
+    // Items outside a reader's agreements are counted and not shown.
     let article = uri(&server, "text/demo-aceh-rescue");
     let id = made["id"].as_str().expect("an id");
     for uri in [&item, &article] {

@@ -1,5 +1,5 @@
-//! The crop studio of the customer web site: what it shows is what the media interface delivers, to
-//! the pixel, with and without scripts.
+//! The crop studio of the customer web site: it shows exactly the pixels that the media interface delivers, with and
+//! without scripts.
 
 use std::{collections::BTreeMap, fs};
 
@@ -13,7 +13,7 @@ use crate::common::{
     pictures::{Picture, with_orientation},
 };
 
-/// Keys as WebDriver writes them.
+/// Key codes of WebDriver.
 const SHIFT: &str = "\u{E008}";
 const ALT: &str = "\u{E00A}";
 const TAB: &str = "\u{E004}";
@@ -25,7 +25,7 @@ const DOWN: &str = "\u{E015}";
 /// Width, height, x and y on the Hires.
 type Rect = [i64; 4];
 
-/// Wide enough for a Preview that is smaller, with edges everywhere.
+/// A picture with edges everywhere, wide enough to have a smaller Preview.
 fn map(width: usize, height: usize) -> Picture {
     Picture::new(width, height, |x, y| {
         let shade = |at: usize, of: usize| u8::try_from(at * 255 / of).unwrap();
@@ -45,7 +45,7 @@ fn rendition<'a>(document: &'a Value, usage: &str) -> &'a Value {
     all.into_iter().find(is_wanted).expect("the rendition")
 }
 
-/// The rectangle that the fields show.
+/// The rectangle in the input fields.
 fn fields(browser: &Browser) -> Rect {
     let value = |name: &str| {
         let text = browser.text(&format!("document.getElementById('{name}').value"));
@@ -58,8 +58,7 @@ fn shown(browser: &Browser, name: &str) -> String {
     browser.text(&format!("document.querySelector('[data-show=\"{name}\"]').textContent"))
 }
 
-/// Waits until the page, its address and its pictures show `rect`, and compares all of it with the
-/// metadata of that crop.
+/// Waits until the page, its address and its pictures show `rect`, and compares them with the metadata of that crop.
 #[track_caller]
 fn agrees(browser: &Browser, server: &Server, key: &str, rect: Rect) {
     assert_eq!(fields(browser), rect);
@@ -76,10 +75,10 @@ fn agrees(browser: &Browser, server: &Server, key: &str, rect: Rect) {
         ),
     );
     for (name, usage) in [("hires", "Hires"), ("preview", "Preview"), ("thumbnail", "Thumbnail")] {
-        let told = rendition(&document, usage);
-        assert_eq!(shown(browser, &format!("{name}-url")), told["href"], "{rect:?}");
-        assert_eq!(shown(browser, &format!("{name}-width")), told["width"].to_string());
-        assert_eq!(shown(browser, &format!("{name}-height")), told["height"].to_string());
+        let reported = rendition(&document, usage);
+        assert_eq!(shown(browser, &format!("{name}-url")), reported["href"], "{rect:?}");
+        assert_eq!(shown(browser, &format!("{name}-width")), reported["width"].to_string());
+        assert_eq!(shown(browser, &format!("{name}-height")), reported["height"].to_string());
     }
     let [width, height, x, y] = rect;
     let query = format!("x={x}&y={y}&width={width}&height={height}");
@@ -89,7 +88,7 @@ fn agrees(browser: &Browser, server: &Server, key: &str, rect: Rect) {
     );
 }
 
-/// A place on the photograph in thousandths of its sides, pixels of the window.
+/// The window pixel of a point on the photograph, given in thousandths of its sides.
 fn place(browser: &Browser, across: u32, down: u32) -> (i64, i64) {
     browser.eval("document.getElementById('canvas').scrollIntoView({ block: 'center' })");
     let found = browser.eval(&format!(
@@ -135,7 +134,7 @@ fn focus(browser: &Browser, selector: &str) {
     browser.eval(&format!("document.querySelector('{selector}').focus()"));
 }
 
-/// Types over what stands in a field, as people do.
+/// Replaces the content of a field by typing.
 fn type_over(browser: &Browser, selector: &str, text: &str) {
     browser.eval(&format!(
         "(field => {{ field.focus(); field.select() }})(document.querySelector('{selector}'))"
@@ -143,7 +142,7 @@ fn type_over(browser: &Browser, selector: &str, text: &str) {
     browser.press(text);
 }
 
-/// What an asynchronous function body gives.
+/// The result of an asynchronous function body.
 fn run(browser: &Browser, body: &str, argument: &Value) -> Value {
     let script = format!(
         "const done = arguments[arguments.length - 1]; const given = arguments[0];
@@ -153,13 +152,13 @@ fn run(browser: &Browser, body: &str, argument: &Value) -> Value {
 }
 
 #[test]
-fn a_frame_is_drawn_moved_and_resized_and_everything_follows() {
+fn a_frame_is_drawn_moved_and_resized_and_the_page_follows() {
     let server = Server::with_pictures(&[], &[("map", map(2601, 1735).jpeg())]);
     let browser = Browser::open(DESKTOP);
     let key = "image/map";
     browser.visit(&format!("{}/item/{key}/crop", server.url));
     assert_eq!(fields(&browser), [2601, 1735, 0, 0]);
-    // On the untouched picture a pointer draws.
+    // A pointer drag on the untouched picture draws a frame.
     let points = [(200, 300), (400, 500), (600, 700)].map(|(x, y)| place(&browser, x, y));
     browser.drag(&points);
     let [width, height, x, y] = fields(&browser);
@@ -167,7 +166,7 @@ fn a_frame_is_drawn_moved_and_resized_and_everything_follows() {
     assert!(near(x, 520) && near(y, 520), "{x} {y}");
     assert!(near(width, 1040) && near(height, 694), "{width} {height}");
     agrees(&browser, &server, key, [width, height, x, y]);
-    // In the frame it moves, as far as the picture goes.
+    // A drag inside the frame moves it, up to the edges of the picture.
     let inside = middle(&browser, "#mover");
     browser.drag(&[inside, (inside.0 + 30, inside.1 + 20), (inside.0 + 60, inside.1 + 40)]);
     let after = fields(&browser);
@@ -177,7 +176,7 @@ fn a_frame_is_drawn_moved_and_resized_and_everything_follows() {
     let inside = middle(&browser, "#mover");
     browser.drag(&[inside, (20, 20), (2, 2)]);
     agrees(&browser, &server, key, [width, height, 0, 0]);
-    // A corner resizes; the corner opposite stays.
+    // A corner resizes; the opposite corner stays.
     let corner = middle(&browser, ".handle.se");
     browser.drag(&[corner, (corner.0 + 40, corner.1 + 10), (corner.0 + 80, corner.1 + 30)]);
     let after = fields(&browser);
@@ -189,12 +188,12 @@ fn a_frame_is_drawn_moved_and_resized_and_everything_follows() {
     assert_eq!((narrower[0] + narrower[2], narrower[1]), (after[0], after[1]), "{narrower:?}");
     assert!(narrower[2] > 0, "{narrower:?}");
     agrees(&browser, &server, key, narrower);
-    // A handle that is pulled across the frame stops at one pixel.
+    // A handle that is dragged across the frame stops at one pixel.
     let corner = middle(&browser, ".handle.ne");
     let far = (10, browser.eval("innerHeight - 10").as_i64().unwrap());
     drag_by(&browser, "pen", &[corner, (corner.0 - 100, corner.1 + 50), far]);
     assert_eq!(fields(&browser)[..2], [1, 1]);
-    // Escape takes a drag back.
+    // Escape cancels a drag.
     browser.click("#whole");
     let corner = middle(&browser, ".handle.nw");
     let to = |x: i64, y: i64| json!({ "type": "pointerMove", "duration": 20, "x": x, "y": y, "origin": "viewport" });
@@ -214,8 +213,8 @@ fn a_frame_is_drawn_moved_and_resized_and_everything_follows() {
     let keyboard = json!({ "type": "key", "id": "keyboard", "actions": keys });
     browser.post("/actions", &json!({ "actions": [pointer, keyboard] }));
     assert_eq!(fields(&browser), [2601, 1735, 0, 0]);
-    browser.check_sound("after dragging");
-    // The same again by its address.
+    browser.check_layout("after dragging");
+    // The address restores the same crop.
     let [width, height, x, y] = [900, 500, 101, 203];
     let query = format!("x={x}&y={y}&width={width}&height={height}&watermark=1");
     browser.visit(&format!("{}/item/{key}/crop?{query}", server.url));
@@ -251,7 +250,7 @@ fn a_frame_is_nudged_by_keyboard_and_by_fields() {
     press_with(&browser, ALT, DOWN);
     is([799, 601, 510, 391]);
     agrees(&browser, &server, key, [799, 601, 510, 391]);
-    // From the frame a tab leads to its first handle, which resizes by itself.
+    // Tab moves from the frame to its first handle, which resizes with the arrow keys.
     browser.press(TAB);
     assert_eq!(browser.text("document.activeElement.dataset.handle"), "nw");
     browser.press(&format!("{LEFT}{UP}"));
@@ -260,7 +259,7 @@ fn a_frame_is_nudged_by_keyboard_and_by_fields() {
     is([800, 592, 509, 400]);
     let said = "document.getElementById('summary').textContent";
     browser.wait("the summary", &format!("{said}.startsWith('Crop of 800 × 592 pixels, 509')"));
-    // With an aspect every step keeps it, in both directions.
+    // A fixed aspect ratio is kept by every step, in both directions.
     open("&aspect=9:16");
     let first = fields(&browser);
     assert_eq!(first[1], 1422, "{first:?}");
@@ -276,7 +275,7 @@ fn a_frame_is_nudged_by_keyboard_and_by_fields() {
         "{last:?} is not 9:16"
     );
     agrees(&browser, &server, key, last);
-    // Fields lead, and say what they do not take.
+    // Fields control the frame, and report invalid values.
     open("");
     type_over(&browser, "#width", "1000");
     is([1000, 600, 500, 400]);
@@ -288,7 +287,7 @@ fn a_frame_is_nudged_by_keyboard_and_by_fields() {
     is([1000, 611, 7, 400]);
     agrees(&browser, &server, key, [1000, 611, 7, 400]);
     for wrong in ["99999", "0", "-1", "abc", "1.5", "<b>"] {
-        // As if it were pasted: what is typed passes by what can be taken.
+        // Set at once as by pasting: typing would pass through valid values.
         browser.eval(&format!(
             "(field => {{ field.value = '{wrong}'; field.dispatchEvent(new Event('input')) }})\
              (document.getElementById('height'))"
@@ -302,11 +301,11 @@ fn a_frame_is_nudged_by_keyboard_and_by_fields() {
     type_over(&browser, "#height", "612");
     assert_eq!(browser.eval("document.getElementById('outside').hidden"), true);
     agrees(&browser, &server, key, [1000, 612, 7, 400]);
-    browser.check_sound("after keys");
+    browser.check_layout("after keys");
 }
 
-/// Drags the frame to and fro so often; when each picture of the result was asked for since the page
-/// was opened, milliseconds.
+/// Drags the frame back and forth `times` times; returns when each result preview was requested, in milliseconds since
+/// the page was opened.
 fn follow_a_drag(browser: &Browser, server: &Server, key: &str, times: i64) -> Vec<f64> {
     let inside = middle(browser, "#mover");
     let points: Vec<_> = (0..30 * times)
@@ -323,14 +322,14 @@ fn follow_a_drag(browser: &Browser, server: &Server, key: &str, times: i64) -> V
 }
 
 #[test]
-fn the_picture_of_the_result_is_asked_for_seldom_and_never_goes_back() {
+fn the_result_preview_is_requested_seldom_and_never_shows_an_older_crop() {
     let server = Server::with_pictures(&[], &[("map", map(2601, 1735).jpeg())]);
     let browser = Browser::open(DESKTOP);
     let key = "image/map";
     let query = "x=500&y=400&width=800&height=600";
     browser.visit(&format!("{}/item/{key}/crop?{query}", server.url));
     let mut begun = follow_a_drag(&browser, &server, key, 1);
-    // A busy machine may be done with all of it before the third picture was due.
+    // A busy machine may finish the drag before the third picture is due.
     for more in 2..6 {
         if begun.len() > 2 {
             break;
@@ -341,7 +340,7 @@ fn the_picture_of_the_result_is_asked_for_seldom_and_never_goes_back() {
     assert!(begun.len() > 2, "the picture follows the pointer: {begun:?}");
     let is_seldom = begun.windows(2).all(|pair| pair[1] - pair[0] > 130.0);
     assert!(is_seldom, "{begun:?}");
-    // Two pictures under way, the second one arrives first.
+    // Two pictures in flight, the second one arrives first.
     browser.eval(
         "(() => {
             const Real = window.Image;
@@ -367,7 +366,7 @@ fn the_picture_of_the_result_is_asked_for_seldom_and_never_goes_back() {
 }
 
 #[test]
-fn presets_are_as_close_as_whole_pixels_come_and_outlive_a_reload() {
+fn presets_are_as_close_as_whole_pixels_allow_and_survive_a_reload() {
     let server = Server::with_pictures(&[], &[("map", map(1733, 1301).jpeg())]);
     let browser = Browser::open(DESKTOP);
     let key = "image/map";
@@ -397,7 +396,7 @@ fn presets_are_as_close_as_whole_pixels_come_and_outlive_a_reload() {
             "{preset}: {width} x {height}"
         );
         assert!(x >= 0 && y >= 0 && x + width <= 1733 && y + height <= 1301, "{preset}");
-        // Every preset begins with what was drawn by hand, so nothing shrinks on the way.
+        // Every preset starts from the frame that was drawn by hand, so the crop does not shrink from preset to preset.
         assert!((width * height - 701 * 503).abs() < 2000, "{preset}: {width} x {height}");
         last = [width, height, x, y];
         agrees(&browser, &server, key, last);
@@ -406,7 +405,7 @@ fn presets_are_as_close_as_whole_pixels_come_and_outlive_a_reload() {
     assert_eq!(fields(&browser), last);
     let checked = "document.querySelector('[name=aspect]:checked').value";
     assert_eq!(browser.text(checked), "custom");
-    // On its side the aspect turns along, and the frame keeps it while it is dragged.
+    // Turning the frame turns the aspect ratio, which is kept during a drag.
     browser.click("#turn");
     assert_eq!(browser.text("document.getElementById('ratio').value"), "3:7");
     browser.click("input[value=\"16:9\"]");
@@ -416,11 +415,11 @@ fn presets_are_as_close_as_whole_pixels_come_and_outlive_a_reload() {
     browser.drag(&[corner, (corner.0 + 20, corner.1 + 30), (corner.0 + 25, corner.1 + 60)]);
     let [width, height, ..] = fields(&browser);
     assert!((width * 16 - height * 9).abs() <= 8, "{width} x {height}");
-    // Whole again.
+    // Reset to the whole picture.
     browser.click("#whole");
     assert_eq!(fields(&browser), [1733, 1301, 0, 0]);
     browser.wait("the bare address", &format!("location.href === '{page}'"));
-    // What it is to be large enough for.
+    // The intended output size.
     browser.eval(
         "(field => { field.value = 'print-30'; field.dispatchEvent(new Event('change')) })\
          (document.getElementById('output'))",
@@ -438,7 +437,7 @@ fn presets_are_as_close_as_whole_pixels_come_and_outlive_a_reload() {
     );
 }
 
-/// The next of a row of numbers that looks random and is the same every time.
+/// The next number of a deterministic pseudo-random sequence.
 fn next(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -456,7 +455,7 @@ fn random_rect(state: &mut u64, width: i64, height: i64) -> Rect {
 }
 
 #[test]
-fn the_scripts_numbers_are_those_of_the_metadata_to_the_pixel() {
+fn crops_computed_by_the_script_match_the_metadata_to_the_pixel() {
     let plain = |width, height| Picture::flat(width, height, [90, 120, 60]).jpeg();
     let pictures = [
         ("large", plain(4001, 2667)),
@@ -467,7 +466,7 @@ fn the_scripts_numbers_are_those_of_the_metadata_to_the_pixel() {
         ("dot", plain(1, 1)),
         ("panorama", plain(3001, 17)),
         ("turned", with_orientation(&plain(1601, 1203), 6)),
-        ("inks", oracle::inks(&plain(1500, 1001), "plain")),
+        ("inks", oracle::cmyk(&plain(1500, 1001), "plain")),
     ];
     let server = Server::with_pictures(&[], &pictures);
     let browser = Browser::open(DESKTOP);
@@ -496,12 +495,13 @@ fn the_scripts_numbers_are_those_of_the_metadata_to_the_pixel() {
         rects.extend((0..45).map(|_| random_rect(&mut state, width, height)));
         for rect in rects {
             let document = document(&server, &key, rect);
-            let told = document["renditions"].as_object().expect("renditions");
+            let reported = document["renditions"].as_object().expect("renditions");
             expected.push(
-                told.iter()
+                reported
+                    .iter()
                     .map(|(place, one)| {
-                        let told = json!([one["href"], one["width"], one["height"]]);
-                        (place.clone(), told)
+                        let reported = json!([one["href"], one["width"], one["height"]]);
+                        (place.clone(), reported)
                     })
                     .collect(),
             );
@@ -530,7 +530,7 @@ fn the_scripts_numbers_are_those_of_the_metadata_to_the_pixel() {
 }
 
 #[test]
-fn whatever_is_done_to_a_rectangle_it_stays_in_the_picture() {
+fn every_operation_keeps_the_rectangle_inside_the_picture() {
     let server = Server::with_pictures(&[], &[("map", map(60, 40).jpeg())]);
     let browser = Browser::open(DESKTOP);
     browser.visit(&format!("{}/item/image/map/crop", server.url));
@@ -576,7 +576,7 @@ fn whatever_is_done_to_a_rectangle_it_stays_in_the_picture() {
 }
 
 #[test]
-fn the_addresses_deliver_the_pixels_that_the_frame_shows() {
+fn the_urls_deliver_the_pixels_that_the_frame_shows() {
     let (width, height) = (2048, 1366);
     let original = Picture::waves(width, height);
     let server = Server::with_pictures(&[], &[("waves", original.jpeg())]);
@@ -587,10 +587,11 @@ fn the_addresses_deliver_the_pixels_that_the_frame_shows() {
     let rect = fields(&browser);
     agrees(&browser, &server, "image/waves", rect);
     let preview = Picture::decode(&server.bytes("/media/image/waves_NormalPreview.jpg"));
-    let told = document(&server, "image/waves", rect);
+    let reported = document(&server, "image/waves", rect);
     let href = shown(&browser, "preview-url");
     let cut = Picture::decode(&server.client.get(&href).send().unwrap().bytes().unwrap());
-    let size = ["width", "height"].map(|side| rendition(&told, "Preview")[side].as_u64().unwrap());
+    let size =
+        ["width", "height"].map(|side| rendition(&reported, "Preview")[side].as_u64().unwrap());
     assert_eq!([cut.width, cut.height].map(|side| side as u64), size);
     let number = |name: char| -> usize {
         let rest = href.split_once(&format!("_{name}")).unwrap().1;
@@ -598,13 +599,13 @@ fn the_addresses_deliver_the_pixels_that_the_frame_shows() {
     };
     let psnr = cut.psnr(&preview.crop(number('x'), number('y'), cut.width, cut.height));
     assert!(psnr >= 36.0, "{psnr:.1} dB");
-    // Against the original, which is twice as large: the same part, not one beside it.
+    // Compared with the original, which is twice as large: the same region and not a shifted one.
     let [wide, high, x, y] = rect.map(|side| usize::try_from(side).unwrap());
     let part = original.crop(x, y, wide / 2 * 2, high / 2 * 2).reduced(2);
     let (wide, high) = (part.width.min(cut.width), part.height.min(cut.height));
     let psnr = cut.crop(0, 0, wide, high).psnr(&part.crop(0, 0, wide, high));
     assert!(psnr >= 28.0, "{psnr:.1} dB");
-    // The Hires by its address and a key.
+    // The Hires by its URL and a key.
     let hires = shown(&browser, "hires-url");
     assert_eq!(server.client.get(&hires).send().unwrap().status(), 401);
     let key = crate::common::DEMO_KEY;
@@ -617,7 +618,7 @@ fn the_addresses_deliver_the_pixels_that_the_frame_shows() {
 }
 
 #[test]
-fn without_scripts_the_form_cuts_and_the_metadata_tells_the_addresses() {
+fn without_scripts_the_form_crops_and_the_metadata_has_the_urls() {
     let server = Server::with_pictures(&[], &[("map", map(2601, 1735).jpeg())]);
     let page = "/item/image/map/crop";
     let text = |query: &str| {
@@ -656,13 +657,13 @@ fn without_scripts_the_form_cuts_and_the_metadata_tells_the_addresses() {
     check("?aspect=custom&ratio=5:7&width=50&height=10&y=1000", [50, 70, 0, 971]);
     let marked = text("?x=10&y=20&width=300&height=200&watermark=1");
     assert!(marked.contains("-watermark_NormalPreview.jpg\" width=\"118\""), "{marked}");
-    // The thumbnail of a small picture is not offered beside an equal Preview.
+    // The thumbnail of a small picture is not offered in addition to an equal Preview.
     let markup = text("?width=1&height=1");
     assert!(markup.contains("data-when=\"srcset\" hidden"), "{markup}");
 }
 
 #[test]
-fn a_wrong_crop_gives_the_form_again_with_what_the_api_says() {
+fn an_invalid_crop_shows_the_form_again_with_the_error_of_the_api() {
     let server = Server::with_pictures(&[], &[("map", map(260, 174).jpeg())]);
     let page = "/item/image/map/crop";
     let check = |query: &str, sentence: &str, fields: &[&str]| {
@@ -697,7 +698,7 @@ fn a_wrong_crop_gives_the_form_again_with_what_the_api_says() {
     check("aspect=%3Cb%3E", "This aspect ratio does not exist", &[]);
     let text = server.get(&format!("{page}?x=%22%3E%3Cb%3E")).text().expect("text");
     assert!(text.contains("name=\"x\" value=\"&quot;&gt;&lt;b&gt;\""), "{text}");
-    // What no form of ours sends, and what is no photograph.
+    // Values that no form of ours sends, and items that are not photographs.
     for query in ["x=1&x=2", "x=%FF", "watermark=1&watermark=1"] {
         assert_eq!(server.get(&format!("{page}?{query}")).status(), 400, "{query}");
     }
@@ -709,7 +710,7 @@ fn a_wrong_crop_gives_the_form_again_with_what_the_api_says() {
     }
     let sv = server.get_with(&format!("{page}?aspect=x"), &[("accept-language", "sv")]);
     assert!(sv.text().expect("text").contains("Bildformatet finns inte."));
-    // With scripts the next change mends it.
+    // With scripts the next change corrects the crop.
     let visible =
         "[...document.querySelectorAll('[data-result]')].map(one => one.offsetHeight > 0)";
     let browser = Browser::open(DESKTOP);
@@ -737,10 +738,10 @@ fn hostile_captions_stay_text_in_the_studio_and_in_its_markup() {
     server.until("the item", || (server.get(page).status() == 200).then_some(()));
     let browser = Browser::open(DESKTOP);
     browser.visit(&format!("{}{page}", server.url));
-    browser.check_sound("hostile");
+    browser.check_layout("hostile");
     assert!(browser.text("document.querySelector('h1').textContent").contains(headline));
     assert!(!browser.text("document.title").starts_with("gone"));
-    // What is copied is one picture whose text is the headline.
+    // The copied markup is one picture with the headline as alternative text.
     let alt = run(
         &browser,
         "const text = document.getElementById('code-html').textContent;
@@ -752,7 +753,7 @@ fn hostile_captions_stay_text_in_the_studio_and_in_its_markup() {
 }
 
 #[test]
-fn what_is_copied_is_what_stands_there() {
+fn copied_text_equals_the_displayed_text() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
     let grant = json!({ "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"] });
@@ -764,7 +765,7 @@ fn what_is_copied_is_what_stands_there() {
     browser.press(RIGHT);
     let rect = [2000, 1200, 1001, 700];
     agrees(&browser, &server, LARGE, rect);
-    let told = document(&server, LARGE, rect);
+    let reported = document(&server, LARGE, rect);
     browser.eval("document.querySelectorAll('details').forEach(one => { one.open = true })");
     let copied = |target: &str| {
         browser.click(&format!("[data-copy=\"{target}\"]"));
@@ -773,13 +774,13 @@ fn what_is_copied_is_what_stands_there() {
         let text = run(&browser, "return navigator.clipboard.readText();", &json!(null));
         text.as_str().expect("text").to_owned()
     };
-    assert_eq!(copied("url-hires"), rendition(&told, "Hires")["href"]);
-    assert_eq!(copied("url-preview"), rendition(&told, "Preview")["href"]);
-    assert_eq!(copied("url-thumbnail"), rendition(&told, "Thumbnail")["href"]);
+    assert_eq!(copied("url-hires"), rendition(&reported, "Hires")["href"]);
+    assert_eq!(copied("url-preview"), rendition(&reported, "Preview")["href"]);
+    assert_eq!(copied("url-thumbnail"), rendition(&reported, "Thumbnail")["href"]);
     let json_url = copied("url-json");
     let same: Value = server.client.get(&json_url).send().unwrap().json().unwrap();
-    assert_eq!(same, told);
-    // The markup works on any page: candidates of the widths that it says.
+    assert_eq!(same, reported);
+    // The markup works on any page: the candidates have the stated widths.
     let html = copied("code-html");
     let found = run(
         &browser,
@@ -792,12 +793,12 @@ fn what_is_copied_is_what_stands_there() {
          return [image.src, image.width, image.height, image.sizes, widths];",
         &json!(html),
     );
-    let preview = rendition(&told, "Preview");
+    let preview = rendition(&reported, "Preview");
     let width = preview["width"].as_u64().unwrap();
     let sizes = format!("(max-width: {width}px) 100vw, {width}px");
     let expected = json!([preview["href"], width, preview["height"], sizes, [true, true]]);
     assert_eq!(found, expected, "{html}");
-    assert!(html.contains(rendition(&told, "Hires")["href"].as_str().unwrap()), "{html}");
+    assert!(html.contains(rendition(&reported, "Hires")["href"].as_str().unwrap()), "{html}");
     // The programs run.
     let script = copied("code-js").replace("console.log(preview.href", "return [preview.href");
     let script = script.replace("preview.height);", "preview.height];");
@@ -814,8 +815,8 @@ fn what_is_copied_is_what_stands_there() {
         assert_eq!(Picture::decode(&fs::read(&file).unwrap()).size(), (2000, 1200), "{target}");
         fs::remove_file(file).unwrap();
     }
-    browser.check_sound("after copying");
-    // Without a clipboard the old way is taken.
+    browser.check_layout("after copying");
+    // Without the clipboard API the fallback is used.
     browser.eval("Object.defineProperty(navigator, 'clipboard', { value: undefined }) && null");
     browser.click("[data-copy=\"url-preview\"]");
     browser.wait("the word", "document.getElementById('summary').textContent === 'Copied'");
@@ -827,10 +828,10 @@ fn what_is_copied_is_what_stands_there() {
 }
 
 #[test]
-fn a_crop_is_downloaded_from_the_login_to_the_file() {
+fn a_crop_is_downloaded_after_the_login() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
-    let downloads = browser.keep_downloads();
+    let downloads = browser.save_downloads();
     browser.visit(&format!("{}/item/{LARGE}/crop", server.url));
     type_over(&browser, "#width", "1500");
     type_over(&browser, "#height", "900");
@@ -855,8 +856,8 @@ fn a_crop_is_downloaded_from_the_login_to_the_file() {
     let path = format!("/media/{LARGE}-crop_w1500_h900_x1200_y803-watermark.jpg?ak={key}");
     let expected = Picture::decode(&server.bytes(&path));
     assert!(found == expected, "the file is what the address delivers");
-    browser.check_sound("after the download");
-    // The session ends on another day; the form is kept over the login and gives the same crop.
+    browser.check_layout("after the download");
+    // The session expires; the form is stored during the login and gives the same crop.
     let clear = json!({ "cmd": "Network.clearBrowserCookies", "params": {} });
     browser.post("/goog/cdp/execute", &clear);
     browser.follow("#download");
@@ -870,7 +871,7 @@ fn a_crop_is_downloaded_from_the_login_to_the_file() {
     assert!(Picture::decode(&saved(&server, &downloads)) == expected);
 }
 
-/// The file that the browser saved, which is taken away.
+/// Returns and removes the file that the browser saved.
 fn saved(server: &Server, folder: &std::path::Path) -> Vec<u8> {
     server.until("the download", || {
         let files = fs::read_dir(folder).ok()?.flatten().map(|file| file.path());
@@ -926,20 +927,20 @@ fn a_download_needs_a_session_its_token_and_an_agreement() {
         let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
         post(cookie, &fields)
     };
-    // Nobody, and somebody whose session has ended, logs in first; what was chosen is kept.
+    // Anonymous visitors and users with an expired session log in first; the crop is kept.
     let response = send(None, &[("csrf", &csrf)]);
     assert!(response.status() == 200 || response.status() == 303, "{}", response.status());
     assert!(response.headers().get("content-disposition").is_none());
     let text = response.text().expect("text");
     assert!(text.contains("kept_fields") && text.contains("width=300"), "{text}");
-    // Without the token of a page of ours nothing is bought; the page asks first.
+    // Without the token of a page of ours nothing is bought; the page asks for confirmation first.
     for wrong in [&[][..], &[("csrf", "wrong")]] {
         let response = send(Some(&cookie), wrong);
         assert!(response.headers().get("content-disposition").is_none(), "{wrong:?}");
         let kind = response.headers()["content-type"].to_str().expect("ASCII").to_owned();
         assert!(kind.starts_with("text/html"), "{wrong:?}: {kind}");
     }
-    // Wrong numbers give the studio again.
+    // Invalid numbers show the studio again.
     let typed = |name: &str, value: &str| {
         let fields: Vec<_> = crop
             .iter()
@@ -961,7 +962,7 @@ fn a_download_needs_a_session_its_token_and_an_agreement() {
     assert_eq!(refused.status(), 403);
     let text = refused.text().expect("text");
     assert!(text.contains("id=\"refused\"") && text.contains("value=\"300\""), "{text}");
-    // Nothing was bought so far: the prepaid agreement still has all of its downloads.
+    // Nothing has been bought so far: the prepaid agreement still has all of its downloads.
     assert!(is_untouched(&server, &cookie));
     let response = send(Some(&cookie), &[("csrf", &csrf), ("agr", "1002")]);
     assert_eq!(response.status(), 200);
@@ -1006,7 +1007,7 @@ fn a_finger_resizes_on_a_small_phone_and_the_page_still_scrolls() {
     assert_eq!(after[..2], [width, height]);
     assert!(after[2] < x && after[3] < y, "{after:?}");
     agrees(&browser, &server, LARGE, after);
-    // Beside the frame a finger leaves the crop alone.
+    // A touch beside the frame does not change the crop.
     let outside = place(&browser, 60, 60);
     drag_by(
         &browser,
@@ -1014,20 +1015,20 @@ fn a_finger_resizes_on_a_small_phone_and_the_page_still_scrolls() {
         &[outside, (outside.0 + 40, outside.1 + 4), (outside.0 + 60, outside.1 + 9)],
     );
     assert_eq!(fields(&browser), after);
-    // Targets are large enough for a thumb.
+    // Touch targets are large enough.
     let size = browser.eval("(box => [box.width, box.height])(document.querySelector('.handle.nw').getBoundingClientRect())");
     assert!(size[0].as_f64().unwrap() >= 24.0 && size[1].as_f64().unwrap() >= 24.0, "{size}");
-    browser.check_sound("phone");
+    browser.check_layout("phone");
     browser.screenshot("studio-phone-touched.png");
 }
 
 #[test]
-fn the_studio_looks_well() {
+fn the_studio_is_accessible_and_translated() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
     let query = "x=1420&y=560&width=2120&height=1413&aspect=3:2&output=web-1600";
     browser.visit(&format!("{}/item/{LARGE}/crop?{query}", server.url));
-    browser.look("studio");
+    browser.check_appearance("studio");
     browser.screenshot("studio-1280-light.png");
     // The other language shows the same crop.
     browser.follow(".language button");
@@ -1035,16 +1036,16 @@ fn the_studio_looks_well() {
     assert!(browser.text("document.querySelector('h1').textContent").starts_with("Beskär"));
     let missing = browser.text("document.getElementById('studio').innerText");
     assert!(!missing.contains("Aspect") && !missing.contains("pixels"), "{missing}");
-    browser.dress(360, "dark");
-    browser.check_sound("Swedish");
+    browser.set_viewport(360, "dark");
+    browser.check_layout("Swedish");
     browser.screenshot("studio-swedish.png");
-    browser.dress(1280, "light");
+    browser.set_viewport(1280, "light");
     let portrait = "image/demo-trumma-och-vin";
     browser.log_in(&server.url, "demo-buyer", &format!("/item/{portrait}/crop"));
-    browser.look("studio-member");
+    browser.check_appearance("studio-member");
     let here = format!("{}/item/{portrait}/crop", server.url);
     browser.visit(&format!("{here}?x=1&width=99999&height=0"));
-    browser.dress(360, "light");
+    browser.set_viewport(360, "light");
     browser.check_accessible("mistake");
     browser.screenshot("studio-mistake.png");
 }

@@ -1,9 +1,9 @@
-//! Swedish pages say in Swedish what is wrong: every form and query that a visitor can get wrong.
+//! Error messages on Swedish pages are in Swedish, for every form and query that can be invalid.
 
 use crate::common::{LARGE, Server};
 use crate::site::Session;
 
-/// Words that only English has among those of our messages.
+/// Words of our messages that occur only in English.
 const ENGLISH: [&str; 12] = [
     " is ",
     " the ",
@@ -19,22 +19,22 @@ const ENGLISH: [&str; 12] = [
     "needs",
 ];
 
-/// Searches with a mistake.
+/// Searches with an error.
 const SEARCHES: &str = "q=%22berg q=berg) q=(berg q=berg%20AND q=%20OR%20berg q=nofield:x q=headline: \
     q=a*b q=a* q=urgency:[1 q=date:[x%20TO%20y] q=date:[2026-01-01%20y] q=urgency:>a q=urgency:> \
     q=headline:[a%20TO%20b] q=%22a*%22 q=urgency>3 q=! q=a?b q=headline:-b q=... tr=x trs=soon \
     tre=1/2 sort=foo type=nonsense agr=x p=- page=0 page=999999 page=x q=a&q=b agr=999999";
 
-/// Crops that there are not.
+/// Crops that are invalid.
 const CROPS: &str = "x=-5 x=abc width=0 width=99999 width=4294967296 x=99999&width=1 aspect=custom \
     aspect=x x=1&x=2";
 
-/// Addresses where nothing is.
+/// Addresses that do not exist.
 const ADDRESSES: &str = "/nope /item/image/nope /collections/nope /notifications/nope \
     /account/orders/1 /docs/try/nope /account/orders?start=x /account/deliveries?state=x \
     /o/unsubscribe?token=x /o/oauth2/auth?client_id=none";
 
-/// A notification without a mistake, and what makes one in it.
+/// A valid notification; each entry of [`NOTIFICATIONS`] makes it invalid.
 const NOTIFICATION: &str = "step=save&type=scheduled-email&mediaType=image&title=t&\
     email=a%40b.example&when=own&cron=0+7+*+*+*&timezone=Europe/Stockholm";
 const NOTIFICATIONS: [&str; 18] = [
@@ -58,7 +58,7 @@ const NOTIFICATIONS: [&str; 18] = [
     "mediaType=x",
 ];
 
-/// Forms with a mistake: where they are sent, and their fields. `LONG` is a text that is too long.
+/// Forms with an error: their target and their fields. `LONG` stands for a text that is too long.
 const FORMS: [(&str, &str); 18] = [
     ("/collections", "name="),
     ("/collections", "name=LONG"),
@@ -83,7 +83,7 @@ const FORMS: [(&str, &str); 18] = [
     ("/account/users/new", "emailAddress=a%40b.example&firstName=LONG&lastName=b&direct=x"),
 ];
 
-/// Forms of a photograph with a mistake, behind its address.
+/// Forms of a photograph with an error: the end of the target, and the fields.
 const PHOTOGRAPH: [(&str, &str); 6] = [
     ("download", "agr=x"),
     ("download", "agr=999999"),
@@ -93,7 +93,7 @@ const PHOTOGRAPH: [(&str, &str); 6] = [
     ("crop/download", "width=0"),
 ];
 
-/// The parts of a page that say what is wrong, without markup.
+/// The error messages of a page, without markup.
 fn complaints(page: &str) -> String {
     let classes = ["alert", "field-wrong", "notice-line", "notice error", "gate wide"];
     let starts = classes.map(|class| format!("class=\"{class}\""));
@@ -122,7 +122,7 @@ impl Swede<'_> {
         self.server.get_with(path, &headers).text().expect("text")
     }
 
-    /// Sends the encoded fields with those of `changed` in the place of others of that name.
+    /// Submits the encoded fields, with those of `changed` replacing others of the same name.
     fn post(&self, path: &str, fields: &str, changed: &str) -> String {
         let pairs = |text: &str| -> Vec<(String, String)> {
             form_urlencoded::parse(text.as_bytes()).into_owned().collect()
@@ -138,7 +138,7 @@ impl Swede<'_> {
     }
 }
 
-/// What is wrong with what a page complains of: nothing, or the complaint.
+/// Checks the error messages of a page; returns them if they are missing or not Swedish.
 fn mistake(what: &str, page: &str) -> Option<String> {
     let said = complaints(page);
     let said = format!(" {} ", said.split_whitespace().collect::<Vec<_>>().join(" "));
@@ -147,7 +147,7 @@ fn mistake(what: &str, page: &str) -> Option<String> {
 }
 
 #[test]
-fn what_is_wrong_is_said_in_swedish() {
+fn error_messages_are_in_swedish() {
     let server = Server::demo();
     let swede = Swede { server: &server, session: Session::open(&server, "demo-admin") };
     let mut mistakes = Vec::new();

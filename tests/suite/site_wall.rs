@@ -1,4 +1,4 @@
-//! Walls of pictures: which rendition a browser takes for a tile, and what a newcomer to the demo finds.
+//! Walls of pictures: which rendition a browser loads for a tile, and what typical first searches of the demo find.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::common::{
 };
 use crate::site::Session;
 
-/// The pictures of a wall that are there: address and width of the tile, pixels.
+/// The loaded pictures of a wall: URL, and width of the tile in pixels.
 const SHOWN: &str = "[...document.querySelectorAll('.wall img, .cells img')]
     .filter(image => image.complete && image.currentSrc)
     .map(image => [image.currentSrc, image.clientWidth])";
@@ -33,13 +33,13 @@ fn set_pixel_ratio(browser: &Browser, ratio: u32) {
 }
 
 #[test]
-fn a_tile_takes_the_picture_that_fits_it() {
+fn a_tile_loads_the_rendition_that_fits_it() {
     let server = Server::demo();
     for (ratio, name) in [(1, "_WebPreview.jpg"), (2, "_NormalPreview.jpg")] {
         let browser = Browser::open(DESKTOP);
         set_pixel_ratio(&browser, ratio);
         browser.visit(&format!("{}/", server.url));
-        browser.settle();
+        browser.wait_until_loaded();
         let pictures = shown(&browser);
         let tiles = pictures.iter().filter(|(_, width)| (300..=420).contains(width));
         let tiles: Vec<_> = tiles.collect();
@@ -83,7 +83,7 @@ fn walls_of_collections_offer_three_sizes() {
 }
 
 #[test]
-fn the_first_searches_of_a_newcomer_find_pictures_of_the_demo() {
+fn typical_first_searches_find_pictures_of_the_demo() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
     browser.visit(&format!("{}/", server.url));
@@ -101,8 +101,8 @@ fn the_first_searches_of_a_newcomer_find_pictures_of_the_demo() {
             "[...document.querySelectorAll('.wall a')].map(link => new URL(link.href).pathname)",
         );
         assert_eq!(found, json!([format!("/item/image/{id}")]), "{word}");
-        browser.check_sound(word);
-        // The API finds it as it is written.
+        browser.check_layout(word);
+        // The API finds it with the same words.
         let path = format!("/content/v1/image/search?q={word}");
         let answer: Value = server.get(&path).json().expect("JSON");
         assert_ne!(answer["total"], 0, "{word}");
@@ -110,13 +110,13 @@ fn the_first_searches_of_a_newcomer_find_pictures_of_the_demo() {
 }
 
 #[test]
-fn every_item_of_the_demo_has_licences_for_who_may_have_it() {
+fn every_demo_item_has_licences_for_entitled_users() {
     let server = Server::demo();
     let root = checkout("media-store/demo");
     let mut count = 0;
     for folder in std::fs::read_dir(&root).expect("the demo").flatten() {
         let media_type = folder.file_name().into_string().expect("UTF-8");
-        // A bare photograph has no product.
+        // A photograph without metadata has no product.
         if !folder.path().is_dir() || media_type == "bare" {
             continue;
         }

@@ -1,5 +1,5 @@
-//! Originals in a bucket: the binary over an S3 server that checks signatures, with a gate between
-//! the two that counts bytes, and breaks what a test wants to be broken.
+//! Originals in a bucket: the binary over an S3 server that checks signatures, with a proxy between the two that
+//! counts bytes and injects faults.
 
 use std::{fs, time::Instant};
 
@@ -7,16 +7,17 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::buckets::{
-    BASE, Bucket, Gate, HASTY, HEAVY, Way, body, get, import, of_bucket, run, serve, take_in,
-    text, well,
+    BASE, Bucket, Fault, Gate, LARGE_PROGRESSIVE, SHORT_TIMEOUTS, body, get, import, ingest_demo,
+    of_bucket, run, run_ok, serve, text,
 };
 use crate::common::server::{output, wirephoto};
 use crate::common::{
-    DEMO_KEY, LARGE, PATIENCE, Server, checkout, oracle, pictures::Picture, ports::Refusing,
+    DEMO_KEY, LARGE, Server, WAIT_TIMEOUT, checkout, oracle, pictures::Picture,
+    ports::ReservedPort,
 };
 use crate::faults::kit::{self, call};
 
-/// Everything that takes an original's bytes in some way of its own.
+/// One path for each way in which the service reads an original.
 fn paths() -> Vec<String> {
     let mut paths: Vec<String> = [
         "/media/graphic/demo-sweden-map.pdf",
@@ -26,7 +27,7 @@ fn paths() -> Vec<String> {
     ]
     .map(str::to_owned)
     .to_vec();
-    for item in ["image/demo-trumma-och-vin", HEAVY] {
+    for item in ["image/demo-trumma-och-vin", LARGE_PROGRESSIVE] {
         for rendition in [
             ".jpg",
             ".zip",
@@ -44,7 +45,7 @@ fn paths() -> Vec<String> {
     paths
 }
 
-/// Two servers give the same bytes under the same entity tags, in whole and in ranges.
+/// Checks that two servers give the same bytes with the same entity tags, in full and in ranges.
 fn compare(one: &Server, other: &Server) {
     for path in paths() {
         let [expected, found] = [one, other].map(|server| {
@@ -65,12 +66,12 @@ fn compare(one: &Server, other: &Server) {
 }
 
 #[test]
-fn originals_in_a_bucket_give_the_bytes_that_a_folder_gives() {
+fn originals_in_a_bucket_and_in_a_folder_give_the_same_bytes() {
     let mut bucket = Bucket::start();
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let plain = BASE.map(str::to_owned).to_vec();
     let settings = bucket.settings("wire/a", &[]);
-    take_in(there.path(), &settings);
+    ingest_demo(there.path(), &settings);
     let data = there.path().join("data");
     assert!(!data.join("originals").exists(), "nothing of an original is on the disk");
     assert_eq!(bucket.keys("").len(), bucket.keys("wire/a/").len());
@@ -79,16 +80,16 @@ fn originals_in_a_bucket_give_the_bytes_that_a_folder_gives() {
     assert!(
         !bucket.keys("wire/a/level/").is_empty() && !bucket.keys("wire/a/working/").is_empty()
     );
-    assert!(well(there.path(), &settings, &["check"]).contains("0 problems"));
+    assert!(run_ok(there.path(), &settings, &["check"]).contains("0 problems"));
     // The same items in a folder.
     let backup = text(&here.path().join("backup"));
-    well(there.path(), &settings, &["backup", &backup]);
-    well(here.path(), &plain, &["restore", &backup]);
+    run_ok(there.path(), &settings, &["backup", &backup]);
+    run_ok(here.path(), &plain, &["restore", &backup]);
     let folder = serve(here, &plain);
     let server = serve(there, &settings);
     compare(&folder, &server);
     assert!(server.metric("wirephoto_bucket_bytes_total", "in") > 1e6);
-    // A machine that has the database and nothing else.
+    // A machine with only the database.
     let server = {
         fs::remove_dir_all(data.join("derived")).unwrap();
         let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
@@ -100,7 +101,7 @@ fn originals_in_a_bucket_give_the_bytes_that_a_folder_gives() {
     assert!(status.success());
 }
 
-/// A photograph of so many megapixels, from one of the demo archive with the grain of a camera.
+/// A photograph with `megapixels`, made from one of the demo archive, with the grain of a camera.
 fn large(megapixels: u32) -> Vec<u8> {
     let script = "
 import io, math, sys
@@ -126,7 +127,7 @@ whole.save(sys.stdout.buffer, 'JPEG', quality=92, subsampling='4:2:0')
     oracle::python(script, &[&text(&tile), &megapixels.to_string()], b"")
 }
 
-/// `S3_MEGAPIXELS` makes the photograph of another size; 100 is what the documents tell of.
+/// `S3_MEGAPIXELS` sets the size of the photograph; the documentation quotes 100.
 #[test]
 fn a_crop_of_a_large_original_fetches_a_small_part_of_it() {
     let megapixels = std::env::var("S3_MEGAPIXELS").map_or(100, |text| text.parse().unwrap());
@@ -135,7 +136,7 @@ fn a_crop_of_a_large_original_fetches_a_small_part_of_it() {
     let dir = tempfile::tempdir().unwrap();
     let (file, jpeg) = (dir.path().join("large.jpg"), large(megapixels));
     fs::write(&file, &jpeg).unwrap();
-    well(dir.path(), &settings, &["ingest", &text(&file)]);
+    run_ok(dir.path(), &settings, &["ingest", &text(&file)]);
     import(dir.path(), &settings);
     let key = bucket.keys("wire/originals/").remove(0);
     let object = bucket.s3.ask(&key);
@@ -159,7 +160,7 @@ fn a_crop_of_a_large_original_fetches_a_small_part_of_it() {
         println!("crop {n}: {bytes} bytes, {:.2} % of {all}, {requests} requests", part(bytes));
         fetched.push(bytes);
     }
-    // The first comes with the side file, which is then on the disk.
+    // The first request fetches the index file too, which is on the disk from then on.
     let side = bucket.keys("wire/index/").remove(0);
     let side = bucket.s3.ask(&side)["size"].as_u64().unwrap();
     println!("side file: {side} bytes, {:.2} %", part(side));
@@ -176,7 +177,7 @@ fn a_crop_of_a_large_original_fetches_a_small_part_of_it() {
 }
 
 #[test]
-fn an_upload_in_parts_that_breaks_off_leaves_nothing_and_can_be_repeated() {
+fn an_aborted_multipart_upload_leaves_nothing_and_can_be_retried() {
     let mut bucket = Bucket::start();
     let settings = bucket.settings("wire", &["store.give_up_s=8"]);
     let dir = tempfile::tempdir().unwrap();
@@ -184,34 +185,34 @@ fn an_upload_in_parts_that_breaks_off_leaves_nothing_and_can_be_repeated() {
     let head = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 100 100\n%%EndComments\n";
     fs::write(&file, [&head[..], &vec![b'%'; 20_000_000]].concat()).unwrap();
     let ingest = ["ingest", &text(&file)];
-    for way in [Way::Refuse, Way::Close] {
-        bucket.gate.breaks("partNumber=2", way);
+    for way in [Fault::Refuse, Fault::Close] {
+        bucket.gate.inject("partNumber=2", way);
         let (said, status) = run(dir.path(), &settings, &ingest);
         assert!(
             status == 1 && said.contains("kart.eps") && said.contains("s3://bilder"),
             "{said}"
         );
-        assert_eq!(said.contains("AccessDenied"), way == Way::Refuse, "{said}");
-        bucket.gate.mends();
+        assert_eq!(said.contains("AccessDenied"), way == Fault::Refuse, "{said}");
+        bucket.gate.clear_fault();
         assert_eq!(bucket.keys("wire/"), ["wire/archive-id"]);
-        assert_eq!(bucket.obey(&json!({ "do": "open" })), 0, "its parts are taken back");
+        assert_eq!(bucket.send_command(&json!({ "do": "open" })), 0, "its parts are taken back");
     }
-    well(dir.path(), &settings, &ingest);
+    run_ok(dir.path(), &settings, &ingest);
     assert_eq!(bucket.keys("wire/originals/").len(), 1);
-    assert!(well(dir.path(), &settings, &["check"]).contains("1 originals checked, 0 problems"));
+    assert!(run_ok(dir.path(), &settings, &["check"]).contains("1 originals checked, 0 problems"));
 }
 
 #[test]
-fn a_bucket_that_fails_is_503_in_time_and_served_again_when_it_is_back() {
+fn a_failing_bucket_is_503_in_time_and_served_again_when_it_is_back() {
     let bucket = Bucket::start();
     let dir = tempfile::tempdir().unwrap();
-    take_in(dir.path(), &bucket.settings("wire", &[]));
-    let settings = bucket.settings("wire", &HASTY);
+    ingest_demo(dir.path(), &bucket.settings("wire", &[]));
+    let settings = bucket.settings("wire", &SHORT_TIMEOUTS);
     let server = serve(dir, &settings);
     let known = "/media/image/demo-trumma-och-vin_NormalPreview.jpg";
     let before = body(&server, known);
-    for (n, way) in [Way::Hang, Way::Close, Way::Refuse].into_iter().enumerate() {
-        // A part of a picture, deep in its file, and a whole file that nobody asked for just now.
+    for (n, way) in [Fault::Hang, Fault::Close, Fault::Refuse].into_iter().enumerate() {
+        // A region of a picture, deep in its file, and a whole file that is not cached.
         let crop =
             format!("/media/image/demo-trumma-och-vin-crop_w{}_h100_x400_y600.jpg", 100 + n);
         let whole = [
@@ -219,13 +220,13 @@ fn a_bucket_that_fails_is_503_in_time_and_served_again_when_it_is_back() {
             "/media/video/demo-hubble-pan_NormalPreview.mp4",
             "/media/graphic/demo-sweden-map.eps",
         ][n];
-        bucket.gate.breaks("", way);
+        bucket.gate.inject("", way);
         for path in [crop.as_str(), whole] {
             let start = Instant::now();
             let response = get(&server, path);
             assert_eq!(response.status(), 503, "{way:?} {path}: {}", server.log());
             assert_eq!(response.headers()["cache-control"], "no-store");
-            assert!(start.elapsed() < PATIENCE, "{way:?}");
+            assert!(start.elapsed() < WAIT_TIMEOUT, "{way:?}");
         }
         assert_eq!(body(&server, known), before, "what is in a cache is served");
         assert_eq!(get(&server, "/media/image/demo-trumma-och-vin.json").status(), 200);
@@ -235,7 +236,7 @@ fn a_bucket_that_fails_is_503_in_time_and_served_again_when_it_is_back() {
             kit::upload(server, &key, "Ny", &kit::photograph(n)).send().unwrap().status()
         };
         assert_eq!(upload(&server), 503, "{way:?}: {}", server.log());
-        bucket.gate.mends();
+        bucket.gate.clear_fault();
         for path in [crop.as_str(), whole] {
             server.until("its return", || (get(&server, path).status() == 200).then_some(()));
         }
@@ -248,11 +249,11 @@ fn a_bucket_that_fails_is_503_in_time_and_served_again_when_it_is_back() {
 }
 
 #[test]
-fn a_bucket_that_only_fails_is_left_alone_until_it_answers_again() {
+fn a_failing_bucket_opens_the_circuit_until_it_answers_again() {
     let bucket = Bucket::start();
     let dir = tempfile::tempdir().unwrap();
-    take_in(dir.path(), &bucket.settings("wire", &[]));
-    let settings = bucket.settings("wire", &HASTY);
+    ingest_demo(dir.path(), &bucket.settings("wire", &[]));
+    let settings = bucket.settings("wire", &SHORT_TIMEOUTS);
     let server = serve(dir, &settings);
     let known = "/media/image/demo-trumma-och-vin_NormalPreview.jpg";
     let first = get(&server, known);
@@ -260,22 +261,23 @@ fn a_bucket_that_only_fails_is_left_alone_until_it_answers_again() {
     let before = first.bytes().unwrap();
     let away = || server.metric("wirephoto_bucket_circuit_open", "");
     let numbers = std::cell::Cell::new(100);
-    // A crop that nobody asked for yet.
+    // A crop that is not cached.
     let crop = || {
         numbers.set(numbers.get() + 1);
         let width = numbers.get();
         get(&server, &format!("/media/image/demo-trumma-och-vin-crop_w{width}_h90_x400_y600.jpg"))
     };
-    for (n, way) in [Way::Hang, Way::Refuse].into_iter().enumerate() {
+    for (n, way) in [Fault::Hang, Fault::Refuse].into_iter().enumerate() {
         server.until("a crop", || (crop().status() == 200 && away() == 0.0).then_some(()));
-        bucket.gate.breaks("", way);
+        bucket.gate.inject("", way);
         server.until("it to be left alone", || {
             assert_eq!(crop().status(), 503, "{way:?}");
             (away() == 1.0).then_some(())
         });
-        // Nobody asks it for originals any more; what finds out whether it is back asks for a list. Where
-        // that is refused as all else was, one request for each of these.
-        let (asked, looked) = (bucket.gate.asked("/originals/"), bucket.gate.asked("list-type"));
+        // No originals are requested while the circuit is open; the probe lists the bucket. Where the probe is
+        // refused too, each of these makes one request.
+        let (asked, looked) =
+            (bucket.gate.request_count("/originals/"), bucket.gate.request_count("list-type"));
         for _ in 0..20 {
             let response = crop();
             assert_eq!(response.status(), 503, "{way:?}");
@@ -284,27 +286,28 @@ fn a_bucket_that_only_fails_is_left_alone_until_it_answers_again() {
         }
         let upload = kit::upload(&server, &format!("image/new{n}"), "Ny", &kit::photograph(n));
         assert_eq!(upload.send().unwrap().status(), 503, "{way:?}");
-        let more = bucket.gate.asked("/originals/") - asked;
+        let more = bucket.gate.request_count("/originals/") - asked;
         let trials = match way {
-            // That of a look before is not taken yet.
-            Way::Refuse => bucket.gate.asked("list-type") - looked + 1,
-            Way::Hang | Way::Close | Way::Fail => 0,
+            // The connection of an earlier probe may not have been accepted yet.
+            Fault::Refuse => bucket.gate.request_count("list-type") - looked + 1,
+            Fault::Hang | Fault::Close | Fault::Fail => 0,
         };
         assert!(more <= trials, "{way:?}: {more} of {trials}");
         assert_eq!(body(&server, known), before, "what is in a cache is served");
         let unchanged = server.get_with(known, &[("if-none-match", &etag)]);
         assert_eq!(unchanged.status(), 304);
-        let lists = bucket.gate.asked("list-type");
-        server
-            .until("somebody to look", || (bucket.gate.asked("list-type") > lists).then_some(()));
+        let lists = bucket.gate.request_count("list-type");
+        server.until("somebody to look", || {
+            (bucket.gate.request_count("list-type") > lists).then_some(())
+        });
         assert_eq!(away(), 1.0, "it still fails");
-        bucket.gate.mends();
+        bucket.gate.clear_fault();
         server.until("its return", || (away() == 0.0).then_some(()));
         let back = server.until("an answer", || Some(crop()).filter(|one| one.status() == 200));
         assert!(!back.bytes().unwrap().is_empty());
     }
     let (_, log) = server.stop();
-    // A machine that stood still may have made it a third time; each time it came back.
+    // After a pause of the machine the circuit may have opened a third time; each time it closed again.
     let opened = log.matches("circuit open until a probe succeeds: ").count();
     assert!(opened >= 2, "{log}");
     assert_eq!(log.matches("answers again: circuit closed\"").count(), opened, "{log}");
@@ -313,66 +316,66 @@ fn a_bucket_that_only_fails_is_left_alone_until_it_answers_again() {
 }
 
 #[test]
-fn requests_to_a_bucket_are_counted_by_what_came_of_them() {
+fn bucket_requests_are_counted_by_outcome() {
     let bucket = Bucket::start();
     let dir = tempfile::tempdir().unwrap();
-    take_in(dir.path(), &bucket.settings("wire", &[]));
-    let server = serve(dir, &bucket.settings("wire", &HASTY));
+    ingest_demo(dir.path(), &bucket.settings("wire", &[]));
+    let server = serve(dir, &bucket.settings("wire", &SHORT_TIMEOUTS));
     let outcomes = || {
         ["done", "refused", "failed"].map(|outcome| {
             server.metric("wirephoto_bucket_requests_total", &format!("outcome=\"{outcome}\""))
         })
     };
     let asked = |head: &str| server.metric("wirephoto_bucket_requests_total", head);
-    // An upload asks first whether the bucket has it: 404.
+    // An upload first checks whether the bucket has the object: 404.
     let heads = asked("method=\"head\"");
     let sent = kit::upload(&server, "image/new", "Ny", &kit::photograph(1)).send().unwrap();
     assert_eq!(sent.status(), 201, "{}", server.log());
     assert!(asked("method=\"head\"") > heads);
     let [done, refused, failed] = outcomes();
     assert!(done > 0.0 && (refused, failed) == (0.0, 0.0), "{:?}", outcomes());
-    // Crops that nobody asked for yet.
+    // Crops that are not cached.
     let crop = |width: u32| {
         let path = format!("/media/image/demo-trumma-och-vin-crop_w{width}_h90_x400_y600.jpg");
         get(&server, &path).status()
     };
-    bucket.gate.breaks("", Way::Refuse);
+    bucket.gate.inject("", Fault::Refuse);
     assert_eq!(crop(101), 503);
     let [after, refused, failed] = outcomes();
     assert!(after >= done && refused > 0.0 && failed == 0.0, "{:?}", outcomes());
-    bucket.gate.breaks("", Way::Fail);
+    bucket.gate.inject("", Fault::Fail);
     server.until("failures", || {
         assert_eq!(crop(102), 503);
         (outcomes()[2] > 0.0).then_some(())
     });
     let before = outcomes();
-    bucket.gate.breaks("", Way::Close);
+    bucket.gate.inject("", Fault::Close);
     server.until("no answers", || {
         assert_eq!(crop(103), 503);
         (outcomes()[2] > before[2]).then_some(())
     });
-    bucket.gate.mends();
+    bucket.gate.clear_fault();
     server.until("its return", || (crop(104) == 200).then_some(()));
     assert!(outcomes()[0] > after, "{:?}", outcomes());
 }
 
 #[test]
-fn a_bucket_that_does_not_let_itself_be_listed_is_back_when_it_answers() {
+fn the_circuit_of_a_bucket_without_list_permission_closes_when_it_answers() {
     let bucket = Bucket::start();
     let dir = tempfile::tempdir().unwrap();
-    take_in(dir.path(), &bucket.settings("wire", &[]));
-    bucket.gate.breaks("", Way::Hang);
-    let server = serve(dir, &bucket.settings("wire", &HASTY));
+    ingest_demo(dir.path(), &bucket.settings("wire", &[]));
+    bucket.gate.inject("", Fault::Hang);
+    let server = serve(dir, &bucket.settings("wire", &SHORT_TIMEOUTS));
     assert_eq!(server.metric("wirephoto_bucket_circuit_open", ""), 1.0);
-    // What finds out whether it is back is refused, and everything else is not.
-    bucket.gate.breaks("list-type", Way::Refuse);
+    // The probe is refused, and everything else works.
+    bucket.gate.inject("list-type", Fault::Refuse);
     server.until("its return", || {
         (server.metric("wirephoto_bucket_circuit_open", "") == 0.0).then_some(())
     });
     let hires = "/media/image/demo-trumma-och-vin.jpg";
     server.until("the original", || (get(&server, hires).status() == 200).then_some(()));
-    // The same when all of it was refused for a while: what is asked for next shows that it is back.
-    bucket.gate.breaks("", Way::Refuse);
+    // The same after everything was refused for a while: the next request shows that the bucket is back.
+    bucket.gate.inject("", Fault::Refuse);
     let crop = |width: usize| {
         get(&server, &format!("/media/image/demo-trumma-och-vin-crop_w{width}_h90_x400_y600.jpg"))
     };
@@ -385,26 +388,26 @@ fn a_bucket_that_does_not_let_itself_be_listed_is_back_when_it_answers() {
         assert_eq!(next(), 503);
         (server.metric("wirephoto_bucket_circuit_open", "") == 1.0).then_some(())
     });
-    bucket.gate.breaks("list-type", Way::Refuse);
+    bucket.gate.inject("list-type", Fault::Refuse);
     server.until("a crop", || (next() == 200).then_some(()));
     assert_eq!(server.metric("wirephoto_bucket_circuit_open", ""), 0.0);
 }
 
 #[test]
-fn who_writes_proves_at_the_start_that_the_bucket_can_be_written() {
+fn a_writing_node_checks_at_start_that_the_bucket_is_writable() {
     let mut bucket = Bucket::start();
     let dir = tempfile::tempdir().unwrap();
-    take_in(dir.path(), &bucket.settings("wire", &[]));
+    ingest_demo(dir.path(), &bucket.settings("wire", &[]));
     assert_eq!(bucket.keys("wire/probe/"), [] as [&str; 0], "nothing of it stays");
-    let settings = bucket.settings("wire", &HASTY);
-    let photograph = text(&checkout(&format!("media-store/demo/{HEAVY}")));
+    let settings = bucket.settings("wire", &SHORT_TIMEOUTS);
+    let photograph = text(&checkout(&format!("media-store/demo/{LARGE_PROGRESSIVE}")));
     for (request, word) in [("PUT", "written"), ("GET", "read"), ("DELETE", "removed")] {
         let request: &'static str = match request {
             "PUT" => "PUT /bilder/wire/probe/",
             "GET" => "GET /bilder/wire/probe/",
             _ => "DELETE /bilder/wire/probe/",
         };
-        bucket.gate.breaks(request, Way::Refuse);
+        bucket.gate.inject(request, Fault::Refuse);
         for arguments in [
             &["ingest", &photograph][..],
             &["check", "--repair"],
@@ -412,23 +415,23 @@ fn who_writes_proves_at_the_start_that_the_bucket_can_be_written() {
         ] {
             let (said, status) = run(dir.path(), &settings, arguments);
             let words = format!("a small object cannot be {word}: AccessDenied: Not by this key");
-            let told = said.contains("store.access_key_id") && said.contains(&words);
-            assert!(status == 1 && told, "{arguments:?}: {said}");
+            let reported = said.contains("store.access_key_id") && said.contains(&words);
+            assert!(status == 1 && reported, "{arguments:?}: {said}");
         }
-        // Who only looks needs no more than before.
-        well(dir.path(), &settings, &["check"]);
+        // A command that only reads needs no write permission.
+        run_ok(dir.path(), &settings, &["check"]);
     }
-    // A bucket that is slow to answer is no reason not to serve what needs none.
-    bucket.gate.breaks("", Way::Hang);
+    // A slow bucket does not stop requests that do not need it.
+    bucket.gate.inject("", Fault::Hang);
     let server = serve(dir, &settings);
     assert_eq!(server.metric("wirephoto_bucket_circuit_open", ""), 1.0);
     assert!(server.log().contains("circuit open until a probe succeeds"), "{}", server.log());
     assert_eq!(get(&server, "/media/image/demo-trumma-och-vin.json").status(), 200);
     let hires = "/media/image/demo-trumma-och-vin.jpg";
     assert_eq!(get(&server, hires).status(), 503);
-    bucket.gate.mends();
+    bucket.gate.clear_fault();
     server.until("its return", || (get(&server, hires).status() == 200).then_some(()));
-    bucket.gate.breaks("PUT /bilder/wire/probe/", Way::Hang);
+    bucket.gate.inject("PUT /bilder/wire/probe/", Fault::Hang);
     let server = server.restart(&settings.iter().map(String::as_str).collect::<Vec<_>>());
     let said = "it is not known whether originals can be written";
     assert!(server.log().contains(said), "{}", server.log());
@@ -436,7 +439,7 @@ fn who_writes_proves_at_the_start_that_the_bucket_can_be_written() {
 }
 
 #[test]
-fn a_key_that_is_valid_for_a_while_goes_with_its_token() {
+fn a_temporary_key_is_sent_with_its_session_token() {
     let bucket = Bucket::start();
     let dir = tempfile::tempdir().unwrap();
     let brief = |part: usize| bucket.s3.ready["brief"][part].as_str().unwrap();
@@ -447,11 +450,11 @@ fn a_key_that_is_valid_for_a_while_goes_with_its_token() {
         bucket.settings("wire", &[&key, &secret, &token])
     };
     let settings = with(brief(2));
-    take_in(dir.path(), &settings);
-    well(dir.path(), &settings, &["check"]);
-    let sent = bucket.gate.asked(&format!("x-amz-security-token: {}", brief(2)));
-    assert!(sent > 0 && sent == bucket.gate.asked("HTTP/1.1"));
-    assert!(!well(dir.path(), &settings, &["config"]).contains(brief(2)));
+    ingest_demo(dir.path(), &settings);
+    run_ok(dir.path(), &settings, &["check"]);
+    let sent = bucket.gate.request_count(&format!("x-amz-security-token: {}", brief(2)));
+    assert!(sent > 0 && sent == bucket.gate.request_count("HTTP/1.1"));
+    assert!(!run_ok(dir.path(), &settings, &["config"]).contains(brief(2)));
     let (said, status) = run(dir.path(), &with("t0ken-of-another"), &["check"]);
     assert_eq!(status, 1, "{said}");
     assert!(said.contains("store.session_token") && said.contains("InvalidToken"), "{said}");
@@ -459,15 +462,15 @@ fn a_key_that_is_valid_for_a_while_goes_with_its_token() {
 }
 
 #[test]
-fn an_address_of_several_that_fails_costs_no_request() {
+fn one_failing_address_of_several_fails_no_request() {
     let bucket = Bucket::start();
-    let second = Gate::before(bucket.s3.ready["port"].as_u64().unwrap());
+    let second = Gate::in_front_of(bucket.s3.ready["port"].as_u64().unwrap());
     let dir = tempfile::tempdir().unwrap();
     let endpoints = format!("127.0.0.1:{},http://127.0.0.1:{}", bucket.gate.port, second.port);
     let own = of_bucket(&bucket.s3, &endpoints, "wire");
-    let more = BASE.iter().chain(&HASTY).map(|setting| (*setting).to_owned());
+    let more = BASE.iter().chain(&SHORT_TIMEOUTS).map(|setting| (*setting).to_owned());
     let settings: Vec<String> = own.into_iter().chain(more).collect();
-    take_in(dir.path(), &settings);
+    ingest_demo(dir.path(), &settings);
     let server = serve(dir, &settings);
     let mut width = 100;
     let mut crop = || {
@@ -480,34 +483,34 @@ fn an_address_of_several_that_fails_costs_no_request() {
         let request = kit::upload(&server, &key, "Ny", &kit::photograph(number));
         request.send().unwrap().status().as_u16()
     };
-    assert_eq!((crop(), put(0), second.asked("")), (200, 201, 0), "the first one answers");
-    for (number, way) in [Way::Close, Way::Hang].into_iter().enumerate() {
+    assert_eq!((crop(), put(0), second.request_count("")), (200, 201, 0), "the first one answers");
+    for (number, way) in [Fault::Close, Fault::Hang].into_iter().enumerate() {
         let (broken, whole) = match number {
             0 => (&bucket.gate, &second),
             _ => (&second, &bucket.gate),
         };
-        broken.breaks("/bilder", way);
-        let before = whole.asked("");
+        broken.inject("/bilder", way);
+        let before = whole.request_count("");
         assert_eq!((crop(), put(number + 1)), (200, 201), "{way:?}: {}", server.log());
-        assert!(whole.asked("") > before, "{way:?}");
-        // The one that answered last is asked first.
-        let before = broken.asked("");
+        assert!(whole.request_count("") > before, "{way:?}");
+        // The address that answered last is tried first.
+        let before = broken.request_count("");
         assert_eq!(crop(), 200);
-        assert_eq!(broken.asked(""), before, "{way:?}");
+        assert_eq!(broken.request_count(""), before, "{way:?}");
         assert_eq!(server.metric("wirephoto_bucket_circuit_open", ""), 0.0);
-        broken.mends();
+        broken.clear_fault();
     }
-    bucket.gate.breaks("/bilder", Way::Close);
-    second.breaks("/bilder", Way::Close);
+    bucket.gate.inject("/bilder", Fault::Close);
+    second.inject("/bilder", Fault::Close);
     assert_eq!(crop(), 503, "{}", server.log());
     for number in 0..3 {
-        second.mends();
+        second.clear_fault();
         body(&server, &format!("/media/image/new{number}.jpg"));
     }
 }
 
 #[test]
-fn a_bucket_that_cannot_be_used_stops_the_start_with_the_name_of_a_setting() {
+fn an_unusable_bucket_fails_the_start_and_names_the_setting() {
     let bucket = Bucket::start();
     let dir = tempfile::tempdir().unwrap();
     let check = |more: &[&str], setting: &str, words: &str| {
@@ -529,14 +532,14 @@ fn a_bucket_that_cannot_be_used_stops_the_start_with_the_name_of_a_setting() {
     check(&["store.region=a b"], "store.region", "eu-north-1");
     check(&["store.ca=missing.pem"], "store.ca", "missing.pem");
     check(&["store.address_style=host"], "store.address_style", "address");
-    let free = Refusing::new();
+    let free = ReservedPort::new();
     let nobody = format!("store.endpoint=http://127.0.0.1:{}", free.port());
     check(&[&nobody], "store.endpoint", "refused");
-    bucket.gate.breaks("list-type", Way::Refuse);
+    bucket.gate.inject("list-type", Fault::Refuse);
     check(&[], "store.access_key_id", "AccessDenied: Not by this key");
-    bucket.gate.breaks("", Way::Hang);
+    bucket.gate.inject("", Fault::Hang);
     check(&[], "store.endpoint", "did not answer within");
-    bucket.gate.mends();
+    bucket.gate.clear_fault();
     let settings = bucket.settings("wire", &[]);
     let mut config = wirephoto(dir.path());
     config.arg("config");
@@ -549,11 +552,11 @@ fn a_bucket_that_cannot_be_used_stops_the_start_with_the_name_of_a_setting() {
 }
 
 #[test]
-fn an_object_that_was_damaged_or_lost_is_noticed_and_mended() {
+fn a_damaged_or_lost_object_is_detected_and_repaired() {
     let mut bucket = Bucket::start();
     let settings = bucket.settings("wire", &[]);
     let dir = tempfile::tempdir().unwrap();
-    take_in(dir.path(), &settings);
+    ingest_demo(dir.path(), &settings);
     let hash = |item: &str| {
         let bytes = fs::read(checkout(&format!("media-store/demo/{item}"))).unwrap();
         let name = crate::receivers::sha256(&bytes);
@@ -561,8 +564,8 @@ fn an_object_that_was_damaged_or_lost_is_noticed_and_mended() {
     };
     let photograph = hash("image/demo-trumma-och-vin/NormalHires.jpg");
     let graphic = hash("graphic/demo-sweden-map/NormalHires.pdf");
-    bucket.obey(&json!({ "do": "damage", "key": photograph, "at": 400_000 }));
-    bucket.obey(&json!({ "do": "delete", "key": graphic }));
+    bucket.send_command(&json!({ "do": "damage", "key": photograph, "at": 400_000 }));
+    bucket.send_command(&json!({ "do": "delete", "key": graphic }));
     let (said, status) = run(dir.path(), &settings, &["check"]);
     assert_eq!(status, 1, "{said}");
     for word in
@@ -574,16 +577,16 @@ fn an_object_that_was_damaged_or_lost_is_noticed_and_mended() {
     for path in ["/media/image/demo-trumma-och-vin.jpg", "/media/graphic/demo-sweden-map.pdf"] {
         assert_eq!(get(&server, path).status(), 500, "{path}");
     }
-    body(&server, &format!("/media/{HEAVY}.jpg"));
-    // Sending them again mends them.
+    body(&server, &format!("/media/{LARGE_PROGRESSIVE}.jpg"));
+    // Uploading them again repairs them.
     let dir = server.dir.path();
     for item in ["image/demo-trumma-och-vin", "graphic/demo-sweden-map"] {
         let item = text(&checkout(&format!("media-store/demo/{item}")));
-        well(dir, &settings, &["ingest", &item]);
+        run_ok(dir, &settings, &["ingest", &item]);
     }
-    assert!(well(dir, &settings, &["check"]).contains("0 problems"));
+    assert!(run_ok(dir, &settings, &["check"]).contains("0 problems"));
     for path in ["/media/image/demo-trumma-och-vin.jpg", "/media/graphic/demo-sweden-map.pdf"] {
-        // What a server knows of an object is some seconds old at most.
+        // Cached facts about an object are a few seconds old at most.
         let back = server.until("its return", || {
             Some(get(&server, path)).filter(|response| response.status() == 200)
         });
@@ -595,28 +598,28 @@ fn an_object_that_was_damaged_or_lost_is_noticed_and_mended() {
 fn a_backup_fetches_the_originals_and_restores_them_into_another_bucket() {
     let mut bucket = Bucket::start();
     let (dir, settings) = (tempfile::tempdir().unwrap(), bucket.settings("a", &[]));
-    take_in(dir.path(), &settings);
+    ingest_demo(dir.path(), &settings);
     let target = text(&dir.path().join("backup"));
-    let said = well(dir.path(), &settings, &["backup", &target]);
+    let said = run_ok(dir.path(), &settings, &["backup", &target]);
     let originals = bucket.keys("a/originals/").len();
     assert!(said.contains(&format!("{originals} copied")), "{said}");
-    let again = well(dir.path(), &settings, &["backup", &target, "--verify"]);
+    let again = run_ok(dir.path(), &settings, &["backup", &target, "--verify"]);
     assert!(again.contains(&format!("{originals} already there")), "{again}");
     let (other, moved) = (tempfile::tempdir().unwrap(), bucket.settings("b/c", &[]));
-    well(other.path(), &moved, &["restore", &target]);
+    run_ok(other.path(), &moved, &["restore", &target]);
     assert_eq!(bucket.keys("b/c/originals/").len(), originals);
-    assert!(well(other.path(), &moved, &["check", "--repair"]).contains("0 problems"));
+    assert!(run_ok(other.path(), &moved, &["check", "--repair"]).contains("0 problems"));
     let (third, plain) = (tempfile::tempdir().unwrap(), BASE.map(str::to_owned).to_vec());
-    well(third.path(), &plain, &["restore", &target]);
+    run_ok(third.path(), &plain, &["restore", &target]);
     for (dir, settings) in [(third, &plain), (other, &moved)] {
         let server = serve(dir, settings);
         let original = body(&server, "/media/graphic/demo-sweden-map.pdf");
         let file = checkout("media-store/demo/graphic/demo-sweden-map/NormalHires.pdf");
         assert!(original == fs::read(file).unwrap());
     }
-    // A bucket that is away is not one that lost its originals.
+    // An unreachable bucket is not reported as one that lost its originals.
     let settings = bucket.settings("a", &["store.give_up_s=10"]);
-    bucket.gate.breaks("/originals/", Way::Refuse);
+    bucket.gate.inject("/originals/", Fault::Refuse);
     let (said, status) =
         run(dir.path(), &settings, &["backup", &text(&dir.path().join("second"))]);
     assert!(status == 1 && said.contains("AccessDenied"), "{said}");

@@ -22,7 +22,7 @@ fn path(query: &str) -> String {
     format!("/content/v1/image/stream?ak={DEMO_KEY}&{query}")
 }
 
-/// The hits of a poll that must answer now.
+/// The hits of a poll that must answer immediately.
 fn now(server: &Server, query: &str) -> String {
     let response = server.get(&path(query));
     assert_eq!(response.status(), 200, "{query}");
@@ -31,7 +31,7 @@ fn now(server: &Server, query: &str) -> String {
     ids(&body)
 }
 
-/// A poll that waits, in a thread of its own; `server` says that it does.
+/// Starts a poll in another thread and waits until the server reports that it is waiting.
 fn waiting(server: &Server, query: &str) -> JoinHandle<(u16, Value)> {
     let before = server.metric("wirephoto_polls_waiting", "");
     let url = format!("{}{}", server.url, path(query));
@@ -47,7 +47,7 @@ fn waiting(server: &Server, query: &str) -> JoinHandle<(u16, Value)> {
 }
 
 #[test]
-fn a_poll_gives_the_most_recent_match_and_then_what_comes_after_it() {
+fn a_poll_gives_the_most_recent_match_and_then_later_ones() {
     let server = server(&[]);
     let last = |id: &str| format!("last=https://other.example/media/image/{id}");
     assert_eq!(now(&server, ""), "new");
@@ -64,12 +64,12 @@ fn a_poll_gives_the_most_recent_match_and_then_what_comes_after_it() {
 }
 
 #[test]
-fn a_waiting_poll_is_woken_by_what_another_process_takes_in() {
+fn a_waiting_poll_is_woken_by_an_ingest_in_another_process() {
     let server = server(&["server.request_timeout_s=1"]);
     let last = "last=http://x/media/image/new&wait=300";
     let any = waiting(&server, last);
     let icebreaker = waiting(&server, &format!("{last}&q=isbrytare&p=FOTO"));
-    news::take_in(
+    news::ingest(
         &server,
         "image/later",
         &news::document("Regn", &["SPORT"], "2026-03-06T00:00:00Z"),
@@ -77,13 +77,13 @@ fn a_waiting_poll_is_woken_by_what_another_process_takes_in() {
     let (status, body) = any.join().unwrap();
     assert_eq!((status, ids(&body).as_str()), (200, "later"));
     let document = news::document("Isbrytare igen", &["FOTO"], "2026-03-07T00:00:00Z");
-    news::take_in(&server, "image/latest", &document);
+    news::ingest(&server, "image/latest", &document);
     let (status, body) = icebreaker.join().unwrap();
     assert_eq!((status, ids(&body).as_str()), (200, "latest"));
 }
 
 #[test]
-fn a_poll_ends_empty_when_its_time_is_over() {
+fn a_poll_returns_empty_when_it_times_out() {
     let server = server(&[]);
     let watch = std::time::Instant::now();
     assert_eq!(now(&server, "last=http://x/media/image/new&wait=1"), "");
@@ -91,7 +91,7 @@ fn a_poll_ends_empty_when_its_time_is_over() {
 }
 
 #[test]
-fn polls_that_wait_are_answered_when_the_service_stops() {
+fn waiting_polls_are_answered_when_the_service_stops() {
     let server = server(&["server.unready_s=0", "server.drain_s=300"]);
     let polls: Vec<_> =
         (0..3).map(|_| waiting(&server, "last=http://x/media/image/new&wait=300")).collect();
@@ -105,7 +105,7 @@ fn polls_that_wait_are_answered_when_the_service_stops() {
 }
 
 #[test]
-fn one_poll_too_many_is_told_to_come_back_and_one_that_leaves_makes_room() {
+fn a_poll_over_the_limit_is_shed_and_a_closed_poll_frees_its_slot() {
     let server = server(&["search.polls=1"]);
     let address = server.url.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).unwrap();
@@ -150,7 +150,7 @@ fn a_bad_parameter_of_a_poll_is_a_400_that_names_it() {
 }
 
 #[test]
-fn a_stream_says_that_it_is_deprecated_and_who_may_poll_it() {
+fn a_stream_announces_its_deprecation_and_restricts_access() {
     let server = server(&[]);
     let open = server.get("/content/v1/image/stream?wait=0");
     assert_eq!(open.status(), 200);

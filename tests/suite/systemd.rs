@@ -1,13 +1,13 @@
-//! Word to systemd, through a socket that stands for it.
+//! Notifications to systemd, received by a socket that stands in for it.
 
 use std::{os::unix::net::UnixDatagram, time::Duration};
 
 use rusqlite::Connection;
 
-use crate::common::{PATIENCE, Server};
+use crate::common::{Server, WAIT_TIMEOUT};
 use crate::faults::kit::Faults;
 
-/// A socket that gets what a service says.
+/// A socket that receives the notifications of a service.
 struct Systemd {
     socket: UnixDatagram,
     dir: tempfile::TempDir,
@@ -17,11 +17,11 @@ impl Systemd {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let socket = UnixDatagram::bind(dir.path().join("notify")).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(WAIT_TIMEOUT)).unwrap();
         Self { socket, dir }
     }
 
-    /// The next message that has the line `line`; signs of life and of a long start before it are left out.
+    /// The next message with the line `line`; skips watchdog messages and extensions of the start timeout.
     fn until(&self, line: &str) -> String {
         let mut message = [0; 4096];
         loop {
@@ -48,7 +48,7 @@ impl Systemd {
 }
 
 #[test]
-fn systemd_is_told_of_start_reload_and_stop() {
+fn systemd_is_notified_of_start_reload_and_stop() {
     let systemd = Systemd::new();
     let server = systemd.server(&[]);
     let ready = systemd.until("READY=1");
@@ -67,20 +67,20 @@ fn systemd_is_told_of_start_reload_and_stop() {
     assert!(again.contains("could not be reloaded"), "{again}");
     server.signal("TERM");
     let stopping = systemd.until("STOPPING=1");
-    // 30 s of drain and 15 of our own.
+    // 30 s of drain and 15 s for the rest of the shutdown.
     assert!(stopping.contains("EXTEND_TIMEOUT_USEC=45000000\n"), "{stopping}");
     assert!(server.stop().0.success());
 }
 
 #[test]
-fn signs_of_life_are_given_while_systemd_wants_them() {
+fn watchdog_notifications_are_sent_while_systemd_asks_for_them() {
     let systemd = Systemd::new();
     let server = systemd.server(&[("WATCHDOG_USEC", "300000")]);
     systemd.until("READY=1");
     for _ in 0..3 {
         systemd.until("WATCHDOG=1");
     }
-    // A process that does not run gives none: what was said before is read away first.
+    // A stopped process sends none; earlier messages are drained first.
     server.signal("STOP");
     systemd.socket.set_nonblocking(true).unwrap();
     let mut message = [0; 4096];
@@ -91,12 +91,12 @@ fn signs_of_life_are_given_while_systemd_wants_them() {
     let silent = last.is_err() || systemd.socket.recv(&mut message).is_err();
     server.signal("CONT");
     assert!(silent);
-    systemd.socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    systemd.socket.set_read_timeout(Some(WAIT_TIMEOUT)).unwrap();
     systemd.until("WATCHDOG=1");
 }
 
 #[test]
-fn a_database_that_fails_for_a_while_is_no_reason_to_be_killed() {
+fn a_transient_database_failure_does_not_trip_the_watchdog() {
     let (systemd, faults) = (Systemd::new(), Faults::new());
     let path = systemd.dir.path().join("notify");
     let mut variables: Vec<_> = faults.environment().into();
@@ -106,12 +106,12 @@ fn a_database_that_fails_for_a_while_is_no_reason_to_be_killed() {
     systemd.until("READY=1");
     faults.set(&["eio-read /wirephoto.db"]);
     server.until("the database to fail", || {
-        // Somebody writes, so what is kept of it in memory is old.
+        // A write makes the cached state stale.
         let database = Connection::open(server.data().join("wirephoto.db")).unwrap();
         database.execute("INSERT OR REPLACE INTO state VALUES ('test', '1')", []).unwrap();
         server.log().contains("job watchdog: failed, retrying").then_some(())
     });
-    // What was said before is read away first.
+    // Earlier messages are drained first.
     systemd.socket.set_nonblocking(true).unwrap();
     while systemd.socket.recv(&mut [0; 4096]).is_ok() {}
     systemd.socket.set_nonblocking(false).unwrap();

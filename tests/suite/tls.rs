@@ -1,4 +1,4 @@
-//! TLS in the process: who gets a connection, with which certificate, and who is cut.
+//! TLS of the server: which handshakes succeed, with which certificate, and which connections are closed.
 
 use std::{
     fs,
@@ -11,11 +11,11 @@ use std::{
 use reqwest::{Certificate, Version, blocking::Client};
 
 use crate::{
-    common::{DEMO_KEY, LARGE, PATIENCE, Server, server::wirephoto},
+    common::{DEMO_KEY, LARGE, Server, WAIT_TIMEOUT, server::wirephoto},
     receivers::python,
 };
 
-/// Folders of certificates: `one` and `two` are good, each of an authority of its own.
+/// Folders of certificates: `one` and `two` are valid, each from its own authority.
 fn certificates() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let status = python("tls_files.py").arg(dir.path()).status().unwrap();
@@ -23,7 +23,7 @@ fn certificates() -> tempfile::TempDir {
     dir
 }
 
-/// The settings that show the certificate in `folder`.
+/// The settings for the certificate in `folder`.
 fn shown(folder: &Path) -> [String; 2] {
     let file = folder.join("server.pem");
     ["tls_certificate", "tls_key"].map(|name| format!("server.{name}={}", file.display()))
@@ -35,13 +35,13 @@ fn server(folder: &Path, settings: &[&str]) -> Server {
     Server::demo_with(&settings)
 }
 
-/// A client that believes the authority in `folder` alone.
+/// A client that trusts only the authority in `folder`.
 fn client(folder: &Path) -> Client {
     let ca = Certificate::from_pem(&fs::read(folder.join("ca.pem")).unwrap()).unwrap();
     Client::builder().tls_certs_only([ca]).no_proxy().build().unwrap()
 }
 
-/// The metric's sum, asked for over TLS; nothing where the client was too late itself.
+/// The sum of a metric, read over TLS; `None` if the client itself was too slow for a limit.
 fn try_metric(server: &Server, client: &Client, name: &str, label: &str) -> Option<f64> {
     let text = client.get(format!("{}/metrics", server.url)).send().ok()?.text().ok()?;
     let lines = text.lines().filter(|line| line.starts_with(name) && line.contains(label));
@@ -58,14 +58,14 @@ fn port(server: &Server) -> &str {
 
 fn connect(server: &Server) -> TcpStream {
     let stream = TcpStream::connect(format!("127.0.0.1:{}", port(server))).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(WAIT_TIMEOUT)).unwrap();
     stream
 }
 
-/// What comes until the other side ends the connection.
+/// Reads until the other side closes the connection.
 fn rest(mut stream: TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();
-    // A reset is an end as well.
+    // A reset counts as a close.
     drop(stream.read_to_end(&mut bytes));
     bytes
 }
@@ -103,19 +103,19 @@ fn tls_is_served_with_http_2_and_http_1_and_links_say_https() {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let left = expires - now.as_secs_f64();
     assert!((80_000.0..86_500.0).contains(&left), "{left}");
-    // A drain ends over TLS as it does without.
+    // Draining works with TLS as it does without.
     let (status, log) = server.stop();
     assert!(status.success() && log.contains("\"message\":\"stopped\""), "{log}");
 }
 
 #[test]
-fn tls_1_2_and_1_3_are_spoken_and_nothing_older() {
+fn tls_1_2_and_1_3_are_served_and_older_versions_are_refused() {
     let files = certificates();
     let server = server(&files.path().join("one"), &[]);
     let address = format!("127.0.0.1:{}", port(&server));
     for (flag, spoken) in [("-tls1_3", true), ("-tls1_2", true), ("-tls1_1", false)] {
         let mut command = Command::new("openssl");
-        // Its own level of security would refuse old versions before the server does.
+        // The default security level of the client would refuse old versions before the server does.
         command.args(["s_client", "-cipher", "DEFAULT@SECLEVEL=0", "-connect", &address, flag]);
         let output = command.stdin(Stdio::null()).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -124,7 +124,7 @@ fn tls_1_2_and_1_3_are_spoken_and_nothing_older() {
 }
 
 #[test]
-fn key_material_that_cannot_be_shown_stops_the_start_with_its_setting() {
+fn unusable_key_material_fails_the_start_and_names_the_setting() {
     let files = certificates();
     let folder = |name: &str| files.path().join(name).join("server.pem").display().to_string();
     let (one, two, ca) = (folder("one"), folder("two"), files.path().join("one/ca.pem"));
@@ -160,13 +160,13 @@ fn key_material_that_cannot_be_shown_stops_the_start_with_its_setting() {
 }
 
 #[test]
-fn a_handshake_that_hangs_is_cut_and_whoever_speaks_plain_http_is_told() {
+fn a_hanging_handshake_is_closed_and_plain_http_gets_an_explanation() {
     let files = certificates();
     let one = files.path().join("one");
     let server = server(&one, &["server.header_timeout_s=2"]);
     let silent = connect(&server);
     let mut half = connect(&server);
-    // The head of a record of 512 bytes that never come.
+    // The header of a record of 512 bytes that are never sent.
     half.write_all(&[22, 3, 1, 2, 0, 1]).unwrap();
     let mut plain = connect(&server);
     plain.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
@@ -178,7 +178,7 @@ fn a_handshake_that_hangs_is_cut_and_whoever_speaks_plain_http_is_told() {
     assert_eq!(rest(silent), b"");
     assert_eq!(rest(half), b"");
     let client = client(&one);
-    // They are counted a moment after they are cut; who is late himself asks again.
+    // They are counted shortly after they are closed; a client that was too slow itself retries.
     for (name, label, least) in [
         ("wirephoto_connections_ended_total", "slow_handshake", 2.0),
         ("wirephoto_tls_handshakes_failed_total", "", 2.0),
@@ -189,7 +189,7 @@ fn a_handshake_that_hangs_is_cut_and_whoever_speaks_plain_http_is_told() {
     }
 }
 
-/// The end of a response waits in TLS after it was handed over there: the client is slow, not idle.
+/// The end of a response may be buffered in the TLS layer: the client is slow, not idle.
 #[test]
 fn a_response_over_tls_is_not_cut_while_its_end_waits_for_the_client() {
     let files = certificates();
@@ -197,7 +197,7 @@ fn a_response_over_tls_is_not_cut_while_its_end_waits_for_the_client() {
     let server = server(&one, &["server.idle_timeout_s=1"]);
     let mut command = python("tls_slow_readers.py");
     let path = format!("/media/{LARGE}.jpg?ak={DEMO_KEY}");
-    // Four times as long as a client that answers nothing gets to close an idle connection.
+    // Four times the timeout for closing an idle connection.
     command.arg(one.join("ca.pem")).args([port(&server), &path, "4"]);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -206,18 +206,18 @@ fn a_response_over_tls_is_not_cut_while_its_end_waits_for_the_client() {
 }
 
 #[test]
-fn handshakes_that_hang_leave_half_of_the_connections_to_others() {
+fn hanging_handshakes_leave_half_of_the_connections_to_others() {
     let files = certificates();
     let one = files.path().join("one");
     let server = server(&one, &["server.connections_max=8", "server.header_timeout_s=300"]);
     let client = client(&one);
-    // The client keeps its connection from here on.
+    // The client reuses its connection from here on.
     assert_eq!(metric(&server, &client, "wirephoto_connections_ended_total", "handshakes"), 0.0);
     let hanging: Vec<_> = (0..4).map(|_| connect(&server)).collect();
     server.until("the handshakes to begin", || {
         (metric(&server, &client, "wirephoto_tls_handshakes ", "") >= 4.0).then_some(())
     });
-    // The fifth is closed at once; the four have five minutes.
+    // The fifth is closed immediately; the four have five minutes.
     assert_eq!(rest(connect(&server)), b"");
     assert_eq!(metric(&server, &client, "wirephoto_connections_ended_total", "handshakes"), 1.0);
     assert_eq!(metric(&server, &client, "wirephoto_connections_ended_total", "slow"), 0.0);
@@ -227,13 +227,13 @@ fn handshakes_that_hang_leave_half_of_the_connections_to_others() {
     server.until("a new client to get on", anew);
 }
 
-/// Whether a new client that believes the authority in `folder` gets `url`.
+/// Whether a new client that trusts the authority in `folder` gets `url`.
 fn client_gets(folder: &Path, url: &str) -> bool {
     client(folder).get(url).send().is_ok_and(|response| response.status() == 200)
 }
 
 #[test]
-fn a_renewed_certificate_is_shown_after_sighup_and_a_bad_one_is_not() {
+fn a_renewed_certificate_is_used_after_sighup_and_an_invalid_one_is_not() {
     let files = certificates();
     let (one, two) = (files.path().join("one"), files.path().join("two"));
     let live = files.path().join("live");

@@ -1,5 +1,4 @@
-//! Traces, as a collector gets them. The collector reads them with the classes of the protocol's
-//! makers.
+//! Traces as received by a collector, which decodes them with the official protobuf classes.
 
 use std::fs;
 
@@ -7,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     clients,
-    common::{LARGE, Server, checkout, ports::Refusing},
+    common::{LARGE, Server, checkout, ports::ReservedPort},
     faults::kit,
     receivers::Receiver,
 };
@@ -20,7 +19,7 @@ fn collector(mode: &str) -> Receiver {
     Receiver::run(command, mode)
 }
 
-/// The spans that came in so far: a file for each batch, which appears whole.
+/// The spans received so far: one file per batch, written atomically.
 fn spans(collector: &Receiver) -> Vec<Value> {
     let batch =
         |number: usize| fs::read_to_string(collector.files().join(format!("batch-{number}"))).ok();
@@ -28,7 +27,7 @@ fn spans(collector: &Receiver) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The spans of the request with that id, itself first, once it has come in.
+/// Waits for the request with that id and returns its spans, the root span first.
 fn of_request(server: &Server, collector: &Receiver, id: &str) -> Vec<Value> {
     server.until(id, || {
         let all = spans(collector);
@@ -43,7 +42,7 @@ const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
 
 #[test]
-fn a_traced_request_comes_with_the_stages_of_its_render() {
+fn a_trace_contains_the_stages_of_the_render() {
     let collector = collector("plain");
     let url = format!("telemetry.otlp_url={}", collector.url());
     let headers = "telemetry.otlp_headers=Authorization=Bearer s3cret, X-Tenant=news";
@@ -93,7 +92,7 @@ fn a_traced_request_comes_with_the_stages_of_its_render() {
     server.until("the count of spans", || {
         (server.metric("wirephoto_trace_spans_total", "sent") >= 6.0).then_some(())
     });
-    // What waits at a stop is sent.
+    // Queued spans are sent at shutdown.
     server.get_with("/no/such/page", &[("x-request-id", "last")]);
     let (status, log) = server.stop();
     assert!(status.success() && !log.contains("s3cret"), "{log}");
@@ -102,7 +101,7 @@ fn a_traced_request_comes_with_the_stages_of_its_render() {
 }
 
 #[test]
-fn a_trusted_proxy_decides_what_is_traced_and_nobody_else() {
+fn only_a_trusted_proxy_decides_what_is_traced() {
     let collector = collector("plain");
     let url = format!("telemetry.otlp_url={}", collector.url());
     let ask = |server: &Server, id: &str, flags: &str| {
@@ -115,7 +114,7 @@ fn a_trusted_proxy_decides_what_is_traced_and_nobody_else() {
     ask(&trusted, "sampled", "01");
     let request = &of_request(&trusted, &collector, "sampled")[0];
     assert_eq!((&request["trace"], &request["parent"]), (&TRACE.into(), &PARENT.into()));
-    // A stranger neither has its requests traced nor joins somebody's trace.
+    // An untrusted client can neither have its requests traced nor join an existing trace.
     let none = Server::demo_with(&[&url, "telemetry.trace_ratio=0"]);
     ask(&none, "stranger", "01");
     assert!(none.stop().0.success());
@@ -131,9 +130,9 @@ fn a_trusted_proxy_decides_what_is_traced_and_nobody_else() {
 }
 
 #[test]
-fn a_collector_that_hangs_or_is_gone_holds_up_neither_requests_nor_the_stop() {
+fn a_hanging_or_missing_collector_delays_neither_requests_nor_the_stop() {
     let collector = collector("hang");
-    let gone = Refusing::new();
+    let gone = ReservedPort::new();
     for url in [collector.url(), format!("http://127.0.0.1:{}", gone.port())] {
         let url = format!("telemetry.otlp_url={url}");
         let server = Server::demo_with(&[&url, "telemetry.trace_ratio=1", "server.unready_s=0"]);
@@ -145,7 +144,7 @@ fn a_collector_that_hangs_or_is_gone_holds_up_neither_requests_nor_the_stop() {
             (lost("failed") + lost("dropped") > 0.0).then_some(())
         };
         server.until("spans to be given up", lost);
-        // A collector that hangs does so for ever.
+        // A hanging collector never answers.
         let (status, log) = server.stop();
         assert!(status.success(), "{log}");
         assert_eq!(log.matches("traces cannot be sent").count(), 1, "{log}");
@@ -153,7 +152,7 @@ fn a_collector_that_hangs_or_is_gone_holds_up_neither_requests_nor_the_stop() {
 }
 
 #[test]
-fn a_wrong_collector_stops_the_start_with_its_setting() {
+fn an_invalid_collector_fails_the_start_and_names_the_setting() {
     let check = |setting: &str, said: &str| {
         let dir = tempfile::tempdir().unwrap();
         let mut command = crate::common::server::wirephoto(dir.path());

@@ -1,5 +1,5 @@
-//! Upgrades: a database of every earlier schema is opened and serves what it held; one of a later
-//! schema is refused and stays as it is; a step that fails changes nothing.
+//! Upgrades: a database of every earlier schema is opened and serves its content; one of a later schema is refused
+//! and unchanged; a failed migration step changes nothing.
 
 use std::{
     fs::{self, File},
@@ -12,15 +12,15 @@ use serde_json::Value;
 use crate::common::server::{output, wirephoto};
 use crate::common::{DEMO_KEY, Server, checkout, postgres, tokens};
 
-/// The one original of the dumps, by its hash.
+/// The hash of the only original of the dumps.
 const ORIGINAL: &str = "0c4b45c632dfd054a1a7310d61bc09ee91f6780645e09ac59ac2c811f641b1f5";
 
-/// The dump of the schema of that number.
+/// The dump of the schema with that number.
 fn dump(number: u32) -> PathBuf {
     checkout(&format!("tests/schemas/database/{number:02}.sql"))
 }
 
-/// The schemas that there is a dump of.
+/// The schemas that have a dump.
 fn dumps() -> impl Iterator<Item = u32> {
     (1..).take_while(|number| dump(*number).exists())
 }
@@ -46,14 +46,14 @@ fn number(data: &Path, sql: &str) -> u32 {
     open(data).query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
-/// Runs a command on the data directory: what it said on standard error, and its status.
+/// Runs a command on the data directory; returns its standard error and exit status.
 fn run(data: &Path, arguments: &[&str]) -> (String, i32) {
     let mut command = wirephoto(data.parent().unwrap());
     let output = output(command.args(arguments).arg("--data").arg(data));
     (String::from_utf8_lossy(&output.stderr).into_owned(), output.status.code().unwrap())
 }
 
-/// The schema that the binary makes.
+/// The schema that the binary creates.
 fn latest() -> u32 {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
@@ -97,14 +97,14 @@ fn a_database_of_every_earlier_schema_serves_what_it_held() {
     }
 }
 
-/// What a server over the archive of a dump must give.
+/// Checks the responses of a server over the archive of a dump.
 fn serves(server: &Server, schema: u32) {
     let document: Value = server.get("/media/image/old.json").json().unwrap();
     assert_eq!(document["headline"], "Isbrytaren Oden", "schema {schema}");
     assert!(server.bytes("/media/image/old_NormalPreview.jpg").len() > 500);
     let user = ask(server, "/user/v1/user");
     assert_eq!(user["userName"], "demo-editor", "schema {schema}");
-    // As everybody sees it: users of the first schema had no agreements.
+    // Without credentials: users of the first schema had no agreements.
     let found: Value = server.get("/content/v1/image/search?q=isbrytar*").json().unwrap();
     assert!(found.to_string().contains("/media/image/old"), "schema {schema}: {found}");
     if schema >= 2 {
@@ -116,7 +116,7 @@ fn serves(server: &Server, schema: u32) {
         assert_eq!(orders["orders"].as_array().unwrap().len(), 1, "the download was bought");
         assert_eq!(ask(server, "/user/v1/profile")["layout"], "wide");
         assert!(ask(server, "/user/v1/device").to_string().contains("token-1"));
-        tokens::password(server, "demo-editor", "demo-editor-password", tokens::OF_KEY);
+        tokens::password(server, "demo-editor", "demo-editor-password", tokens::API_KEY_SCOPES);
     }
     if schema >= 4 {
         let channels = ask(server, "/user/v1/channel").to_string();
@@ -143,8 +143,7 @@ fn serves(server: &Server, schema: u32) {
     }
 }
 
-/// What a server makes of the secrets of a dump, which were stored as they are: they are used as before,
-/// and nothing of them is left in the files.
+/// Checks that the secrets of a dump, which were stored in plain text, still work and are no longer in the files.
 fn hides_secrets(server: &Server, schema: u32) {
     let stored = postgres::stored(&server.data());
     let has = |part: &[u8]| stored.windows(part.len()).any(|window| window == part);
@@ -171,7 +170,7 @@ fn hides_secrets(server: &Server, schema: u32) {
 }
 
 #[test]
-fn a_database_of_a_later_schema_is_refused_by_every_command_and_stays_as_it_is() {
+fn a_database_of_a_later_schema_is_refused_by_every_command_and_stays_unchanged() {
     let latest = latest();
     let dir = tempfile::tempdir().unwrap();
     let data = archive(dir.path(), dumps().last().unwrap());
@@ -201,10 +200,10 @@ fn a_database_of_a_later_schema_is_refused_by_every_command_and_stays_as_it_is()
 }
 
 #[test]
-fn a_step_that_fails_leaves_the_database_as_it_was() {
+fn a_failed_migration_step_leaves_the_database_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let data = archive(dir.path(), 3);
-    // Stands in the way of a later step; those before it succeed.
+    // Makes a later step fail; those before it succeed.
     open(&data).execute_batch("CREATE TABLE collections (mine TEXT)").unwrap();
     let (said, status) = run(&data, &["user", "list"]);
     assert!(status == 1 && said.contains("collections"), "{said}");
@@ -212,14 +211,14 @@ fn a_step_that_fails_leaves_the_database_as_it_was() {
     let made = "SELECT count(*) FROM sqlite_schema WHERE name IN ('deliveries', 'notifications')";
     assert_eq!(number(&data, made), 0, "the steps before it are undone");
     assert_eq!(number(&data, "SELECT count(*) FROM items"), 5);
-    // Nothing was lost: without what stood in the way it goes on.
+    // Nothing was lost: without the obstacle the migration continues.
     open(&data).execute_batch("DROP TABLE collections").unwrap();
     assert_eq!(run(&data, &["user", "list"]).1, 0);
     assert_eq!(number(&data, "PRAGMA user_version"), latest());
 }
 
 #[test]
-fn nobody_upgrades_a_database_that_others_work_on() {
+fn a_database_in_use_is_not_upgraded() {
     let dir = tempfile::tempdir().unwrap();
     let data = archive(dir.path(), 4);
     let lock = File::create(data.join("wirephoto.lock")).unwrap();

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::common::{DEMO_KEY, Server, tokens};
 
-/// Somebody who calls.
+/// A client of the API with its credentials.
 struct Caller<'a> {
     server: &'a Server,
     authorization: String,
@@ -30,7 +30,7 @@ impl<'a> Caller<'a> {
         Self { server, authorization: format!("Bearer {token}") }
     }
 
-    /// What the public client library sends: a type also where there is no body.
+    /// Sends a request as the public client library does: with a content type even without a body.
     fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Response {
         let request = self.server.client.request(method, format!("{}{path}", self.server.url));
         let request = request.header(CONTENT_TYPE, "application/json");
@@ -50,7 +50,7 @@ impl<'a> Caller<'a> {
         response.json().expect("JSON")
     }
 
-    /// A call that answers with a plain string.
+    /// Makes a call that must answer with a plain string.
     fn done(&self, method: Method, path: &str, body: Option<&Value>) {
         let response = self.send(method, path, body);
         assert_eq!(response.status(), 200, "{path}");
@@ -60,7 +60,7 @@ impl<'a> Caller<'a> {
         assert!(read_as.is_none_or(|value| value.is_string()), "{text} is no plain string");
     }
 
-    /// Status, `errorCode`, `location` and `path` of every entry of a refusal.
+    /// The status, and `errorCode`, `location` and `path` of every error, of a call that must be refused.
     fn refused(&self, method: Method, path: &str, body: Option<&Value>) -> (u16, Vec<String>) {
         refusal(self.send(method, path, body))
     }
@@ -83,7 +83,7 @@ fn refusal(response: Response) -> (u16, Vec<String>) {
     (status, body["errors"].as_array().expect("list").iter().map(entry).collect())
 }
 
-/// Every address of the API with a method that it has.
+/// Every path of the API with one of its methods.
 const ADDRESSES: [(&str, &str); 16] = [
     ("GET", "/user/v1/agreement"),
     ("GET", "/user/v1/user"),
@@ -197,7 +197,7 @@ fn a_user_sees_itself_with_its_agreements_and_its_organization() {
 }
 
 #[test]
-fn a_profile_is_kept_replaced_and_patched() {
+fn a_profile_is_stored_replaced_and_patched() {
     let server = Server::demo();
     let key = Caller::key(&server);
     assert_eq!(key.get("/user/v1/profile"), json!({}));
@@ -220,7 +220,7 @@ fn a_profile_is_kept_replaced_and_patched() {
 }
 
 #[test]
-fn a_profile_that_is_no_object_or_too_large_is_refused() {
+fn a_profile_that_is_not_an_object_or_is_too_large_is_refused() {
     let server = Server::demo();
     let key = Caller::key(&server);
     let refused = |path: &str, body: Option<&Value>| key.refused(Method::PUT, path, body);
@@ -289,14 +289,14 @@ fn wrong_parameters_of_the_order_list_are_named() {
 }
 
 #[test]
-fn one_order_is_what_the_list_says_of_it() {
+fn one_order_equals_its_entry_in_the_list() {
     let server = Server::demo();
     let key = Caller::key(&server);
     assert_eq!(key.send(Method::GET, "/media/image/demo-urtavla.jpg", None).status(), 200);
     let order = &key.get("/user/v1/order")["orders"][0];
     let path = format!("/user/v1/order/{}", order["id"]);
     assert_eq!(key.get(&path), *order);
-    // The demo buyer is of another organization, and 999999 is nobody's.
+    // The demo buyer belongs to another organization, and order 999999 does not exist.
     let buyer = Caller {
         server: &server,
         authorization: "ApiKey demo-key-0000-0000-000000000003".to_owned(),
@@ -308,7 +308,7 @@ fn one_order_is_what_the_list_says_of_it() {
 }
 
 #[test]
-fn a_key_administers_nobody_and_is_told_the_scope_first() {
+fn a_key_administers_no_users_and_the_missing_scope_is_reported_first() {
     let server = Server::demo();
     let key = Caller::key(&server);
     for (name, path) in ADDRESSES.into_iter().filter(|(_, path)| path.contains("tion/user")) {
@@ -331,7 +331,7 @@ fn administration_needs_the_access_level_too() {
 }
 
 #[test]
-fn an_administrator_lists_makes_and_changes_the_users_of_its_organization() {
+fn an_administrator_lists_creates_and_changes_the_users_of_its_organization() {
     let server = Server::demo();
     let admin = Caller::bearer(&server, &tokens::admin(&server));
     let users = admin.get("/user/v1/organization/user");
@@ -384,7 +384,7 @@ fn an_administrator_lists_makes_and_changes_the_users_of_its_organization() {
 }
 
 #[test]
-fn a_user_that_cannot_be_made_or_changed_is_refused_with_every_reason() {
+fn an_invalid_user_is_refused_with_every_reason() {
     let server = Server::demo();
     let admin = Caller::bearer(&server, &tokens::admin(&server));
     let path = "/user/v1/organization/user";
@@ -428,7 +428,7 @@ fn a_user_that_cannot_be_made_or_changed_is_refused_with_every_reason() {
 }
 
 #[test]
-fn an_access_level_that_is_taken_away_is_gone_with_the_next_call() {
+fn a_revoked_access_level_is_gone_with_the_next_call() {
     let server = Server::demo();
     let admin = Caller::bearer(&server, &tokens::admin(&server));
     let body = json!({ "access": { "admin": false } });
@@ -462,7 +462,7 @@ fn a_service_account_has_no_user_and_no_orders() {
 }
 
 #[test]
-fn scripts_of_any_site_may_call_the_apis_and_read_every_answer() {
+fn scripts_of_any_site_may_call_the_apis_and_read_every_response() {
     let server = Server::demo();
     let send = |name: &str, path: &str| {
         let request = server.client.request(method(name), format!("{}{path}", server.url));

@@ -1,6 +1,6 @@
-//! A withdrawn item is gone from every place of the service (contract items-22): clients ask
-//! each place without a pause while the command runs, and
-//! the last answer that holds the item is noted. `--nocapture` shows the times.
+//! A withdrawn item disappears from every part of the service (contract items-22): clients poll each URL without a
+//! pause while the command runs, and the time of the last response with the item is recorded. `--nocapture` shows the
+//! times.
 
 use std::{
     collections::BTreeMap,
@@ -17,24 +17,24 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    common::{DEMO_KEY, PATIENCE, Server, news, pause, ports::Refusing},
+    common::{DEMO_KEY, Server, WAIT_TIMEOUT, news, pause, ports::ReservedPort},
     deliveries::{id, run, trigger, until},
     faults::kit::{self, Faults},
     search::BUYER_KEY,
 };
 
-/// The item that goes.
+/// The item to be withdrawn.
 const ITEM: &str = "image/pic";
-/// Whoever asks in turns.
+/// The number of clients that poll in turns.
 const CLIENTS: usize = 3;
-/// Answers in a row without the item, all asked for after the command ended, that show it gone.
+/// Consecutive responses without the item, all requested after the command ended, that prove it gone.
 const GONE: u32 = 3;
 
 fn photograph() -> Value {
     news::document("Isbrytare i Kvarken", &["FOTO"], "2026-03-05T09:15:00+01:00")
 }
 
-/// A text that shows it.
+/// A text that embeds the item.
 fn story() -> Value {
     let mut story = news::document("Reportage", &["FOTO"], "2026-03-05T09:15:00+01:00");
     story["associations"] = json!({"a000": {
@@ -43,12 +43,12 @@ fn story() -> Value {
     story
 }
 
-/// A server whose mails and deliveries wait: nobody listens on the port that is given, as long as it is
+/// A server whose mails and deliveries stay queued: connections to the returned port are refused as long as it is
 /// held.
-fn server() -> (Server, Refusing) {
+fn server() -> (Server, ReservedPort) {
     let other = news::document("Bro", &["FOTO"], "2026-03-02T09:15:00+01:00");
     let items = [(ITEM, photograph()), ("image/other", other), ("text/story", story())];
-    let nowhere = Refusing::new();
+    let nowhere = ReservedPort::new();
     let mail = format!("mail.port={}", nowhere.port());
     let settings = ["mail.host=127.0.0.1", "mail.tls=none", "server.unready_s=0", &mail];
     let patience = ["notifications.retry_first_ms=200", "delivery.retry_first_ms=200"];
@@ -72,24 +72,24 @@ fn json(server: &Server, method: Method, path: &str, body: Option<&Value>) -> Va
     serde_json::from_slice(&body).unwrap()
 }
 
-/// A place where the item can be met.
-struct Place {
+/// A URL whose response can contain the item.
+struct ItemUrl {
     name: &'static str,
     path: String,
-    /// The key that the client shows, if any.
+    /// The API key of the client, if any.
     key: Option<&'static str>,
-    /// What an answer holds that has the item; nothing: it is the item, whatever it holds.
+    /// The text that a response with the item contains; `None`: any successful response is the item.
     sign: &'static str,
 }
 
-/// The places of media: those that go when the item must not be seen any more.
-fn media() -> Vec<Place> {
+/// The media URLs, which disappear when the item must no longer be seen.
+fn media() -> Vec<ItemUrl> {
     let open = |name, path: &str| {
         let path = format!("/media/{ITEM}{path}");
-        Place { name, path, key: None, sign: "" }
+        ItemUrl { name, path, key: None, sign: "" }
     };
-    let known = |name, path: &str| Place { key: Some(DEMO_KEY), ..open(name, path) };
-    let of_text = |name, path: &str, sign| Place {
+    let known = |name, path: &str| ItemUrl { key: Some(DEMO_KEY), ..open(name, path) };
+    let of_text = |name, path: &str, sign| ItemUrl {
         name,
         path: format!("/media/text/story{path}"),
         key: Some(DEMO_KEY),
@@ -105,20 +105,20 @@ fn media() -> Vec<Place> {
         open("address", ""),
         known("Hires", ".jpg"),
         known("Hires crop", "-crop_w30_h30_x2_y2.jpg"),
-        // Of a caller without an order: one that can be reported keeps the licences readable.
-        Place { key: Some(BUYER_KEY), ..known("price list", "/pricelist") },
+        // For a caller without an order: an order that can be reported keeps the licences readable.
+        ItemUrl { key: Some(BUYER_KEY), ..known("price list", "/pricelist") },
         known("archive", ".zip"),
         of_text("picture of a text", "/a000_NormalPreview.jpg", ""),
         of_text("archive of a text", ".zip", "_a000_Normal"),
     ]
 }
 
-/// The places where it is listed or shown on a page.
-fn lists(collection: &str) -> Vec<Place> {
+/// The URLs of lists and pages with the item.
+fn lists(collection: &str) -> Vec<ItemUrl> {
     let editor = Some(DEMO_KEY);
-    // What its owner reads remembers what is gone.
+    // The owner's view of a collection still names withdrawn items.
     let reader = Some(BUYER_KEY);
-    let place = |name, path: String, key, sign| Place { name, path, key, sign };
+    let place = |name, path: String, key, sign| ItemUrl { name, path, key, sign };
     let search = "/content/v1/image/search?q=isbrytare&facets=product.code";
     vec![
         place("search", search.to_owned(), editor, ITEM),
@@ -148,16 +148,16 @@ fn lists(collection: &str) -> Vec<Place> {
     ]
 }
 
-/// What a client saw of a place.
+/// The observations of a client for one URL.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct Observation {
     held: Option<Instant>,
-    /// Answers without the item in a row since the command ended.
+    /// Consecutive responses without the item since the command ended.
     gone: u32,
 }
 
-impl Place {
-    /// Whether an answer of this moment has the item.
+impl ItemUrl {
+    /// Whether a response at this moment has the item.
     fn holds(&self, server: &Server) -> bool {
         let key = self.key.map(|key| ("authorization", format!("ApiKey {key}")));
         let headers: Vec<_> = key.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -168,14 +168,14 @@ impl Place {
     }
 }
 
-/// Asks every place without a pause while `withdraw` runs; the milliseconds from its end to the last
-/// answer with the item, by place.
+/// Polls every URL without a pause while `withdraw` runs; returns the milliseconds from its end to the last response
+/// with the item, by URL.
 fn times(
     server: &Server,
-    places: &[Place],
+    places: &[ItemUrl],
     withdraw: impl FnOnce(),
 ) -> BTreeMap<&'static str, u128> {
-    let seen: Vec<Mutex<Seen>> = places.iter().map(|_| Mutex::default()).collect();
+    let seen: Vec<Mutex<Observation>> = places.iter().map(|_| Mutex::default()).collect();
     let (stop, ended) = (AtomicBool::new(false), Mutex::new(None::<Instant>));
     let look = |client: usize| {
         while !stop.load(Ordering::Relaxed) {
@@ -185,20 +185,20 @@ fn times(
                 let after = ended.lock().unwrap().is_some_and(|end| asked > end);
                 let mut seen = seen[at].lock().unwrap();
                 match holds {
-                    true => *seen = Seen { held: Some(Instant::now()), gone: 0 },
+                    true => *seen = Observation { held: Some(Instant::now()), gone: 0 },
                     false => seen.gone += u32::from(after),
                 }
             }
         }
     };
-    let missing = |is_done: &dyn Fn(Seen) -> bool| {
+    let missing = |is_done: &dyn Fn(Observation) -> bool| {
         let left = places.iter().zip(&seen).filter(|(_, seen)| !is_done(*seen.lock().unwrap()));
         left.map(|(place, _)| place.name).collect::<Vec<_>>()
     };
-    let wait = |what: &str, is_done: &dyn Fn(Seen) -> bool| {
+    let wait = |what: &str, is_done: &dyn Fn(Observation) -> bool| {
         let start = Instant::now();
         while !missing(is_done).is_empty() {
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > WAIT_TIMEOUT {
                 stop.store(true, Ordering::Relaxed);
                 panic!("{what}: {:?}", missing(is_done));
             }
@@ -217,15 +217,15 @@ fn times(
         stop.store(true, Ordering::Relaxed);
     });
     let end = ended.lock().unwrap().unwrap();
-    let late = |seen: &Mutex<Seen>| {
+    let late = |seen: &Mutex<Observation>| {
         let held = seen.lock().unwrap().held.unwrap();
         held.saturating_duration_since(end).as_millis()
     };
     places.iter().zip(&seen).map(|(place, seen)| (place.name, late(seen))).collect()
 }
 
-/// Says how late the last answer was in each place; that it went at all was waited for.
-fn tell(how: &str, times: &BTreeMap<&'static str, u128>) {
+/// Prints how late the last response with the item was for each URL.
+fn print_times(how: &str, times: &BTreeMap<&'static str, u128>) {
     let slowest = times.values().max().unwrap();
     drop(writeln!(std::io::stderr(), "{how}: the slowest {slowest} ms, all {times:?}"));
 }
@@ -246,12 +246,12 @@ fn make_collection(server: &Server) -> String {
 }
 
 #[test]
-fn an_item_is_gone_from_every_place_soon_however_it_goes() {
+fn a_withdrawn_item_disappears_everywhere_soon() {
     let (server, _nowhere) = server();
     let again = |change: &dyn Fn(&mut Value)| {
         let mut document = photograph();
         change(&mut document);
-        news::take_in(&server, ITEM, &document);
+        news::ingest(&server, ITEM, &document);
     };
     let everywhere = || {
         let mut places = media();
@@ -261,31 +261,31 @@ fn an_item_is_gone_from_every_place_soon_however_it_goes() {
     let withdrawn = times(&server, &everywhere(), || {
         run(&server, &["withdraw", ITEM], 0);
     });
-    tell("withdrawn", &withdrawn);
+    print_times("withdrawn", &withdrawn);
     again(&|_| ());
     let withheld = times(&server, &everywhere(), || {
         again(&|document| document["pubstatus"] = json!("withheld"));
     });
-    tell("withheld", &withheld);
+    print_times("withheld", &withheld);
     again(&|_| ());
     let embargoed = times(&server, &everywhere(), || {
         again(&|document| document["embargoed"] = json!("2099-01-01T00:00:00Z"));
     });
-    tell("put under embargo", &embargoed);
+    print_times("put under embargo", &embargoed);
     again(&|_| ());
-    // What was replaced is still served by its address, and found no more.
+    // A replaced item is still served by its address, and no longer found.
     let mut places = lists(&make_collection(&server));
     places.retain(|place| place.name.contains("search") || place.name.contains("stream"));
     let replaced = times(&server, &places, || {
         let mut new = news::document("Ny bild", &["FOTO"], "2026-03-06T09:15:00+01:00");
         new["replacing"] = json!([format!("http://elsewhere.example/media/{ITEM}")]);
-        news::take_in(&server, "image/new", &new);
+        news::ingest(&server, "image/new", &new);
     });
-    tell("replaced", &replaced);
+    print_times("replaced", &replaced);
 }
 
 #[test]
-fn what_waits_for_somebody_goes_with_the_item() {
+fn queued_work_for_an_item_is_withdrawn_with_it() {
     let (server, nowhere) = server();
     let post = |path: &str| {
         let made =
@@ -298,7 +298,7 @@ fn what_waits_for_somebody_goes_with_the_item() {
     let mut newer = photograph();
     newer["versioncreated"] = json!("2026-03-07T09:15:00+01:00");
     newer["version"] = json!("2");
-    news::take_in(&server, ITEM, &newer);
+    news::ingest(&server, ITEM, &newer);
     let outbox = || {
         let (said, _) = run(&server, &["outbox", "list", "--json"], 0);
         let list: Value = serde_json::from_str(&said).unwrap();
@@ -318,7 +318,7 @@ fn what_waits_for_somebody_goes_with_the_item() {
 
     run(&server, &["withdraw", ITEM], 0);
     let start = Instant::now();
-    // The first that reads the queue after the command ended gets nothing of it.
+    // The first read of the queue after the command ended returns nothing.
     let path = format!("/content/v1/image/notification/{stream}/stream?wait=1");
     let read = json(&server, Method::GET, &path, None);
     assert_eq!(read, json!({ "hits": [] }));
@@ -327,26 +327,26 @@ fn what_waits_for_somebody_goes_with_the_item() {
     let failed = until(&server, &delivery, "failed");
     let sent = start.elapsed().as_millis();
     assert!(failed["error"].as_str().unwrap().contains("no item"), "{failed}");
-    // What a scheduled mail would tell of is looked at anew when it is written: nothing is left.
+    // A scheduled mail re-checks its items when it is written: none is left.
     let said = format!("mail dropped after {mail} ms, delivery given up after {sent} ms");
     drop(writeln!(std::io::stderr(), "{said}"));
 }
 
-/// An answer to a request that was under way.
-struct Answered {
+/// The response to a request that was in flight.
+struct PendingResponse {
     status: u16,
     policy: String,
     etag: String,
     body: Vec<u8>,
 }
 
-/// Asks for the paths, each with a key or without, of a server whose disk does not give out any
-/// original; once all wait for that, `meanwhile` happens, and then the disk goes on.
-fn while_it_is_made(
+/// Requests the paths, each with a key or without, from a server whose disk blocks reads of originals; once all of
+/// them wait, runs `meanwhile`, and then unblocks the disk.
+fn during_render(
     (server, faults): (&Server, &Faults),
     paths: &[(&str, Option<&str>)],
     meanwhile: impl FnOnce(),
-) -> Vec<Answered> {
+) -> Vec<PendingResponse> {
     let looked = || server.metric("wirephoto_cache_lookups_total", "tier=\"memory\"");
     faults.set(&["stall-read /originals/"]);
     let ask = |path: &str, key: Option<&str>| {
@@ -356,7 +356,7 @@ fn while_it_is_made(
         let header = |name: &str| {
             response.headers().get(name).map_or("", |value| value.to_str().unwrap()).to_owned()
         };
-        Answered {
+        PendingResponse {
             status: response.status().as_u16(),
             policy: header("cache-control"),
             etag: header("etag"),
@@ -369,7 +369,7 @@ fn while_it_is_made(
             .map(|(path, key)| {
                 let before = looked();
                 let one = scope.spawn(move || ask(path, *key));
-                // It was found to be there and to be made; an archive looks for several things.
+                // The lookup has succeeded and the render has started; an archive makes several lookups.
                 server.until("it to wait", || (looked() > before).then_some(()));
                 one
             })
@@ -382,23 +382,23 @@ fn while_it_is_made(
 }
 
 #[test]
-fn what_was_being_made_when_its_item_went_or_changed_is_neither_given_out_nor_sold() {
+fn renditions_in_flight_of_a_withdrawn_or_changed_item_are_neither_delivered_nor_billed() {
     let faults = Faults::new();
     let items = [(ITEM, photograph()), ("text/story", story())];
-    // What waits for the disk waits for as long as the test needs.
-    let patient = ["media.render_time_s=300", "server.request_timeout_s=600"];
+    // Requests wait for the disk as long as the test needs.
+    let long_timeouts = ["media.render_time_s=300", "server.request_timeout_s=600"];
     let settings = ["cdn.max_age_s=86400", "media.warm=false", "server.unready_s=0"];
-    let settings = [&settings[..], &patient].concat();
+    let settings = [&settings[..], &long_timeouts].concat();
     let server = faults.start(kit::scene(&items), &settings);
     let crop = |n: u32| format!("/media/{ITEM}-crop_w20_h20_x{n}_y{n}_NormalPreview.jpg");
     let (first, second) = (crop(1), crop(2));
-    // A new version is what is given out.
+    // The new version is delivered.
     let mut newer = photograph();
     newer["headline"] = json!("Isbrytare");
     let etag = |path: &str| server.get(path).headers()["etag"].to_str().unwrap().to_owned();
     let old = etag(&first);
-    let changed = while_it_is_made((&server, &faults), &[(&second, None)], || {
-        news::take_in(&server, ITEM, &newer);
+    let changed = during_render((&server, &faults), &[(&second, None)], || {
+        news::ingest(&server, ITEM, &newer);
         server.until("the new version", || {
             let document = server.get(&format!("/media/{ITEM}.json")).text().unwrap();
             (!document.contains("Kvarken")).then_some(())
@@ -406,7 +406,7 @@ fn what_was_being_made_when_its_item_went_or_changed_is_neither_given_out_nor_so
     });
     assert_eq!((changed[0].status, &changed[0].etag), (200, &etag(&second)));
     assert_ne!(etag(&first), old);
-    // What was withdrawn is not.
+    // The withdrawn item is not.
     let path = |suffix: &str| format!("/media/{ITEM}{suffix}");
     let (preview, third) = (path("_NormalPreview.jpg"), crop(3));
     let (hires, part, all) = (path(".jpg"), path("-crop_w30_h30_x2_y2.jpg"), path(".zip"));
@@ -420,7 +420,7 @@ fn what_was_being_made_when_its_item_went_or_changed_is_neither_given_out_nor_so
         ("/media/text/story/a000_NormalPreview.jpg", Some(DEMO_KEY)),
         ("/media/text/story.zip", Some(DEMO_KEY)),
     ];
-    let mut gone = while_it_is_made((&server, &faults), &paths, || {
+    let mut gone = during_render((&server, &faults), &paths, || {
         run(&server, &["withdraw", ITEM], 0);
         server.until("it to be gone", || {
             (server.get(&format!("/media/{ITEM}.json")).status() == 404).then_some(())
@@ -434,7 +434,11 @@ fn what_was_being_made_when_its_item_went_or_changed_is_neither_given_out_nor_so
         let policy = if key.is_none() { "max-age=60, s-maxage=60" } else { "private, no-cache" };
         assert_eq!((answer.status, answer.policy.as_str()), (404, policy), "{path}");
     }
-    assert_eq!((kit::paid(&server), kit::orders(&server).len()), (0, 0), "nothing of it is sold");
+    assert_eq!(
+        (kit::downloads_used(&server), kit::orders(&server).len()),
+        (0, 0),
+        "nothing of it is sold"
+    );
     let (status, log) = server.stop();
     assert!(status.success() && !log.contains("panicked"), "{log}");
 }

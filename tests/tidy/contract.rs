@@ -6,17 +6,17 @@ use std::path::Path;
 
 use crate::tree::{Tree, files, names, relative};
 
-/// Where the pages of the contract are.
+/// The folder of the contract's pages.
 const PAGES: &str = "docs/contract";
 
 /// Folders whose files may cite clauses.
 const CITING: [&str; 7] = ["assets", "benches", "crates", "docs", "examples", "src", "tests"];
 
-/// Below those: what others wrote, what tools made, and the rules with their planted violations.
+/// Excluded below those: third-party files, generated files, and the rules with their planted violations.
 const NOT_CITING: [&str; 5] =
     ["tests/corpus/", "tests/schemas/", "tests/tidy/", "/node_modules/", "/target/"];
 
-/// Ways to cite documents that are not in the repository.
+/// Citations of documents that are not in the repository.
 const FOREIGN: [&str; 5] = ["Spec §", "spec §", "Spec is silent", "operator.md", "pitfalls.md"];
 
 /// A clause of the contract.
@@ -25,13 +25,13 @@ struct Clause {
     title: String,
 }
 
-/// What `tests/COVERAGE.md` says of a clause.
+/// A row of `tests/COVERAGE.md`.
 struct Row {
     id: String,
     title: String,
     /// File and name of each test.
     tests: Vec<(String, String)>,
-    /// Whether it says why there is no test.
+    /// Whether it states why there is no test.
     is_excused: bool,
 }
 
@@ -58,7 +58,7 @@ pub fn coverage(tree: &Tree) -> Vec<String> {
     problems
 }
 
-/// Finds citations of clauses that there are not, and of documents outside the repository.
+/// Finds citations of clauses that do not exist, and of documents outside the repository.
 pub fn citations(tree: &Tree) -> Vec<String> {
     let clauses = clauses(tree, &mut Vec::new());
     let ids: BTreeSet<&str> = clauses.iter().map(|clause| clause.id.as_str()).collect();
@@ -156,7 +156,7 @@ fn rows(tree: &Tree) -> Vec<Row> {
     rows
 }
 
-/// Where the rows differ from the clauses: in ids, titles or order.
+/// The differences between rows and clauses, in ids, titles or order.
 fn compared(clauses: &[Clause], rows: &[Row]) -> Vec<String> {
     let mut problems = Vec::new();
     for clause in clauses {
@@ -180,7 +180,7 @@ fn compared(clauses: &[Clause], rows: &[Row]) -> Vec<String> {
     problems
 }
 
-/// Path and text of every file that may cite.
+/// Path and text of every file that may cite clauses.
 fn citing(tree: &Tree) -> impl Iterator<Item = (String, String)> {
     let folders = CITING.iter().map(|folder| tree.root.join(folder)).filter(|dir| dir.is_dir());
     let below = folders.flat_map(|dir| files(&dir));
@@ -203,8 +203,8 @@ fn decision(text: &str) -> Option<String> {
     Some(format!("decision {cited}"))
 }
 
-/// The ids behind the word "contract", as in `contract media-3, media-4`, also where the comment
-/// goes on in another line.
+/// The ids after the word "contract", as in `contract media-3, media-4`, including those on the next line of the
+/// comment.
 fn cited(text: &str) -> Vec<String> {
     let lines = text.lines().map(|line| line.trim_start_matches(['/', '!', '*', '#', ' ']).trim());
     let text = lines.collect::<Vec<_>>().join(" ");
@@ -234,7 +234,7 @@ fn pages_named(text: &str) -> impl Iterator<Item = &str> {
         .filter(|page| !page.is_empty() && page.bytes().all(|byte| byte.is_ascii_alphabetic()))
 }
 
-/// The id with which `text` begins, and what follows it.
+/// The id at the start of `text`, and the rest.
 fn id_at(text: &str) -> Option<(&str, &str)> {
     let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let end = text.find(|c: char| !is_part(c)).unwrap_or(text.len());

@@ -11,8 +11,8 @@ const NAMESAKES_MAX: usize = 2;
 /// Words of the shortest doc comment.
 const DOC_WORDS_MIN: usize = 4;
 
-/// Words and phrases that comments and pages do not use, and what says it instead. Lower case; a phrase is found
-/// between other letters only as a whole.
+/// Words and phrases that comments and pages do not use, and what to write instead. In lower case; a phrase matches
+/// only whole words.
 const DROPPED: [(&str, &str); 22] = [
     ("nobody", "name the component, or say `no client`, `no process`"),
     ("somebody", "name the component or the user"),
@@ -38,7 +38,7 @@ const DROPPED: [(&str, &str); 22] = [
     ("so-manieth", "`n-th`, `the index of`"),
 ];
 
-/// Pages that name dropped words on purpose, or state history.
+/// Pages that quote dropped words, or describe history.
 const EXEMPT: [&str; 2] = ["docs/internals/glossary.md", "docs/internals/style.md"];
 
 /// At most two public types share a name: a search for it leads to one place.
@@ -60,12 +60,12 @@ fn public_type(line: &str) -> Option<&str> {
     let declared = line.trim_start().strip_prefix("pub ")?;
     let kinds = ["struct ", "enum ", "trait ", "union "];
     let name = kinds.iter().find_map(|kind| declared.strip_prefix(kind))?;
-    // A macro's name of a type is a parameter.
+    // The type name in a macro is a parameter.
     let name = name.split(|c: char| !c.is_alphanumeric() && c != '_').next()?;
     (!name.is_empty()).then_some(name)
 }
 
-/// A doc comment has four words at least, and public types and functions have one.
+/// A doc comment has at least four words, and public types and functions have one.
 pub fn docs(tree: &Tree) -> Vec<String> {
     tree.sources.iter().flat_map(docs_of).collect()
 }
@@ -107,7 +107,7 @@ fn is_public_item(line: &str) -> bool {
 pub fn dropped_words(tree: &Tree) -> Vec<String> {
     let comments = tree.sources.iter().flat_map(|source| {
         let lines = source.code.lines().enumerate().filter_map(|(at, line)| {
-            // Two slashes in a string are an address.
+            // Two slashes inside a string belong to a URL.
             let start = match line.trim_start().starts_with("//") {
                 true => 0,
                 false => line.find(" // ")?,

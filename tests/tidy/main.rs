@@ -1,7 +1,7 @@
 //! Rules of the tree that neither the compiler nor cargo checks.
 //!
 //! The tables in `docs/internals/architecture.md` are the input of the rules, and so are `docs/contract` and `tests/COVERAGE.md`.
-//! `planted` shows for each rule that it sees a violation.
+//! `planted` proves for each rule that it detects a violation.
 
 mod contract;
 mod language;

@@ -1,4 +1,4 @@
-//! A violation of each rule, planted in a scratch tree that keeps all others.
+//! A violation of each rule, planted in a scratch tree that satisfies all others.
 
 use std::fs;
 use std::path::Path;
@@ -42,7 +42,7 @@ const COVERAGE: &str = "\
   - src/low/two.rs: `checked`
 ";
 
-/// Writes a small tree that keeps every rule.
+/// Writes a small tree that satisfies every rule.
 fn plant(root: &Path) {
     let files = [
         ("docs/internals/architecture.md", MAP),
@@ -69,7 +69,7 @@ fn write(root: &Path, path: &str, text: &str) {
     fs::write(path, text).expect("a file is written");
 }
 
-/// The rules that the tree breaks, with what they say.
+/// The rules that the tree breaks, with their messages.
 fn broken(root: &Path) -> Vec<(&'static str, String)> {
     let tree = Tree::read(root);
     let all = RULES
@@ -78,7 +78,7 @@ fn broken(root: &Path) -> Vec<(&'static str, String)> {
     all.collect()
 }
 
-/// Expects that a file breaks `rule` alone, which names `place`.
+/// Expects that a file breaks only `rule`, which names `place`.
 fn check(rule: &str, path: &str, text: &str, place: &str) {
     let scratch = tempfile::tempdir().expect("a folder is made");
     plant(scratch.path());

@@ -1,4 +1,4 @@
-//! The rules. Each gives a line per violation, which names the place.
+//! The rules. Each returns one line per violation, with its location.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,12 +6,12 @@ use crate::contract::{citations, coverage};
 use crate::language::{docs, dropped_words, namesakes};
 use crate::tree::{Source, Tree, files, names_in, relative};
 
-/// Lines of a source file.
+/// Maximum lines of a source file.
 const FILE_LINES_MAX: usize = 700;
-/// Lines of README.md, which is read once; what is looked up is in `docs`.
+/// Maximum lines of README.md, which is read once; reference material is in `docs`.
 const README_LINES_MAX: usize = 150;
 
-/// A rule: its name, and what of a tree breaks it.
+/// A rule: its name, and the function that finds its violations.
 pub type Rule = (&'static str, fn(&Tree) -> Vec<String>);
 
 /// All rules.
@@ -42,7 +42,7 @@ fn server(tree: &Tree) -> impl Iterator<Item = &Source> {
     tree.sources.iter().filter(|source| source.library.is_none())
 }
 
-/// The place of a module's layer in the map, and its name.
+/// The position of a module's layer in the map, and its name.
 fn layer<'a>(tree: &'a Tree, module: &str) -> Option<(usize, &'a str)> {
     let mut layers = tree.layers.iter().enumerate();
     layers.find(|(_, layer)| below(module, layer)).map(|(place, layer)| (place, layer.as_str()))
@@ -79,7 +79,7 @@ fn circles(tree: &Tree) -> Vec<String> {
             arrows.entry(here.clone()).or_default().extend(same);
         }
     }
-    // HTTP, media and the commands are one unit each: what they are made of belongs together.
+    // HTTP, media and the commands are one unit each: their parts belong together.
     let whole = ["app", "cli", "http", "media", "transport"];
     let checked = arrows.keys().filter(|unit| !whole.iter().any(|layer| below(unit, layer)));
     let reaches_itself = |start: &String| {
@@ -137,7 +137,7 @@ fn owners(tree: &Tree) -> Vec<String> {
     problems
 }
 
-/// What an editor or a merge left behind is no source.
+/// Leftovers of an editor or a merge are not sources.
 fn leftovers(tree: &Tree) -> Vec<String> {
     let kinds = ["rs", "sql", "md", "toml", "xml", "json", "icc", "txt", "proptest-regressions"];
     let found = ["src", "crates"].into_iter().flat_map(|dir| files(&tree.root.join(dir)));
@@ -159,7 +159,7 @@ fn clean(tree: &Tree) -> Vec<String> {
         if source.text.lines().count() > FILE_LINES_MAX {
             problems.push(format!("{path}: longer than {FILE_LINES_MAX} lines"));
         }
-        // A grouped import of the server would hide arrows from the rules of layers.
+        // A grouped import of the server would hide edges from the layer rules.
         let grouped = source.library.is_none().then_some("crate::{");
         for banned in ["TODO", "FIXME", "XXX"].into_iter().chain(grouped) {
             if source.code.contains(banned) {
@@ -225,7 +225,7 @@ fn readme(tree: &Tree) -> Vec<String> {
     (count > README_LINES_MAX).then_some(problem).into_iter().collect()
 }
 
-/// What belongs together in a signature is a type with a name.
+/// Parameters that belong together form a named type.
 fn tuples(tree: &Tree) -> Vec<String> {
     let mut problems = Vec::new();
     for source in &tree.sources {
@@ -250,7 +250,7 @@ fn tuples(tree: &Tree) -> Vec<String> {
     problems
 }
 
-/// Where the group of parentheses ends that begins before `open`.
+/// The end of the parenthesised group that begins before `open`.
 fn end_of_group(code: &str, open: usize) -> usize {
     let mut depth = 1;
     for (at, c) in code[open..].char_indices() {

@@ -1,4 +1,4 @@
-//! The tree as the rules see it: every source that ships, and the tables of the map.
+//! The input of the rules: every source that ships, and the tables of the map.
 
 use std::{
     fs,
@@ -15,13 +15,13 @@ pub struct Source {
     pub library: Option<String>,
     /// The whole text.
     pub text: String,
-    /// `text` with empty lines in the place of what only tests compile; empty for a file of tests.
+    /// `text` with code that only tests compile replaced by empty lines; empty for a file of tests.
     pub code: String,
 }
 
 /// Sources and map of a repository.
 pub struct Tree {
-    /// Where the repository lies.
+    /// The root of the repository.
     pub root: PathBuf,
     /// All sources, in the order of their paths.
     pub sources: Vec<Source>,
@@ -99,7 +99,7 @@ impl Source {
         found
     }
 
-    /// `named`, counted from so many modules up, or from the package where that is none.
+    /// `named`, resolved `ups` modules up, or from the root of the package if that is 0.
     fn resolved(&self, ups: usize, named: &str) -> String {
         let parts: Vec<&str> = self.module.split('/').collect();
         let kept = if ups == 0 { &[][..] } else { &parts[..parts.len().saturating_sub(ups)] };
@@ -116,7 +116,7 @@ fn packages(root: &Path) -> Vec<(PathBuf, Option<String>)> {
     found
 }
 
-/// Names of what lies in a folder, sorted.
+/// The names of the entries of a folder, sorted.
 pub fn names_in(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).expect("a folder is readable");
     let name = |entry: std::io::Result<fs::DirEntry>| {
@@ -137,7 +137,7 @@ pub fn files(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// `path` from `root` on, with `/`.
+/// `path` relative to `root`, with `/`.
 pub fn relative(root: &Path, path: &Path) -> String {
     path.strip_prefix(root).expect("below the root").to_string_lossy().replace('\\', "/")
 }
@@ -152,7 +152,7 @@ fn section<'a>(map: &'a str, title: &str) -> &'a str {
     found.unwrap_or_else(|| panic!("the map has no section \"{title}\""))
 }
 
-/// The names in the first and in the second cell of each row that has some in the first.
+/// The names in the first and in the second cell of each row with names in the first.
 fn rows(section: &str) -> Vec<(Vec<String>, Vec<String>)> {
     let cells = section.lines().filter_map(|line| {
         let cells: Vec<_> = line.split('|').collect();
@@ -161,13 +161,13 @@ fn rows(section: &str) -> Vec<(Vec<String>, Vec<String>)> {
     cells.filter(|(first, _)| !first.is_empty()).collect()
 }
 
-/// `text` with empty lines in the place of every item that has `#[cfg(test)]`.
+/// `text` with every item that has `#[cfg(test)]` replaced by empty lines.
 pub fn without_tests(text: &str) -> String {
     let (mut code, mut end) = (String::with_capacity(text.len()), None::<String>);
     for line in text.lines() {
         let indent = &line[..line.len() - line.trim_start().len()];
         match &end {
-            // The item ends with this line, or where its body does.
+            // The item ends with this line, or with its body.
             Some(brace) if line == brace.as_str() => end = None,
             Some(brace) if line.ends_with([';', ',']) && brace.len() == indent.len() + 1 => {
                 end = None;

@@ -26,8 +26,7 @@ fn written(document: &Value) -> Vec<u8> {
     out
 }
 
-/// Asserts that the XML has every field of the document, and no field but the defaults that the
-/// schema demands.
+/// Asserts that the XML has every field of the document, and no others except the defaults that the schema requires.
 fn assert_same(document: &Value) {
     let xml = String::from_utf8(written(document)).unwrap();
     let mut read = as_schemes_mean(read_back::plain(&read_back::read(&xml)), "");
@@ -42,8 +41,8 @@ fn assert_same(document: &Value) {
     }
 }
 
-/// The document with the characters that XML has, and the text of HTML bodies in place of them.
-/// `exact` is true within what becomes extension properties.
+/// The document with only the characters that XML allows, and with HTML bodies replaced by their text. `exact` is
+/// true within values that become extension properties.
 fn as_xml_has_it(value: &Value, exact: bool) -> Value {
     match value {
         Value::String(text) => Value::String(lexical::clean(text).into_owned()),
@@ -65,8 +64,8 @@ fn as_xml_has_it(value: &Value, exact: bool) -> Value {
     }
 }
 
-/// Takes the slash off the end of known schemes: both spellings mean the same. Text that stood as
-/// JSON has kept what XML has not; that goes too.
+/// Removes the trailing slash of known schemes, since both spellings mean the same, and characters that XML does not
+/// allow from text that was stored as JSON.
 fn as_schemes_mean(value: Value, name: &str) -> Value {
     match value {
         Value::String(text) => {
@@ -83,7 +82,7 @@ fn as_schemes_mean(value: Value, name: &str) -> Value {
     }
 }
 
-/// What a reader of HTML sees, without elements: the oracle for the XHTML bodies.
+/// The visible text of HTML without elements: the oracle for the XHTML bodies.
 fn text_of_html(html: &str) -> String {
     let mut emitter = DefaultEmitter::<()>::default();
     emitter.naively_switch_states(true);
@@ -112,7 +111,7 @@ fn text_of_html(html: &str) -> String {
     text
 }
 
-/// Takes off what the schema of the XML demands and a document need not say.
+/// Removes values that the XML schema requires and that a document may omit.
 fn without_defaults(read: &mut Value, expected: &mut Value) {
     let (read, expected) = (read.as_object_mut().unwrap(), expected.as_object_mut().unwrap());
     if !expected.contains_key("versioncreated") {
@@ -149,8 +148,8 @@ proptest! {
     }
 }
 
-/// Keys stand in places of their own as text, so they lose what XML has not. Two keys that become
-/// one are not what is tested here.
+/// Keys become text, so they lose characters that XML does not allow. Documents in which two keys become equal are
+/// outside this test.
 fn as_keys_have_it(value: &Value) -> Value {
     match value {
         Value::Object(members) => members
@@ -173,7 +172,7 @@ fn the_property_table_has_every_property_of_the_schema_once_and_in_order() {
 }
 
 #[test]
-fn a_document_without_anything_still_makes_a_valid_message() {
+fn an_empty_document_makes_a_valid_message() {
     let folder = tempfile::tempdir().unwrap();
     schemas::assert_valid(&[written(&json!({})), written(&json!(null))], folder.path());
 }
@@ -216,7 +215,7 @@ fn the_same_document_gives_the_same_bytes() {
 }
 
 #[test]
-fn output_stays_linear_when_a_long_key_stands_over_many_leaves() {
+fn output_size_is_linear_for_a_long_key_above_many_leaves() {
     let mut document = json!({"uri": "x", "type": "planning"});
     let revisions: Vec<_> = (0..1000).map(|n| json!({"uri": n.to_string()})).collect();
     document["assignments"] = json!({"k".repeat(100_000): {"uri": "a", "revisions": revisions}});

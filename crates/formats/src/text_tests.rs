@@ -22,8 +22,8 @@ fn text(html: &str) -> Value {
     })
 }
 
-/// Asserts the paragraphs that both formats make of an HTML body: of the first the lines, of the
-/// second the styles with their tagged texts.
+/// Asserts the paragraphs of an HTML body in both formats: the lines of the first, the styles and tagged texts of the
+/// second.
 fn check(html: &str, lines: &[&str], tagged: &[(&str, &str)]) {
     let plain = cutpaste(&text(html));
     let plain: Vec<_> = plain.strip_suffix("\r\n").unwrap().split("\r\n").skip(2).collect();
@@ -170,7 +170,7 @@ fn the_byline_comes_last_once_and_links_follow_it() {
 }
 
 #[test]
-fn scripts_and_styles_go_and_unknown_elements_keep_their_text() {
+fn scripts_and_styles_are_removed_and_unknown_elements_keep_their_text() {
     check(
         "<script>a<b></script><style>p{}</style><x-y>kept</x-y><!-- c -->",
         &["kept", "Ann Writer/TT"],
@@ -188,7 +188,7 @@ fn marks_of_the_layout_program_are_literal() {
 }
 
 #[test]
-fn the_first_two_lines_are_always_there() {
+fn the_first_two_lines_are_always_present() {
     assert_eq!(cutpaste(&json!({})), "\r\n\r\n");
     assert!(cutpaste(&text("")).starts_with("Headline in two\r\nTown (TT)\r\nAnn Writer/TT\r\n"));
 }
@@ -224,7 +224,7 @@ fn very_deep_and_very_wide_html_stays_flat_and_linear() {
 }
 
 #[test]
-fn addresses_that_run_scripts_go() {
+fn urls_that_run_scripts_are_removed() {
     for address in ["javascript:x", " JaVa\tScript:x", "data:text/html,x", "vbscript:x", "blob:x"]
     {
         assert!(!html::is_safe_url(address), "{address}");

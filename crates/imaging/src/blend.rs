@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_falls_away() {
+    fn parts_outside_the_picture_are_clipped() {
         for (x, y) in [(-3, -2), (4, 3), (-9, 0), (0, 99), (i64::MIN, i64::MAX)] {
             let mut pixels = flat(1, 10);
             blend_pixels(
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn planes_that_a_mark_does_not_reach_stay() {
+    fn planes_outside_a_mark_are_unchanged() {
         let size = Size { width: 5, height: 4 };
         let (space, chroma) = (ColourSpace::YCbCr, ChromaSubsampling::Quarter);
         let samples = Planes::sample_count(&Planes::layout(size, space, chroma));

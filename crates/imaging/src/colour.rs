@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn srgb_and_no_profile_leave_every_sample_alone() {
+    fn srgb_and_no_profile_leave_every_sample_unchanged() {
         let icc = encoded(&ColorProfile::new_srgb());
         let data = [1, 2, 3, 250, 128, 0];
         for icc in [None, Some(icc.as_slice()), Some(&b"no profile"[..])] {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn inks_become_paper_and_black_in_both_conventions() {
+    fn cmyk_becomes_white_and_black_in_both_conventions() {
         let plain = to_srgb(pixels(4, &[0, 0, 0, 0, 255, 255, 255, 255]), None, false).unwrap();
         let adobe = to_srgb(pixels(4, &[255, 255, 255, 255, 0, 0, 0, 0]), None, true).unwrap();
         assert_eq!(plain, adobe);

@@ -1,4 +1,4 @@
-//! Direct renders beside plain ones.
+//! Direct renders compared with plain ones.
 
 use super::render::tests::{chains, job, marker, pixels, plainly, psnr};
 use super::*;
@@ -13,7 +13,7 @@ use jpeg::scan::ByteRanges;
 
 const SIZE: Size = Size { width: 160, height: 120 };
 
-/// The result upright, and the way that was taken.
+/// The upright result, and the render path.
 fn run(indexed: &IndexedJpeg, job: &RenderJob<'_>) -> Option<(Vec<u8>, RenderPath)> {
     let orientation = job.source.orientation;
     let IndexedJpeg { jpeg, scan, index, colour } = indexed;
@@ -50,7 +50,7 @@ fn run(indexed: &IndexedJpeg, job: &RenderJob<'_>) -> Option<(Vec<u8>, RenderPat
 }
 
 #[test]
-fn every_direct_way_gives_what_the_plain_way_gives() {
+fn every_direct_path_equals_the_plain_path() {
     let mut seen = Vec::new();
     for (space, chroma) in pictures::KINDS {
         let close = if chroma == ChromaSubsampling::Full { 39.0 } else { 26.5 };
@@ -78,7 +78,7 @@ fn every_direct_way_gives_what_the_plain_way_gives() {
 }
 
 #[test]
-fn the_way_is_the_shortest_that_fits() {
+fn the_shortest_suitable_path_is_used() {
     let indexed = IndexedJpeg::open(
         pictures::jpeg(SIZE, ColourSpace::YCbCr, ChromaSubsampling::Quarter, 3),
         &LIMITS,
@@ -106,7 +106,7 @@ fn the_way_is_the_shortest_that_fits() {
 }
 
 #[test]
-fn a_local_mark_is_as_good_as_coding_everything_again() {
+fn a_local_mark_is_as_good_as_a_full_re_encode() {
     for (space, chroma) in [
         (ColourSpace::YCbCr, ChromaSubsampling::Quarter),
         (ColourSpace::YCbCr, ChromaSubsampling::Full),
@@ -127,7 +127,7 @@ fn a_local_mark_is_as_good_as_coding_everything_again() {
         };
         let (local_db, full_db) = (under(&local), under(&full));
         assert!(local_db > full_db - 0.3, "{chroma:?}: {local_db:.2} and {full_db:.2} dB");
-        // Away from the mark, and from the colour beside it, nothing changed at all.
+        // Outside the mark, and the chroma next to it, nothing changed at all.
         let above = Rect { x: 0, y: 0, width: size.width, height: place.y - 32 };
         let upper = |picture| resize::crop_pixels(picture, above);
         assert!(upper(pixels(&local)) == upper(pixels(&jpeg)), "{chroma:?}: the rest changed");
@@ -135,7 +135,7 @@ fn a_local_mark_is_as_good_as_coding_everything_again() {
 }
 
 #[test]
-fn a_rectangle_goes_to_upright_and_back() {
+fn a_rectangle_round_trips_through_upright_coordinates() {
     for orientation in Orientation::ALL {
         let stored = Rect { x: 7, y: 20, width: 31, height: 44 };
         let upright = orientation.to_upright(stored, SIZE);

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn cover_gives_the_asked_size() {
+    fn cover_gives_the_requested_size() {
         let steps = [RenderStep::Cover { width: 256, height: 256 }];
         check(size(6000, 4000), &steps, size(256, 256));
         check(size(257, 9000), &steps, size(256, 256));

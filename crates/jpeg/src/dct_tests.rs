@@ -1,5 +1,5 @@
-//! Facts of the transforms that need no other decoder: against the sums of T.81, and both paths
-//! against each other.
+//! Properties of the transforms that need no other decoder: comparisons with the sums of T.81, and of both paths with
+//! each other.
 
 use std::f64::consts::{PI, SQRT_2};
 
@@ -8,12 +8,12 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 
 use super::dct::*;
 
-/// What the buffers hold where nothing may be written.
+/// The fill byte of buffers where nothing may be written.
 const UNTOUCHED: u8 = 0xA5;
 
 fn inverse(dct: Dct, blocks: &[[i16; 64]], padding: usize) -> Vec<u8> {
     let stride = 8 * blocks.len() + padding;
-    // One row more than needed: the transform may touch neither it nor the padding.
+    // One row more than needed: the transform must touch neither it nor the padding.
     let mut out = vec![UNTOUCHED; 9 * stride];
     dct.inverse(blocks, &mut out, stride);
     out
@@ -46,8 +46,8 @@ fn coefficient() -> impl Strategy<Value = i16> {
     prop_oneof![4 => Just(0), 4 => -64i16..64, 2 => any::<i16>(), 2 => extreme]
 }
 
-/// Blocks of any values; some with nothing below row 0, some with DC alone, so that every way
-/// through the inverse meets every other in a pair.
+/// Blocks of any values; some with zeros below row 0, some with DC alone, so that every path through the inverse is
+/// paired with every other.
 fn block() -> impl Strategy<Value = [i16; 64]> {
     let values = prop_oneof![
         proptest::array::uniform32(any::<i16>()).boxed(),

@@ -1,4 +1,4 @@
-//! Tests of the marker parser, of what it finds in segments, and of rewriting.
+//! Tests of the marker parser, of the contents of segments, and of rewriting.
 
 use proptest::prelude::*;
 
@@ -27,7 +27,7 @@ fn ok_a_baseline_file() {
 }
 
 #[test]
-fn ok_first_scan_and_end_are_where_they_stand() {
+fn ok_first_scan_and_end_are_located() {
     let jpeg = [file(&jfif()).as_slice(), b"trailer\xFF\xD8\xFF\xE1"].concat();
     let header = ok(&jpeg);
     assert_eq!(jpeg[header.first_scan..][..2], [0xFF, 0xDA]);
@@ -36,7 +36,7 @@ fn ok_first_scan_and_end_are_where_they_stand() {
 }
 
 #[test]
-fn ok_every_process_is_told_by_its_marker() {
+fn ok_every_process_is_recognised_by_its_marker() {
     let cases = [
         (0xC0, CodingProcess::Baseline),
         (0xC1, CodingProcess::Extended),
@@ -70,7 +70,7 @@ fn ok_the_restart_interval_is_that_of_the_first_scan() {
 }
 
 #[test]
-fn the_colour_model_is_libjpegs() {
+fn the_colour_model_matches_libjpeg() {
     let check = |marker: u8, ids: &[u8], head: &[&[u8]], expected: Option<ColourModel>| {
         let header = ok(&join(&[&head.concat(), &frame(marker, ids), &scan(ids)]));
         assert_eq!(header.colour(), expected, "{marker:02X} {ids:?} {head:?}");
@@ -95,7 +95,7 @@ fn the_colour_model_is_libjpegs() {
 }
 
 #[test]
-fn err_what_is_no_jpeg() {
+fn err_files_that_are_not_jpegs() {
     assert_eq!(err(b""), HeaderError::Empty);
     assert_eq!(err(b"\xFF"), HeaderError::NotJpeg);
     assert_eq!(err(b"\x89PNG"), HeaderError::NotJpeg);
@@ -105,7 +105,7 @@ fn err_what_is_no_jpeg() {
 }
 
 #[test]
-fn err_every_truncation_is_told() {
+fn err_every_truncation_is_reported() {
     let jpeg = file(&jfif());
     for length in 2..jpeg.len() {
         let error = err(&jpeg[..length]);
@@ -142,7 +142,7 @@ fn err_segments_that_contradict_themselves() {
 }
 
 #[test]
-fn err_limits_are_kept() {
+fn err_limits_are_enforced() {
     let limits = HeaderLimits { scans_max: 2, segments_max: 6, metadata_bytes_max: 20 };
     let parse =
         |parts: &[&[u8]]| JpegHeader::parse(&join(parts), &limits).map(|header| header.scans);
@@ -162,14 +162,14 @@ fn icc_chunk(number: u8, count: u8, data: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn an_icc_profile_is_put_together_in_any_order() {
+fn an_icc_profile_is_assembled_in_any_order() {
     let jpeg = file(&[icc_chunk(2, 2, b"file"), icc_chunk(1, 2, b"pro")].concat());
     let found = ok(&jpeg).icc(&jpeg);
     assert_eq!((found.value.as_deref(), found.damage), (Some(b"profile".as_slice()), None));
 }
 
 #[test]
-fn an_icc_profile_with_bad_chunks_is_none() {
+fn an_icc_profile_with_bad_chunks_is_ignored() {
     let check = |chunks: &[Vec<u8>], expected: Option<SegmentDamage>| {
         let jpeg = file(&chunks.concat());
         let found = ok(&jpeg).icc(&jpeg);
@@ -207,7 +207,7 @@ fn xmp_part(guid: &[u8], length: u32, offset: u32, data: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn extended_xmp_is_put_together_by_its_guid() {
+fn extended_xmp_is_assembled_by_its_guid() {
     let other = [b'F'; 32];
     let parts = [
         xmp_part(GUID, 6, 3, b"def"),
@@ -223,7 +223,7 @@ fn extended_xmp_is_put_together_by_its_guid() {
 }
 
 #[test]
-fn extended_xmp_with_gaps_is_none() {
+fn extended_xmp_with_gaps_is_ignored() {
     let check = |parts: &[Vec<u8>], offset: u32, length: u32| {
         let jpeg = file(&parts.concat());
         let found = ok(&jpeg).extended_xmp(&jpeg, GUID);
@@ -266,7 +266,7 @@ fn iptc_is_found_among_named_and_padded_resources() {
 }
 
 #[test]
-fn iptc_that_is_cut_over_segments_is_joined() {
+fn iptc_split_over_segments_is_joined() {
     let resources = [resource(0x0404, b"\0\0", b"iimiim"), vec![0; 3]].concat();
     check_iptc(&[&resources[..14], &resources[14..]], Some(b"iimiim"), None);
     let unpadded = resource(0x0404, b"\0\0", b"abc");
@@ -274,7 +274,7 @@ fn iptc_that_is_cut_over_segments_is_joined() {
 }
 
 #[test]
-fn iptc_before_the_damage_counts() {
+fn iptc_before_the_damage_is_kept() {
     let resources = [resource(0x0404, b"\0\0", b"ab"), b"8BIM\x04\x04\0\0\0\0\0\x09x".to_vec()];
     let damage = SegmentDamage::Resources { offset: resources[0].len() };
     check_iptc(&[&resources.concat()], Some(b"ab"), Some(damage));
@@ -322,7 +322,7 @@ fn other_bytes_than_those_parsed_do_no_harm() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_taken_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+    fn any_bytes_are_parsed_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
         let _ = JpegHeader::parse(&join(&[&bytes]), &LIMITS);
         let jpeg = file(&segment(0xED, &[b"Photoshop 3.0\08BIM", &bytes]));
         ok(&jpeg).iptc(&jpeg);

@@ -60,7 +60,7 @@ mod tests {
     use crate::samples::{adobe, file, jfif};
 
     #[test]
-    fn stray_bytes_and_metadata_fall_away() {
+    fn stray_bytes_and_metadata_are_removed() {
         let clean = file(&[]);
         let mut dirty = vec![0xFF, 0xD8, 9, 9];
         dirty.extend(segment(0xE1, &[b"Exif\0\0"]));
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn reserved_segments_fall_away() {
+    fn reserved_segments_are_removed() {
         let clean = file(&[]);
         for marker in [0x02, 0xBF, 0xC8, 0xDE, 0xDF, 0xF0, 0xFD] {
             assert_eq!(
@@ -84,12 +84,12 @@ mod tests {
     fn an_unknown_adobe_transform_gets_its_usual_meaning() {
         assert_eq!(repair(&file(&adobe(7))), Some(file(&adobe(1))));
         assert_eq!(repair(&file(&adobe(0))), Some(file(&adobe(0))));
-        // The file has three components; 2 is known, but for four.
+        // The file has three components; transform 2 is defined only for four.
         assert_eq!(repair(&file(&adobe(2))), Some(file(&adobe(1))));
     }
 
     #[test]
-    fn a_jfif_segment_of_another_version_still_settles_the_colours() {
+    fn a_jfif_segment_of_another_version_still_decides_the_colour_model() {
         let mut dirty = jfif();
         dirty[4 + VERSION] = 2;
         let [clean, dirty] = [jfif(), dirty].map(|jfif| file(&[jfif, adobe(0)].concat()));
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn every_prefix_of_a_file_is_mended_or_refused_without_panic() {
+    fn every_prefix_of_a_file_is_repaired_or_refused_without_panic() {
         let jpeg = file(&adobe(7));
         for end in 0..jpeg.len() {
             let repaired = repair(&jpeg[..end]);

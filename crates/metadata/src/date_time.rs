@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn err_what_is_no_date() {
+    fn err_texts_that_are_not_dates() {
         for text in ["", "2017", "2017-02", "0000:00:00 00:00:00", "2017-02-29", "2017-13-01"] {
             check(text, None);
         }
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_learns_only_from_one_that_agrees() {
+    fn a_time_is_completed_only_by_one_that_agrees() {
         let parse = |text| PartialDateTime::parse(text).expect("a stamp");
         let refined = |a, b| parse(a).refined_by(&parse(b)).to_string();
         let full = "2017-02-11T10:15:00+01:00";

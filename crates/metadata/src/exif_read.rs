@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_latin1_or_utf8_and_blanks_are_nothing() {
+    fn text_is_latin1_or_utf8_and_blank_text_is_absent() {
         let offset = 8 + 2 + 3 * 12 + 4;
         let block = tiff(
             &[
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_that_multiply_are_refused() {
+    fn cyclic_directories_are_refused() {
         // One directory whose 2,000 Exif pointers lead back to itself.
         let block = tiff(&vec![(0x8769, 4, 1, [0, 0, 0, 8]); 2_000], &[]);
         assert!(!is_within_entry_limit(&block));

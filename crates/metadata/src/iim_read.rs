@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn date_and_time_make_one_stamp() {
+    fn date_and_time_make_one_timestamp() {
         let (told, _) = check(&[(2, 60, b"101500+0100"), (2, 55, b"20170211")]);
         let created = told.created.map(|stamp| stamp.to_string());
         assert_eq!(created.as_deref(), Some("2017-02-11T10:15:00+01:00"));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_before_the_damage_counts() {
+    fn fields_before_the_damage_are_kept() {
         let mut iim = bytes(&[(2, 105, b"Rubrik")]);
         iim.extend([TAG, 2, 120, 0x80, 9, 0, 0]);
         let mut warnings = Vec::new();

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_say_is_no_block() {
+    fn an_empty_caption_has_no_block() {
         assert_eq!(block(&Caption::default()), Vec::<u8>::new());
         let persons = Caption { persons: vec!["Ann Ek".into()], ..Caption::default() };
         assert_eq!(block(&persons), Vec::<u8>::new());

@@ -1,4 +1,4 @@
-//! Tests of the whole unit: what is written is read, and what is merged follows the precedence.
+//! Tests of the whole crate: written metadata is read back, and merging follows the precedence.
 
 use exif::experimental::Writer;
 use exif::{Field, In, Rational, Tag, Value};
@@ -64,7 +64,7 @@ fn a_full_caption_is_read_as_written() {
 }
 
 #[test]
-fn nothing_to_say_is_nothing_written() {
+fn an_empty_caption_writes_nothing() {
     assert_eq!(write(&Caption::default(), &[], UPRIGHT), Vec::<u8>::new());
     let blanks =
         Caption { headline: " \0\n".into(), keywords: vec![" ".into()], ..Caption::default() };
@@ -97,7 +97,7 @@ fn xmp_goes_before_iim_and_iim_before_exif() {
 }
 
 #[test]
-fn a_shared_place_says_nothing_when_xmp_has_either_field() {
+fn a_shared_place_is_ignored_when_xmp_has_either_field() {
     let caption = Caption {
         usage_terms: "Endast redaktionellt".into(),
         copyright_holder: "Byrån AB".into(),
@@ -129,7 +129,7 @@ fn ascii(text: &str) -> Value {
     Value::Ascii(vec![text.as_bytes().to_vec()])
 }
 
-/// What a camera writes, with things that must not get out.
+/// An Exif block of a camera, with values that must not be published.
 fn camera() -> Vec<u8> {
     let gps = |a, b| Value::Rational([a, b, 0].map(|num| Rational { num, denom: 1 }).to_vec());
     block(&[
@@ -178,7 +178,7 @@ fn nothing_of_a_cameras_block_is_copied() {
 }
 
 #[test]
-fn the_moment_in_exif_is_the_captions_and_not_the_originals() {
+fn the_exif_time_is_that_of_the_caption_and_not_of_the_original() {
     let created = Some("2026-03-02T09:15:00.25+01:00".to_owned());
     let written = write(&Caption { created, ..full() }, &[&camera()], UPRIGHT);
     let blocks = ExifBlocks::parse(&[&written[10..]], &mut Vec::new());
@@ -191,7 +191,7 @@ fn the_moment_in_exif_is_the_captions_and_not_the_originals() {
 }
 
 #[test]
-fn whatever_is_said_gives_one_block_of_each_kind() {
+fn any_caption_writes_one_block_of_each_kind() {
     for text in crate::texts(&mut full()) {
         let mut caption = Caption { uri: "urn:x".into(), ..Caption::default() };
         caption.city.clone_from(text);
@@ -204,7 +204,7 @@ fn whatever_is_said_gives_one_block_of_each_kind() {
 }
 
 #[test]
-fn the_position_is_written_only_when_it_is_kept() {
+fn the_gps_position_is_written_only_when_it_is_kept() {
     let caption = Caption { position: Some((-33.856784, 151.215297)), ..full() };
     assert_eq!(read_segments(&write(&caption, &[&camera()], UPRIGHT)).caption.position, None);
     let near = |reading: FileMetadata, (latitude, longitude): (f64, f64)| {
@@ -222,7 +222,7 @@ fn the_position_is_written_only_when_it_is_kept() {
 }
 
 #[test]
-fn facts_around_a_position_that_is_none_are_not_copied() {
+fn gps_tags_around_an_invalid_position_are_not_copied() {
     let high = Value::Rational(vec![Rational { num: 99, denom: 1 }; 3]);
     let original = block(&[
         (Tag::GPSLatitudeRef, In::PRIMARY, ascii("N")),
@@ -266,7 +266,7 @@ fn control_characters_are_never_written() {
     assert_eq!(reading.warnings, Vec::<String>::new());
 }
 
-/// Text without control characters and blanks around it: ASCII, Swedish, emoji, CJK.
+/// Text without control characters and surrounding blanks: ASCII, Swedish, emoji, CJK.
 fn text(bytes: usize) -> impl Strategy<Value = String> {
     let character = prop_oneof![
         proptest::char::range(' ', '~'),
@@ -314,7 +314,7 @@ fn captions() -> impl Strategy<Value = Caption> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(
+    fn written_metadata_is_read_back(
         caption in captions(),
         orientation in 1..=8_u8,
         gps in any::<bool>(),

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_and_blanks_around_go() {
+    fn control_characters_and_surrounding_blanks_are_removed() {
         assert_eq!(clean("\0 a\r\nb\u{1}\u{85}\rc\td \u{FFFF}"), "a\nb\nc\td");
         assert_eq!(clean(" \0\u{20}\t"), "");
         assert_eq!(line("a\nb\tc"), "a b c");

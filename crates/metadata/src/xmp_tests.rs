@@ -55,7 +55,7 @@ fn properties_are_attributes_or_elements() {
 }
 
 #[test]
-fn prefixes_are_free_and_namespaces_count() {
+fn prefixes_are_arbitrary_and_namespaces_are_significant() {
     let reading = read_xmp("xmlns:p='http://ns.adobe.com/photoshop/1.0/' p:City='Åre'", "");
     assert_eq!(reading.caption.city, "Åre");
     let reading = read_xmp("xmlns:ps='http://example.com/' ps:City='Åre'", "<City>Åre</City>");
@@ -131,7 +131,7 @@ fn extended_xmp_fills_what_the_main_packet_lacks() {
 }
 
 #[test]
-fn what_stands_before_the_damage_counts() {
+fn fields_before_the_damage_are_kept() {
     for (children, warning) in [
         ("<ps:City>Åre</ps:City><ps:Headline>x</ps:City>", "not well-formed"),
         ("<ps:City>Åre</ps:City><a>&lol;</a><ps:Source>&lol;</ps:Source>", "entity"),
@@ -144,7 +144,7 @@ fn what_stands_before_the_damage_counts() {
 }
 
 #[test]
-fn names_without_end_are_refused_and_histories_are_not() {
+fn too_many_names_are_refused_and_long_histories_are_not() {
     let extended = |children: &str| {
         let guid = "0123456789ABCDEF0123456789ABCDEF";
         let packet = |attributes: &str, children: &str| {
@@ -200,7 +200,7 @@ fn lists_are_capped() {
     assert_eq!(reading.caption.keywords.len(), LIST_ENTRIES_MAX);
 }
 
-/// What is left of a caption in a packet of its own.
+/// The caption that remains after it is written to an XMP packet and read back.
 fn written(caption: &Caption) -> Caption {
     let segment = xmp_write::segment(&xmp_write::block(caption));
     assert!(segment.len() <= 65_535 + 2, "{}", segment.len());
@@ -213,7 +213,7 @@ fn written(caption: &Caption) -> Caption {
 }
 
 #[test]
-fn too_many_keywords_fall_out_from_the_end() {
+fn excess_keywords_are_dropped_from_the_end() {
     let keywords: Vec<String> = (0..900).map(|i| format!("{i:04}{}", "å".repeat(60))).collect();
     let caption = Caption { headline: "Snö".into(), keywords, ..Caption::default() };
     let kept = written(&caption);
@@ -223,7 +223,7 @@ fn too_many_keywords_fall_out_from_the_end() {
 }
 
 #[test]
-fn the_description_is_cut_last() {
+fn the_description_is_truncated_last() {
     let caption = Caption {
         description: "<å>&".repeat(9_000),
         instructions: "&".repeat(50_000),
@@ -240,7 +240,7 @@ fn the_description_is_cut_last() {
 }
 
 #[test]
-fn every_text_too_long_still_fits() {
+fn overlong_texts_are_truncated_to_fit() {
     let long = "&".repeat(70_000);
     let mut caption = Caption::default();
     for text in crate::texts(&mut caption) {

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn err_what_no_url_could_name() {
+    fn err_keys_that_no_url_can_name() {
         let check = |text: &str, message: &str| {
             let error = AssociationKey::parse(text).unwrap_err().to_string();
             assert!(error.starts_with(message), "{text}: {error}");

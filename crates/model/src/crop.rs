@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn err_what_is_not_a_whole_number_names_its_parameter() {
+    fn err_a_value_that_is_not_an_integer_names_its_parameter() {
         check("_w-10", Err("crop.w: crop parameter \"_w\" needs a whole number of pixels"));
         check("_h+10", Err("crop.h: crop parameter \"_h\" needs"));
         check("_x1.5", Err("crop.x: crop parameter \"_x\" needs"));

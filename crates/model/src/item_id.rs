@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn err_an_operation_that_a_url_would_take_off() {
+    fn err_an_operation_that_a_url_would_strip() {
         let has = |operation| Err(ItemIdError::HasOperation { operation });
         check("a-watermark", &has("-watermark"));
         check("a-WATERMARK", &has("-watermark"));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn err_a_suffix_that_a_url_would_take_off() {
+    fn err_a_suffix_that_a_url_would_strip() {
         for suffix in
             ["NormalHires", "WatermarkedPreview", "croppedthumbnail", "BlackAndWhite", "WEBLORES"]
         {

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn err_what_is_not_absolute() {
+    fn err_uris_that_are_not_absolute() {
         for uri in [
             "",
             "image/x",

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn err_what_is_not_a_variant_and_a_usage() {
+    fn err_names_without_variant_and_usage() {
         let texts =
             ["", "Normal", "Preview", "NormalHuge", "Normal_Preview", "PreviewNormal", "åPreview"];
         for text in texts {

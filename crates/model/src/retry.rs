@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_the_longest_and_begin_anew_after_a_success() {
+    fn backoff_doubles_up_to_the_maximum_and_resets_after_a_success() {
         let (first, longest) = (Duration::from_millis(10), Duration::from_secs(1));
         let mut backoff = Backoff::new(RetryPolicy::without_deadline(first, longest));
         let waits: Vec<u128> = (0..9).map(|_| backoff.fail().as_millis()).collect();
@@ -142,14 +142,14 @@ mod tests {
     }
 
     #[test]
-    fn a_first_wait_that_is_longer_than_the_longest_counts() {
+    fn a_first_wait_above_the_maximum_is_kept() {
         let hour = Duration::from_secs(3600);
         let policy = RetryPolicy::without_deadline(hour, Duration::from_secs(60));
         assert_eq!([1, 2, u32::MAX].map(|attempts| policy.backoff(attempts)), [hour; 3]);
     }
 
     #[test]
-    fn an_endless_policy_gives_nothing_up() {
+    fn an_endless_policy_never_gives_up() {
         let second = Duration::from_secs(1);
         let policy = RetryPolicy::without_deadline(second, second);
         assert!(!policy.is_exhausted(u32::MAX));

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_taken_off_the_end_in_any_case() {
+    fn a_token_is_split_off_the_end_in_any_case() {
         assert_eq!(strip("x-WaterMark", WATERMARK), Some("x"));
         assert_eq!(strip("-watermark", WATERMARK), Some(""));
         for text in ["x-watermarked", "x_watermark", "watermark", "", "å"] {

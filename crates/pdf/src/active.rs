@@ -83,12 +83,12 @@ mod tests {
     }
 
     #[test]
-    fn scripts_and_programs_are_found_wherever_they_lie() {
+    fn scripts_and_programs_are_found_anywhere() {
         let script = dictionary! { "S" => "JavaScript", "JS" => text("app.alert(1)") };
         check(page_with(script.clone()), true, false);
         check(page_with(dictionary! { "S" => "Launch", "F" => text("cmd.exe") }), false, true);
         check(page_with(vec![Object::Dictionary(script.clone())]), true, false);
-        // An action that nothing refers to, and a type that is an object of its own.
+        // An action without references, and a type that is a separate object.
         let mut sheet = TestDocument::new("");
         sheet.document.add_object(dictionary! { "Next" => script });
         check(sheet, true, false);
@@ -96,7 +96,7 @@ mod tests {
         let launch = sheet.document.add_object(Object::Name(b"Launch".to_vec()));
         sheet.page.set("A", dictionary! { "S" => launch });
         check(sheet, false, true);
-        // A rendition action carries a script under a type of its own.
+        // A rendition action carries a script under its own type.
         check(page_with(dictionary! { "S" => "Rendition", "JS" => text("x") }), true, false);
     }
 
@@ -107,7 +107,7 @@ mod tests {
             let at = bytes.windows(old.len()).position(|window| window == old).unwrap();
             [&bytes[..at], new, &bytes[at + old.len()..]].concat()
         };
-        // As long as before, so that the table of offsets stays right.
+        // The same length as before, so that the cross-reference table stays valid.
         let bytes = replaced(&replaced(&bytes, b"/Launch", b"/L#61unch"), b"xxxx", b"xx");
         assert!(facts(&bytes, &LIMITS).unwrap().active.launches);
     }

@@ -179,7 +179,7 @@ mod tests {
     use crate::load;
     use crate::test_documents::{LIMITS, TestDocument};
 
-    /// Adds a form that draws `drawn` of its own resources.
+    /// Adds a form that draws `drawn` from its own resources.
     fn form(document: &mut Document, content: &str, category: &str, drawn: Object) -> Object {
         let resources = dictionary! { category => dictionary! { "A" => drawn } };
         let head = dictionary! { "Subtype" => "Form", "Resources" => resources };
@@ -194,7 +194,7 @@ mod tests {
         check(&document, &mut session, &pages.pages[0], max)
     }
 
-    /// The page draws `count` forms in each other, each twice, and in the last a rectangle.
+    /// A page with `count` nested forms, each drawn twice, and a rectangle in the innermost.
     fn nested(count: usize, content: &str, category: &str) -> TestDocument {
         let mut sheet = TestDocument::new("/A Do");
         let mut inner = form(&mut sheet.document, "0 0 9 9 re f", "XObject", Object::Null);
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_form_counts_as_often_as_it_is_drawn() {
-        // Do, then 4 times two rectangles, and six times Do.
+        // One Do, then four times two rectangles, and six times Do.
         assert_eq!(weigh(nested(2, "/A Do /A Do", "XObject"), 15), Ok(()));
         let refused = Err(PdfError::TooManyOperators { max: 14 });
         assert_eq!(weigh(nested(2, "/A Do /A Do", "XObject"), 14), refused);

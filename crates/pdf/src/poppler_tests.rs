@@ -1,8 +1,8 @@
-//! `grey` judged by other programs: poppler draws both versions and reads their text, qpdf checks
-//! the structure.
+//! `grey` checked with other programs: poppler renders both versions and extracts their text, qpdf checks the
+//! structure.
 //!
-//! The page of the original, drawn in colour and then turned to grey, must look like the page that
-//! `grey` made. Contract files-7.
+//! The page of the original, rendered in colour and then converted to grey, must look like the page from `grey`.
+//! Contract files-7.
 
 use std::path::Path;
 use std::process::Command;
@@ -22,7 +22,7 @@ fn run(program: &str, arguments: &[&str], file: &Path) -> Vec<u8> {
     output.stdout
 }
 
-/// Page 1 at 72 pixels an inch, RGB, drawn by poppler.
+/// Page 1 at 72 pixels per inch, RGB, rendered by poppler.
 fn drawn(file: &Path) -> Vec<u8> {
     let picture = run("pdftoppm", &["-r", "72", "-f", "1", "-l", "1"], file);
     let lines = picture.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
@@ -35,7 +35,7 @@ fn luma(pixel: &[u8]) -> f64 {
     0.299 * f64::from(pixel[0]) + 0.587 * f64::from(pixel[1]) + 0.114 * f64::from(pixel[2])
 }
 
-/// How far the two versions differ, in levels of 255: the mean and the 99th percentile.
+/// The difference between the two versions, in levels of 255: the mean and the 99th percentile.
 fn difference(sheet: TestDocument) -> (f64, f64) {
     let folder = tempfile::tempdir().unwrap();
     let (before, after) = (folder.path().join("before.pdf"), folder.path().join("after.pdf"));

@@ -1,4 +1,4 @@
-//! What `grey` and `facts` do with small documents, without other programs.
+//! `grey` and `facts` on small documents, without other programs.
 
 use lopdf::{Dictionary, Document, Object, dictionary};
 use proptest::prelude::*;
@@ -42,7 +42,7 @@ fn device_spaces_chosen_by_name_become_grey() {
 }
 
 #[test]
-fn saved_spaces_come_back() {
+fn saved_colour_spaces_are_restored() {
     let content = "/DeviceRGB cs q /DeviceGray cs 0.5 sc Q 0 1 0 sc";
     check(TestDocument::new(content), "0 g q /DeviceGray cs 0.5 sc Q 0.587 g");
 }
@@ -316,7 +316,7 @@ fn facts_are_those_of_the_box_that_is_shown() {
 }
 
 #[test]
-fn what_is_no_pdf_is_refused() {
+fn files_that_are_not_pdfs_are_refused() {
     assert_eq!(facts(b"GIF89a", &LIMITS), Err(PdfError::NotPdf { found: 6 }));
     assert!(matches!(facts(b"%PDF-1.4 ", &LIMITS), Err(PdfError::Malformed { .. })));
 }
@@ -341,7 +341,7 @@ fn encrypted_files_are_refused() {
     assert_eq!(grey(&bytes, &LIMITS), Err(PdfError::Encrypted));
 }
 
-/// What `grey` says when one limit is changed.
+/// The error of `grey` when one limit is changed.
 fn refused(sheet: TestDocument, change: impl Fn(&mut PdfLimits)) -> PdfError {
     let mut limits = LIMITS;
     change(&mut limits);
@@ -370,7 +370,7 @@ fn limits_are_named_when_they_are_reached() {
 }
 
 #[test]
-fn cycles_end() {
+fn cyclic_references_terminate() {
     let mut sheet = TestDocument::new("/A Do 0 0 0 rg");
     let id = sheet.document.new_object_id();
     let list = dictionary! { "A" => id };

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fast_way_folds_as_the_general_one() {
+    fn the_fast_path_folds_like_the_general_one() {
         for c in ('\u{0}'..='\u{ff}').filter(|c| latin(*c).is_some()) {
             let (mut fast, mut general) = (FoldBuffer::default(), FoldBuffer::default());
             assert!(fast.read_latin(&c.to_string()));

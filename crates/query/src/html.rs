@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_left_out() {
+    fn content_that_is_not_text_is_left_out() {
         check("a<!-- b > c -->d<script>if (a < b) c</script>e", "ad\n\ne");
         check("a<STYLE>b</style >c", "a\n\nc");
         check("1 < 2 <", "1 < 2 <");

@@ -151,12 +151,12 @@ fn a_long_document_keeps_its_properties() {
         "body_text": "ord ".repeat(INDEXED_WORDS_MAX + 5),
     }));
     assert_eq!(found.rest, "is");
-    // The item's own properties take six words.
+    // The properties of the item itself use six words.
     assert_eq!(found.body.split(' ').count(), INDEXED_WORDS_MAX - 7);
 }
 
 #[test]
-fn tokens_have_nothing_but_what_the_index_expects() {
+fn tokens_have_only_what_the_index_expects() {
     let found = indexed(json!({
         "headline": "½ Ⅷ ﷺ ﬁ 한국 कि Ǆ ʼn İ “citat” a=b+c . d_e",
         "person": [{ "name": "a=b . + =" }],

@@ -56,7 +56,7 @@ fn ok_punctuation_of_headlines_is_harmless() {
 }
 
 #[test]
-fn ok_a_star_alone_is_everything() {
+fn ok_a_star_alone_matches_everything() {
     check("*", "");
     check("*:*", "");
     check(" ( * ) ", "");
@@ -123,7 +123,7 @@ fn ok_dates_are_compared() {
 }
 
 #[test]
-fn err_what_has_no_order_is_not_compared() {
+fn err_unordered_properties_are_not_compared() {
     let other = "only date and number fields have ranges, such as urgency:[1 TO 4] and \
                  versioncreated:>2026-03-01";
     refuse("headline:>a", &format!("{other} at character 10"));
@@ -138,7 +138,7 @@ fn err_what_has_no_order_is_not_compared() {
 }
 
 #[test]
-fn err_what_lucene_knows_and_nothing_here_does() {
+fn err_unsupported_lucene_syntax_is_named() {
     let letter = "a ? within a word is not a wildcard (in quotes it is text)";
     refuse("zeb?a", &format!("{letter} at character 4"));
     refuse("a ?ebra", &format!("{letter} at character 3"));

@@ -96,7 +96,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn the_matcher_agrees_with_a_reading_word_by_word(plain in plains(), tree in trees()) {
+    fn the_matcher_agrees_with_a_word_by_word_evaluation(plain in plains(), tree in trees()) {
         let query = parse(&tree.text(), &TimeZone::UTC).unwrap();
         let found = query.matches(&indexed(plain.document()));
         prop_assert_eq!(found, tree.holds(&plain), "{}", tree.text());
@@ -104,7 +104,7 @@ proptest! {
 }
 
 #[test]
-fn a_range_has_its_first_moment_and_not_its_end() {
+fn a_range_includes_its_start_and_excludes_its_end() {
     let Ok(Query::Dates(day)) = parse("date:2026-03-02", &TimeZone::UTC) else {
         panic!("a range");
     };

@@ -102,7 +102,7 @@ fn ok_prefixes_end_in_a_star() {
 }
 
 #[test]
-fn ok_a_backslash_takes_the_meaning_away() {
+fn ok_a_backslash_escapes_special_characters() {
     check(r"\-a", "a");
     check(r"a\:b", "\"a b\"");
     check(r"\OR", "or");
@@ -131,7 +131,7 @@ fn ok_dates_are_ranges() {
 }
 
 #[test]
-fn err_what_is_missing_is_named_with_its_place() {
+fn err_missing_parts_are_named_with_their_position() {
     refuse("(a b OR cdefg", "expected ) at character 14");
     refuse("\"a b", "expected a closing quote at character 5");
     refuse("a OR", "expected a word at character 5");
@@ -172,7 +172,7 @@ fn err_terms_without_a_word_mean_nothing() {
 }
 
 #[test]
-fn err_stars_stand_behind_two_letters() {
+fn err_a_star_needs_two_letters_before_it() {
     refuse("a*", "expected at least 2 letters or digits before * at character 2");
     refuse("abc-d*", "expected at least 2 letters or digits before * at character 6");
     refuse("ab-*", "expected letters or digits before * at character 4");
@@ -217,7 +217,7 @@ fn err_characters_that_no_text_has() {
 }
 
 #[test]
-fn err_limits_are_kept_where_they_are_passed() {
+fn err_an_exceeded_limit_is_reported_at_its_position() {
     let words = |count| vec!["ab"; count].join(" ");
     assert!(parsed(&words(QUERY_CLAUSES_MAX)).is_ok());
     refuse(
@@ -325,7 +325,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
-    fn ok_what_is_parsed_prints_to_what_parses_the_same(text in queries()) {
+    fn ok_parsed_queries_round_trip_through_printing(text in queries()) {
         match parsed(&text) {
             Ok(query) => {
                 let printed = query.to_string();
@@ -370,7 +370,7 @@ fn words_with_forms(text: &str) -> String {
 }
 
 #[test]
-fn ok_words_in_lower_case_have_other_forms() {
+fn ok_words_in_lower_case_have_inflected_forms() {
     let check = |text, expected| assert_eq!(words_with_forms(text), expected, "{text}");
     check("hund katt OR älg", "hund katt älg");
     check("(hund (katt OR +älg)) AND is", "hund katt älg is");
@@ -383,7 +383,7 @@ fn ok_words_in_lower_case_have_other_forms() {
 }
 
 #[test]
-fn ok_names_codes_phrases_beginnings_and_exclusions_have_none() {
+fn ok_names_codes_phrases_prefixes_and_exclusions_have_no_inflected_forms() {
     for text in [
         "Bergen",
         "HUND",

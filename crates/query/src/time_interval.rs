@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn ok_the_last_year_ends_with_time_itself() {
+    fn ok_the_last_year_ends_at_the_latest_timestamp() {
         let zone = TimeZone::UTC;
         let last = TimeInterval::parse("9999", &zone).unwrap();
         assert_eq!(last.end, Timestamp::MAX);

@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_least_are_kept_whatever_their_order() {
+    fn the_smallest_are_kept_in_any_input_order() {
         let ranks: Vec<Rank> = (0..1000).map(|at| (at * 7919 % 1000 / 3, 0, 0)).collect();
         let ranks: Vec<Rank> =
             ranks.iter().zip(0_u32..).map(|((key, ..), number)| (*key, number, number)).collect();

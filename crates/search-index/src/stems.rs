@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn stems_are_those_that_indexes_have() {
+    fn stems_match_those_of_existing_indexes() {
         check(StemLanguage::Swedish, "hundarna", "hund", None);
         check(StemLanguage::Swedish, "områden", "omrad", Some("områd"));
         check(StemLanguage::English, "bridges", "bridg", None);

@@ -100,7 +100,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_search_finds_what_a_look_at_every_item_finds(
+    fn a_search_agrees_with_a_check_of_every_item(
         batches in proptest::collection::vec(oracle::versions(120), 1..5),
         asks in proptest::collection::vec(oracle::searches(), 24),
     ) {

@@ -1,5 +1,5 @@
-//! Any text is taken in as an accounts file or refused, whole. What was taken in is taken in again
-//! without a change, and no error repeats a password, a secret or a key.
+//! Any text is imported as an accounts file or refused as a whole. A second import of the same file changes nothing,
+//! and no error repeats a password, a secret or a key.
 #![no_main]
 
 use std::cell::RefCell;
@@ -12,11 +12,11 @@ use wirephoto::access::auth::Argon2Hasher;
 use wirephoto::access::provisioning::Accounts;
 use wirephoto::storage::database::Db;
 
-/// Bytes of a secret that does not stand in an error by chance.
+/// The minimum length of a secret that does not occur in an error by chance.
 const SECRET_BYTES_MIN: usize = 10;
 
 thread_local! {
-    /// Accounts that nobody put anything into.
+    /// Empty accounts.
     static EMPTY: RefCell<Option<Accounts>> = const { RefCell::new(None) };
 }
 
@@ -34,11 +34,11 @@ fuzz_target!(|text: &str| {
                 EMPTY.set(Some(accounts));
             }
         }
-        // What is refused leaves nothing behind, so the accounts serve again.
+        // A refused file leaves nothing behind, so the accounts are reused.
         Err(error) => {
             let error = error.to_string();
             for secret in secrets(text).iter().filter(|secret| error.contains(*secret)) {
-                // The fuzzer learns the words of errors. Those do not change with the secret.
+                // The fuzzer learns the words of errors, which do not depend on the secret.
                 let other = turned(secret);
                 let Err(error) = accounts.import(&text.replace(secret, &other), now) else {
                     return;
@@ -65,7 +65,7 @@ fn folder() -> PathBuf {
     std::env::temp_dir().join(format!("wirephoto-fuzz-accounts-{}", std::process::id()))
 }
 
-/// What no error may repeat: long secrets that stand in the text once.
+/// The long secrets that occur once in the text, which no error may repeat.
 fn secrets(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let Ok(file) = serde_json::from_str::<Value>(text) else { return found };
@@ -79,7 +79,7 @@ fn secrets(text: &str) -> Vec<String> {
     found
 }
 
-/// The same with other letters.
+/// The same length with different letters.
 fn turned(secret: &str) -> String {
     let turn = |letter: char| match letter {
         'a'..='m' | 'A'..='M' => char::from_u32(u32::from(letter) + 13).expect("a letter"),

@@ -1,4 +1,4 @@
-//! Any query string and any body of an API are read or refused; an error says which part is wrong.
+//! Any query string and any body of an API request are parsed or refused; an error names the wrong part.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

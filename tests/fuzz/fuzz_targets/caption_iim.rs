@@ -1,6 +1,6 @@
 //! Feeds arbitrary bytes to the reader of IIM, as the resource of a Photoshop segment.
 //!
-//! Nothing may panic, and what was read must be the same after it was written.
+//! Nothing may panic, and a caption must be unchanged after it was written and read again.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Any body of a form is read or refused, and its fields are what the other readers of encoded
-//! pairs find; what is shown or kept of a form has no secret of it.
+//! Any body of a form is parsed or refused, and its fields equal those of the other parsers of encoded pairs; a
+//! displayed or stored form contains no secret.
 #![no_main]
 
 use axum::body::Body;
@@ -29,7 +29,7 @@ fuzz_target!(|data: &[u8]| {
     check_channel(&ChannelForm::from_form(&form));
 });
 
-/// The text of a body, which is taken if it is short and ASCII.
+/// The text of a body, which is accepted if it is short and ASCII.
 fn body(data: &[u8]) -> Option<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let request = Request::post("/").header(header::CONTENT_TYPE, KIND);
@@ -47,9 +47,9 @@ fn body(data: &[u8]) -> Option<String> {
     }
 }
 
-/// The readers of queries and of OAuth2 parameters, each its own, find the same in the text.
+/// The separate parsers of queries and of OAuth2 parameters find the same fields in the text.
 fn check_readers(text: &str, form: &FormFields) {
-    // Those take no name that is not UTF-8, of which a form makes something.
+    // Those refuse names that are not UTF-8, which a form replaces.
     let is_plain = |name: &&str| !name.contains('\u{FFFD}');
     let names = || form.fields().map(|(name, _)| name).filter(is_plain);
     let first = |name: &str| form.fields().find(|(own, _)| *own == name).map(|(_, value)| value);
@@ -68,14 +68,14 @@ fn check_readers(text: &str, form: &FormFields) {
     }
 }
 
-/// What is kept is all but the token and secrets.
+/// The stored form has all fields except the token and secrets.
 fn check_kept(text: &str, form: &FormFields) {
     let kept = FormFields::parse(&without_secrets(text)).expect("fewer fields");
     let open = |(name, _): &(&str, &str)| *name != "csrf" && !name.starts_with("secret.");
     assert!(kept.fields().eq(form.fields().filter(open)));
 }
 
-/// A channel's form tells no secret of a channel.
+/// The form of a channel reveals no secret of it.
 fn check_channel(draft: &ChannelForm) {
     let (body, told) = (draft.body(), draft.body_without_secrets());
     assert_eq!(body["formats"], told["formats"]);

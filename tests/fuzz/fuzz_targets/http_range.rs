@@ -8,7 +8,7 @@ use wirephoto::http::protocol::{
     range::{MultipartByteranges, RangeDecision, ranges},
 };
 
-// `length` takes eight bytes of `data`; the rest, split at zero bytes, fills the fields in turn.
+// `length` uses eight bytes of `data`; the rest, split at zero bytes, fills the fields in turn.
 fuzz_target!(|data: &[u8]| {
     let Some((length, fields)) = data.split_first_chunk::<8>() else { return };
     let length = u64::from_le_bytes(*length);

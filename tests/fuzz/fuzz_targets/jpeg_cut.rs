@@ -1,7 +1,7 @@
 //! Cuts rectangles and bands out of arbitrary files.
 //!
-//! What is cut out is a file without damage. Its coefficients are those of the original, and with
-//! its surroundings it decodes to the pixels that the whole picture has there.
+//! A cut is an undamaged file. Its coefficients are those of the original, and with its surroundings it decodes to the
+//! pixels of that region of the whole picture.
 
 #![no_main]
 
@@ -31,7 +31,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// What is cut out with its surroundings decodes to the pixels of the whole.
+/// A cut with its surroundings decodes to the pixels of the whole picture.
 fn check_surroundings(opened: &Opened, plain: &Plain, rect: Rect) {
     let shows = surrounding_rect(&opened.scan, rect);
     let Some(part) = check_cut(opened, plain, shows) else { return };
@@ -40,7 +40,7 @@ fn check_surroundings(opened: &Opened, plain: &Plain, rect: Rect) {
     assert!(rectangle(&part, inner) == rectangle(&whole, rect), "{rect:?} differs");
 }
 
-/// What is cut out has the coefficients of the original; gives its pixels.
+/// A cut has the coefficients of the original; returns its pixels.
 fn check_cut(opened: &Opened, plain: &Plain, shows: Rect) -> Option<Pixels> {
     let Opened { scan, index, colour, .. } = opened;
     assert!(is_on_grid(scan, shows) && shows.is_inside(scan.size));
@@ -73,7 +73,7 @@ fn check_coefficients(plain: &Plain, small: &Plain, (left, top): (u32, u32)) {
     assert_eq!((small.extra, small.late_restarts), (0, false));
 }
 
-/// Bands of any height that restarts allow are the whole picture.
+/// Bands of any height that restarts allow combine to the whole picture.
 fn check_bands(opened: &Opened, plain: &Plain, case: &Case) {
     let Opened { scan, index: entries, colour, .. } = opened;
     let can_start =

@@ -1,8 +1,7 @@
 //! Feeds arbitrary files to the indexer, and arbitrary bytes to the reader of indexes.
 //!
-//! An index that was built must be what a plain decoder finds, survive packing, fit its scan, and
-//! stand for a picture that libjpeg-turbo decodes without a complaint. An index that was not built
-//! may give any picture, but no panic.
+//! An index that was built must match a plain decoder, survive packing, fit its scan, and belong to a picture that
+//! libjpeg-turbo decodes without a warning. An arbitrary index may give any picture, but no panic.
 
 #![no_main]
 
@@ -59,7 +58,7 @@ fn space_of(colour: ColourModel) -> ColourSpace {
     }
 }
 
-/// The start of the file alone says the same of the scan.
+/// The start of the file alone gives the same scan layout.
 fn check_start(opened: &Opened) {
     let Opened { jpeg, header, scan, .. } = opened;
     let start = &jpeg[..at(scan.start)];
@@ -70,7 +69,7 @@ fn check_start(opened: &Opened) {
     assert_eq!((again.start, again.size, again.interval), (scan.start, scan.size, scan.interval));
 }
 
-/// Entries and ends are where the plain decoder was.
+/// Entries and ends match the positions of the plain decoder.
 fn check_entries(opened: &Opened, plain: &Plain) {
     let Opened { scan, index, .. } = opened;
     assert_eq!(plain.starts.len(), usize::try_from(scan.mcus()).expect("32 bits"));
@@ -86,7 +85,7 @@ fn check_entries(opened: &Opened, plain: &Plain) {
     assert!(index.marker == marker || index.marker == marker + 1);
 }
 
-/// An index with true places and wrong predictors, packed.
+/// A packed index with correct positions and wrong predictors.
 fn with_wrong_dc(plain: &Plain, case: &Case, index: &ScanIndex) -> Vec<u8> {
     let [a, b, c, d, e, f, every, _] = case.spare;
     let dc = [[a, b], [c, d], [e, f], [b, c]].map(i16::from_le_bytes);
@@ -100,7 +99,7 @@ fn with_wrong_dc(plain: &Plain, case: &Case, index: &ScanIndex) -> Vec<u8> {
     packed
 }
 
-/// Reads an index that somebody else wrote, and uses it.
+/// Unpacks an untrusted index and uses it.
 fn try_foreign(opened: &Opened, mut packed: &[u8], rect: Rect) {
     let Opened { scan, jpeg, colour, .. } = opened;
     let components = scan.components.len();

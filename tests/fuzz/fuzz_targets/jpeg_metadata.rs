@@ -1,7 +1,7 @@
 //! Feeds arbitrary bytes to the marker parser and the metadata readers and writers.
 //!
-//! Nothing may panic. A file that parses must, with new metadata, parse again as the same picture,
-//! and a caption that was read must be written without damage.
+//! Nothing may panic. A file that parses must, with new metadata, parse again as the same picture, and a caption that
+//! was read must be written intact.
 
 #![no_main]
 

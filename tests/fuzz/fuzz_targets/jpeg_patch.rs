@@ -1,8 +1,7 @@
 //! Paints in arbitrary files.
 //!
-//! The result is a file without damage. Blocks that the rectangle does not touch keep their
-//! coefficients; those that it touches have what the transform of the painted samples gives,
-//! unless the file's tables have no code for it.
+//! The result is an undamaged file. Blocks outside the rectangle keep their coefficients; those that it touches have
+//! the transform of the painted samples, unless the tables of the file have no code for it.
 
 #![no_main]
 
@@ -78,7 +77,7 @@ fn paint(samples: &mut RegionSamples, case: &Case) {
     }
 }
 
-/// The file with its scan changed and its Huffman tables replaced.
+/// The file with the patched scan and new Huffman tables.
 fn assemble(opened: &Opened, patched: &PatchedScan) -> Vec<u8> {
     let Opened { jpeg, header, scan, .. } = opened;
     let (mut file, scans) = rewrite_with_tables(jpeg, header, &[], None, &patched.tables);
@@ -127,7 +126,7 @@ fn check_shape(before: &Part, after: &Part) {
     assert_eq!(before.blocks.len(), after.blocks.len());
 }
 
-/// The coefficients of what was painted at (`x`, `y`).
+/// The coefficients of the painted block at (`x`, `y`).
 fn block_of<'a>(
     grids: impl Iterator<Item = &'a SampleGrid>,
     (x, y): (u32, u32),

@@ -1,7 +1,7 @@
 //! Decodes a rectangle of arbitrary files.
 //!
-//! With and without vector instructions the samples are the same, and those of libjpeg-turbo's
-//! decode of the whole picture.
+//! The samples are the same with and without vector instructions, and equal those of libjpeg-turbo's decode of the
+//! whole picture.
 
 #![no_main]
 
@@ -32,7 +32,7 @@ fuzz_target!(|data: &[u8]| {
     check_samples(&plain, &samples);
     let repaired = opened.repair();
     let (extra, header) = (plain.extra, read_header(&repaired).expect("asked before"));
-    // The library has no name for 4:2:2 as 4x1, 2x1, 2x1; the engine has.
+    // The library does not support 4:2:2 as 4x1, 2x1, 2x1; the engine does.
     let is_named = header.chroma != ChromaSubsampling::Other;
     if let Some(planes) = scan.planes.filter(|_| is_named) {
         assert_eq!(planes, (header.space, header.chroma));
@@ -47,7 +47,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// The samples are those of the plain decoder's coefficients.
+/// The samples match the coefficients of the plain decoder.
 fn check_samples(plain: &Plain, samples: &RegionSamples) {
     for (part, grid) in plain.parts.iter().zip(&samples.grids) {
         let first = (index(grid.origin.0) / 8, index(grid.origin.1) / 8);
@@ -68,7 +68,7 @@ fn check_samples(plain: &Plain, samples: &RegionSamples) {
     }
 }
 
-/// Components of pictures that are not transformed are the pixels.
+/// Without a colour transform the components are the pixels.
 fn check_pixels(scan: &Scan, samples: &RegionSamples, rect: Rect, pixels: &[u8]) {
     let channels = scan.components.len();
     for (channel, grid) in samples.grids.iter().enumerate() {
@@ -122,7 +122,7 @@ fn expected(full: &Planes, number: usize, cell: (u32, u32), pixel: (i64, i64)) -
     let plane = Planes::layout(full.size, full.space, full.chroma)[number];
     let Size { width, height } = full.size;
     let (cx, cy) = (i64::from(cell.0), i64::from(cell.1));
-    // Planes of luma are padded to whole cells; what lies beyond the picture is not read.
+    // Luma planes are padded to whole cells; samples beyond the picture are not read.
     let limit = |edge: u32, cell: u32| i64::from(edge.div_ceil(cell)) - 1;
     let (right, bottom) = (limit(width, cell.0), limit(height, cell.1));
     let at = |x: i64, y: i64| {

@@ -1,4 +1,4 @@
-//! Any text is parsed or refused as a media path; what is parsed prints to an equal path.
+//! Any text is parsed or refused as a media path; a parsed path prints to an equal one.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! The facts of any file are read or refused; what is read keeps the limits and costs little.
+//! The facts of any file are read or refused; the reader stays within its limits and reads little.
 #![no_main]
 
 use std::io::Cursor;
@@ -6,7 +6,7 @@ use std::io::Cursor;
 use formats::mp4::{VideoLimits, facts};
 use libfuzzer_sys::fuzz_target;
 
-// The first byte says whether the file is longer or shorter than its reader believes.
+// The first byte selects whether the file is longer or shorter than its stated length.
 fuzz_target!(|data: &[u8]| {
     let Some((&first, data)) = data.split_first() else { return };
     let length = u64::try_from(data.len()).expect("length fits");
@@ -27,7 +27,7 @@ fuzz_target!(|data: &[u8]| {
             for text in texts.into_iter().flatten() {
                 assert!((1..64).contains(&text.len()) && text.is_ascii(), "{facts:?}");
             }
-            // The same bytes say the same.
+            // The same bytes give the same facts.
             let again = facts_of(data, size_bytes, &limits);
             assert_eq!(again, Some(facts));
         }

@@ -1,5 +1,5 @@
-//! Any body of an upload is taken apart or refused, however it is cut into pieces on its way. Parts
-//! that were put together come out as they went in, within their limits, and no file stays behind.
+//! Any body of an upload is parsed or refused, however it is split into chunks. Encoded parts are decoded unchanged
+//! within their limits, and no file is left behind.
 #![no_main]
 
 use std::convert::Infallible;
@@ -14,7 +14,7 @@ use model::MediaType;
 use wirephoto::archive::ingest::{FileName, UploadSpool};
 use wirephoto::http::api::ingest::{ItemUpload, read_upload};
 
-/// Bytes of a file at most; small, so that the fuzzer reaches it.
+/// Maximum bytes of a file; small, so that the fuzzer reaches it.
 const FILE_BYTES_MAX: u64 = 1024;
 const MULTIPART: &str = "multipart/form-data; boundary=B";
 /// Names of parts by their number.
@@ -32,7 +32,7 @@ const NAMES: [&str; 8] = [
 /// Document and files by name.
 type Parts = (Vec<u8>, Vec<(String, Vec<u8>)>);
 
-// The first byte chooses media type and kind of body, the second the size of the pieces.
+// The first byte selects media type and kind of body, the second the size of the chunks.
 fuzz_target!(|data: &[u8]| {
     let Some((&[options, step], rest)) = data.split_first_chunk::<2>() else { return };
     let media_type = MediaType::ALL[usize::from(options >> 2) % MediaType::ALL.len()];
@@ -54,7 +54,7 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(left, 0, "files stay behind");
 });
 
-/// What comes out of a body that arrives in pieces of `step` bytes.
+/// The result of a body that arrives in chunks of `step` bytes.
 fn upload(media_type: MediaType, kind: &str, body: &[u8], step: usize) -> Option<Parts> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let pieces: Vec<_> =
@@ -84,7 +84,7 @@ fn contents(media_type: MediaType, upload: &ItemUpload) -> Parts {
     (upload.document.clone(), files)
 }
 
-/// A body of parts, and what is to come out of it; nothing if it is to be refused.
+/// A body of parts, and its expected result; `None` if it must be refused.
 ///
 /// Each part begins with a byte for its name and ends at a byte 0xFE.
 fn build(media_type: MediaType, data: &[u8]) -> (Vec<u8>, Option<Parts>) {

@@ -1,5 +1,5 @@
-//! Any parameters are an authorization request or an error, and whatever is answered goes to an
-//! address that is registered to the letter, without control characters.
+//! Any parameters are an authorization request or an error, and every redirect goes to an exactly registered URI,
+//! without control characters.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +9,7 @@ use wirephoto::access::oauth::{AuthorizationError, OAuthParameters, parse_reques
 const ISSUER: &str = "https://issuer.test";
 const ADDRESSES: [&str; 2] = ["https://client.test/cb?a=1", "test.client:/cb"];
 
-// The first byte chooses the client; the rest is the query.
+// The first byte selects the client; the rest is the query.
 fuzz_target!(|data: &[u8]| {
     let Some((kind, query)) = data.split_first() else { return };
     let Ok(query) = std::str::from_utf8(query) else { return };

@@ -1,5 +1,5 @@
-//! Any bytes as a PDF: facts and the black-and-white version end within tight limits, and what was
-//! written can be read and made grey again.
+//! Any bytes as a PDF: facts and the grey version finish within tight limits, and the output can be read and
+//! converted to grey again.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Any text is parsed or refused as a query; what is parsed prints to an equal query, and what is
-//! wrong with a text lies within it.
+//! Any text is parsed or refused as a query; a parsed query prints to an equal one, and the position of an error is
+//! within the text.
 #![no_main]
 
 use jiff::tz::TimeZone;
@@ -11,7 +11,7 @@ fuzz_target!(|text: &str| {
     match parse(text, &TimeZone::UTC) {
         Ok(query) => {
             let printed = query.to_string();
-            // Names of fields are repeated for each word, which can make it too long.
+            // Field names are repeated for each word, which can make the printed query too long.
             if printed.len() <= QUERY_TEXT_BYTES_MAX {
                 let again = parse(&printed, &TimeZone::UTC);
                 assert_eq!(again.as_ref(), Ok(&query), "{text:?} prints {printed:?}");

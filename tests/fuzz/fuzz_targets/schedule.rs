@@ -1,5 +1,5 @@
-//! Any text is parsed or refused as a schedule; runs rise, by a minute or more, and none is left out
-//! by somebody who asks from between two of them.
+//! Any text is parsed or refused as a schedule; runs increase by at least a minute, and a query from between two runs
+//! skips none.
 #![no_main]
 
 use jiff::{SignedDuration, Timestamp};

@@ -1,4 +1,4 @@
-//! What lies on the disk: modes of files, secrets in the database, demo accounts.
+//! Data at rest: file modes, secrets in the database, demo accounts.
 
 use std::{
     fs::{self, Permissions},
@@ -12,22 +12,22 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::common::server::{alone, output, wirephoto};
+use crate::common::server::{isolate_environment, output, wirephoto};
 use crate::common::{DEMO_KEY, Server, checkout, pictures::Picture, postgres, tokens};
 
 /// A password of a channel.
 const SECRET: &str = "channel-password-nobody-reads";
 
-/// The command `wirephoto` as a shell starts it whose umask leaves everything open.
+/// The command `wirephoto`, started by a shell with this umask.
 fn under_umask(umask: &str, dir: &Path) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("umask {umask}; exec \"$@\""), "sh"]);
     command.arg(env!("CARGO_BIN_EXE_wirephoto")).current_dir(dir);
-    alone(&mut command, dir);
+    isolate_environment(&mut command, dir);
     command
 }
 
-/// A folder that everybody may enter.
+/// A temporary folder that every user may enter.
 fn open_folder() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
@@ -38,7 +38,7 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().mode() & 0o777
 }
 
-/// Everything below a folder, itself first.
+/// A folder and everything below it.
 fn tree(dir: &Path) -> Vec<PathBuf> {
     let mut found = vec![dir.to_owned()];
     let mut at = 0;
@@ -57,18 +57,19 @@ fn succeeds(output: &Output) -> String {
     text(&output.stdout)
 }
 
-/// Runs a command on the data directory below `dir`: what it said, and its status.
+/// Runs a command on the data directory below `dir`; returns its output and status.
 fn run(dir: &Path, arguments: &[&str]) -> (String, i32) {
     let output = output(wirephoto(dir).args(arguments).arg("--data").arg(dir.join("data")));
     let said = [output.stdout, output.stderr].concat();
     (String::from_utf8_lossy(&said).into_owned(), output.status.code().unwrap_or(-1))
 }
 
-/// Puts a channel with a password through the API.
+/// Creates a channel with a password through the API.
 fn put_channel(server: &Server, name: &str, password: &str) {
     let channel = json!({ "method": "ftp", "formats": [".json"], "active": false,
         "settings": { "host": "ftp.agency.example", "username": "desk", "password": password } });
-    let token = tokens::password(server, "demo-editor", "demo-editor-password", tokens::OF_KEY);
+    let token =
+        tokens::password(server, "demo-editor", "demo-editor-password", tokens::API_KEY_SCOPES);
     let request = server.client.put(format!("{}/user/v1/channel/{name}", server.url));
     let request = request.header("authorization", format!("Bearer {token}"));
     let answer = request.header("content-type", "application/json").body(channel.to_string());
@@ -84,7 +85,7 @@ fn channels(server: &Server) -> String {
     answer.text().unwrap()
 }
 
-/// The name of the signing key.
+/// The key id of the signing key.
 fn kid(server: &Server) -> String {
     let keys: Value = server.get("/o/oauth2/keys").json().unwrap();
     keys["keys"][0]["kid"].as_str().unwrap().to_owned()
@@ -94,8 +95,8 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }
 
-/// A server over the demo accounts whose secrets are encrypted, on any engine.
-fn sealed() -> (Server, String) {
+/// A server over the demo accounts whose secrets are encrypted, on either database engine.
+fn encrypted_server() -> (Server, String) {
     let file = "secrets.key_file=data/secrets.key".to_owned();
     let dir = tempfile::tempdir().unwrap();
     let mut command = wirephoto(dir.path());
@@ -105,7 +106,7 @@ fn sealed() -> (Server, String) {
 }
 
 #[test]
-fn nobody_else_reads_a_data_directory_whatever_the_umask_is() {
+fn a_data_directory_is_private_whatever_the_umask_is() {
     for umask in ["022", "000"] {
         let dir = open_folder();
         let (data, picture) = (dir.path().join("data"), dir.path().join("a.jpg"));
@@ -120,7 +121,7 @@ fn nobody_else_reads_a_data_directory_whatever_the_umask_is() {
         let server = Server::run(dir, command);
         assert!(!server.bytes("/media/image/a_NormalPreview.jpg").is_empty());
         put_channel(&server, "ftp", SECRET);
-        // Files that channels deliver are for others, as far as the directory lets them in.
+        // Files that channels deliver are for other users, as far as the directory's mode admits them.
         let private = |path: &&PathBuf| !path.starts_with(data.join("deliveries"));
         for path in tree(&data).iter().filter(private) {
             let expected = if path.is_dir() { 0o700 } else { 0o600 };
@@ -136,7 +137,7 @@ fn nobody_else_reads_a_data_directory_whatever_the_umask_is() {
             assert!(!output(&mut read).status.success());
         }
         let target = server.dir.path().join("backup");
-        if postgres::of(server.dir.path()).is_none() {
+        if postgres::url_of(server.dir.path()).is_none() {
             let mut backup = under_umask(umask, server.dir.path());
             succeeds(&output(backup.arg("backup").arg(&target).arg("--data").arg(&data)));
             for path in tree(&target) {
@@ -147,7 +148,7 @@ fn nobody_else_reads_a_data_directory_whatever_the_umask_is() {
 }
 
 #[test]
-fn files_for_others_have_the_mode_that_the_umask_allows() {
+fn files_for_other_users_have_the_mode_that_the_umask_allows() {
     for (umask, file, folder) in [("022", 0o644, 0o755), ("027", 0o640, 0o750)] {
         let dir = open_folder();
         let at = |name: &str| dir.path().join(name);
@@ -217,7 +218,7 @@ fn links_and_pipes_in_a_watched_folder_are_not_read() {
 }
 
 #[test]
-fn a_data_directory_that_is_open_to_others_is_a_warning_and_stays_as_it_is() {
+fn a_data_directory_open_to_other_users_is_a_warning_and_keeps_its_mode() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("data")).unwrap();
     fs::set_permissions(dir.path().join("data"), Permissions::from_mode(0o750)).unwrap();
@@ -236,7 +237,7 @@ fn a_data_directory_that_is_open_to_others_is_a_warning_and_stays_as_it_is() {
 
 #[test]
 fn secrets_are_not_in_the_bytes_of_the_database() {
-    let (server, _) = sealed();
+    let (server, _) = encrypted_server();
     put_channel(&server, "ftp", SECRET);
     put_channel(&server, "ftp", &format!("{SECRET}-again"));
     assert!(channels(&server).contains("***"));
@@ -256,9 +257,9 @@ fn secrets_are_not_in_the_bytes_of_the_database() {
 
 #[test]
 fn a_secret_that_was_copied_to_another_row_does_not_decrypt() {
-    let (server, _) = sealed();
-    // SQLite's file is written to and copied here.
-    if postgres::of(server.dir.path()).is_some() {
+    let (server, _) = encrypted_server();
+    // The test writes to SQLite's file and copies it.
+    if postgres::url_of(server.dir.path()).is_some() {
         return;
     }
     put_channel(&server, "one", SECRET);
@@ -274,8 +275,8 @@ fn a_secret_that_was_copied_to_another_row_does_not_decrypt() {
 }
 
 #[test]
-fn a_service_without_the_key_of_its_secrets_does_not_start_and_says_which_one_it_needs() {
-    let (server, file) = sealed();
+fn a_service_without_its_secrets_key_does_not_start_and_names_the_key() {
+    let (server, file) = encrypted_server();
     put_channel(&server, "ftp", SECRET);
     let before = kid(&server);
     let dir = server.kill();
@@ -286,7 +287,7 @@ fn a_service_without_the_key_of_its_secrets_does_not_start_and_says_which_one_it
     let (said, status) = run(dir.path(), &serve);
     assert!(status == 1 && said.contains("secrets.key_file data/secrets.key"), "{said}");
     assert!(!key.exists(), "no new key is made for an archive that has one");
-    // What needs no secret works, and what lacks one is named.
+    // Commands that need no secret work; a missing key is named.
     assert_eq!(run(dir.path(), &["user", "list", "--set", &file]).1, 0);
     let (said, status) = run(dir.path(), &["check", "--set", &file]);
     assert!(status == 1 && said.contains("channels/"), "{said}");
@@ -302,8 +303,8 @@ fn a_service_without_the_key_of_its_secrets_does_not_start_and_says_which_one_it
 }
 
 #[test]
-fn a_rotation_leaves_nothing_that_the_old_key_opens_while_the_service_runs() {
-    let (server, file) = sealed();
+fn a_rotation_on_a_running_service_leaves_nothing_encrypted_with_the_old_key() {
+    let (server, file) = encrypted_server();
     put_channel(&server, "ftp", SECRET);
     let before = kid(&server);
     let key = server.data().join("secrets.key");
@@ -323,11 +324,11 @@ fn a_rotation_leaves_nothing_that_the_old_key_opens_while_the_service_runs() {
     let named =
         |id: &Value| contains(&stored, format!("sealed:1:{}", id.as_str().unwrap()).as_bytes());
     assert!(named(&rotated["key"]));
-    // The service takes up the new key by itself, for what it reads and for what it writes.
+    // The service picks up the new key without a restart, both for reading and for writing.
     assert!(channels(&server).contains("ftp.agency.example"), "{}", server.log());
     put_channel(&server, "more", "another");
     assert!(succeeds(&server.command(&["check", "--set", &file])).contains("0 problems"));
-    // Killed between the new file and the transaction: the file has both keys.
+    // A rotation that is killed between writing the file and committing the transaction: the file has both keys.
     let both = format!("{}\n{}\n", "5a".repeat(32), keys(&new)[0]);
     fs::write(&key, both).unwrap();
     let server = server.restart(&[&file]);
@@ -339,7 +340,7 @@ fn a_rotation_leaves_nothing_that_the_old_key_opens_while_the_service_runs() {
 }
 
 #[test]
-fn a_key_of_the_settings_is_rotated_by_one_in_front_of_it() {
+fn a_key_in_the_settings_is_rotated_by_prepending_a_new_one() {
     let dir = tempfile::tempdir().unwrap();
     let (old, new) = ("01".repeat(32), "02".repeat(32));
     let with = |keys: &str| format!("secrets.key={keys}");
@@ -367,10 +368,10 @@ fn a_key_of_the_settings_is_rotated_by_one_in_front_of_it() {
 }
 
 #[test]
-fn a_backup_is_of_use_with_its_key_alone() {
-    let (server, _) = sealed();
-    // SQLite's file is written to and copied here.
-    if postgres::of(server.dir.path()).is_some() {
+fn a_backup_can_be_restored_only_with_its_key() {
+    let (server, _) = encrypted_server();
+    // The test writes to SQLite's file and copies it.
+    if postgres::url_of(server.dir.path()).is_some() {
         return;
     }
     put_channel(&server, "ftp", SECRET);
@@ -401,7 +402,7 @@ fn a_backup_is_of_use_with_its_key_alone() {
     let restored = Server::start(home, &[]);
     assert_eq!(kid(&restored), before);
     assert!(channels(&restored).contains("ftp.agency.example"));
-    // Without its key: it says which one is missing, and where it goes.
+    // Without its key, the error names the missing key and where to put it.
     let home = tempfile::tempdir().unwrap();
     let (said, status) = restore("apart", &home);
     assert!(status == 1 && said.contains("is not in the backup"), "{said}");
@@ -414,14 +415,14 @@ fn a_backup_is_of_use_with_its_key_alone() {
     let (said, status) = restore("whole", &home);
     assert!(status == 1 && said.contains("holds another key"), "{said}");
     assert!(!home.path().join("data/wirephoto.db").exists());
-    // A later state brings its own key and takes the older one out.
+    // A later backup has its own key and removes the older one.
     let old = keys("whole");
     succeeds(&server.command(&["secrets", "rotate"]));
     backup("whole", &[]);
     assert!(keys("whole").len() == 1 && keys("whole") != old);
 }
 
-/// Starts `serve --demo` with more arguments, in the checkout's place of the demo archive.
+/// Starts `serve --demo` with more arguments and a copy of the checkout's demo archive.
 fn demo(dir: &Path, arguments: &[&str]) -> Command {
     fs::create_dir_all(dir.join("media-store")).unwrap();
     let link = dir.join("media-store/demo");
@@ -436,7 +437,7 @@ fn demo(dir: &Path, arguments: &[&str]) -> Command {
 }
 
 #[test]
-fn the_demo_is_served_to_this_machine_alone() {
+fn the_demo_is_served_on_loopback_only() {
     let dir = tempfile::tempdir().unwrap();
     for arguments in [
         &["--listen", "0.0.0.0:0"][..],
@@ -462,7 +463,7 @@ fn asks(client: &Client, url: &str) -> u16 {
     client.get(format!("{url}/user/v1/user?ak={DEMO_KEY}")).send().unwrap().status().as_u16()
 }
 
-/// The status of a call with name and published password of a demo user.
+/// The status of an API call with the user name and published password of a demo user.
 fn logs_in(server: &Server, user: &str) -> u16 {
     let request = server.client.get(format!("{}/content/v1/image/search?s=0", server.url));
     let request = request.basic_auth(user, Some(format!("{user}-password")));
@@ -470,13 +471,13 @@ fn logs_in(server: &Server, user: &str) -> u16 {
 }
 
 #[test]
-fn demo_accounts_that_are_left_in_an_archive_are_told_of_until_they_are_removed() {
+fn demo_accounts_left_in_an_archive_are_reported_until_they_are_removed() {
     let dir = tempfile::tempdir().unwrap();
     let command = demo(dir.path(), &["--listen", "127.0.0.1:0"]);
     let server = Server::run(dir, command);
     let warning = "has the demo accounts";
     assert!(!server.log().contains(warning), "{}", server.log());
-    // The operator goes on with what it found.
+    // The operator adopts the archive.
     let add = ["user", "add", "editor", "--organization", "1", "--agreement", "1001"];
     succeeds(&server.command(&add));
     let mut password = wirephoto(server.dir.path());
@@ -517,7 +518,7 @@ fn demo_accounts_that_are_left_in_an_archive_are_told_of_until_they_are_removed(
     assert!(!server.log().contains(warning), "{}", server.log());
     let nothing = succeeds(&server.command(&["demo", "remove", "--json"]));
     assert!(nothing.contains("\"removed\":[]"), "{nothing}");
-    // Imported, they come without the note of a demo.
+    // Imported accounts are not marked as demo accounts.
     let file = checkout("media-store/accounts.json");
     succeeds(&server.command(&["import", file.to_str().unwrap()]));
     let check = succeeds(&server.command(&["check", "--json"]));

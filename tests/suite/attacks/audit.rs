@@ -1,4 +1,4 @@
-//! The audit log: who did what, found afterwards, and nothing else in it.
+//! The audit log: it records who did what, and nothing else.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use reqwest::{Method, header::AUTHORIZATION};
@@ -11,7 +11,7 @@ use crate::site_account::{Api, Person};
 const ITEM: &str = "image/demo-trollslanda";
 /// A licence of the product that the item belongs to.
 const LICENSE: &str = "2c916e2d-b755-446d-9e18-d636a1447141";
-const CHEAP: [&str; 2] = ["auth.hash_memory_kib=64", "auth.hash_iterations=1"];
+const CHEAP_HASHING: [&str; 2] = ["auth.hash_memory_kib=64", "auth.hash_iterations=1"];
 
 /// The events that the command lists, newest first.
 fn events(server: &Server, filter: &[&str]) -> Vec<Value> {
@@ -32,7 +32,7 @@ fn one(events: &[Value], action: &str, object: &str) -> Value {
     found[0].clone()
 }
 
-/// Who did it: user name, kind of credentials, their id, address.
+/// The actor of an event: user name, kind of credentials, their id, address.
 fn actor(event: &Value) -> [&str; 4] {
     ["userName", "credential", "credentialId", "address"]
         .map(|name| event[name].as_str().unwrap_or_default())
@@ -50,7 +50,7 @@ fn login_form(server: &Server, user: &str, password: &str) -> u16 {
     server.post_form("/o/oauth2/token", &fields).status().as_u16()
 }
 
-/// Presents a refresh token that was given out, twice.
+/// Presents a refresh token twice.
 fn reuse_a_refresh_token(server: &Server) -> Vec<String> {
     let secret = ("client_secret", "demo-client-secret");
     let client = [("client_id", "demo-client"), secret];
@@ -71,13 +71,13 @@ fn reuse_a_refresh_token(server: &Server) -> Vec<String> {
     vec![token, set["access_token"].as_str().unwrap().to_owned()]
 }
 
-/// What somebody does in an afternoon. Gives every secret that was in use.
-fn afternoon(server: &Server) -> Vec<String> {
+/// A sequence of typical actions; returns every secret that it used.
+fn perform_actions(server: &Server) -> Vec<String> {
     let mut secrets = vec!["typed-in-the-wrong-field".to_owned(), "wrong-guess".to_owned()];
     assert_eq!(login_form(server, "demo-buyer", "wrong-guess"), 400);
     assert_eq!(login_form(server, "typed-in-the-wrong-field", "wrong-guess"), 400);
     secrets.extend(reuse_a_refresh_token(server));
-    // A key is made by a login, used, and revoked by itself.
+    // A login creates a key, uses it, and revokes it with the key itself.
     let editor = Api::login(server, "demo-editor");
     let named = json!({ "name": "desk" });
     let made: Value = editor.send(Method::POST, "/user/v1/key", Some(&named)).json().unwrap();
@@ -89,7 +89,7 @@ fn afternoon(server: &Server) -> Vec<String> {
         "settings": { "host": "ftp.example.org", "username": "u", "password": "channel-secret" },
     });
     secrets.push("channel-secret".to_owned());
-    // A channel that is stated as it is is no change.
+    // A PUT that leaves a channel unchanged is not recorded.
     for formats in [".json", ".json", ".jpg"] {
         let mut stated = channel.clone();
         stated["formats"] = json!([formats]);
@@ -114,13 +114,13 @@ fn afternoon(server: &Server) -> Vec<String> {
     let orders = buyer.get("/user/v1/order");
     let path = format!("/user/v1/order/{}", orders["orders"][0]["id"]);
     buyer.put(&path, &json!({ "approve": true, "license": { "uuid": LICENSE } }));
-    // A person logs in, lets a client act, and logs out.
+    // A user logs in, authorizes a client, and logs out.
     let person = Person::log_in(server, "demo-editor");
     let request = "response_type=code&client_id=demo-client&scope=roles\
          &redirect_uri=http%3A%2F%2F127.0.0.1%3A9000%2Fcb";
     person.done("/o/consent", &[("request", request), ("decision", "allow")]);
     person.done("/o/logout", &[]);
-    // An item goes, and a command runs.
+    // An item is withdrawn, and a command runs.
     let gone = format!("/ingest/v1/{ITEM}");
     assert_eq!(admin.send(Method::DELETE, &gone, None).status(), 200);
     let added = server.command(&["key", "add", "demo-editor", "--name", "night"]);
@@ -133,13 +133,13 @@ fn afternoon(server: &Server) -> Vec<String> {
     secrets
 }
 
-fn check_afternoon(events: &[Value]) {
+fn check_events(events: &[Value]) {
     let (here, name) = ("127.0.0.1", |event: &Value| event["detail"].as_str().unwrap().to_owned());
     let refused: Vec<&Value> = events
         .iter()
         .filter(|event| event["action"] == "login" && event["outcome"] == "refused")
         .collect();
-    // Newest first. What was typed for a user that there is not is not repeated.
+    // Newest first. The name entered for an unknown user is not recorded.
     assert_eq!(refused.len(), 2, "{refused:?}");
     assert_eq!(actor(refused[0]), ["", "password", "", here]);
     assert_eq!(actor(refused[1]), ["demo-buyer", "password", "", here]);
@@ -183,19 +183,19 @@ fn check_afternoon(events: &[Value]) {
 }
 
 #[test]
-fn nothing_of_an_afternoon_goes_unrecorded_and_no_secret_is_recorded() {
-    let server = Server::demo_with(&CHEAP);
-    let secrets = afternoon(&server);
-    // Logins wait in a queue for a moment.
+fn every_action_is_recorded_and_no_secret_is() {
+    let server = Server::demo_with(&CHEAP_HASHING);
+    let secrets = perform_actions(&server);
+    // Login events are batched for a moment.
     server.until("the last login", || {
         let logins = events(&server, &["--action", "login", "--user", "demo-buyer"]);
         logins.iter().any(|event| event["outcome"] == "done").then_some(())
     });
     let before = events(&server, &[]);
-    check_afternoon(&before);
+    check_events(&before);
     let log = server.log();
     assert!(log.contains("\"action\":\"key_created\""), "events are log lines too");
-    let server = server.restart(&CHEAP);
+    let server = server.restart(&CHEAP_HASHING);
     let after = events(&server, &[]);
     assert!(after.ends_with(&before), "what was recorded stays");
     let listed = serde_json::to_string(&after).unwrap();
@@ -208,8 +208,8 @@ fn nothing_of_an_afternoon_goes_unrecorded_and_no_secret_is_recorded() {
 }
 
 #[test]
-fn what_was_refused_and_what_took_a_copy_is_recorded() {
-    let server = Server::demo_with(&CHEAP);
+fn refusals_and_backups_are_recorded() {
+    let server = Server::demo_with(&CHEAP_HASHING);
     let approve = json!({ "approve": true, "license": { "uuid": LICENSE } });
     let service = Api::login(&server, "demo-service");
     assert_eq!(service.send(Method::PUT, "/user/v1/order/7", Some(&approve)).status(), 403);
@@ -228,7 +228,7 @@ fn what_was_refused_and_what_took_a_copy_is_recorded() {
         ("item_withdrawn", &item, "refused", "demo-editor"),
         ("item_stored", "item/image/bad", "failed", "demo-admin"),
     ];
-    // They wait in a queue for a moment, the last one longest.
+    // Events are batched for a moment, the last one longest.
     let found = server.until("the events", || {
         let found = events(&server, &[]);
         found.iter().any(|event| event["outcome"] == "failed").then_some(found)
@@ -237,7 +237,7 @@ fn what_was_refused_and_what_took_a_copy_is_recorded() {
         let event = one(&found, action, object);
         assert_eq!((event["outcome"].as_str(), actor(&event)[0]), (Some(outcome), user));
     }
-    if postgres::of(server.dir.path()).is_none() {
+    if postgres::url_of(server.dir.path()).is_none() {
         let target = server.dir.path().join("copy").to_string_lossy().into_owned();
         let copied = server.command(&["backup", &target, "--set", &demo_originals()]);
         assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
@@ -248,7 +248,7 @@ fn what_was_refused_and_what_took_a_copy_is_recorded() {
 }
 
 #[test]
-fn a_request_line_names_its_user_also_for_a_cached_hit() {
+fn a_request_log_line_names_its_user_even_for_a_cache_hit() {
     let server = Server::demo();
     let path = "/media/image/demo-solnedgang-over-bergen-crop_w90_h60.jpg";
     for _ in 0..2 {
@@ -271,9 +271,9 @@ fn a_request_line_names_its_user_also_for_a_cached_hit() {
 }
 
 #[test]
-fn a_flood_of_guesses_leaves_few_events_with_their_number() {
+fn a_flood_of_guesses_is_recorded_as_few_events_with_counts() {
     const GUESSES: u64 = 5_000;
-    let settings = [&CHEAP[..], &["auth.failures_per_user=3"]].concat();
+    let settings = [&CHEAP_HASHING[..], &["auth.failures_per_user=3"]].concat();
     let server = Server::demo_with(&settings);
     for guess in 0..GUESSES {
         let credentials = STANDARD.encode(format!("demo-editor:guess-{guess}"));
@@ -281,7 +281,7 @@ fn a_flood_of_guesses_leaves_few_events_with_their_number() {
         let answer = request.header(AUTHORIZATION, format!("Basic {credentials}")).send().unwrap();
         assert!([401, 503].contains(&answer.status().as_u16()), "{}", answer.status());
     }
-    // What waits is written when the service stops.
+    // Buffered events are written when the service stops.
     let server = server.restart(&settings);
     let checked = events(&server, &["--action", "login", "--outcome", "refused"]);
     let throttled = events(&server, &["--action", "login_throttled"]);
@@ -294,37 +294,38 @@ fn a_flood_of_guesses_leaves_few_events_with_their_number() {
 }
 
 #[test]
-fn a_change_that_was_answered_is_recorded_whatever_happens_to_the_process() {
-    let server = Server::demo_with(&CHEAP);
-    let token = tokens::password(&server, "demo-editor", "demo-editor-password", tokens::OF_KEY);
+fn an_acknowledged_change_is_recorded_even_if_the_process_is_killed() {
+    let server = Server::demo_with(&CHEAP_HASHING);
+    let token =
+        tokens::password(&server, "demo-editor", "demo-editor-password", tokens::API_KEY_SCOPES);
     let request = server.client.post(format!("{}/user/v1/key", server.url));
     let request = request.header(AUTHORIZATION, format!("Bearer {token}"));
     let answer = request.json(&json!({ "name": "last words" })).send().unwrap();
     let made: Value = answer.json().unwrap();
     let dir = server.kill();
-    let server = Server::start(dir, &CHEAP);
+    let server = Server::start(dir, &CHEAP_HASHING);
     let key = one(&events(&server, &[]), "key_created", &format!("key/{}", made["id"]));
     assert_eq!(key["detail"], "last words");
 }
 
 #[test]
-fn events_go_after_their_time_and_none_is_stored_for_none() {
-    let server = Server::demo_with(&CHEAP);
+fn events_expire_and_none_are_stored_with_a_retention_of_zero() {
+    let server = Server::demo_with(&CHEAP_HASHING);
     drop(Person::log_in(&server, "demo-editor"));
-    let server = server.restart(&[&CHEAP[..], &["audit.retention_days=0"]].concat());
+    let server = server.restart(&[&CHEAP_HASHING[..], &["audit.retention_days=0"]].concat());
     let stored = |server: &Server| server.command(&["audit", "list", "--json"]).stdout;
     server.until("removal", || stored(&server).is_empty().then_some(()));
     drop(Person::log_in(&server, "demo-buyer"));
     let without = ["user", "disable", "demo-service", "--set", "audit.retention_days=0"];
     assert!(server.command(&without).status.success());
     server.until("a log line", || server.log().contains("\"action\":\"login\"").then_some(()));
-    let server = server.restart(&CHEAP);
+    let server = server.restart(&CHEAP_HASHING);
     assert_eq!(String::from_utf8(stored(&server)).unwrap(), "");
 }
 
 #[test]
 fn the_audit_log_is_listed_as_its_documentation_shows() {
-    let server = Server::demo_with(&CHEAP);
+    let server = Server::demo_with(&CHEAP_HASHING);
     drop(Person::log_in(&server, "demo-editor"));
     let page = std::fs::read_to_string(checkout("docs/operations/audit-log.md")).unwrap();
     let shown: Vec<&str> =

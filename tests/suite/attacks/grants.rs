@@ -11,7 +11,7 @@ const LICENCE: &str = "2c916e2d-b755-446d-9e18-d636a1447141";
 const ITEM: &str = "/media/image/demo-trollslanda";
 const BUYER_KEY: &str = "demo-key-0000-0000-000000000003";
 
-/// Takes accounts in on a running server.
+/// Imports accounts into a running server.
 fn import(server: &Server, accounts: &Value) {
     let file = server.dir.path().join("attack.json");
     std::fs::write(&file, accounts.to_string()).expect("written");
@@ -43,7 +43,7 @@ fn code_of(body: &Value) -> &str {
     body["errors"][0]["errorCode"].as_str().unwrap_or_default()
 }
 
-/// A token set by password for a client of that name, whose secret is `<name>-secret`.
+/// A token set by password grant for a client of that name, whose secret is `<name>-secret`.
 fn token_set(server: &Server, client: &str, user: &str, scope: &str) -> Value {
     let (secret, password) = (format!("{client}-secret"), format!("{user}-password"));
     let form = [
@@ -65,7 +65,7 @@ fn access(set: &Value) -> String {
     set["access_token"].as_str().expect("a token").to_owned()
 }
 
-/// A client that behaves as the contract says, and one whose scopes are enforced.
+/// One client with the contract's default behaviour, and one whose scopes are enforced.
 fn clients() -> Value {
     let client = |id: &str, scopes: &str| {
         json!({
@@ -133,7 +133,7 @@ fn an_order_that_administrators_approve_is_not_approved_by_its_buyer() {
     assert!(page.contains("Only administrators of your organization can approve"), "{page}");
     Api::login(&server, "chief").put(&path, &approval);
     assert_eq!(status(), 200);
-    // The user who ordered still reports that an item was not used.
+    // The user who ordered can still report the item as unused.
     let other = "/media/image/demo-urtavla.jpg?agr=1003";
     assert_eq!(buyer.send(Method::GET, other, None).status(), 403);
     let orders = buyer.get("/user/v1/order");
@@ -141,15 +141,15 @@ fn an_order_that_administrators_approve_is_not_approved_by_its_buyer() {
     buyer.put(&path, &json!({ "approve": false }));
 }
 
-/// The scope that a call takes besides `roles`.
+/// The scope that a call needs besides `roles`.
 #[derive(Clone, Copy, Debug)]
 enum Needed {
     Nothing,
-    /// It takes this one of clients with enforced scopes.
+    /// This scope, for clients with enforced scopes.
     Enforced(&'static str),
-    /// It takes this one of every client.
+    /// This scope, for every client.
     Always(&'static str),
-    /// It takes more than one.
+    /// More than one scope.
     Several,
 }
 
@@ -159,8 +159,7 @@ const CHANNEL: &str = r#"{"method":"download","formats":[".json"]}"#;
 const NAMED: &str = r#"{"name":"x"}"#;
 const ITEMS: &str = r#"[{"uri":"http://a.example/media/image/demo-trollslanda"}]"#;
 
-/// Calls of the APIs, with their bodies, what scope each takes, and the status of one that is
-/// allowed.
+/// Calls of the APIs: their bodies, the scope that each needs, and the status when it is allowed.
 const CALLS: [(&str, &str, &str, Needed, u16); 32] = [
     ("GET", "/content/v1/image/search?s=0", "", Nothing, 200),
     ("GET", "/user/v1/user", "", Nothing, 200),
@@ -196,7 +195,7 @@ const CALLS: [(&str, &str, &str, Needed, u16); 32] = [
     ("GET", "/user/v1/organization/user", "", Always("admin"), 200),
 ];
 
-/// What nobody has: a scope that is missing is named before it is looked for.
+/// Objects that do not exist: a missing scope is reported before the object is looked up.
 const NOTIFICATION: &str = "/content/v1/image/notification/00000000-0000-4000-8000-000000000000";
 const NOTIFICATION_STREAM: &str =
     "/content/v1/image/notification/00000000-0000-4000-8000-000000000000/stream?q=nothing&title=x";
@@ -208,7 +207,7 @@ const COLLECTION_ITEMS: &str =
 const COLLECTION_ZIP: &str = "/collection/v1/collection/00000000-0000-4000-8000-000000000000/zip";
 
 #[test]
-fn a_token_does_nothing_beyond_the_scopes_of_its_kind_of_client() {
+fn a_token_is_limited_to_the_scopes_of_its_kind_of_client() {
     let server = Server::demo();
     import(&server, &clients());
     for client in ["wide", "enforced"] {
@@ -237,7 +236,7 @@ fn a_token_does_nothing_beyond_the_scopes_of_its_kind_of_client() {
 }
 
 #[test]
-fn a_token_without_their_scopes_shows_no_names_addresses_or_orders_of_others() {
+fn a_token_without_the_scopes_reveals_no_names_addresses_or_orders_of_others() {
     let server = Server::demo();
     import(&server, &clients());
     let editor = tokens::password(&server, "demo-editor", "demo-editor-password", "roles");
@@ -263,7 +262,7 @@ fn a_token_without_their_scopes_shows_no_names_addresses_or_orders_of_others() {
     }
     assert_eq!(user["phoneNumber"], json!({}));
     assert_eq!(orders["orders"], json!([]));
-    // Nor by its number, which it may have guessed.
+    // Nor by its number, which can be guessed.
     let (_, orders) = look("wide", "roles");
     let path = format!("/user/v1/order/{}", orders["orders"][0]["id"]);
     let report = json!({ "approve": false });
@@ -283,7 +282,7 @@ fn a_token_without_their_scopes_shows_no_names_addresses_or_orders_of_others() {
     assert_eq!(token_set(&server, "wide", "demo-admin", "roles")["expires_in"], 604_800);
 }
 
-/// What the authorization endpoint answers to a browser with that cookie.
+/// The authorization endpoint's response to a browser with that cookie.
 fn authorization(server: &Server, editor: &Editor<'_>, changes: &[(&str, &str)]) -> (u16, String) {
     let path = format!("/o/oauth2/auth?{}", request(changes));
     let response = server.get_with(&path, &[("cookie", &editor.cookie)]);
@@ -293,7 +292,7 @@ fn authorization(server: &Server, editor: &Editor<'_>, changes: &[(&str, &str)])
 }
 
 #[test]
-fn consent_hides_nothing_that_the_scopes_open() {
+fn consent_shows_everything_that_the_scopes_allow() {
     let server = Server::demo();
     import(&server, &clients());
     let editor = Editor::log_in(&server);
@@ -327,14 +326,14 @@ fn a_public_client_without_https_gets_no_code_without_a_click() {
     let (status, location) = authorization(&server, &editor, &silent);
     assert_eq!(status, 303);
     assert_eq!(query_of(&location, "error").as_deref(), Some("consent_required"));
-    // A confidential client goes on without one.
+    // A confidential client gets one without.
     editor.authorize(&request(&[]));
     let (_, location) = authorization(&server, &editor, &[("prompt", "none")]);
     assert!(query_of(&location, "code").is_some(), "{location}");
 }
 
 #[test]
-fn consent_to_a_code_brings_no_token_in_an_address() {
+fn consent_to_a_code_puts_no_token_in_a_url() {
     let server = Server::demo();
     import(&server, &clients());
     let editor = Editor::log_in(&server);
@@ -355,14 +354,14 @@ fn consent_to_a_code_brings_no_token_in_an_address() {
 }
 
 #[test]
-fn an_old_login_makes_no_key_user_or_channel() {
+fn an_old_login_cannot_create_keys_users_or_channels() {
     let server = Server::demo();
     let admin = Person::log_in(&server, "demo-admin");
     let key = [("name", "fresh")];
     assert_eq!(admin.post("/account/keys", &key).status(), StatusCode::OK);
     let age = "UPDATE sessions SET auth_ms = auth_ms - 3601000;
         INSERT INTO account_log (what, id, at_ms) VALUES ('everything', '', 0)";
-    match postgres::of(server.dir.path()) {
+    match postgres::url_of(server.dir.path()) {
         Some(url) => drop(postgres::run(&url, age)),
         None => {
             let database = rusqlite::Connection::open(server.data().join("wirephoto.db")).unwrap();
@@ -387,12 +386,12 @@ fn an_old_login_makes_no_key_user_or_channel() {
     assert_eq!(api.get("/user/v1/key").as_array().unwrap().len(), 1);
     assert_eq!(api.get("/user/v1/channel"), json!([]));
     assert_eq!(api.get("/user/v1/organization/user").as_array().unwrap().len(), 3);
-    // Other pages and the APIs do not ask.
+    // Other pages and the APIs do not ask for a new login.
     assert!(!asked(&admin.page("/account/orders")));
 }
 
 #[test]
-fn a_user_whose_device_is_taken_gets_a_mail() {
+fn a_user_whose_device_is_registered_by_another_gets_a_mail() {
     let server = Server::demo();
     let buyer = Api::key(&server, BUYER_KEY);
     let editor = Api::key(&server, crate::common::DEMO_KEY);
@@ -448,7 +447,7 @@ fn an_administrator_claims_no_user_names_outside_the_domains_of_the_organization
 }
 
 #[test]
-fn an_administrator_probes_no_user_names_without_a_limit() {
+fn user_name_probing_by_an_administrator_is_rate_limited() {
     let server = Server::demo();
     let admin = tokens::admin(&server);
     let body =
@@ -572,7 +571,7 @@ fn an_administrator_sets_no_properties_beyond_those_of_the_contract() {
 }
 
 #[test]
-fn one_code_that_is_exchanged_twenty_times_at_once_gives_one_set_that_ends() {
+fn a_code_exchanged_twenty_times_concurrently_gives_one_token_set_that_is_revoked() {
     let server = Server::demo();
     let editor = Editor::log_in(&server);
     let code = query_of(&editor.authorize(&request(&[])), "code").expect("a code");

@@ -1,4 +1,4 @@
-//! Password and secret guessing, and locking others out.
+//! Password and secret guessing, and locking legitimate users out.
 
 use std::{sync::mpsc, thread};
 
@@ -6,36 +6,36 @@ use reqwest::blocking::Response;
 use reqwest::header::{COOKIE, SET_COOKIE};
 
 use crate::common::{DEMO_KEY, Server};
-use crate::nodes::{QUICK, beside};
+use crate::nodes::{QUICK, start_node_beside};
 
 const NAME: &str = "demo-editor";
 const PASSWORD: &str = "demo-editor-password";
 const CLIENT: (&str, &str) = ("demo-client", "demo-client-secret");
 const SEARCH: &str = "/content/v1/image/search?s=0";
-/// Lets a test say where its requests come from.
+/// Lets a test choose the client address of its requests.
 const PROXY: &str = "server.trusted_proxies=127.0.0.1";
 const HOME: &str = "192.0.2.1";
 const OFFICE: &str = "192.0.2.2";
 
-/// A search with HTTP Basic from that address.
+/// A search with HTTP Basic authentication from that address.
 fn basic(server: &Server, name: &str, password: &str, from: &str) -> Response {
     let request = server.client.get(format!("{}{SEARCH}", server.url));
     let request = request.header("x-forwarded-for", from).basic_auth(name, Some(password));
     request.send().expect("answer")
 }
 
-/// What a client sees of an answer, without what differs by its time and its id.
-fn seen(response: Response) -> (u16, Vec<String>, String) {
+/// A response as the client sees it, without the fields that vary with time and request id.
+fn summary_of(response: Response) -> (u16, Vec<String>, String) {
     let status = response.status().as_u16();
     let names = response.headers().keys().map(ToString::to_string).collect();
     (status, names, response.text().expect("text"))
 }
 
-fn hashes(server: &Server) -> f64 {
+fn hash_count(server: &Server) -> f64 {
     server.metric("wirephoto_password_hashes_total", "")
 }
 
-/// A login page from that address: its cookie and its token.
+/// A login page opened from that address: its cookie and its token.
 struct LoginForm<'a> {
     server: &'a Server,
     from: &'static str,
@@ -67,7 +67,7 @@ impl<'a> LoginForm<'a> {
     }
 }
 
-/// A cookie that an answer sets, as a browser sends it back.
+/// A cookie from a response, in the form in which a browser returns it.
 fn cookie(response: &Response, name: &str) -> Option<String> {
     let lines = response.headers().get_all(SET_COOKIE).iter();
     let mut lines = lines.map(|line| line.to_str().expect("ASCII"));
@@ -80,7 +80,7 @@ fn token(server: &Server, from: &str, fields: &[(&str, &str)]) -> Response {
     request.header("x-forwarded-for", from).form(fields).send().expect("answer")
 }
 
-/// A request that shows by its answer whether the client was authenticated.
+/// A request whose response shows whether the client was authenticated.
 fn with_secret(secret: &str) -> [(&str, &str); 4] {
     [
         ("grant_type", "refresh_token"),
@@ -93,28 +93,28 @@ fn with_secret(secret: &str) -> [(&str, &str); 4] {
 #[test]
 fn a_password_is_not_guessed_by_basic_after_a_login_of_its_owner() {
     let server = Server::demo_with(&[PROXY]);
-    // The password is verified and remembered, for the network of the attacker, too.
+    // The password is verified and cached, for the attacker's network as well.
     assert_eq!(basic(&server, NAME, PASSWORD, HOME).status(), 200);
-    let before = hashes(&server);
+    let before = hash_count(&server);
     for guess in 0..10 {
         assert_eq!(basic(&server, NAME, &format!("guess-{guess}"), HOME).status(), 401);
     }
     let refusal = basic(&server, NAME, "guess", HOME);
     let wait: u64 = refusal.headers()["retry-after"].to_str().unwrap().parse().unwrap();
     assert!((1..=901).contains(&wait), "{wait}");
-    let (status, names, body) = seen(refusal);
+    let (status, names, body) = summary_of(refusal);
     assert_eq!(status, 503);
     for guess in 0..3_990 {
         let password = if guess == 2_000 { PASSWORD.to_owned() } else { format!("more-{guess}") };
-        let answer = seen(basic(&server, NAME, &password, HOME));
+        let answer = summary_of(basic(&server, NAME, &password, HOME));
         assert_eq!(answer, (503, names.clone(), body.clone()), "guess {guess}: {password}");
     }
     assert!(
-        hashes(&server) - before <= 10.0,
+        hash_count(&server) - before <= 10.0,
         "{} guesses were evaluated",
-        hashes(&server) - before
+        hash_count(&server) - before
     );
-    // The owner's program elsewhere goes on, and so does what needs no password.
+    // The owner's client on another network still works, and so do requests that need no password.
     assert_eq!(basic(&server, NAME, PASSWORD, OFFICE).status(), 200);
     let key = format!("ApiKey {DEMO_KEY}");
     let with_key = [("authorization", key.as_str()), ("x-forwarded-for", HOME)];
@@ -137,7 +137,7 @@ fn a_password_is_not_guessed_by_form_or_password_grant_after_a_login_of_its_owne
     };
     let form = LoginForm::open(&server, HOME);
     assert_eq!((grant(PASSWORD), form.status(NAME, PASSWORD, None)), (200, 303));
-    // All ways in share the count.
+    // All login methods share the counter.
     for guess in 0..5 {
         assert_eq!(grant(&format!("guess-{guess}")), 400);
         assert_eq!(form.status(NAME, &format!("guess-{guess}"), None), 403);
@@ -150,7 +150,7 @@ fn a_password_is_not_guessed_by_form_or_password_grant_after_a_login_of_its_owne
 }
 
 #[test]
-fn guesses_side_by_side_get_no_further_than_one_after_the_other() {
+fn parallel_guesses_get_no_further_than_sequential_ones() {
     let server = Server::demo_with(&[PROXY]);
     let statuses: Vec<u16> = thread::scope(|scope| {
         let guess = |number: u32| {
@@ -165,7 +165,7 @@ fn guesses_side_by_side_get_no_further_than_one_after_the_other() {
 }
 
 #[test]
-fn a_remembered_password_is_not_guessed_side_by_side() {
+fn a_cached_password_is_not_guessed_in_parallel() {
     let server = Server::demo_with(&[PROXY, "auth.login_queue_per_address=1"]);
     assert_eq!(basic(&server, NAME, PASSWORD, HOME).status(), 200, "remembered from here on");
     let answers: Vec<String> = thread::scope(|scope| {
@@ -176,7 +176,7 @@ fn a_remembered_password_is_not_guessed_side_by_side() {
         let guesses: Vec<_> = (0..100).map(guess).collect();
         guesses.into_iter().map(|one| one.join().unwrap().unwrap()).collect()
     });
-    // Ten may count, also those that find no room to be hashed.
+    // Ten are counted, including those that find no slot to be hashed.
     let locked = answers.iter().filter(|one| one.contains("failed_logins")).count();
     assert_eq!(locked, 90, "{answers:?}");
     assert_eq!(basic(&server, NAME, PASSWORD, HOME).status(), 503);
@@ -186,9 +186,9 @@ fn a_remembered_password_is_not_guessed_side_by_side() {
 #[test]
 fn a_client_secret_is_not_guessed_after_a_login_of_the_client() {
     let server = Server::demo_with(&[PROXY, "auth.failures_per_address=20"]);
-    let refresh = |secret: &str, from| seen(token(&server, from, &with_secret(secret)));
+    let refresh = |secret: &str, from| summary_of(token(&server, from, &with_secret(secret)));
     assert_eq!(refresh(CLIENT.1, HOME).0, 400, "authenticated, and remembered from here on");
-    let before = hashes(&server);
+    let before = hash_count(&server);
     for guess in 0..20 {
         assert_eq!(refresh(&format!("guess-{guess}"), HOME).0, 401);
     }
@@ -202,8 +202,8 @@ fn a_client_secret_is_not_guessed_after_a_login_of_the_client() {
     let fields = [("token", "x"), ("client_id", CLIENT.0), ("client_secret", CLIENT.1)];
     let revocation = revocation.header("x-forwarded-for", HOME).form(&fields).send().unwrap();
     assert_eq!(revocation.status(), 503, "the other endpoint of clients");
-    assert!(hashes(&server) - before <= 20.0);
-    // The client itself, elsewhere, goes on.
+    assert!(hash_count(&server) - before <= 20.0);
+    // The client itself still works from another network.
     let known = refresh(CLIENT.1, OFFICE);
     assert_eq!(known.0, 400, "{}", known.2);
     assert!(known.2.contains("invalid_grant"), "{}", known.2);
@@ -226,7 +226,7 @@ fn a_stranger_locks_the_owner_of_a_name_out_of_one_network_at_most() {
 }
 
 #[test]
-fn a_device_cookie_opens_nothing_and_gives_no_more_guesses() {
+fn a_device_cookie_grants_no_access_and_no_more_guesses() {
     let server = Server::demo_with(&[PROXY, "auth.failures_per_user=3"]);
     let home = LoginForm::open(&server, HOME);
     let first = home.send(NAME, PASSWORD, None);
@@ -238,7 +238,7 @@ fn a_device_cookie_opens_nothing_and_gives_no_more_guesses() {
     let device = cookie(&first, "wirephoto_device").unwrap();
     let page = server.get_with("/account", &[("cookie", &device)]);
     assert_eq!(page.status(), 303, "a login is asked for");
-    // It is the editor's: with another name it is nothing.
+    // The cookie belongs to the editor: with another name it has no effect.
     for _ in 0..3 {
         assert_eq!(home.status("demo-admin", "wrong", Some(&device)), 403);
     }
@@ -251,7 +251,7 @@ fn a_device_cookie_opens_nothing_and_gives_no_more_guesses() {
 }
 
 #[test]
-fn a_new_password_makes_device_cookies_worthless() {
+fn a_new_password_invalidates_device_cookies() {
     let server = Server::demo_with(&[PROXY, "auth.failures_per_user=3"]);
     let home = LoginForm::open(&server, HOME);
     let device = cookie(&home.send(NAME, PASSWORD, None), "wirephoto_device").unwrap();
@@ -260,31 +260,31 @@ fn a_new_password_makes_device_cookies_worthless() {
     for _ in 0..3 {
         assert_eq!(home.status(NAME, "wrong", Some(&device)), 403);
     }
-    // They were counted as those of an unknown device.
+    // They were counted as attempts from an unknown device.
     assert_eq!(home.status(NAME, PASSWORD, None), 503);
 }
 
 #[test]
-fn guessing_from_many_networks_delays_the_owner_and_locks_nobody_out() {
+fn guessing_from_many_networks_delays_the_owner_without_a_lockout() {
     let server = Server::demo_with(&[PROXY, "auth.failures_per_user_total=3"]);
     for host in 1..=3 {
         let from = format!("198.51.100.{host}");
         assert_eq!(basic(&server, NAME, "guess", &from).status(), 401);
     }
-    // One more guess has its turn like the owner, and not before.
+    // One more guess waits its turn like the owner.
     assert_eq!(basic(&server, NAME, "guess", "198.51.100.9").status(), 401);
     assert_eq!(LoginForm::open(&server, OFFICE).status(NAME, PASSWORD, None), 303);
 }
 
 #[test]
-fn networks_that_guess_leave_slots_to_the_owner() {
+fn guessing_networks_leave_slots_to_the_owner() {
     let server = Server::demo_with(&[PROXY, "auth.failures_per_user_total=10"]);
     let hosts = 1..=10;
     for host in hosts.clone() {
         let from = format!("198.51.100.{host}");
         assert_eq!(basic(&server, NAME, "guess", &from).status(), 401);
     }
-    // They ask again at once, and the first who finds no slot is told so.
+    // They all retry at once, and the first one that finds no slot gets a 503.
     thread::scope(|scope| {
         let (sender, statuses) = mpsc::channel();
         for host in hosts {
@@ -313,7 +313,7 @@ fn a_restart_does_not_forget_failed_logins() {
 fn more_nodes_give_no_more_guesses() {
     let settings = [&QUICK[..], &[PROXY, "auth.failures_per_address=4"]].concat();
     let first = Server::demo_with(&settings);
-    let second = beside(&first, &settings[QUICK.len()..]);
+    let second = start_node_beside(&first, &settings[QUICK.len()..]);
     let nodes = [&first, &second];
     for (guess, node) in [&first, &second, &first, &second].into_iter().enumerate() {
         assert_eq!(basic(node, &format!("name-{guess}"), "guess", HOME).status(), 401);
@@ -327,10 +327,10 @@ fn more_nodes_give_no_more_guesses() {
 }
 
 #[test]
-fn a_device_cookie_of_one_node_counts_at_the_other() {
+fn a_device_cookie_of_one_node_is_valid_at_the_other() {
     let settings = [&QUICK[..], &[PROXY, "auth.failures_per_user=2"]].concat();
     let first = Server::demo_with(&settings);
-    let second = beside(&first, &settings[QUICK.len()..]);
+    let second = start_node_beside(&first, &settings[QUICK.len()..]);
     let (one, other) = (LoginForm::open(&first, HOME), LoginForm::open(&second, HOME));
     let device = cookie(&one.send(NAME, PASSWORD, None), "wirephoto_device").unwrap();
     assert_eq!((one.status(NAME, "a", None), other.status(NAME, "b", None)), (403, 403));
@@ -339,7 +339,7 @@ fn a_device_cookie_of_one_node_counts_at_the_other() {
 }
 
 #[test]
-fn an_address_that_the_client_claims_gives_no_more_guesses() {
+fn a_spoofed_client_address_gives_no_more_guesses() {
     let server = Server::demo_with(&["auth.failures_per_user=3"]);
     for host in 1..=3 {
         let from = format!("198.51.100.{host}");
@@ -349,13 +349,14 @@ fn an_address_that_the_client_claims_gives_no_more_guesses() {
 }
 
 #[test]
-fn a_locked_name_does_not_tell_whether_it_exists() {
+fn a_locked_name_does_not_reveal_whether_it_exists() {
     let server = Server::demo_with(&[PROXY, "auth.failures_per_user=3"]);
     let form = LoginForm::open(&server, HOME);
     let answers = [NAME, "demo-nobody"].map(|name| {
-        let mut answers: Vec<_> = (0..4).map(|_| seen(form.send(name, "wrong", None))).collect();
-        answers.push(seen(form.send(name, PASSWORD, None)));
-        // The page shows the name again.
+        let mut answers: Vec<_> =
+            (0..4).map(|_| summary_of(form.send(name, "wrong", None))).collect();
+        answers.push(summary_of(form.send(name, PASSWORD, None)));
+        // The page repeats the name.
         for (_, _, body) in &mut answers {
             *body = body.replace(name, "NAME");
         }
@@ -367,7 +368,7 @@ fn a_locked_name_does_not_tell_whether_it_exists() {
 }
 
 #[test]
-fn other_spellings_of_a_name_log_nobody_in() {
+fn other_spellings_of_a_name_do_not_log_in() {
     let server = Server::demo_with(&[PROXY]);
     for name in ["Demo-Editor", "DEMO-EDITOR", " demo-editor", "demo-editor ", "demo-editor\u{0}"]
     {
@@ -376,7 +377,7 @@ fn other_spellings_of_a_name_log_nobody_in() {
 }
 
 #[test]
-fn a_proxy_that_no_setting_trusts_is_warned_of() {
+fn an_untrusted_proxy_is_a_warning() {
     const WARNING: &str = "server.trusted_proxies is empty";
     let url = "server.public_url=https://pictures.example";
     let server = Server::demo_with(&[url]);

@@ -1,5 +1,5 @@
-//! Attacks on the service as an outsider, a customer and a local user would try them. Each test is
-//! named after what it prevents and fails where the attack succeeds.
+//! Attacks that an outsider, a customer or a local user would try. Each test is named after what it prevents and
+//! fails if the attack succeeds.
 
 mod at_rest;
 mod audit;

@@ -11,13 +11,13 @@ use reqwest::blocking::Client;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{PATIENCE, oracle, pause};
+use super::{WAIT_TIMEOUT, oracle, pause};
 
-/// A desktop's and a phone's window, pixels.
+/// Window sizes of a desktop and a phone, pixels.
 pub const DESKTOP: (u32, u32) = (1280, 900);
 pub const PHONE: (u32, u32) = (390, 844);
 
-/// A browser window without a screen; it is gone when this is dropped.
+/// A headless browser window, closed on drop.
 pub struct Browser {
     driver: Child,
     client: Client,
@@ -73,13 +73,13 @@ impl Browser {
         let wanted = json!({ "capabilities": { "alwaysMatch": {
             "goog:chromeOptions": options,
             "goog:loggingPrefs": { "browser": "ALL" },
-            // The look at a page for everybody's sake takes a while on a busy machine.
+            // The accessibility check of a page takes a while on a busy machine.
             "timeouts": { "script": 300_000, "pageLoad": 300_000 },
         } } });
         let client = Client::builder().no_proxy().timeout(None).build().expect("client");
         let base = format!("http://127.0.0.1:{port}/session");
         let mut browser = Self { driver, client, session: base, profile };
-        // A browser that does not come up within a minute on a busy machine may the next time.
+        // On a busy machine a browser may need a second attempt to start.
         let started = (0..2).find_map(|_| {
             let answer = browser.try_post("", &wanted);
             answer["value"]["sessionId"].as_str().map(str::to_owned)
@@ -103,19 +103,19 @@ impl Browser {
         answer["value"].clone()
     }
 
-    /// Opens a page and waits for it and all of its pictures.
+    /// Opens a page and waits until it and all of its images are loaded.
     pub fn visit(&self, url: &str) {
         self.post("/url", &json!({ "url": url }));
-        self.settle();
+        self.wait_until_loaded();
     }
 
-    /// Waits for the pictures and fonts of the page.
-    pub fn settle(&self) {
+    /// Waits until the images and fonts of the page are loaded.
+    pub fn wait_until_loaded(&self) {
         let script = "
             const done = arguments[arguments.length - 1];
             for (const image of document.images) image.loading = 'eager';
             const loaded = image => image.decode().catch(() => null);
-            // What a size shows is chosen a moment after it changed.
+            // The source of an image is selected a moment after a size change.
             requestAnimationFrame(() => requestAnimationFrame(() => Promise
                 .all([...document.images].map(loaded).concat(document.fonts.ready))
                 .then(() => done(null))));
@@ -132,7 +132,7 @@ impl Browser {
         self.post(&format!("/element/{id}/value"), &json!({ "text": text }));
     }
 
-    /// Clicks on what `selector` finds.
+    /// Clicks the element that `selector` finds.
     pub fn click(&self, selector: &str) {
         let found = self.post("/element", &json!({ "using": "css selector", "value": selector }));
         let id = found.as_object().and_then(|one| one.values().next()).expect("an element");
@@ -140,7 +140,7 @@ impl Browser {
         self.post(&command, &json!({}));
     }
 
-    /// Clicks on what `selector` finds and waits for the page that it leads to.
+    /// Clicks the element that `selector` finds and waits for the page that it leads to.
     pub fn follow(&self, selector: &str) {
         self.eval("window.seenBefore = true");
         self.click(selector);
@@ -148,27 +148,27 @@ impl Browser {
         let body = json!({ "script": script, "args": [] }).to_string();
         let start = std::time::Instant::now();
         loop {
-            // Between two pages there is none that could run a script.
+            // No script can run between two pages.
             let request = self.client.post(format!("{}/execute/sync", self.session));
             let answer = request.body(body.clone()).send().expect("chromedriver answers");
             let answer: Value = answer.json().expect("JSON");
             if answer["value"] == true {
-                return self.settle();
+                return self.wait_until_loaded();
             }
-            assert!(start.elapsed() < PATIENCE, "{selector} leads to no page: {answer}");
+            assert!(start.elapsed() < WAIT_TIMEOUT, "{selector} leads to no page: {answer}");
             pause();
         }
     }
 
-    /// Where the browser is.
+    /// The URL of the current page.
     pub fn address(&self) -> String {
         let response = self.client.get(format!("{}/url", self.session)).send().expect("answer");
         let answer: Value = response.json().expect("JSON");
         answer["value"].as_str().expect("an address").to_owned()
     }
 
-    /// Saves downloads into a folder of its own, which is given.
-    pub fn keep_downloads(&self) -> std::path::PathBuf {
+    /// Saves downloads to a folder of this browser; returns its path.
+    pub fn save_downloads(&self) -> std::path::PathBuf {
         let folder = self.profile.path().join("downloads");
         fs::create_dir_all(&folder).expect("folder");
         let params = json!({ "behavior": "allow", "downloadPath": folder });
@@ -177,7 +177,7 @@ impl Browser {
         folder
     }
 
-    /// The value of an expression.
+    /// Evaluates an expression in the page.
     pub fn eval(&self, expression: &str) -> Value {
         let script = format!("return {expression};");
         self.post("/execute/sync", &json!({ "script": script, "args": [] }))
@@ -187,15 +187,15 @@ impl Browser {
         self.eval(expression).as_str().expect("text").to_owned()
     }
 
-    /// What the browser complained about since the last look.
-    pub fn complaints(&self) -> Vec<String> {
+    /// Browser console messages since the previous call.
+    pub fn console_messages(&self) -> Vec<String> {
         let lines = self.post("/se/log", &json!({ "type": "browser" }));
         lines.as_array().expect("lines").iter().map(Value::to_string).collect()
     }
 
-    /// Saves the page as a PNG, as far as browsers draw it.
+    /// Saves a screenshot of the page as a PNG, up to the height that browsers draw.
     pub fn screenshot(&self, name: &str) {
-        // The browser draws no page that is much longer.
+        // Browsers do not draw pages that are much longer.
         let size = "[innerWidth, Math.min(document.documentElement.scrollHeight, 12000)]";
         let size = self.eval(size);
         let clip = json!({ "x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1 });
@@ -211,13 +211,13 @@ impl Browser {
         fs::write(folder.join(name), png).expect("written");
     }
 
-    /// Checks what holds for every page: its pictures are there, nothing was blocked or failed,
-    /// nothing sticks out to the right.
-    pub fn check_sound(&self, what: &str) {
+    /// Checks that all images are loaded, that the console has no errors, and that the page is not wider than the
+    /// window.
+    pub fn check_layout(&self, what: &str) {
         let broken =
             self.eval("[...document.images].filter(i => !i.naturalWidth).map(i => i.src)");
         assert_eq!(
-            (broken, self.complaints()),
+            (broken, self.console_messages()),
             (json!([]), Vec::new()),
             "{what}: broken pictures"
         );
@@ -227,12 +227,12 @@ impl Browser {
     }
 }
 
-/// The widths that pages are looked at in, pixels: a small phone, a tablet, a large screen.
+/// Viewport widths for screenshots, pixels: a small phone, a tablet, a large screen.
 const WIDTHS: [u32; 3] = [360, 800, 1600];
 
 impl Browser {
-    /// Makes the window `width` pixels wide, on a desk that is light or dark.
-    pub fn dress(&self, width: u32, scheme: &str) {
+    /// Sets the width of the viewport in pixels, and the colour scheme, `light` or `dark`.
+    pub fn set_viewport(&self, width: u32, scheme: &str) {
         let metrics =
             json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
@@ -242,28 +242,28 @@ impl Browser {
         ] {
             self.post("/goog/cdp/execute", &json!({ "cmd": cmd, "params": params }));
         }
-        // Another size may show other pictures.
-        self.settle();
+        // Another size may select other images.
+        self.wait_until_loaded();
     }
 
-    /// Looks at the page as everybody may see it: three widths, light and dark. It must be sound in
-    /// each of them and accessible; `{name}-{width}-{scheme}.png` is what it looks like.
-    pub fn look(&self, name: &str) {
+    /// Checks the layout of the page at three widths in both colour schemes, and its accessibility. Saves a
+    /// screenshot of each as `{name}-{width}-{scheme}.png`.
+    pub fn check_appearance(&self, name: &str) {
         for width in WIDTHS {
             for scheme in ["light", "dark"] {
-                self.dress(width, scheme);
-                self.check_sound(&format!("{name}, {width}, {scheme}"));
-                // What it checks depends on colours and on what a width hides.
+                self.set_viewport(width, scheme);
+                self.check_layout(&format!("{name}, {width}, {scheme}"));
+                // The result depends on the colours and on what a width hides.
                 if (width == 800) == (scheme == "dark") {
                     self.check_accessible(&format!("{name}, {width}, {scheme}"));
                 }
                 self.screenshot(&format!("{name}-{width}-{scheme}.png"));
             }
         }
-        self.dress(1280, "light");
+        self.set_viewport(1280, "light");
     }
 
-    /// Checks that axe-core finds nothing against the page.
+    /// Checks that axe-core reports no violation on the page.
     pub fn check_accessible(&self, what: &str) {
         let axe = crate::clients::node_scripts().join("node_modules/axe-core/axe.min.js");
         let axe = fs::read_to_string(axe).expect("installed");
@@ -277,16 +277,16 @@ impl Browser {
         assert_eq!(found, json!([]), "{what}");
     }
 
-    /// Waits until an expression is true; `what` says what for.
+    /// Waits until an expression is true; `what` describes it in the failure.
     pub fn wait(&self, what: &str, expression: &str) {
         let start = std::time::Instant::now();
         while self.eval(expression) != true {
-            assert!(start.elapsed() < PATIENCE, "{what} did not happen");
+            assert!(start.elapsed() < WAIT_TIMEOUT, "{what} did not happen");
             pause();
         }
     }
 
-    /// Presses keys on what has the focus; names of keys are those of WebDriver's code points.
+    /// Presses keys on the focused element; keys are WebDriver's code points.
     pub fn press(&self, keys: &str) {
         let actions: Vec<Value> = keys
             .chars()
@@ -301,7 +301,7 @@ impl Browser {
         self.post("/actions", &json!({ "actions": [source] }));
     }
 
-    /// Drags with the mouse along `points`, pixels of the window.
+    /// Drags the mouse along `points`, in pixels of the window.
     pub fn drag(&self, points: &[(i64, i64)]) {
         let to = |(x, y): &(i64, i64)| json!({ "type": "pointerMove", "duration": 50, "x": x, "y": y, "origin": "viewport" });
         let mut actions = Vec::new();
@@ -319,7 +319,7 @@ impl Browser {
         self.post("/actions", &json!({ "actions": [source] }));
     }
 
-    /// Logs in as a demo user on the page `path`, and comes back to it.
+    /// Logs in as a demo user from the page `path`, and returns to it.
     pub fn log_in(&self, server: &str, user: &str, path: &str) {
         let path: String = form_urlencoded::byte_serialize(path.as_bytes()).collect();
         self.visit(&format!("{server}/o/login?return_to={path}"));
@@ -331,7 +331,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Without the farewell the browser would outlive its driver.
+        // Without ending the session the browser would outlive its driver.
         drop(self.client.delete(&self.session).send());
         drop(self.driver.kill());
         drop(self.driver.wait());

@@ -1,4 +1,4 @@
-//! A client of HTTP/2 that says what it likes: frames by hand, in any order and number.
+//! An HTTP/2 client that sends hand-made frames, in any order and number.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -11,18 +11,18 @@ use super::Server;
 pub const DATA: u8 = 0;
 pub const HEADERS: u8 = 1;
 pub const PRIORITY: u8 = 2;
-pub const RESET: u8 = 3;
+pub const RST_STREAM: u8 = 3;
 pub const SETTINGS: u8 = 4;
 pub const PING: u8 = 6;
-pub const GO_AWAY: u8 = 7;
-pub const WINDOW: u8 = 8;
+pub const GOAWAY: u8 = 7;
+pub const WINDOW_UPDATE: u8 = 8;
 pub const CONTINUATION: u8 = 9;
 
 pub const END_STREAM: u8 = 1;
 pub const END_HEADERS: u8 = 4;
 const ACK: u8 = 1;
 
-/// The bytes of a frame.
+/// Encodes a frame with its header.
 pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).expect("short").to_be_bytes();
     let mut bytes = length[1..].to_vec();
@@ -32,9 +32,9 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A request's fields, each in full (RFC 7541).
+/// The fields of a request as literals (RFC 7541).
 pub fn fields(method: &str, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
-    // An indexed `:scheme http`; names by index, or in full.
+    // An indexed `:scheme http`; names by index, or as literals.
     let mut block = vec![0x86];
     let text = |block: &mut Vec<u8>, text: &str| {
         let length = text.len();
@@ -63,7 +63,7 @@ pub fn fields(method: &str, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
     block
 }
 
-/// A frame that came.
+/// A frame received from the server.
 #[derive(Debug)]
 pub struct Frame {
     pub kind: u8,
@@ -72,7 +72,7 @@ pub struct Frame {
     pub payload: Vec<u8>,
 }
 
-/// A connection with its preface sent.
+/// A connection on which the preface is sent.
 pub struct H2 {
     pub stream: TcpStream,
 }
@@ -90,15 +90,14 @@ impl H2 {
         let settings: Vec<u8> = settings.iter().flat_map(pair).collect();
         stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
         stream.write_all(&frame(SETTINGS, 0, 0, &settings)).unwrap();
-        // The server's settings are answered before anything else is said: an answer amid a frame
-        // of another thread would be no frame at all.
+        // The server's settings are acknowledged first: an acknowledgement from another thread could split a frame.
         let mut client = Self { stream };
         while client.next().is_some_and(|frame| frame.kind != SETTINGS || frame.flags & ACK != 0) {
         }
         client
     }
 
-    /// Sends bytes; false once the other side has closed.
+    /// Sends bytes; returns false once the peer has closed the connection.
     pub fn send(&mut self, bytes: &[u8]) -> bool {
         self.stream.write_all(bytes).is_ok()
     }
@@ -109,7 +108,7 @@ impl H2 {
         self.send(&frame(HEADERS, END_STREAM | END_HEADERS, stream, &block))
     }
 
-    /// The next frame; nothing once the connection is closed or reset.
+    /// The next frame; `None` once the connection is closed or reset.
     pub fn next(&mut self) -> Option<Frame> {
         let mut head = [0; 9];
         self.fill(&mut head)?;
@@ -134,11 +133,11 @@ impl H2 {
         }
     }
 
-    /// Reads until the connection ends; gives the reason of a farewell, if there was one.
-    pub fn ended(mut self) -> Option<u32> {
+    /// Reads until the connection ends; returns the error code of its GOAWAY frame, if there was one.
+    pub fn read_to_goaway(mut self) -> Option<u32> {
         let mut reason = None;
         while let Some(frame) = self.next() {
-            if frame.kind == GO_AWAY {
+            if frame.kind == GOAWAY {
                 reason = frame
                     .payload
                     .get(4..8)

@@ -1,5 +1,5 @@
-//! What the tests share: a server of their own, its client, pictures made on the spot, and other
-//! programs that read our output.
+//! What the tests share: per-test servers, their client, generated pictures, and other programs that read our
+//! output.
 
 pub mod browser;
 pub mod h2;
@@ -24,11 +24,10 @@ pub fn checkout(path: &str) -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// How long a test waits for what must happen before it fails: a machine that is slow, and busy with
-/// other things, must not look like a fault.
-pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+/// How long a test waits for a condition before it fails: long enough for a slow and busy machine.
+pub const WAIT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// Rests between two looks. Who looks without a rest takes the time from what is looked at.
+/// Sleeps between two polls: a busy loop would take CPU time from the server under test.
 pub fn pause() {
     std::thread::sleep(std::time::Duration::from_millis(5));
 }

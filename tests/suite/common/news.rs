@@ -1,4 +1,4 @@
-//! News items made for a test, taken in by the command as an operator would.
+//! News items for tests, ingested by the command as an operator would.
 
 use std::{fs, path::Path};
 
@@ -10,7 +10,7 @@ use super::{
     server::{output, wirephoto},
 };
 
-/// A folder of items: each a key and a document. Photographs get a small picture.
+/// Writes a folder of items, each a key and a document. Photographs get a small picture.
 pub fn write(folder: &Path, items: &[(&str, Value)]) {
     for (key, document) in items {
         let folder = folder.join(key);
@@ -38,8 +38,8 @@ pub fn server(settings: &[&str], items: &[(&str, Value)]) -> Server {
     Server::start(dir, settings)
 }
 
-/// Takes one more item in, in another process than the server's.
-pub fn take_in(server: &Server, key: &str, document: &Value) {
+/// Ingests one more item, in another process than the server's.
+pub fn ingest(server: &Server, key: &str, document: &Value) {
     let folder = tempfile::tempdir().expect("folder");
     write(folder.path(), &[(key, document.clone())]);
     let output = server.command(&["ingest", &folder.path().to_string_lossy()]);

@@ -7,7 +7,7 @@ use std::{
 
 use super::pictures::Picture;
 
-/// Runs a Python script with `input` on its standard input; gives its standard output.
+/// Runs a Python script with `input` on its standard input; returns its standard output.
 pub fn python(script: &str, arguments: &[&str], input: &[u8]) -> Vec<u8> {
     let mut command = Command::new("/usr/bin/python3");
     command.args(["-c", script]).args(arguments);
@@ -43,8 +43,8 @@ if long_side:
 sys.stdout.buffer.write(b'%d %d\\n' % picture.size + picture.tobytes())
 ";
 
-/// The picture in sRGB as Pillow and LittleCMS see it, scaled to a long side (0: not scaled). A
-/// CMYK picture without a profile is read with the one in `assets/`.
+/// The picture in sRGB as decoded by Pillow and LittleCMS, scaled to a long side (0: not scaled). A CMYK picture
+/// without a profile is read with the one in `assets/`.
 pub fn srgb(jpeg: &[u8], long_px: usize) -> Picture {
     let cmyk = super::checkout("crates/imaging/assets/cmyk.icc");
     let output = python(TO_SRGB, &[&long_px.to_string(), &cmyk.to_string_lossy()], jpeg);
@@ -55,7 +55,7 @@ pub fn srgb(jpeg: &[u8], long_px: usize) -> Picture {
     Picture { width: width.parse().unwrap(), height: height.parse().unwrap(), pixels }
 }
 
-/// Mode, size and whether there is a profile, as Pillow says it: `RGB 800 600 icc`.
+/// Mode, size and presence of a profile, as Pillow reports them: `RGB 800 600 icc`.
 pub fn describe(jpeg: &[u8]) -> String {
     let script = "
 import io, sys
@@ -67,7 +67,7 @@ print(picture.mode, *picture.size, 'icc' if picture.info.get('icc_profile') else
     String::from_utf8(python(script, &[], jpeg)).expect("text").trim().to_owned()
 }
 
-/// What exiftool reads, by `Group:Tag`.
+/// The tags that exiftool reads, by `Group:Tag`.
 pub fn exiftool(jpeg: &[u8]) -> serde_json::Map<String, serde_json::Value> {
     let mut command = Command::new("exiftool");
     command.args(["-json", "-G1", "-a", "-n", "-warning", "-all", "-charset", "iptc=UTF8", "-"]);
@@ -83,12 +83,12 @@ picture = ImageOps.exif_transpose(Image.open(io.BytesIO(sys.stdin.buffer.read())
 sys.stdout.buffer.write(b'%d %d\\n' % picture.size + picture.tobytes())
 ";
 
-/// The picture turned upright as Pillow understands its orientation.
+/// The picture rotated upright according to Pillow's reading of its orientation.
 pub fn upright(jpeg: &[u8]) -> Picture {
     raw(&python(UPRIGHT, &[], jpeg))
 }
 
-/// A picture printed as a line with its size and then its bytes.
+/// Parses a picture that is printed as a line with its size, followed by its bytes.
 fn raw(output: &[u8]) -> Picture {
     let end = output.iter().position(|byte| *byte == b'\n').expect("a line");
     let line = std::str::from_utf8(&output[..end]).expect("text");
@@ -97,7 +97,7 @@ fn raw(output: &[u8]) -> Picture {
     Picture { width, height, pixels: output[end + 1..].to_vec() }
 }
 
-/// The embedded profile as Pillow puts it together; empty when there is none.
+/// The embedded profile as reassembled by Pillow; empty if there is none.
 pub fn profile(jpeg: &[u8]) -> Vec<u8> {
     let script = "
 import io, sys
@@ -108,7 +108,7 @@ sys.stdout.buffer.write(picture.info.get('icc_profile') or b'')
     python(script, &[], jpeg)
 }
 
-const INKS: &str = "
+const CMYK: &str = "
 import io, sys
 from PIL import Image, ImageCms
 picture = Image.open(io.BytesIO(sys.stdin.buffer.read())).convert('RGB')
@@ -120,14 +120,14 @@ else:
     inks.save(sys.stdout.buffer, 'JPEG', quality=95, subsampling=0, icc_profile=profile)
 ";
 
-/// An sRGB JPEG in inks: a JPEG with (`profile`) or without (`plain`) the profile that it is in,
-/// or the bare samples (`raw`), 255 for full ink.
-pub fn inks(jpeg: &[u8], form: &str) -> Vec<u8> {
+/// An sRGB JPEG converted to CMYK: a JPEG with (`profile`) or without (`plain`) the target profile, or the bare
+/// samples (`raw`), 255 for full ink.
+pub fn cmyk(jpeg: &[u8], form: &str) -> Vec<u8> {
     let profile = super::checkout("crates/imaging/assets/cmyk.icc");
-    python(INKS, &[form, &profile.to_string_lossy()], jpeg)
+    python(CMYK, &[form, &profile.to_string_lossy()], jpeg)
 }
 
-/// The JPEG with metadata as exiftool writes it.
+/// The JPEG with metadata written by exiftool.
 pub fn exiftool_write(jpeg: &[u8], arguments: &[&str]) -> Vec<u8> {
     let mut command = Command::new("exiftool");
     command.args(["-q", "-charset", "iptc=UTF8", "-charset", "filename=UTF8"]);
@@ -135,7 +135,7 @@ pub fn exiftool_write(jpeg: &[u8], arguments: &[&str]) -> Vec<u8> {
     pipe(&mut command, jpeg)
 }
 
-/// What exiftool reads of every file in a folder, by file name.
+/// The tags that exiftool reads from every file in a folder, by file name.
 pub fn exiftool_folder(
     folder: &std::path::Path,
 ) -> Vec<(String, serde_json::Map<String, serde_json::Value>)> {

@@ -1,4 +1,4 @@
-//! Pictures made on the spot, and reading of those that come back.
+//! Generated pictures, and the decoding of returned ones.
 
 use turbojpeg::{Compressor, Image, PixelFormat, Subsamp};
 
@@ -11,15 +11,15 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// A picture by a function of x and y.
+    /// A picture computed from x and y.
     pub fn new(width: usize, height: usize, pixel: impl Fn(usize, usize) -> [u8; 3]) -> Self {
         let points = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
         let pixels = points.flat_map(|(x, y)| pixel(x, y)).collect();
         Self { width, height, pixels }
     }
 
-    /// Soft gradients with a coloured square in each corner: red, green, blue, yellow, clockwise
-    /// from the top left.
+    /// Smooth gradients with a coloured square in each corner: red, green, blue, yellow, clockwise from the top
+    /// left.
     pub fn corners(width: usize, height: usize) -> Self {
         let side = width.min(height) / 4;
         Self::new(width, height, |x, y| {
@@ -36,7 +36,7 @@ impl Picture {
         })
     }
 
-    /// Soft waves of colour, without edges.
+    /// Smooth waves of colour, without edges.
     pub fn waves(width: usize, height: usize) -> Self {
         let wave = |at: usize, period: f64| {
             let at = f64::from(u32::try_from(at).expect("a small picture"));
@@ -57,7 +57,7 @@ impl Picture {
         })
     }
 
-    /// Fine grain that does not compress well; the same every time.
+    /// Fine, deterministic grain that does not compress well.
     pub fn grain(width: usize, height: usize) -> Self {
         Self::new(width, height, |x, y| {
             let mut state = u32::try_from(y * width + x).expect("a small picture") ^ 0x9E37_79B9;
@@ -70,7 +70,7 @@ impl Picture {
         })
     }
 
-    /// One colour.
+    /// A picture of a single colour.
     pub fn flat(width: usize, height: usize, colour: [u8; 3]) -> Self {
         Self::new(width, height, |_, _| colour)
     }
@@ -119,7 +119,7 @@ impl Picture {
         if mean == 0.0 { f64::INFINITY } else { 10.0 * (255.0 * 255.0 / mean).log10() }
     }
 
-    /// Mean difference from another picture of the same size, levels.
+    /// Mean absolute difference from another picture of the same size, levels.
     pub fn distance(&self, other: &Self) -> f64 {
         assert_eq!(self.size(), other.size());
         let pairs = self.pixels.iter().zip(&other.pixels);
@@ -128,7 +128,7 @@ impl Picture {
             / f64::from(u32::try_from(self.pixels.len()).expect("small"))
     }
 
-    /// The picture made smaller by a whole number, as the mean of its pixels.
+    /// The picture reduced by an integer factor, averaging its pixels.
     pub fn reduced(&self, by: usize) -> Self {
         #[expect(
             clippy::cast_possible_truncation,
@@ -141,7 +141,7 @@ impl Picture {
         Self::new(self.width / by, self.height / by, pixel)
     }
 
-    /// Mean of the channels over a part.
+    /// Mean of each channel over a region.
     pub fn mean(&self, x: usize, y: usize, width: usize, height: usize) -> [f64; 3] {
         let mut sums = [0.0; 3];
         for row in y..y + height {
@@ -155,14 +155,14 @@ impl Picture {
     }
 }
 
-/// The JPEG with an EXIF block that has only an orientation.
+/// The JPEG with an EXIF block that contains only an orientation.
 pub fn with_orientation(jpeg: &[u8], orientation: u8) -> Vec<u8> {
     let mut tiff = b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0".to_vec();
     tiff.extend_from_slice(&[orientation, 0, 0, 0, 0, 0, 0]);
     with_segment(jpeg, 0xE1, &tiff)
 }
 
-/// The JPEG with a segment behind SOI.
+/// The JPEG with a segment inserted after SOI.
 pub fn with_segment(jpeg: &[u8], marker: u8, payload: &[u8]) -> Vec<u8> {
     let length = u16::try_from(payload.len() + 2).unwrap().to_be_bytes();
     [&jpeg[..2], &[0xFF, marker], &length, payload, &jpeg[2..]].concat()
@@ -173,7 +173,7 @@ pub fn with_profile(jpeg: &[u8], profile: &[u8]) -> Vec<u8> {
     with_segment(jpeg, 0xE2, &[b"ICC_PROFILE\0\x01\x01", profile].concat())
 }
 
-/// A profile of grey with gamma 1.8, ICC version 2.
+/// A grey profile with gamma 1.8, ICC version 2.
 pub fn grey_profile() -> Vec<u8> {
     let white = [0xF6D6_u32, 0x1_0000, 0xD32D].map(u32::to_be_bytes).concat();
     let mut name = b"desc\0\0\0\0\0\0\0\x05Grey\0".to_vec();

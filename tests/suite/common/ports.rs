@@ -1,4 +1,4 @@
-//! Ports for what listens beside the servers, so that no two tests ever get the same one.
+//! Ports for listeners other than the servers, allocated so that no two tests share one.
 
 use std::{
     net::{SocketAddr, TcpListener},
@@ -7,13 +7,13 @@ use std::{
 
 use tokio::{net::TcpSocket, runtime::Builder};
 
-/// A port on which connections are refused until somebody listens there. It is held all the time: a
-/// port that was let go could be given to another test meanwhile, or to an outgoing connection.
-pub struct Refusing {
+/// A port that refuses connections until [`ReservedPort::listen`]. It stays bound: a released port could be
+/// assigned to another test, or to an outgoing connection.
+pub struct ReservedPort {
     socket: TcpSocket,
 }
 
-impl Refusing {
+impl ReservedPort {
     pub fn new() -> Self {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
@@ -24,7 +24,7 @@ impl Refusing {
         self.socket.local_addr().expect("bound").port()
     }
 
-    /// From now on connections are taken.
+    /// Starts to accept connections.
     pub fn listen(self) -> TcpListener {
         let runtime = Builder::new_current_thread().enable_io().build().expect("a runtime");
         let _inside = runtime.enter();
@@ -34,13 +34,13 @@ impl Refusing {
     }
 }
 
-/// A port for a program that binds it itself: below those that the system gives out (from 32768 on,
-/// see `ip_local_port_range`), and never the same twice in this process.
+/// A port for a program that binds it itself: below the ephemeral ports of the system (from 32768 on, see
+/// `ip_local_port_range`), and unique in this process.
 pub fn free_port() -> u16 {
     const FIRST: u16 = 20_000;
     const COUNT: u16 = 12_000;
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Another run of the tests on this machine begins elsewhere.
+    // Another run of the tests on this machine starts at a different port.
     let own = u16::try_from(std::process::id() % u32::from(COUNT)).expect("small");
     loop {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);

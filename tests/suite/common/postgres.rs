@@ -1,7 +1,7 @@
-//! PostgreSQL: a server of a test's own, and the databases of all tests where they run on one.
+//! PostgreSQL: per-test servers, and the databases of all tests that run on PostgreSQL.
 //!
-//! With the variable `WIREPHOTO_TEST_POSTGRES`, the address of a database of locale C whose user may
-//! make others, every folder that the binary works in has a database there.
+//! If the variable `WIREPHOTO_TEST_POSTGRES` is the URL of a database of locale C whose user may create others,
+//! every folder that the binary works in has a database on that server.
 
 use std::{
     collections::HashSet,
@@ -17,38 +17,37 @@ use tempfile::TempDir;
 
 use super::ports::free_port;
 
-/// The variable that names the server of all tests.
+/// The variable with the URL of the shared server.
 const SERVER: &str = "WIREPHOTO_TEST_POSTGRES";
 
-/// Databases that were made, by name.
-static MADE: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
+/// Names of the databases that were created.
+static CREATED: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 
-/// The address of the database of the folder, which is made when it is missing; `None` where tests run
-/// on SQLite.
-pub fn of(dir: &Path) -> Option<String> {
+/// The URL of the folder's database, which is created if it is missing; `None` if tests run on SQLite.
+pub fn url_of(dir: &Path) -> Option<String> {
     let server = env::var(SERVER).ok()?;
-    // A node over the data directory of another one has that one's database.
+    // A node over another node's data directory shares its database.
     let home = fs::read_link(dir.join("data")).ok();
     let name = name(home.as_deref().and_then(Path::parent).unwrap_or(dir));
-    if MADE.lock().expect("names").insert(name.clone()) {
+    if CREATED.lock().expect("names").insert(name.clone()) {
         run(&server, &format!("CREATE DATABASE {name}"));
     }
-    Some(beside(&server, &name))
+    Some(sibling_url(&server, &name))
 }
 
-/// Makes the database of the folder `to` as a copy of that of `from`.
-pub fn copy(from: &Path, to: &Path) {
+/// Creates the database of the folder `to` as a copy of that of `from`.
+pub fn start_standby(from: &Path, to: &Path) {
     let Ok(server) = env::var(SERVER) else { return };
     let (from, to) = (name(from), name(to));
-    // One after the other: a database that is copied must have no visitors, copying or not.
-    let mut made = MADE.lock().expect("names");
+    // Serialized: a database that is copied must have no connections.
+    let mut made = CREATED.lock().expect("names");
     run(&server, &format!("CREATE DATABASE {to} TEMPLATE {from}"));
     made.insert(to);
 }
 
-/// What the database of a data directory holds, as bytes.
+/// The stored bytes of a data directory's database.
 pub fn stored(data: &Path) -> Vec<u8> {
-    let Some(url) = of(data.parent().expect("a folder")) else {
+    let Some(url) = url_of(data.parent().expect("a folder")) else {
         let files = ["wirephoto.db", "wirephoto.db-wal"];
         return files.map(|name| fs::read(data.join(name)).unwrap_or_default()).concat();
     };
@@ -57,16 +56,16 @@ pub fn stored(data: &Path) -> Vec<u8> {
         .into_bytes()
 }
 
-/// Removes the database of the folder.
+/// Drops the database of the folder.
 pub fn remove(dir: &Path) {
     let Ok(server) = env::var(SERVER) else { return };
     let name = name(dir);
-    if MADE.lock().expect("names").remove(&name) {
+    if CREATED.lock().expect("names").remove(&name) {
         run(&server, &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"));
     }
 }
 
-/// A name that a folder has and no other one.
+/// A database name that is unique to the folder.
 fn name(dir: &Path) -> String {
     let bytes = dir.as_os_str().as_encoded_bytes();
     let number = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
@@ -75,23 +74,23 @@ fn name(dir: &Path) -> String {
     format!("suite_{number:016x}")
 }
 
-/// The address of another database of the same server.
-fn beside(url: &str, name: &str) -> String {
+/// The URL of another database on the same server.
+fn sibling_url(url: &str, name: &str) -> String {
     let (address, query) = url.split_once('?').map_or((url, None), |(a, q)| (a, Some(q)));
     let at = address.rfind('/').expect("an address with a database");
     let query = query.map(|query| format!("?{query}")).unwrap_or_default();
     format!("{}/{name}{query}", &address[..at])
 }
 
-/// A session that runs what it reads and prints what that gives.
+/// A session that executes its standard input and prints the results.
 pub fn session(url: &str) -> Command {
     let mut psql = Command::new(programs().join("psql"));
     psql.args([url, "-qAtX", "-v", "ON_ERROR_STOP=1"]);
     psql
 }
 
-/// A shell that runs a line as an operator does, with PostgreSQL's programs and ours at hand and the address
-/// of a database in `$URL`.
+/// A shell that runs a line as an operator does, with PostgreSQL's programs and ours on the path and the URL of a
+/// database in `$URL`.
 pub fn shell(line: &str, url: &str) -> Command {
     let others = env::var("PATH").unwrap_or_default();
     let mut shell = Command::new("sh");
@@ -101,7 +100,7 @@ pub fn shell(line: &str, url: &str) -> Command {
     shell
 }
 
-/// Runs statements; what they print.
+/// Runs statements; returns their output.
 pub fn run(url: &str, sql: &str) -> String {
     let mut psql = session(url);
     let psql = psql.args(["-c", sql]).stdin(Stdio::null());
@@ -114,7 +113,7 @@ fn checked(output: &Output, what: &str) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// The folder of PostgreSQL's programs, the newest one of Debian's.
+/// The folder of PostgreSQL's programs, Debian's newest version.
 fn programs() -> PathBuf {
     let all = fs::read_dir("/usr/lib/postgresql").expect("PostgreSQL is installed (./test does)");
     let versions = all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -122,7 +121,7 @@ fn programs() -> PathBuf {
     PathBuf::from(format!("/usr/lib/postgresql/{newest}/bin"))
 }
 
-/// A server in a folder of its own, on a port of loopback.
+/// A PostgreSQL server in its own folder, on a port of loopback.
 pub struct Cluster {
     dir: TempDir,
     host: String,
@@ -134,23 +133,23 @@ impl Cluster {
         Self::start_at("127.0.0.1")
     }
 
-    /// The same on another address of this machine.
+    /// Starts a server on another address of this machine.
     pub fn start_at(host: &str) -> Self {
-        let cluster = Self::place(host);
+        let cluster = Self::allocate(host);
         let data = cluster.data();
         let data = data.to_str().expect("a path");
         let made = ["-D", data, "-U", "wirephoto", "-A", "trust", "-E", "UTF8", "--locale=C"];
         cluster.program("initdb", &[&made[..], &["--no-sync"]].concat(), Stdio::null());
-        // Whoever reaches its address is believed, from wherever.
+        // Every client that can connect is trusted, from any address.
         let rules = fs::File::options().append(true).open(cluster.data().join("pg_hba.conf"));
         rules.expect("rules").write_all(b"host all all 0.0.0.0/0 trust\n").expect("written");
         cluster.up();
         cluster
     }
 
-    /// Another server, which follows this one and takes no writes.
-    pub fn copy(&self) -> Self {
-        let copy = Self::place(&self.host);
+    /// Starts a read-only standby that replicates from this server.
+    pub fn start_standby(&self) -> Self {
+        let copy = Self::allocate(&self.host);
         let data = copy.data();
         let (data, from) = (data.to_str().expect("a path"), self.url("postgres"));
         let made = ["-D", data, "-d", &from, "-R", "-c", "fast", "--no-sync"];
@@ -159,10 +158,10 @@ impl Cluster {
         copy
     }
 
-    /// A folder and a port for one.
-    fn place(host: &str) -> Self {
+    /// Creates the folder and selects the port of a server.
+    fn allocate(host: &str) -> Self {
         let dir = tempfile::tempdir().expect("folder");
-        // It is let go and taken again while others connect to everywhere.
+        // The port is released and bound again while other tests open connections.
         let port = free_port();
         if is_root() {
             fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("mode");
@@ -180,8 +179,8 @@ impl Cluster {
         self.dir.path().join("data")
     }
 
-    /// Runs one of the programs, which refuse to be run by root; one of the system, if PostgreSQL has
-    /// none of that name.
+    /// Runs one of the programs, which refuse to run as root; a program of the system if PostgreSQL has none of
+    /// that name.
     fn program(&self, name: &str, arguments: &[&str], input: Stdio) {
         let program = programs().join(name);
         let program = if program.exists() { program } else { PathBuf::from(name) };
@@ -192,7 +191,7 @@ impl Cluster {
         } else {
             Command::new(program)
         };
-        // What stays behind must not hold a pipe open.
+        // Daemons that outlive the program must not hold a pipe open.
         let log = fs::File::create(self.dir.path().join(format!("{name}.log"))).expect("a log");
         command.args(arguments).current_dir(self.dir.path()).stdin(input);
         let status = command.stdout(log.try_clone().expect("a log")).stderr(log).status();
@@ -206,7 +205,7 @@ impl Cluster {
         self.program("pg_ctl", &[&common, arguments].concat(), Stdio::null());
     }
 
-    /// Starts it, again after [`Cluster::down`].
+    /// Starts the server, also after [`Cluster::down`].
     pub fn up(&self) {
         let options = format!(
             "-p {} -c listen_addresses={} -c unix_socket_directories= -c fsync=off",
@@ -217,24 +216,24 @@ impl Cluster {
         self.control(&["-l", &log, "-o", &options, "start"]);
     }
 
-    /// Stops it without waiting for anybody, as an operator who is in a hurry.
+    /// Stops the server without waiting for its clients.
     pub fn down(&self) {
         self.control(&["-m", "fast", "stop"]);
     }
 
-    /// Has a copy take over: it takes writes from now on.
+    /// Promotes a standby, which accepts writes from then on.
     pub fn promote(&self) {
         self.control(&["promote"]);
     }
 
-    /// Ends it as a crash does.
+    /// Stops the server as a crash would.
     pub fn crash(&self) {
         self.control(&["-m", "immediate", "stop"]);
     }
 
-    /// Has it take connections with TLS too, with the certificate and key of that file.
-    pub fn encrypt(&self, pem: &Path) {
-        // Its key must be its own.
+    /// Enables TLS, with the certificate and key in that file.
+    pub fn enable_tls(&self, pem: &Path) {
+        // PostgreSQL requires that it owns the key file.
         self.program("tee", &["tls.pem"], fs::File::open(pem).expect("a certificate").into());
         let file = self.dir.path().join("tls.pem");
         self.program("chmod", &["600", file.to_str().expect("a path")], Stdio::null());
@@ -247,14 +246,14 @@ impl Cluster {
         self.up();
     }
 
-    /// Has it take connections by these rules alone (`pg_hba.conf`).
-    pub fn rules(&self, rules: &str) {
+    /// Replaces the client authentication rules (`pg_hba.conf`).
+    pub fn set_hba_rules(&self, rules: &str) {
         fs::write(self.data().join("pg_hba.conf"), rules).expect("rules");
         self.down();
         self.up();
     }
 
-    /// The address of a new, empty database.
+    /// Creates an empty database; returns its URL.
     pub fn database(&self, name: &str) -> String {
         run(&self.url("postgres"), &format!("CREATE DATABASE {name}"));
         self.url(name)

@@ -11,42 +11,42 @@ use std::{
 use reqwest::blocking::{Client, Response};
 use tempfile::TempDir;
 
-use super::{PATIENCE, checkout, pause, postgres};
+use super::{WAIT_TIMEOUT, checkout, pause, postgres};
 
-/// The command `wirephoto` with nothing of the caller's environment that could change it, in the
-/// folder `dir`; where tests run on PostgreSQL, with the database of that folder.
+/// The command `wirephoto` in the folder `dir`, isolated from the caller's environment; if tests run on PostgreSQL,
+/// with the database of that folder.
 pub fn wirephoto(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wirephoto"));
     command.current_dir(dir).stdin(Stdio::null());
-    alone(&mut command, dir);
+    isolate_environment(&mut command, dir);
     command
 }
 
-/// Takes what could change the command `wirephoto` out of what `command` inherits, and names the
-/// database of the folder `dir` where tests run on PostgreSQL.
-pub fn alone(command: &mut Command, dir: &Path) {
+/// Removes inherited `WIREPHOTO_` variables from `command`; if tests run on PostgreSQL, sets the database of the
+/// folder `dir`.
+pub fn isolate_environment(command: &mut Command, dir: &Path) {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("WIREPHOTO_") {
             command.env_remove(name);
         }
     }
-    if let Some(url) = postgres::of(dir) {
+    if let Some(url) = postgres::url_of(dir) {
         command.env("WIREPHOTO_DATABASE__URL", url);
     }
 }
 
-/// Runs `command` to its end.
+/// Runs `command` to completion.
 pub fn output(command: &mut Command) -> Output {
     command.output().expect("the binary starts")
 }
 
-/// A data directory with the demo archive, taken in once for all tests; tests copy its database
-/// and share its originals.
+/// A data directory with the demo archive, ingested once for all tests; tests copy its database and share its
+/// originals.
 fn demo_archive() -> &'static Path {
     static ARCHIVE: OnceLock<TempDir> = OnceLock::new();
     let dir = ARCHIVE.get_or_init(|| {
         let root = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        // An earlier run that was cut short may have left its own.
+        // An earlier run that was interrupted may have left its own.
         for entry in fs::read_dir(root).into_iter().flatten().flatten() {
             if entry.file_name().to_string_lossy().starts_with("archive-") {
                 drop(fs::remove_dir_all(entry.path()));
@@ -67,12 +67,12 @@ fn demo_archive() -> &'static Path {
     dir.path()
 }
 
-/// The setting that names the originals of the demo archive.
+/// The setting for the originals of the demo archive.
 pub fn demo_originals() -> String {
     format!("store.originals={}", demo_archive().join("data/originals").display())
 }
 
-/// A running server with a data directory of its own.
+/// A running server with its own data directory.
 pub struct Server {
     pub url: String,
     pub dir: TempDir,
@@ -94,12 +94,12 @@ impl Server {
         let data = dir.path().join("data");
         fs::create_dir(&data).expect("folder");
         for name in ["wirephoto.db", "wirephoto.db-wal", "secrets.key"] {
-            // The log is there only if the command that wrote it did not close the database.
+            // The WAL exists only if the command that wrote it did not close the database.
             let from = archive.join(name);
             assert!(!from.exists() || fs::copy(&from, data.join(name)).is_ok(), "{name}");
         }
         postgres::copy(demo_archive(), dir.path());
-        // Commands without settings find them too.
+        // Commands without settings find the originals too.
         let shared = std::os::unix::fs::symlink(archive.join("originals"), data.join("originals"));
         shared.expect("a link");
         Self::start(dir, settings)
@@ -129,7 +129,7 @@ impl Server {
         Self::start(dir, settings)
     }
 
-    /// Kills the server; the folder of its data directory.
+    /// Kills the server; returns the folder of its data directory.
     pub fn kill(mut self) -> TempDir {
         self.signal("KILL");
         assert!(!self.child.wait().expect("ended").success());
@@ -158,7 +158,7 @@ impl Server {
         Self::start_with::<&str>(dir, settings, &[])
     }
 
-    /// The same with variables of the environment.
+    /// A server over the data directory in `dir`, with environment variables.
     pub fn start_with<V: AsRef<std::ffi::OsStr>>(
         dir: TempDir,
         settings: &[&str],
@@ -187,18 +187,18 @@ impl Server {
         }
         let log = || fs::read_to_string(dir.path().join("log")).unwrap_or_default();
         let url = url.unwrap_or_else(|| panic!("the server did not start: {}", log()));
-        // Redirects are answers that tests look at.
+        // Tests examine redirects themselves.
         let client = Client::builder().redirect(reqwest::redirect::Policy::none());
-        let client = client.no_proxy().timeout(5 * PATIENCE).build().expect("client");
+        let client = client.no_proxy().timeout(5 * WAIT_TIMEOUT).build().expect("client");
         Self { url, dir, child, client, output }
     }
 
-    /// The data directory.
+    /// The server's data directory.
     pub fn data(&self) -> PathBuf {
         self.dir.path().join("data")
     }
 
-    /// What the server logged so far, in whole lines: a long one may be seen while it is written.
+    /// The server's log so far, in complete lines: the last one may still be being written.
     pub fn log(&self) -> String {
         let mut log = fs::read_to_string(self.dir.path().join("log")).expect("log");
         log.truncate(log.rfind('\n').map_or(0, |end| end + 1));
@@ -230,7 +230,7 @@ impl Server {
         response.bytes().expect("body").to_vec()
     }
 
-    /// The sum of a metric over its series whose labels contain `label`; 0 when there are none.
+    /// The sum of a metric over its series whose labels contain `label`; 0 if there are none.
     pub fn metric(&self, name: &str, label: &str) -> f64 {
         let text = String::from_utf8(self.bytes("/metrics")).expect("text");
         let value = |line: &str| {
@@ -242,8 +242,8 @@ impl Server {
         text.lines().filter_map(value).fold(0.0, |sum, value| sum + value)
     }
 
-    /// Runs a command of the binary on the server's data directory. What a command took in is found by
-    /// searches once it ends here, if the server searches.
+    /// Runs a command of the binary on the server's data directory. After an ingest, waits until a server with
+    /// search finds the new items.
     pub fn command(&self, arguments: &[&str]) -> Output {
         let mut command = wirephoto(self.dir.path());
         let output = output(command.args(arguments).arg("--data").arg(self.data()));
@@ -253,8 +253,8 @@ impl Server {
         output
     }
 
-    /// Waits until searches find everything that was taken in, by whichever program. A server that does not
-    /// search or does not answer is not waited for.
+    /// Waits until search finds every item, whichever process ingested it. Returns at once if the server has no
+    /// search or does not answer.
     pub fn wait_for_index(&self) {
         let url = format!("{}/health/search", self.url);
         self.until("an index that holds everything", || {
@@ -265,19 +265,19 @@ impl Server {
         });
     }
 
-    /// Repeats `look` until it gives something; the server has [`PATIENCE`] to make it true.
-    pub fn until<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    /// Repeats `poll` until it returns a value; fails after [`WAIT_TIMEOUT`].
+    pub fn until<T>(&self, what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
         let start = std::time::Instant::now();
         loop {
-            if let Some(found) = look() {
+            if let Some(found) = poll() {
                 return found;
             }
-            assert!(start.elapsed() < PATIENCE, "{what} did not happen");
+            assert!(start.elapsed() < WAIT_TIMEOUT, "{what} did not happen");
             pause();
         }
     }
 
-    /// Asks the server to stop and waits for its end.
+    /// Asks the server to stop and waits until it exits.
     pub fn stop(mut self) -> (std::process::ExitStatus, String) {
         self.signal("TERM");
         let status = self.child.wait().expect("ended");
@@ -295,7 +295,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended already; either way it is gone afterwards.
+        // It may have exited already.
         drop(self.child.kill());
         drop(self.child.wait());
         postgres::remove(self.dir.path());

@@ -5,10 +5,10 @@ use serde_json::Value;
 
 use super::Server;
 
-/// Every scope of an API key: what a token needs that makes one.
-pub const OF_KEY: &str = "openid roles email user customer profile collection";
+/// Every scope of an API key, which a token needs to create one.
+pub const API_KEY_SCOPES: &str = "openid roles email user customer profile collection";
 
-/// An access token by password grant for the demo client; `scope` is a list with spaces.
+/// An access token by password grant for the demo client; `scope` is a space-separated list.
 pub fn password(server: &Server, user: &str, password: &str, scope: &str) -> String {
     let response = ask(server, user, password, scope);
     let status = response.status();
@@ -17,7 +17,7 @@ pub fn password(server: &Server, user: &str, password: &str, scope: &str) -> Str
     body["access_token"].as_str().expect("a token").to_owned()
 }
 
-/// Whether that password is the user's.
+/// Whether the password is the user's current one.
 pub fn is_password(server: &Server, user: &str, password: &str) -> bool {
     ask(server, user, password, "roles").status() == 200
 }

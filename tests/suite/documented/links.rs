@@ -1,10 +1,10 @@
-//! Links of all Markdown files, and pages that sources and examples name.
+//! Links in all Markdown files, and the pages that sources and examples name.
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use crate::common::checkout;
 
-/// The tracked files whose name ends in one of `ends`, with their texts.
+/// The tracked files whose names end in one of `ends`, with their contents.
 fn tracked(ends: &[&str]) -> Vec<(String, String)> {
     let listed = Command::new("git").arg("ls-files").current_dir(checkout("")).output();
     let listed = String::from_utf8(listed.expect("git").stdout).expect("names are UTF-8");
@@ -60,7 +60,7 @@ fn anchor(title: &str) -> String {
     kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-/// What is wrong with a link from the page `from` to `target`.
+/// The problem with a link from the page `from` to `target`.
 fn problem(from: &str, target: &str) -> Option<String> {
     let (path, wanted) = target.split_once('#').unwrap_or((target, ""));
     let folder = Path::new(from).parent().expect("a file is in a folder");
@@ -81,7 +81,7 @@ fn every_link_in_the_documentation_resolves() {
     let mut problems = Vec::new();
     let mut count = 0;
     for (page, text) in tracked(&[".md"]) {
-        // Links of libraries' pages to types are rustdoc's, which checks them.
+        // rustdoc checks the links to types in the libraries' pages.
         let relative = links(&text).into_iter().filter(|link| {
             !link.contains("://") && !link.contains("::") && !link.starts_with("mailto:")
         });
@@ -95,12 +95,12 @@ fn every_link_in_the_documentation_resolves() {
 }
 
 #[test]
-fn every_page_that_a_source_names_is_there() {
+fn every_page_that_a_source_names_exists() {
     let ends = [".rs", ".py", ".sh", ".toml", ".yml", ".yaml", ".cfg", ".conf", ".vcl", ".md"];
     let mut problems = BTreeSet::new();
     let mut count = 0;
     for (file, text) in tracked(&ends) {
-        // What is planted there is wrong on purpose.
+        // Its planted mistakes are wrong on purpose.
         if ["tests/suite/documented/links.rs", "tests/tidy/planted.rs"].contains(&file.as_str()) {
             continue;
         }
@@ -125,7 +125,7 @@ fn every_page_that_a_source_names_is_there() {
 }
 
 #[test]
-fn links_and_anchors_are_found_and_broken_ones_are_seen() {
+fn links_and_anchors_are_found_and_broken_ones_are_reported() {
     let page =
         "# A\n[b](b.md) `[c](c.md)` and [d](#d-e)\n\n```\n# [f](f.md)\n```\n\n## D: e\n## D: e\n";
     assert_eq!(links(page), ["b.md", "#d-e"]);

@@ -1,4 +1,4 @@
-//! Runs the blocks of `docs/operations/maintenance.md` as an operator does.
+//! Runs the code blocks of `docs/operations/maintenance.md` as an operator would.
 
 use std::{
     fs,
@@ -10,27 +10,27 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::pages::block;
-use super::run::{Desk, with};
+use super::run::{Terminal, substitute};
 use crate::buckets::Bucket;
 use crate::common::postgres::{self, Cluster};
-use crate::common::server::{alone, output};
+use crate::common::server::{isolate_environment, output};
 use crate::common::{Server, pictures::Picture, ports::free_port};
 
 const PAGE: &str = "docs/operations/maintenance.md";
-/// The settings that the page names.
+/// The settings file that the page names.
 const SETTINGS: &str = "/etc/wirephoto/wirephoto.toml";
 
-/// A service that a block started does not outlive a command of the block that fails.
-const ENDS: &str = "trap 'kill $! 2>/dev/null || true' EXIT";
+/// Ends a service that a block started when a command of the block fails.
+const KILL_ON_EXIT: &str = "trap 'kill $! 2>/dev/null || true' EXIT";
 
-/// An operator at a machine of an archive in PostgreSQL.
+/// An operator at a machine with an archive in PostgreSQL.
 struct Machine {
     home: TempDir,
     url: String,
 }
 
 impl Machine {
-    /// With the database at `url`, a key for its secrets, and what else `settings` has.
+    /// Uses the database at `url`, a key for its secrets, and the further `settings`.
     fn new(url: &str, settings: &str) -> Self {
         let machine = Self { home: tempfile::tempdir().unwrap(), url: url.to_owned() };
         let (data, key) = (machine.path("data"), machine.path("secrets.key"));
@@ -51,13 +51,13 @@ impl Machine {
         self.path("wirephoto.toml")
     }
 
-    /// Runs `text` in a shell, with the settings that the page names and the address of the database as
-    /// `$URL`; it must succeed.
+    /// Runs `text` in a shell, with the settings that the page names and the URL of the database in `$URL`; it must
+    /// succeed.
     #[track_caller]
     fn run(&self, text: &str) -> String {
         let text = text.replace(SETTINGS, &self.settings());
         let mut shell = postgres::shell(&format!("set -eu\n{text}"), &self.url);
-        alone(&mut shell, self.home.path());
+        isolate_environment(&mut shell, self.home.path());
         shell.current_dir(self.home.path()).env("NO_PROXY", "*");
         let said = output(&mut shell);
         let (out, errors) =
@@ -66,18 +66,18 @@ impl Machine {
         out.into_owned()
     }
 
-    /// Takes a photograph in, which gets the name `name`.
-    fn take_in(&self, name: &str) {
+    /// Ingests a photograph under this name.
+    fn ingest(&self, name: &str) {
         let file = self.path(&format!("{name}.jpg"));
         let number = name.len() * 8;
         fs::write(&file, Picture::corners(64 + number, 48).jpeg()).unwrap();
         self.run(&format!("wirephoto ingest --config {SETTINGS} '{file}'"));
     }
 
-    /// A node at the address of the settings.
+    /// A node at the address in the settings.
     fn serve(self) -> (Server, PathBuf) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_wirephoto"));
-        alone(&mut command, self.home.path());
+        isolate_environment(&mut command, self.home.path());
         let settings = PathBuf::from(self.settings());
         command.args(["serve", "--config"]).arg(&settings);
         command.current_dir(self.home.path()).stdin(Stdio::null());
@@ -85,47 +85,48 @@ impl Machine {
     }
 }
 
-/// Whether a Preview of the photograph is a JPEG.
+/// Whether the photograph's Preview is a JPEG.
 fn shows(server: &Server, name: &str) -> bool {
     server.bytes(&format!("/media/image/{name}_NormalPreview.jpg")).starts_with(&[0xff, 0xd8])
 }
 
 #[test]
 fn keys_and_passwords_are_rotated_as_documented() {
-    let desk = Desk::small();
-    let settings = desk.settings();
+    let terminal = Terminal::small();
+    let settings = terminal.settings();
     let config = (SETTINGS, settings.as_str());
-    let key = || fs::read(desk.server.data().join("secrets.key")).unwrap();
+    let key = || fs::read(terminal.server.data().join("secrets.key")).unwrap();
     let before = key();
-    desk.run(&with(&block(PAGE, "wirephoto secrets rotate").text, &[config]));
+    terminal.run(&substitute(&block(PAGE, "wirephoto secrets rotate").text, &[config]));
     assert_ne!(before, key());
 
-    let keys = || desk.server.get("/o/oauth2/keys").json::<Value>().unwrap();
+    let keys = || terminal.server.get("/o/oauth2/keys").json::<Value>().unwrap();
     let count = keys()["keys"].as_array().unwrap().len();
-    let listed = desk.run(&with(&block(PAGE, "wirephoto signing-key rotate").text, &[config]));
+    let listed =
+        terminal.run(&substitute(&block(PAGE, "wirephoto signing-key rotate").text, &[config]));
     assert!(listed.lines().count() > 1, "{listed}");
     let is_new = || (keys()["keys"].as_array().unwrap().len() == count + 1).then_some(());
-    desk.server.until("the new key in the key set", is_new);
+    terminal.server.until("the new key in the key set", is_new);
 
     let commands = block(PAGE, "wirephoto key add").commands();
     let [add, list, disable, secret, password] = commands.as_slice() else {
         panic!("{commands:?}")
     };
     let user = ("USER", "demo-editor");
-    let added = desk.run(&with(add, &[user, config]));
-    let listed = desk.run(&with(list, &[user, config]));
+    let added = terminal.run(&substitute(add, &[user, config]));
+    let listed = terminal.run(&substitute(list, &[user, config]));
     let row = listed.lines().find(|line| line.contains("desk-2027")).expect("the new key");
     let id = row.split_whitespace().next().unwrap();
     let call = || {
         let authorization = format!("ApiKey {}", added.trim());
-        desk.server.get_with("/user/v1/user", &[("authorization", &authorization)]).status()
+        terminal.server.get_with("/user/v1/user", &[("authorization", &authorization)]).status()
     };
-    desk.server.until("the new key to count", || (call() == 200).then_some(()));
-    desk.run(&with(disable, &[("KEY_ID", id), config]));
-    desk.server.until("the key to be off", || (call() == 401).then_some(()));
-    let new = desk.run(&with(secret, &[("CLIENT", "demo-client"), config]));
+    terminal.server.until("the new key to count", || (call() == 200).then_some(()));
+    terminal.run(&substitute(disable, &[("KEY_ID", id), config]));
+    terminal.server.until("the key to be off", || (call() == 401).then_some(()));
+    let new = terminal.run(&substitute(secret, &[("CLIENT", "demo-client"), config]));
     assert!(new.trim().len() > 20, "{new}");
-    desk.run(&format!("NEW=a-new-password-1\n{}", with(password, &[user, config])));
+    terminal.run(&format!("NEW=a-new-password-1\n{}", substitute(password, &[user, config])));
     let log_in = |user: &str| {
         let fields = [
             ("grant_type", "password"),
@@ -135,11 +136,11 @@ fn keys_and_passwords_are_rotated_as_documented() {
             ("client_secret", new.trim()),
             ("scope", "openid roles"),
         ];
-        desk.server.post_form("/o/oauth2/token", &fields).status()
+        terminal.server.post_form("/o/oauth2/token", &fields).status()
     };
-    // Nobody has this name: the answer is about the client until its new secret counts, which was made before the
-    // password. Failures of the user would lock it.
-    desk.server.until("the new secret", || (log_in("nobody") != 401).then_some(()));
+    // No user has this name: the error is about the client until its new secret is valid, which was set before the
+    // password. Failed logins of a real user would lock it out.
+    terminal.server.until("the new secret", || (log_in("nobody") != 401).then_some(()));
     assert_eq!(log_in("demo-editor"), 200);
 }
 
@@ -148,13 +149,13 @@ fn the_password_of_the_database_is_rotated_as_documented() {
     let cluster = Cluster::start();
     let url = cluster.database("archive");
     postgres::run(&url, "ALTER ROLE wirephoto PASSWORD 'the-old-one'");
-    cluster.rules("host all all 127.0.0.1/32 scram-sha-256\n");
+    cluster.set_hba_rules("host all all 127.0.0.1/32 scram-sha-256\n");
     let with_password = url.replace("wirephoto@", "wirephoto:the-old-one@");
     let machine = Machine::new(&url, "");
     let file = machine.path("database-password");
     let group = output(Command::new("id").arg("-gn"));
     let group = String::from_utf8(group.stdout).unwrap();
-    let text = with(
+    let text = substitute(
         &block(PAGE, "NEW=$(openssl").text,
         &[
             ("/etc/wirephoto/database-password", &file),
@@ -183,7 +184,7 @@ fn a_node_is_replaced_as_documented() {
         fs::write(machine.settings(), text + &store).unwrap();
     };
     add_store(&old);
-    old.take_in("quay");
+    old.ingest("quay");
     let key = old.path("secrets.key");
     let (old, old_settings) = old.serve();
     for folder in ["outbox", "deliveries"] {
@@ -194,11 +195,11 @@ fn a_node_is_replaced_as_documented() {
     add_store(&new);
     fs::copy(&key, new.path("secrets.key")).unwrap();
     let (new, settings) = new.serve();
-    // The page's address is that of the settings.
+    // The page's address is the one in the settings.
     let operator = Machine { home: tempfile::tempdir().unwrap(), url };
     fs::copy(&settings, operator.settings()).unwrap();
     let waits = block(PAGE, "until wirephoto health").text;
-    let nodes = operator.run(&with(&waits, &[("http://127.0.0.1:8080", &new.url)]));
+    let nodes = operator.run(&substitute(&waits, &[("http://127.0.0.1:8080", &new.url)]));
     assert!(nodes.contains("\"ready\""), "{nodes}");
     let rows = nodes.lines().filter(|line| line.contains(" all ")).count();
     assert_eq!(rows, 2, "{nodes}");
@@ -210,7 +211,7 @@ fn a_node_is_replaced_as_documented() {
     };
     let copy = block(PAGE, "rsync -a --ignore-missing-args").text;
     let places = [("OLD", from.to_str().unwrap()), ("DATA", to.to_str().unwrap())];
-    operator.run(&with(&copy, &places));
+    operator.run(&substitute(&copy, &places));
     for folder in ["outbox", "deliveries"] {
         assert_eq!(fs::read_to_string(to.join(folder).join("kept")).unwrap(), folder);
     }
@@ -238,28 +239,28 @@ fn a_bucket_is_moved_as_documented() {
         })
         .collect();
     let machine = Machine::new(&url, &format!("[store]\n{store}"));
-    machine.take_in("quay");
+    machine.ingest("quay");
     let command =
         block(PAGE, "wirephoto migrate --config /etc/wirephoto/wirephoto.toml --store s3").text;
-    let command = with(&command, &[("s3://BUCKET/PREFIX", "s3://bilder/new")]);
+    let command = substitute(&command, &[("s3://BUCKET/PREFIX", "s3://bilder/new")]);
     let said = machine.run(&command);
     assert!(said.contains("1 originals"), "{said}");
-    machine.take_in("ferry");
+    machine.ingest("ferry");
     machine.run(&command);
     let text = fs::read_to_string(machine.settings()).unwrap();
-    let moved = with(&text, &[("s3://bilder/old", "s3://bilder/new")]);
+    let moved = substitute(&text, &[("s3://bilder/old", "s3://bilder/new")]);
     fs::write(machine.settings(), &moved).unwrap();
     let check = block(PAGE, "wirephoto check --config").text;
     let said = machine.run(&check);
     assert!(said.contains("0 problems"), "{said}");
 
-    // Through a folder to another service, which is the same one under another prefix here.
+    // Through a folder to another service, which here is the same one under another prefix.
     let transfer = machine.path("transfer/originals");
     let setting = |name: &str| {
         let mark = format!("store.{name}=");
         given.iter().find_map(|one| one.strip_prefix(&mark)).unwrap().to_owned()
     };
-    let ways = with(
+    let ways = substitute(
         &block(PAGE, "wirephoto migrate --config /etc/wirephoto/wirephoto.toml --store /srv").text,
         &[
             ("/srv/transfer/originals", &transfer),
@@ -271,7 +272,7 @@ fn a_bucket_is_moved_as_documented() {
         ],
     );
     machine.run(&ways);
-    fs::write(machine.settings(), with(&moved, &[("s3://bilder/new", "s3://bilder/third")]))
+    fs::write(machine.settings(), substitute(&moved, &[("s3://bilder/new", "s3://bilder/third")]))
         .unwrap();
     let said = machine.run(&check);
     assert!(said.contains("0 problems"), "{said}");
@@ -282,17 +283,17 @@ fn a_bucket_is_moved_as_documented() {
 
 #[test]
 fn a_data_directory_moves_to_another_disk_as_documented() {
-    let desk = Desk::small();
-    let (old, new) = (desk.server.data(), desk.path("disk"));
+    let terminal = Terminal::small();
+    let (old, new) = (terminal.server.data(), terminal.path("disk"));
     fs::create_dir(&new).unwrap();
     let places = [("OLD", old.to_str().unwrap()), ("NEW", new.to_str().unwrap())];
-    desk.run(&with(&block(PAGE, "rsync -a --exclude").text, &places));
-    let buoy = desk.photograph("photographs/buoy.jpg");
-    desk.run(&format!("wirephoto ingest '{}'", buoy.display()));
-    desk.shows("buoy");
-    desk.server.signal("TERM");
-    desk.server.until("it to end", || (!is_held(&old)).then_some(()));
-    desk.run(&with(&block(PAGE, "rsync -a --delete").text, &places));
+    terminal.run(&substitute(&block(PAGE, "rsync -a --exclude").text, &places));
+    let buoy = terminal.photograph("photographs/buoy.jpg");
+    terminal.run(&format!("wirephoto ingest '{}'", buoy.display()));
+    terminal.shows("buoy");
+    terminal.server.signal("TERM");
+    terminal.server.until("it to end", || (!is_held(&old)).then_some(()));
+    terminal.run(&substitute(&block(PAGE, "rsync -a --delete").text, &places));
     let home = tempfile::tempdir().unwrap();
     fs::rename(&new, home.path().join("data")).unwrap();
     let server = Server::start(home, &[]);
@@ -301,7 +302,7 @@ fn a_data_directory_moves_to_another_disk_as_documented() {
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
 }
 
-/// Whether a process has files of the folder open.
+/// Whether a process holds files of the folder open.
 fn is_held(folder: &Path) -> bool {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let files = processes.filter_map(|one| fs::read_dir(one.path().join("fd")).ok()).flatten();
@@ -312,14 +313,14 @@ fn is_held(folder: &Path) -> bool {
 }
 
 #[test]
-fn a_restore_is_rehearsed_as_documented() {
-    let desk = Desk::small();
-    let settings = desk.settings();
-    let (backup, place) = (desk.path("backup"), desk.path("rehearsal"));
+fn a_test_restore_works_as_documented() {
+    let terminal = Terminal::small();
+    let settings = terminal.settings();
+    let (backup, place) = (terminal.path("backup"), terminal.path("rehearsal"));
     let backup = backup.to_str().unwrap();
-    desk.run(&format!("wirephoto backup --config '{settings}' '{backup}'"));
+    terminal.run(&format!("wirephoto backup --config '{settings}' '{backup}'"));
     let port = free_port().to_string();
-    let text = with(
+    let text = substitute(
         &block(PAGE, "wirephoto restore --data").text,
         &[
             ("/backup/wirephoto", backup),
@@ -328,26 +329,26 @@ fn a_restore_is_rehearsed_as_documented() {
             ("ID", "quay"),
         ],
     );
-    // The desk's own variables name the real archive, and its curl has rules of its own.
+    // The desk's own variables name the real archive, and its `curl` has an address rule.
     let alone = "unset WIREPHOTO_DATA__DIR WIREPHOTO_STORE__ORIGINALS; export HOME=/ CURL_HOME=/";
-    desk.run(&format!("{ENDS}\n{alone}\n{text}"));
-    assert!(fs::read(desk.path("rehearsal.jpg")).unwrap().starts_with(&[0xff, 0xd8]));
+    terminal.run(&format!("{KILL_ON_EXIT}\n{alone}\n{text}"));
+    assert!(fs::read(terminal.path("rehearsal.jpg")).unwrap().starts_with(&[0xff, 0xd8]));
     assert!(!place.exists());
 }
 
 #[test]
-fn a_restore_from_a_dump_is_rehearsed_as_documented() {
+fn a_test_restore_from_a_dump_works_as_documented() {
     let cluster = Cluster::start();
     let url = cluster.database("archive");
     let machine = Machine::new(&url, "");
-    machine.take_in("quay");
+    machine.ingest("quay");
     let (backup, place) = (machine.path("backup"), machine.path("rehearsal"));
     let (data, port) = (machine.path("data"), free_port().to_string());
     machine.run(&format!(
         "pg_dump --format=custom --file=wirephoto.dump \"$URL\"\n\
          mkdir -p {backup}\nrsync -a {data}/originals/ {backup}/originals/"
     ));
-    let text = with(
+    let text = substitute(
         &block(PAGE, "psql --quiet \"$URL\" --command \"CREATE").text,
         &[
             ("/backup/originals", &format!("{backup}/originals")),
@@ -356,7 +357,7 @@ fn a_restore_from_a_dump_is_rehearsed_as_documented() {
             ("ID", "quay"),
         ],
     );
-    machine.run(&format!("{ENDS}\nREHEARSAL='{}'\n{text}", cluster.url("rehearsal")));
+    machine.run(&format!("{KILL_ON_EXIT}\nREHEARSAL='{}'\n{text}", cluster.url("rehearsal")));
     let picture = fs::read(machine.home.path().join("rehearsal.jpg")).unwrap();
     assert!(picture.starts_with(&[0xff, 0xd8]));
     assert!(!Path::new(&place).exists());

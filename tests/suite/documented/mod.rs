@@ -1,8 +1,8 @@
-//! Every code block of README.md, CONTRIBUTING.md, SECURITY.md and docs/ is run as printed, or says here why not;
-//! every relative link resolves.
+//! Every code block of README.md, CONTRIBUTING.md, SECURITY.md and docs/ is run as printed or registered with a
+//! reason why not; every relative link resolves.
 //!
-//! [`REGISTER`] has a line for each block. A new block fails until it has one, and a line fails whose block
-//! or whose test is gone.
+//! [`REGISTER`] has a line for each block. A block without a line fails, and so does a line whose block or test
+//! does not exist.
 
 mod links;
 mod maintenance;
@@ -16,29 +16,29 @@ use serde_json::Value;
 use crate::common::{checkout, server::output, server::wirephoto};
 use pages::{Block, blocks};
 
-/// How a block is known to be true.
+/// How the correctness of a block is proven.
 #[derive(Clone, Copy, Debug)]
 enum Proof {
-    /// A test of that name takes the block from the page and runs it.
+    /// The named test extracts the block from the page and runs it.
     Run(&'static str),
-    /// A test of that name does the same in its own words, which these are: each stands in the block and in the
+    /// The named test does the same with its own commands. Each of these texts occurs in both the block and the
     /// test's file.
     Alike(&'static str, &'static [&'static str]),
-    /// Settings: the binary reads them.
+    /// Settings, read by the binary.
     Settings,
     /// JSON that parses.
     Json,
-    /// No commands: addresses, answers, files.
+    /// No commands: addresses, responses, files.
     Shown,
-    /// Tests of this tree, or its fuzz targets, which are there under these names.
+    /// Commands that run tests or fuzz targets of this tree, which must exist under these names.
     Tests,
-    /// Commands that need what no test has. What they name of ours is there, and their options are.
+    /// Commands that need more than a test has. Our files that they name exist, and so do their options.
     Outside(&'static str),
 }
 
 use Proof::{Alike, Json, Outside, Run, Settings, Shown, Tests};
 
-/// The blocks, by page and the beginning of their first line.
+/// The blocks, by page and the beginning of the first line.
 const REGISTER: &[(&str, &str, Proof)] = &[
     ("README.md", "./run", Alike("tests/run.sh", &["./run"])),
     ("README.md", "wirephoto ingest ~/Pictures", Run(COMMANDS)),
@@ -170,12 +170,12 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     (
         "docs/operations/maintenance.md",
         "wirephoto restore",
-        Run("a_restore_is_rehearsed_as_documented"),
+        Run("a_test_restore_works_as_documented"),
     ),
     (
         "docs/operations/maintenance.md",
         "psql",
-        Run("a_restore_from_a_dump_is_rehearsed_as_documented"),
+        Run("a_test_restore_from_a_dump_works_as_documented"),
     ),
     ("docs/operations/failures.md", "FAULT_ROUNDS=10 cargo test", Tests),
     (
@@ -195,21 +195,25 @@ const REGISTER: &[(&str, &str, Proof)] = &[
         "docs/operations/install.md",
         "wirephoto serve --demo",
         Alike(
-            "the_demo_is_found_beside_an_installed_binary",
+            "the_demo_is_found_next_to_an_installed_binary",
             &["serve", "--demo", "--data", "--listen"],
         ),
     ),
-    ("docs/operations/install.md", "sudo -u wirephoto", Run("a_service_is_kept_as_documented")),
+    (
+        "docs/operations/install.md",
+        "sudo -u wirephoto",
+        Run("a_service_is_operated_as_documented"),
+    ),
     ("docs/operations/install.md", "[Service]", Shown),
     (
         "docs/operations/install.md",
         "until wirephoto health",
-        Run("a_service_is_kept_as_documented"),
+        Run("a_service_is_operated_as_documented"),
     ),
     (
         "docs/operations/install.md",
         "wirephoto man",
-        Run("manual_and_completions_are_made_as_documented"),
+        Run("manual_and_completions_are_generated_as_documented"),
     ),
     ("docs/operations/install.md", "scrape_configs:", Shown),
     ("docs/operations/kubernetes.md", "openssl rand", Outside(CLUSTER)),
@@ -228,10 +232,10 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     (
         "docs/operations/migration.md",
         "wirephoto migrate --config FILE --undo",
-        Alike("a_switch_is_taken_back", &["--undo", "--to"]),
+        Alike("a_switch_is_undone", &["--undo", "--to"]),
     ),
     ("docs/operations/overload.md", "HTTP/1.1 503", Shown),
-    ("docs/operations/postgresql.md", "CREATE ROLE", Run("a_database_is_made_as_documented")),
+    ("docs/operations/postgresql.md", "CREATE ROLE", Run("a_database_is_created_as_documented")),
     ("docs/operations/postgresql.md", "[database]", Settings),
     ("docs/operations/postgresql.md", "export PGPASSWORD", Run(DUMPS)),
     ("docs/operations/postgresql.md", "pg_restore", Run(DUMPS)),
@@ -243,13 +247,13 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/operations/s3.md", "wirephoto: the originals", Shown),
     ("docs/operations/s3.md", "cargo test", Tests),
     ("docs/operations/s3.md", "garage bucket create", Run("tests/compose.py")),
-    ("docs/guide/scopes.md", "wirephoto client add", Run("a_service_is_kept_as_documented")),
+    ("docs/guide/scopes.md", "wirephoto client add", Run("a_service_is_operated_as_documented")),
     ("docs/guide/scopes.md", "{\"client_id\"", Shown),
     ("docs/operations/secrets.md", "the secrets in the database", Shown),
     (
         "docs/operations/secrets.md",
         "wirephoto secrets rotate",
-        Run("a_service_is_kept_as_documented"),
+        Run("a_service_is_operated_as_documented"),
     ),
 ];
 
@@ -257,12 +261,12 @@ const CALLS: &str = "calls_of_the_guides_work_as_printed";
 const COMMANDS: &str = "commands_of_the_pages_work_as_printed";
 const RENDITIONS: &str = "renditions_of_the_guide_are_served_as_printed";
 const CLUSTER: &str =
-    "it needs a cluster; the_pages_of_containers_name_what_is_there compares names and files";
+    "it needs a cluster; the_container_pages_name_existing_files compares names and files";
 const AUDIT: &str = "the_audit_log_is_listed_as_its_documentation_shows";
-const DUMPS: &str = "a_dump_that_is_taken_beside_the_service_is_the_archive_of_that_moment_again";
-const MOVES: &str = "an_archive_moves_while_it_is_used_and_nothing_acknowledged_is_left_behind";
+const DUMPS: &str = "a_dump_taken_while_the_service_runs_restores_the_archive_of_that_moment";
+const MOVES: &str = "an_archive_moves_while_in_use_and_nothing_acknowledged_is_lost";
 
-/// What a line of a block without commands must not begin with.
+/// Words that no line of a block without commands begins with.
 const PROGRAMS: [&str; 14] = [
     "wirephoto ",
     "curl ",
@@ -302,7 +306,7 @@ fn all_sources(dir: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The source that a test of that name stands in.
+/// The source file that contains the test of that name.
 fn source_of(test: &str) -> String {
     if Path::new(test).extension().is_some_and(|end| end == "sh" || end == "py") {
         return read(test);
@@ -329,7 +333,7 @@ fn every_block_of_the_documentation_is_run_by_a_test() {
         let first = format!("{}: {:?}", block.page, block.first_line());
         match proof_of(block) {
             Run(test) => {
-                // Where the test takes it from, by the beginning of its line or by the page.
+                // The test selects the block by the beginning of its line or by the page.
                 let source = source_of(test);
                 assert!(source.contains(&block.page), "{first}: {test} does not read the page");
             }
@@ -344,7 +348,7 @@ fn every_block_of_the_documentation_is_run_by_a_test() {
             Shown => {
                 let is_command = |line: &str| PROGRAMS.iter().any(|it| line.starts_with(it));
                 let wrong = block.text.lines().find(|line| is_command(line.trim()));
-                // An error that is shown begins with the program's name, too.
+                // An error message in a page begins with the program's name, too.
                 assert!(wrong.is_none(), "{first}: {wrong:?} is a command");
             }
             Tests => check_tests(block),
@@ -371,8 +375,8 @@ fn check_settings(block: &Block) {
     assert!(said.status.success(), "{}: {stderr}\n{}", block.page, block.text);
 }
 
-/// Checks that what `cargo test` and `cargo fuzz` are told to run is there, and that variables in front of
-/// them are read.
+/// Checks that the targets of `cargo test` and `cargo fuzz` exist, and that some test reads the variables in front
+/// of them.
 fn check_tests(block: &Block) {
     let suite = all_sources("tests/suite");
     for command in block.commands() {
@@ -380,7 +384,7 @@ fn check_tests(block: &Block) {
         let words: Vec<&str> = command.split_whitespace().collect();
         let cargo = words.iter().position(|word| *word == "cargo").expect(command);
         for (name, _) in words[..cargo].iter().filter_map(|word| word.split_once('=')) {
-            // Those of the compiler and its sanitizers are theirs.
+            // Variables of the compiler and its sanitizers are not ours.
             let is_foreign = name.starts_with("RUST") || name.starts_with("ASAN");
             let is_read = suite.iter().any(|(_, text)| text.contains(&format!("\"{name}\"")));
             assert!(is_foreign || is_read, "{command}: no test reads {name}");
@@ -404,7 +408,7 @@ fn check_tests(block: &Block) {
             .skip(1)
             .filter(|word| !word.starts_with('-') && !word.contains("linux"))
             .collect();
-        // A library is a choice of its own.
+        // A command for a library's package needs no filter.
         assert!(!filters.is_empty() || library.is_some_and(|_| !units.is_empty()), "{command}");
         for filter in filters {
             let all = if words.contains(&"suite") { &suite } else { &units };
@@ -413,7 +417,7 @@ fn check_tests(block: &Block) {
     }
 }
 
-/// Whether a test, or a module with tests, fits a filter such as `a::b` or `part_of_a_name`.
+/// Whether a test, or a module with tests, matches a filter such as `a::b` or `part_of_a_name`.
 fn has_test(sources: &[(String, String)], filter: &str) -> bool {
     let path = filter.trim_end_matches("::").replace("::", "/");
     sources.iter().any(|(file, text)| {
@@ -424,7 +428,7 @@ fn has_test(sources: &[(String, String)], filter: &str) -> bool {
     })
 }
 
-/// Checks that files of ours that commands name are there, and that the binary has their options.
+/// Checks that our files in commands exist, and that the binary has the options in them.
 fn check_files_and_options(block: &Block) {
     for command in block.commands() {
         let command = command.split("  #").next().unwrap_or_default();
@@ -437,7 +441,7 @@ fn check_files_and_options(block: &Block) {
         let names: BTreeSet<&&str> =
             arguments.iter().filter(|it| it.starts_with("--") && it.len() > 2).collect();
         let dir = tempfile::tempdir().unwrap();
-        // Of the command, and of the one within it, such as `secrets rotate`.
+        // Of the command and of its subcommand, such as `secrets rotate`.
         let own: Vec<&&str> = arguments.iter().take(2).collect();
         let help: String = (1..=own.len())
             .map(|count| {

@@ -1,25 +1,25 @@
-//! The pages of the documentation and their code blocks.
+//! The documentation's pages and their code blocks.
 
 use std::{fs, path::Path};
 
 use crate::common::checkout;
 
-/// A block of code on a page.
+/// A code block of a page.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// The page, from the root of the checkout.
+    /// The page's path from the root of the checkout.
     pub page: String,
-    /// Its lines, without what they are all indented by.
+    /// Its lines, without their common indentation.
     pub text: String,
 }
 
 impl Block {
-    /// The first line that says something.
+    /// The first non-empty line.
     pub fn first_line(&self) -> &str {
         self.text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default()
     }
 
-    /// Its commands: lines that end in a backslash go on in the next one.
+    /// Its commands; a line that ends in a backslash continues in the next one.
     pub fn commands(&self) -> Vec<String> {
         let joined = self.text.replace("\\\n", "");
         let lines = joined.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -27,7 +27,7 @@ impl Block {
     }
 }
 
-/// The names of the pages: three at the root, and every page below docs/.
+/// The paths of the pages: three at the root, and every page below docs/.
 pub fn pages() -> Vec<String> {
     let mut pages = ["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(str::to_owned).to_vec();
     collect_pages("docs", &mut pages);
@@ -67,7 +67,7 @@ fn blocks_of(page: &str) -> Vec<Block> {
     parsed.into_iter().map(|text| Block { page: page.to_owned(), text }).collect()
 }
 
-/// The texts of blocks between fences, and of those that are indented by four spaces behind an empty line.
+/// The texts of fenced blocks, and of blocks indented by four spaces after an empty line.
 fn parse(text: &str) -> Vec<String> {
     let (mut found, mut lines) = (Vec::new(), text.lines().peekable());
     let mut is_behind_gap = true;
@@ -89,14 +89,14 @@ fn parse(text: &str) -> Vec<String> {
     found
 }
 
-/// A line of an indented block; the lines that a list goes on in are none.
+/// A line of an indented block; continuation lines of a list are not.
 fn indented(line: &str) -> Option<&str> {
     let text = line.strip_prefix("    ")?;
     (!text.trim().is_empty() && !text.trim_start().starts_with(['-', '*'])).then_some(text)
 }
 
 #[test]
-fn blocks_are_found_between_fences_and_where_they_are_indented() {
+fn fenced_and_indented_blocks_are_found() {
     let page = "a\n\n```\none \\\n  two\n\nthree\n```\n\ntext\n    no block\n\n    four\n    five\n\nb\n\n```toml\n[x]\n```\n";
     let found = parse(page);
     assert_eq!(found, ["one \\\n  two\n\nthree", "four\nfive", "[x]"]);

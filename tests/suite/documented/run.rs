@@ -1,5 +1,5 @@
-//! Runs blocks of the documentation as a reader does: with the binary on the path and `curl`, at the address that
-//! the pages name.
+//! Runs code blocks of the documentation as a reader would: with the binary on the path and `curl`, at the address
+//! that the pages name.
 
 use std::{
     fs,
@@ -12,38 +12,38 @@ use tempfile::TempDir;
 
 use super::pages::block;
 use crate::common::postgres::{self, Cluster};
-use crate::common::server::{alone, demo_originals, output, wirephoto};
+use crate::common::server::{demo_originals, isolate_environment, output, wirephoto};
 use crate::common::{DEMO_KEY, LARGE, Server, pictures::Picture};
 use crate::items::provider;
 
-/// A reader in front of a terminal, with a service beside.
-pub(super) struct Desk {
+/// A reader at a terminal, with a running service.
+pub(super) struct Terminal {
     pub(super) server: Server,
-    /// Where the reader works: home and settings.
+    /// The reader's home and working directory, with the settings.
     home: TempDir,
-    /// Where the service has its originals.
+    /// The folder with the service's originals.
     originals: String,
 }
 
-impl Desk {
-    /// Beside a service over the demo archive.
+impl Terminal {
+    /// With a service over the demo archive.
     pub(super) fn demo() -> Self {
         let originals = demo_originals();
         let originals = originals.strip_prefix("store.originals=").unwrap().to_owned();
-        Self::beside(Server::demo(), originals)
+        Self::with_server(Server::demo(), originals)
     }
 
-    /// Beside a service over two small pictures and the accounts of the demo.
+    /// With a service over two small pictures and the demo accounts.
     pub(super) fn small() -> Self {
         let jpeg = Picture::corners(64, 48).jpeg();
         let server = Server::with_pictures(&[], &[("quay", jpeg.clone()), ("ferry", jpeg)]);
         let originals = server.data().join("originals").to_string_lossy().into_owned();
-        Self::beside(server, originals)
+        Self::with_server(server, originals)
     }
 
-    fn beside(server: Server, originals: String) -> Self {
+    fn with_server(server: Server, originals: String) -> Self {
         let home = tempfile::tempdir().unwrap();
-        // A refusal is a failure, and the address of the pages leads to the service.
+        // `curl` fails on error statuses, and resolves the pages' address to the service.
         let address = server.url.strip_prefix("http://").unwrap();
         let rules = ["127.0.0.1", "localhost"]
             .map(|name| format!("connect-to = \"{name}:8080:{address}\"\n"))
@@ -74,11 +74,11 @@ impl Desk {
         file.to_string_lossy().into_owned()
     }
 
-    /// Runs `text` in a shell, which must succeed: what it printed.
+    /// Runs `text` in a shell, which must succeed; returns its output.
     #[track_caller]
     pub(super) fn run(&self, text: &str) -> String {
         let mut shell = Command::new("bash");
-        alone(&mut shell, self.server.dir.path());
+        isolate_environment(&mut shell, self.server.dir.path());
         let others = std::env::var("PATH").unwrap_or_default();
         shell.args(["-euo", "pipefail", "-c", text]).current_dir(self.home.path());
         let own = Path::new(env!("CARGO_BIN_EXE_wirephoto")).parent().unwrap();
@@ -93,7 +93,7 @@ impl Desk {
         out.into_owned()
     }
 
-    /// A photograph in the file `name` of the reader's.
+    /// Writes a photograph to the reader's file `name`.
     pub(super) fn photograph(&self, name: &str) -> PathBuf {
         let file = self.path(name);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -101,16 +101,16 @@ impl Desk {
         file
     }
 
-    /// Waits for an item that a command took in.
+    /// Waits for an item that a command ingested.
     pub(super) fn shows(&self, item: &str) {
         let path = format!("/media/image/{item}.json");
         self.server.until(item, || (self.server.get(&path).status() == 200).then_some(()));
     }
 }
 
-/// The text with what is elsewhere for each reader; all of it stands there.
+/// The text with the values that differ for each reader replaced; each must occur.
 #[track_caller]
-pub fn with(text: &str, replaced: &[(&str, &str)]) -> String {
+pub fn substitute(text: &str, replaced: &[(&str, &str)]) -> String {
     let mut text = text.to_owned();
     for (name, value) in replaced {
         assert!(text.contains(name), "{text} does not name {name}");
@@ -125,102 +125,104 @@ fn json_of(text: &str) -> Value {
 
 #[test]
 fn calls_of_the_guides_work_as_printed() {
-    let desk = Desk::demo();
+    let terminal = Terminal::demo();
     let searches = block("docs/guide/search.md", "curl 'http://127.0.0.1:8080/content").commands();
-    let found: Vec<Value> = searches.iter().map(|call| json_of(&desk.run(call))).collect();
+    let found: Vec<Value> = searches.iter().map(|call| json_of(&terminal.run(call))).collect();
     assert!(found.len() == 3 && found.iter().all(|it| it["hits"].is_array()), "{found:?}");
     assert!(found[0]["total"].as_u64() > Some(0), "{}", found[0]);
 
     let calls = block("docs/guide/notifications.md", "curl -X POST 'http").commands();
-    let stream = json_of(&desk.run(&calls[0]));
-    let listed = json_of(&desk.run(&calls[1]));
+    let stream = json_of(&terminal.run(&calls[0]));
+    let listed = json_of(&terminal.run(&calls[1]));
     let ids = listed.as_array().unwrap().iter().map(|one| &one["id"]);
     assert!(ids.into_iter().any(|id| *id == stream["id"]), "{listed}");
-    let digest = json_of(&desk.run(&calls[2]));
+    let digest = json_of(&terminal.run(&calls[2]));
     assert_eq!(digest["type"], "scheduled-email", "{digest}");
     assert_eq!(digest["schedule"], "30 6 * * 1-5", "{digest}");
 
     let calls = block("docs/guide/collections.md", "curl -X POST -H").commands();
-    let made = json_of(&desk.run(&calls[0]));
+    let made = json_of(&terminal.run(&calls[0]));
     let id = made["id"].as_str().unwrap();
-    desk.run(&with(&calls[1], &[("<id>", id)]));
+    terminal.run(&substitute(&calls[1], &[("<id>", id)]));
     let address = format!("/collection/v1/collection/{id}?ak={DEMO_KEY}");
-    let kept: Value = desk.server.get(&address).json().unwrap();
+    let kept: Value = terminal.server.get(&address).json().unwrap();
     assert!(kept["content"][0].as_str().unwrap().ends_with("/demo-bridge-cables"), "{kept}");
-    desk.run(&with(&calls[2], &[("<id>", id)]));
-    let mut files = fs::read_dir(desk.home.path()).unwrap().map(|entry| entry.unwrap().path());
+    terminal.run(&substitute(&calls[2], &[("<id>", id)]));
+    let mut files = fs::read_dir(terminal.home.path()).unwrap().map(|entry| entry.unwrap().path());
     let archive = files.find(|file| file.extension().is_some_and(|end| end == "zip"));
     assert!(fs::read(archive.expect("an archive")).unwrap().starts_with(b"PK"));
 
     let calls = block("docs/guide/deliveries.md", "curl -i 'http").commands();
-    let said = desk.run(&calls[0]);
+    let said = terminal.run(&calls[0]);
     assert!(said.contains(" 202 ") && said.contains("ocation: "), "{said}");
-    assert!(json_of(&desk.run(&calls[1])).is_object());
+    assert!(json_of(&terminal.run(&calls[1])).is_object());
 
-    desk.photograph("photo.jpg");
-    fs::write(desk.path("item.json"), json!({ "headline": "Harbour" }).to_string()).unwrap();
-    let auth = provider(&desk.server);
+    terminal.photograph("photo.jpg");
+    fs::write(terminal.path("item.json"), json!({ "headline": "Harbour" }).to_string()).unwrap();
+    let auth = provider(&terminal.server);
     let key = format!("BASE=http://127.0.0.1:8080 KEY={}", auth.strip_prefix("ApiKey ").unwrap());
     let upload = block("docs/guide/ingest.md", "KEY=...").text;
-    let sent = json_of(&desk.run(&with(&upload, &[("KEY=...", &key)])));
+    let sent = json_of(&terminal.run(&substitute(&upload, &[("KEY=...", &key)])));
     assert!(sent["uri"].as_str().unwrap().ends_with("/media/image/harbour-7"), "{sent}");
 }
 
 #[test]
 fn commands_of_the_pages_work_as_printed() {
-    let desk = Desk::small();
+    let terminal = Terminal::small();
     for (page, name) in [("README.md", "pilot"), ("docs/guide/ingest.md", "tug")] {
-        desk.photograph(&format!("Pictures/harbour/{name}.jpg"));
-        desk.run(&block(page, "wirephoto ingest ~/Pictures").text);
-        desk.shows(name);
+        terminal.photograph(&format!("Pictures/harbour/{name}.jpg"));
+        terminal.run(&block(page, "wirephoto ingest ~/Pictures").text);
+        terminal.shows(name);
     }
     let keys = block("docs/operations/accounts.md", "key=$(wirephoto key add").text;
-    let said = desk.run(&format!("{keys}\nprintf '%s' \"$key\""));
+    let said = terminal.run(&format!("{keys}\nprintf '%s' \"$key\""));
     assert!(said.contains("laptop"), "{said}");
     assert!(said.lines().last().unwrap().len() > 20, "the key is in the variable: {said}");
-    let users = json_of(&desk.run("wirephoto user list --json"));
+    let users = json_of(&terminal.run("wirephoto user list --json"));
     let editor = users.as_array().unwrap().iter().find(|user| user["userName"] == "demo-editor");
     assert_eq!(editor.unwrap()["active"], false, "{users}");
 }
 
 #[test]
 fn channels_of_the_guide_work_as_printed() {
-    let desk = Desk::demo();
+    let terminal = Terminal::demo();
     let commands = block("docs/guide/deliveries.md", "wirephoto channel add").commands();
     let [folder, paper, list, retry] = commands.as_slice() else { panic!("{commands:?}") };
     let settings = json!({
         "host": "paper.example", "username": "wire", "password": "x", "path": "in",
         "hostKey": format!("SHA256:{}", "A".repeat(43)),
     });
-    fs::write(desk.path("paper.json"), settings.to_string()).unwrap();
-    desk.run(paper);
-    desk.run(folder);
-    // A file where the channel's folder should be has the delivery fail.
-    let place = desk.server.data().join("deliveries/desk");
+    fs::write(terminal.path("paper.json"), settings.to_string()).unwrap();
+    terminal.run(paper);
+    terminal.run(folder);
+    // A file in place of the channel's folder makes the delivery fail.
+    let place = terminal.server.data().join("deliveries/desk");
     fs::create_dir_all(place.parent().unwrap()).unwrap();
     fs::write(&place, "").unwrap();
     let item = format!("/media/{LARGE}?channel=user:demo-editor:desk&ak={DEMO_KEY}");
-    let delivery: Value = desk.server.until("the channel to be known", || {
-        let answer = desk.server.get(&item);
+    let delivery: Value = terminal.server.until("the channel to be known", || {
+        let answer = terminal.server.get(&item);
         (answer.status() == 202).then(|| answer.json().unwrap())
     });
     let id = delivery["id"].as_str().unwrap();
-    desk.server.until("the delivery to fail", || desk.run(list).contains(id).then_some(()));
+    terminal
+        .server
+        .until("the delivery to fail", || terminal.run(list).contains(id).then_some(()));
     fs::remove_file(&place).unwrap();
-    desk.run(&with(retry, &[("0198c5e2-…", id)]));
-    desk.server.until("the delivery", || place.is_dir().then_some(()));
+    terminal.run(&substitute(retry, &[("0198c5e2-…", id)]));
+    terminal.server.until("the delivery", || place.is_dir().then_some(()));
 }
 
 #[test]
 fn renditions_of_the_guide_are_served_as_printed() {
-    let desk = Desk::demo();
+    let terminal = Terminal::demo();
     let page = "docs/guide/renditions.md";
     for call in block(page, "curl -o preview.jpg").commands() {
-        desk.run(&call);
+        terminal.run(&call);
         let name = call.split_whitespace().nth(2).expect("a file behind -o");
-        assert!(fs::read(desk.path(name)).unwrap().starts_with(&[0xff, 0xd8]), "{call}");
+        assert!(fs::read(terminal.path(name)).unwrap().starts_with(&[0xff, 0xd8]), "{call}");
     }
-    let document = json_of(&desk.run(&block(page, "curl 'http").text));
+    let document = json_of(&terminal.run(&block(page, "curl 'http").text));
     let renditions = document["renditions"].as_object().unwrap();
     let has_crop = |it: &Value| it["href"].as_str().is_some_and(|href| href.contains("-crop_w"));
     assert!(renditions.values().any(has_crop), "{document}");
@@ -228,71 +230,72 @@ fn renditions_of_the_guide_are_served_as_printed() {
 
 #[test]
 fn backups_work_as_documented() {
-    let desk = Desk::small();
+    let terminal = Terminal::small();
     let page = "docs/operations/backup.md";
-    let (data, target, again) = (desk.data(), desk.path("backup"), desk.path("again"));
+    let (data, target, again) = (terminal.data(), terminal.path("backup"), terminal.path("again"));
     let (target, again) = (target.to_str().unwrap(), again.to_str().unwrap());
     let backup = block(page, "wirephoto backup --data DIR TARGET").text;
-    desk.run(&with(&backup, &[("DIR", &data), ("TARGET", target)]));
+    terminal.run(&substitute(&backup, &[("DIR", &data), ("TARGET", target)]));
     assert!(Path::new(target).join("backup.json").exists());
-    let settings = desk.settings();
+    let settings = terminal.settings();
     let own =
         [("/etc/wirephoto/wirephoto.toml", settings.as_str()), ("/backup/wirephoto", target)];
     let nightly = block(page, "15 2 * * 1-6").commands();
     assert_eq!(nightly.len(), 2);
     for line in nightly {
-        // Five fields of time and the user stand in front of the command.
+        // Five fields of time and the user precede the command.
         let words: Vec<&str> = line.split_whitespace().collect();
         assert_eq!(words[5], "wirephoto", "{line}");
-        desk.run(&with(&words[6..].join(" "), &own));
+        terminal.run(&substitute(&words[6..].join(" "), &own));
     }
     let elsewhere = format!("export WIREPHOTO_STORE__ORIGINALS={again}/originals\n");
     let restore =
-        with(&block(page, "wirephoto restore").text, &[("DIR", again), ("SOURCE", target)]);
-    let checks = with(&block(page, "wirephoto check").text, &[("DIR", again)]);
+        substitute(&block(page, "wirephoto restore").text, &[("DIR", again), ("SOURCE", target)]);
+    let checks = substitute(&block(page, "wirephoto check").text, &[("DIR", again)]);
     let first = checks.lines().next().unwrap();
-    desk.run(&format!("{elsewhere}{restore}\n{first} --repair\n{checks}"));
+    terminal.run(&format!("{elsewhere}{restore}\n{first} --repair\n{checks}"));
     assert!(Path::new(again).join("originals").is_dir());
 }
 
 #[test]
-fn a_service_is_kept_as_documented() {
-    let desk = Desk::small();
-    let settings = desk.settings();
+fn a_service_is_operated_as_documented() {
+    let terminal = Terminal::small();
+    let settings = terminal.settings();
     let config = ("/etc/wirephoto/wirephoto.toml", settings.as_str());
-    // Whoever runs the test stands for the user `wirephoto`.
+    // The user who runs the test stands in for the user `wirephoto`.
     let user = ("sudo -u wirephoto ", "");
     let commands = block("docs/operations/install.md", "sudo -u wirephoto").commands();
-    let buoy = desk.photograph("photographs/buoy.jpg");
+    let buoy = terminal.photograph("photographs/buoy.jpg");
     let folder = buoy.parent().unwrap().to_str().unwrap();
-    desk.run(&with(&commands[0], &[user, config, ("/srv/photographs", folder)]));
-    desk.shows("buoy");
-    let key = desk.run(&with(&commands[1], &[("add editor", "add demo-editor"), user, config]));
+    terminal.run(&substitute(&commands[0], &[user, config, ("/srv/photographs", folder)]));
+    terminal.shows("buoy");
+    let key = terminal
+        .run(&substitute(&commands[1], &[("add editor", "add demo-editor"), user, config]));
     assert!(key.trim().len() > 20, "{key}");
-    desk.run(&with(
+    terminal.run(&substitute(
         &block("docs/operations/install.md", "until wirephoto health").text,
         &[config],
     ));
-    desk.run(&block("docs/guide/scopes.md", "wirephoto client add").text);
-    assert!(desk.run("wirephoto client list").contains("desk-plugin"));
-    let key = || fs::read(desk.server.data().join("secrets.key")).unwrap();
+    terminal.run(&block("docs/guide/scopes.md", "wirephoto client add").text);
+    assert!(terminal.run("wirephoto client list").contains("desk-plugin"));
+    let key = || fs::read(terminal.server.data().join("secrets.key")).unwrap();
     let before = key();
-    desk.run(&block("docs/operations/secrets.md", "wirephoto secrets rotate").text);
+    terminal.run(&block("docs/operations/secrets.md", "wirephoto secrets rotate").text);
     assert_ne!(before, key());
 }
 
 #[test]
-fn manual_and_completions_are_made_as_documented() {
-    let desk = Desk::small();
-    let root = desk.path("root");
+fn manual_and_completions_are_generated_as_documented() {
+    let terminal = Terminal::small();
+    let root = terminal.path("root");
     let made = ["usr/local/share/man/man5", "etc/bash_completion.d"];
     let made = made.into_iter().chain(["usr/local/share/zsh/site-functions"]);
     made.for_each(|place| fs::create_dir_all(root.join(place)).unwrap());
-    fs::create_dir_all(desk.path(".config/fish/completions")).unwrap();
+    fs::create_dir_all(terminal.path(".config/fish/completions")).unwrap();
     let root = root.to_str().unwrap();
     let (usr, etc) = (format!("{root}/usr/local"), format!("{root}/etc/bash"));
     let commands = block("docs/operations/install.md", "wirephoto man").text;
-    desk.run(&with(&commands, &[("/usr/local", &usr), ("/etc/bash", &etc)]));
+    terminal.run(&substitute(&commands, &[("/usr/local", &usr), ("/etc/bash", &etc)]));
     for file in [
         "root/usr/local/share/man/man1/wirephoto.1",
         "root/usr/local/share/man/man5/wirephoto.toml.5",
@@ -300,15 +303,15 @@ fn manual_and_completions_are_made_as_documented() {
         "root/usr/local/share/zsh/site-functions/_wirephoto",
         ".config/fish/completions/wirephoto.fish",
     ] {
-        assert!(fs::metadata(desk.path(file)).unwrap().len() > 100, "{file}");
+        assert!(fs::metadata(terminal.path(file)).unwrap().len() > 100, "{file}");
     }
 }
 
 #[test]
-fn a_database_is_made_as_documented() {
+fn a_database_is_created_as_documented() {
     let cluster = Cluster::start();
-    // The user of the cluster has the name of the role that the page makes.
-    let statements = with(
+    // The cluster's user has the name of the role that the page creates.
+    let statements = substitute(
         &block("docs/operations/postgresql.md", "CREATE ROLE").text,
         &[("wirephoto", "desk")],
     );

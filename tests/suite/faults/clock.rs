@@ -1,5 +1,5 @@
-//! A clock that jumps: the time of day decides what is valid now, and nothing is removed because of
-//! it before the clock was steady for a while.
+//! A clock that jumps: the time of day decides what is valid now, but nothing is deleted because of it until the
+//! clock has been steady for a while.
 
 use std::io::{Read, Write};
 use std::time::Instant;
@@ -9,10 +9,10 @@ use rusqlite::Connection;
 use serde_json::json;
 
 use super::kit::{
-    BUYER, Faults, call, call_with, document, form, good, login, matched, notify, orders,
-    photograph, post, read_stream, scene, text, upload,
+    BUYER, Faults, call, call_with, create_notification, document, form, login, ok_json, orders,
+    photograph, post, read_stream, scene, text, upload, wait_for_matches,
 };
-use crate::common::{DEMO_KEY, PATIENCE, Server, pause, ports::Refusing};
+use crate::common::{DEMO_KEY, Server, WAIT_TIMEOUT, pause, ports::ReservedPort};
 use crate::deliveries::{id, run, trigger};
 use crate::search::ids;
 
@@ -20,7 +20,7 @@ const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
-/// A time so many days from now, as documents have it.
+/// The time this many days from now, in the format of documents.
 fn in_days(days: i64) -> String {
     let at = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24 * days);
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
@@ -36,8 +36,8 @@ struct Scene {
 }
 
 impl Scene {
-    /// A photograph that may be used for another 30 days and is in a collection, one under embargo
-    /// for as long, a set of tokens and a stream.
+    /// A photograph that expires in 30 days and is in a collection, one whose embargo ends then, a token set and a
+    /// stream.
     fn new() -> Self {
         let mut passing = document("Snart borta");
         passing["expires"] = json!(in_days(30));
@@ -47,16 +47,17 @@ impl Scene {
             [("image/passing", passing), ("image/early", early), ("image/two", document("2"))];
         let faults = Faults::new();
         let server = faults.start(scene(&items), &["server.unready_s=0"]);
-        let set = good(post(&server, "token", &login()).send().unwrap());
+        let set = ok_json(post(&server, "token", &login()).send().unwrap());
         let root = "/collection/v1/collection";
         let name = json!({ "name": "kept" });
-        let made = good(call_with(&server, (Method::POST, root), DEMO_KEY, &name).send().unwrap());
+        let made =
+            ok_json(call_with(&server, (Method::POST, root), DEMO_KEY, &name).send().unwrap());
         let collection = text(&made, "id");
         let uri = format!("{}/media/image/passing", server.url);
         let (path, items) = (format!("{root}/{collection}/items"), json!([{ "uri": uri }]));
         let added = call_with(&server, (Method::POST, &path), DEMO_KEY, &items).send().unwrap();
         assert_eq!(added.status(), 200);
-        let stream = notify(&server, "/_all/notification/stream");
+        let stream = create_notification(&server, "/_all/notification/stream");
         let (access, refresh) = (text(&set, "access_token"), text(&set, "refresh_token"));
         Self { faults, server, access, refresh, collection, stream }
     }
@@ -67,7 +68,7 @@ impl Scene {
 
     fn collected(&self) -> usize {
         let path = format!("/collection/v1/collection/{}", self.collection);
-        let found = good(call(&self.server, Method::GET, &path, DEMO_KEY).send().unwrap());
+        let found = ok_json(call(&self.server, Method::GET, &path, DEMO_KEY).send().unwrap());
         found["content"].as_array().unwrap().len()
     }
 
@@ -80,8 +81,8 @@ impl Scene {
         self.server.get(path).status().as_u16()
     }
 
-    /// A photograph that comes in now reaches its stream.
-    fn take_in(&self, id: &str, number: usize) {
+    /// A photograph that is ingested now reaches its stream.
+    fn ingest_photo(&self, id: &str, number: usize) {
         let sent = upload(&self.server, &format!("image/{id}"), "Ny", &photograph(number));
         assert_eq!(sent.send().unwrap().status(), 201);
         self.server.until("the stream to have it", || {
@@ -91,7 +92,7 @@ impl Scene {
         });
     }
 
-    /// The server saw the jump.
+    /// Waits until the server has noticed the jump.
     fn noticed(&self, jumps: u32) {
         self.server.until("the jump to be noticed", || {
             let seen = self.server.metric("wirephoto_clock_jumps_total", "");
@@ -106,48 +107,48 @@ impl Scene {
 }
 
 #[test]
-fn a_clock_that_runs_ahead_and_is_set_right_again_costs_nothing() {
+fn a_clock_that_runs_ahead_and_is_corrected_loses_nothing() {
     let scene = Scene::new();
-    scene.take_in("before", 1);
-    // An item waits in the queue while the clock jumps.
+    scene.ingest_photo("before", 1);
+    // An item is queued while the clock jumps.
     let waiting = upload(&scene.server, "image/waiting", "Ny", &photograph(2)).send().unwrap();
     assert_eq!(waiting.status(), 201);
-    matched(&scene.server, 2);
+    wait_for_matches(&scene.server, 2);
     scene.jump(DAY);
-    let first = ids(&good(read_stream(&scene.server, &scene.stream)));
+    let first = ids(&ok_json(read_stream(&scene.server, &scene.stream)));
     assert_eq!(first, "waiting", "a stream does not expire because the clock jumped");
     assert_eq!((scene.user_status(), scene.status("/media/image/early.json")), (200, 404));
     scene.noticed(1);
-    scene.take_in("day", 3);
+    scene.ingest_photo("day", 3);
     scene.jump(YEAR);
-    scene.take_in("year", 4);
+    scene.ingest_photo("year", 4);
     scene.noticed(2);
     // The time of day decides what is valid.
     assert_eq!(scene.user_status(), 401);
     scene.server.until("the embargo to end", || {
         (scene.status("/media/image/early.json") == 200).then_some(())
     });
-    // A login of the future works in it.
-    let set = good(post(&scene.server, "token", &login()).send().unwrap());
+    // A login at the future time is valid at that time.
+    let set = ok_json(post(&scene.server, "token", &login()).send().unwrap());
     assert!(text(&set, "access_token").len() > 20);
     scene.faults.clear();
     scene.noticed(3);
     assert_eq!(scene.user_status(), 200, "tokens are not removed by a clock that is wrong");
     assert_eq!(scene.status("/media/image/early.json"), 404, "the embargo holds again");
     assert_eq!(scene.collected(), 1, "nor is what is in collections");
-    scene.take_in("after", 5);
+    scene.ingest_photo("after", 5);
     let fields = form(&[("grant_type", "refresh_token"), ("refresh_token", &scene.refresh)]);
     assert_eq!(post(&scene.server, "token", &fields).send().unwrap().status(), 200);
     scene.end();
 }
 
 #[test]
-fn a_restart_does_not_make_a_wrong_clock_right() {
+fn a_restart_does_not_make_a_wrong_clock_trusted() {
     for seconds in [2 * HOUR, YEAR] {
         let mut scene = Scene::new();
         scene.jump(seconds);
         scene.noticed(1);
-        // From here on the next life knows.
+        // From here on the next process knows of the jump.
         scene.server.until("the note", || {
             let database = Connection::open(scene.server.data().join("wirephoto.db")).unwrap();
             let sql = "SELECT value FROM state WHERE name LIKE 'clock%'";
@@ -161,7 +162,7 @@ fn a_restart_does_not_make_a_wrong_clock_right() {
         scene.server = scene.faults.start(dir, &["server.unready_s=0"]);
         scene.noticed(1);
         assert!(scene.server.log().contains("the clock is not trusted yet"));
-        scene.take_in("after", 7);
+        scene.ingest_photo("after", 7);
         scene.faults.clear();
         scene.noticed(2);
         assert_eq!(scene.user_status(), 200, "tokens are there");
@@ -171,10 +172,10 @@ fn a_restart_does_not_make_a_wrong_clock_right() {
 }
 
 #[test]
-fn a_service_that_was_off_for_long_believes_its_clock_later() {
+fn a_service_that_was_down_for_long_trusts_its_clock_later() {
     let scene = Scene::new();
     let Scene { faults, server, .. } = scene;
-    // Nothing was wrong when it ended.
+    // The clock was right when the service stopped.
     server.signal("TERM");
     let mut server = server;
     assert!(server.child.wait().unwrap().success());
@@ -188,17 +189,17 @@ fn a_service_that_was_off_for_long_believes_its_clock_later() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_doubles_and_loses_nothing() {
+fn a_clock_that_is_set_back_duplicates_and_loses_nothing() {
     let scene = Scene::new();
     let buy = |path: &str| call(&scene.server, Method::GET, path, BUYER).send().unwrap().status();
     assert_eq!(buy("/media/image/two.jpg"), 200);
     for (number, seconds) in [(1, HOUR), (2, DAY)] {
         scene.jump(-seconds);
-        scene.take_in(&format!("back{number}"), number);
+        scene.ingest_photo(&format!("back{number}"), number);
         assert_eq!(scene.user_status(), 200);
         assert_eq!(buy("/media/image/two.jpg"), 200);
         assert_eq!(orders(&scene.server).len(), 1, "what was bought is not bought again");
-        let set = good(post(&scene.server, "token", &login()).send().unwrap());
+        let set = ok_json(post(&scene.server, "token", &login()).send().unwrap());
         let bearer = format!("Bearer {}", text(&set, "access_token"));
         let user = scene.server.get_with("/o/v2/user", &[("authorization", &bearer)]);
         assert_eq!(user.status(), 200);
@@ -212,13 +213,13 @@ fn a_clock_that_is_set_back_doubles_and_loses_nothing() {
     assert_eq!(numbers.len(), 2);
     assert_eq!(scene.collected(), 1);
     scene.faults.clear();
-    scene.take_in("now", 9);
+    scene.ingest_photo("now", 9);
     scene.end();
 }
 
 #[test]
-fn what_waits_for_others_is_not_given_up_by_a_clock_that_jumped() {
-    let away = Refusing::new();
+fn pending_deliveries_and_purges_survive_a_clock_jump() {
+    let away = ReservedPort::new();
     let port = away.port();
     let url = format!("cdn.purge_url=http://127.0.0.1:{port}/");
     let settings = [
@@ -239,7 +240,7 @@ fn what_waits_for_others_is_not_given_up_by_a_clock_that_jumped() {
     let delivery = id(trigger(&server, "/media/image/two", "nowhere"));
     let find = || {
         let path = format!("/user/v1/delivery/{delivery}");
-        good(call(&server, Method::GET, &path, DEMO_KEY).send().unwrap())
+        ok_json(call(&server, Method::GET, &path, DEMO_KEY).send().unwrap())
     };
     run(&server, &["withdraw", "image/one"], 0);
     let tries = || server.metric("wirephoto_purges_total", "retry");
@@ -254,13 +255,13 @@ fn what_waits_for_others_is_not_given_up_by_a_clock_that_jumped() {
     });
     assert_eq!(server.metric("wirephoto_purges_total", "given_up"), 0.0);
     faults.clear();
-    // The CDN is back.
+    // The CDN is up again.
     let listener = away.listen();
     listener.set_nonblocking(true).unwrap();
-    // Waits double with each try: it may take as long again as it was away.
+    // Retry intervals double: the next try may come as late as the outage was long.
     let (start, mut told) = (Instant::now(), false);
     while !told {
-        assert!(start.elapsed() < 4 * PATIENCE, "nobody came: {}", server.log());
+        assert!(start.elapsed() < 4 * WAIT_TIMEOUT, "nobody came: {}", server.log());
         let Ok((mut stream, _)) = listener.accept() else {
             pause();
             continue;

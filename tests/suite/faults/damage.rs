@@ -1,5 +1,5 @@
-//! Files that are not what they were: what cannot be made again is an error that names it, what can
-//! be is made again, and nobody gets wrong bytes.
+//! Corrupted files: an original that cannot be regenerated is an error that names it, a derived file is rebuilt,
+//! and no client gets wrong bytes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use reqwest::Method;
 use serde_json::json;
 
-use super::kit::{call, call_with, document, good, scene, upload};
+use super::kit::{call, call_with, document, ok_json, scene, upload};
 use crate::common::pictures::Picture;
 use crate::common::server::{output, wirephoto};
 use crate::common::{DEMO_KEY, Server};
 
 const SETTINGS: [&str; 2] = ["media.warm=false", "server.unready_s=0"];
-/// Nothing is kept in memory, so that every request reads.
+/// No memory cache, so that every request reads from disk.
 const FORGETFUL: [&str; 3] = ["media.warm=false", "server.unready_s=0", "cache.memory_bytes=0"];
 
 /// The files below a folder.
@@ -29,7 +29,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Turns one bit in the middle of a file.
+/// Flips one bit in the middle of a file.
 fn flip(path: &Path) {
     let mut bytes = fs::read(path).unwrap();
     let at = bytes.len() * 2 / 3;
@@ -37,11 +37,11 @@ fn flip(path: &Path) {
     fs::write(path, bytes).unwrap();
 }
 
-/// What is done to a file, with its name.
+/// A kind of file damage, with its name.
 type Damage<'a> = (&'a str, &'a dyn Fn(&Path));
 
 #[test]
-fn a_damaged_original_is_an_error_that_names_it_and_sending_it_again_mends_it() {
+fn a_damaged_original_is_an_error_that_names_it_and_uploading_it_again_repairs_it() {
     let pictures: Vec<Vec<u8>> =
         (0..4).map(|n| Picture::grain(640 + n * 16, 480).jpeg()).collect();
     let server = Server::start(scene(&[]), &SETTINGS);
@@ -109,7 +109,7 @@ fn a_damaged_original_is_an_error_that_names_it_and_sending_it_again_mends_it() 
 }
 
 #[test]
-fn damaged_files_of_the_cache_are_never_served_and_made_again() {
+fn damaged_cache_files_are_never_served_and_are_rendered_again() {
     let server = Server::start(scene(&[]), &FORGETFUL);
     let jpeg = Picture::grain(900, 700).jpeg();
     assert_eq!(upload(&server, "image/one", "Bild", &jpeg).send().unwrap().status(), 201);
@@ -119,10 +119,10 @@ fn damaged_files_of_the_cache_are_never_served_and_made_again() {
         "/media/image/one-crop_w200_h100_x5_y5_NormalPreview.jpg".to_owned(),
     ];
     let cache = server.data().join("derived/cache");
-    // A crop is kept when it is asked for a second time.
+    // A crop is cached on its second request.
     let before: Vec<Vec<u8>> = paths.iter().map(|path| server.bytes(path)).collect();
     paths.iter().for_each(|path| drop(server.bytes(path)));
-    // One that is being written has another name.
+    // A file that is being written has another name.
     let kept = || {
         let is_whole = |path: &PathBuf| path.file_name().is_some_and(|name| name.len() == 64);
         files(&cache).into_iter().filter(is_whole).collect::<Vec<_>>()
@@ -154,7 +154,7 @@ fn damaged_files_of_the_cache_are_never_served_and_made_again() {
 }
 
 #[test]
-fn damaged_derived_files_are_made_again_while_the_server_runs() {
+fn damaged_derived_files_are_rebuilt_while_the_server_runs() {
     let settings = [&FORGETFUL[..], &["cache.disk_bytes=0"]].concat();
     let server = Server::start(scene(&[]), &settings);
     let mut transform = turbojpeg::Transform::op(turbojpeg::TransformOp::None);
@@ -187,14 +187,14 @@ fn damaged_derived_files_are_made_again_while_the_server_runs() {
     }
 }
 
-/// The number of the page of the database in which `text` lies.
+/// The number of the database page that contains `text`.
 fn page_of(bytes: &[u8], text: &str) -> usize {
     let at = bytes.windows(text.len()).position(|part| part == text.as_bytes());
     at.unwrap_or_else(|| panic!("{text} is in no page")) / 4096
 }
 
 #[test]
-fn a_damaged_page_of_the_database_fails_what_it_holds_and_nothing_else() {
+fn a_damaged_database_page_fails_requests_for_its_rows_and_no_others() {
     let dir = scene(&[]);
     let line = |number: usize| {
         let mut line = document(&format!("Rad{number}"));
@@ -204,7 +204,7 @@ fn a_damaged_page_of_the_database_fails_what_it_holds_and_nothing_else() {
     };
     let rows = dir.path().join("rows.jsonl");
     fs::write(&rows, (0..200).map(line).collect::<Vec<_>>().join("\n")).unwrap();
-    // Nobody matched them yet.
+    // No notification has matched them yet.
     let mut command = wirephoto(dir.path());
     command.arg("ingest").arg(&rows).arg("--data").arg(dir.path().join("data"));
     assert!(output(&mut command).status.success());
@@ -234,17 +234,17 @@ fn a_damaged_page_of_the_database_fails_what_it_holds_and_nothing_else() {
     }
     assert!((1..20).contains(&failed), "{failed} of 200 failed");
     assert!(server.log().contains("malformed"), "{}", server.log());
-    // Others are found, come in and are told of.
+    // Other items are found, ingested and delivered to streams.
     let found = call(&server, Method::GET, "/content/v1/text/search?q=rad150", DEMO_KEY);
-    assert_eq!(good(found.send().unwrap())["hits"].as_array().unwrap().len(), 1);
-    let stream = super::kit::notify(&server, "/_all/notification/stream");
+    assert_eq!(ok_json(found.send().unwrap())["hits"].as_array().unwrap().len(), 1);
+    let stream = super::kit::create_notification(&server, "/_all/notification/stream");
     let at = (Method::PUT, "/ingest/v1/text/new");
     let sent = call_with(&server, at, super::kit::PROVIDER, &document("Ny")).send().unwrap();
     assert_eq!(sent.status(), 201);
-    super::kit::matched(&server, 1);
-    let seen = crate::search::ids(&good(super::kit::read_stream(&server, &stream)));
+    super::kit::wait_for_matches(&server, 1);
+    let seen = crate::search::ids(&ok_json(super::kit::read_stream(&server, &stream)));
     assert_eq!(seen, "new", "{}", server.log());
-    // The next start comes up as this one did.
+    // The next start works like this one.
     let server = server.restart(&SETTINGS);
     assert_eq!(server.get("/health/live").status(), 200);
     let (status, log) = server.stop();

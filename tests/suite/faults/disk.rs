@@ -1,5 +1,5 @@
-//! Disks that are full, failing or read-only: what changes something is refused with 503 and can be
-//! tried again, what reads goes on, and nothing that was acknowledged is lost.
+//! Disks that are full, failing or read-only: writes are refused with 503 and can be retried, reads continue, and
+//! nothing acknowledged is lost.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use reqwest::blocking::RequestBuilder;
 use serde_json::{Value, json};
 
 use super::kit::{
-    BUYER, Faults, call, call_with, colour, document, form, good, login, matched, notify, orders,
-    paid, photograph, post, read_stream, scene, text, upload,
+    BUYER, Faults, call, call_with, colour, create_notification, document, downloads_used, form,
+    login, ok_json, orders, photograph, post, read_stream, scene, text, upload, wait_for_matches,
 };
 use crate::common::pictures::Picture;
 use crate::common::{DEMO_KEY, Server};
 use crate::search::ids;
 
-/// What was there before the fault.
+/// The state before the fault.
 struct Before {
     collection: String,
     stream: String,
@@ -25,26 +25,25 @@ struct Before {
     access: String,
 }
 
-/// A server with two photographs of which one is bought, a collection, a stream with an item, and a
-/// set of tokens.
+/// A server with two photographs, one of them bought, a collection, a stream with an item, and a token set.
 fn before(faults: &Faults, settings: &[&str]) -> (Server, Before) {
     let dir = scene(&[("image/old", document("Gammal")), ("image/two", document("Zwei"))]);
     let server = faults.start(dir, &[&["server.unready_s=0"], settings].concat());
     let made = json!({ "name": "before" });
     let root = "/collection/v1/collection";
     let made = call_with(&server, (Method::POST, root), DEMO_KEY, &made).send().unwrap();
-    let stream = notify(&server, "/_all/notification/stream");
+    let stream = create_notification(&server, "/_all/notification/stream");
     assert_eq!(
         upload(&server, "image/first", "Första", &photograph(1)).send().unwrap().status(),
         201
     );
-    let set = good(post(&server, "token", &login()).send().unwrap());
+    let set = ok_json(post(&server, "token", &login()).send().unwrap());
     let bought = call(&server, Method::GET, "/media/image/old.jpg", BUYER).send().unwrap();
     assert_eq!(bought.status(), 200);
-    matched(&server, 1);
+    wait_for_matches(&server, 1);
     let refresh = text(&set, "refresh_token");
     let before = Before {
-        collection: text(&good(made), "id"),
+        collection: text(&ok_json(made), "id"),
         stream,
         refresh,
         access: text(&set, "access_token"),
@@ -52,7 +51,7 @@ fn before(faults: &Faults, settings: &[&str]) -> (Server, Before) {
     (server, before)
 }
 
-/// What changes something, each with a name.
+/// Requests that write, each with a name.
 fn changes(server: &Server, before: &Before) -> Vec<(&'static str, RequestBuilder)> {
     let collection = format!("/collection/v1/collection/{}", before.collection);
     let items = json!([{ "uri": format!("{}/media/image/two", server.url) }]);
@@ -102,7 +101,7 @@ fn changes(server: &Server, before: &Before) -> Vec<(&'static str, RequestBuilde
     ]
 }
 
-/// Whatever reads answers as always.
+/// Every read succeeds as usual.
 fn reads(server: &Server, before: &Before, round: usize) {
     let bearer = format!("Bearer {}", before.access);
     let check = |path: &str, authorization: &str| {
@@ -122,14 +121,14 @@ fn reads(server: &Server, before: &Before, round: usize) {
         check(path, &editor);
     }
     check("/o/v2/user", &bearer);
-    // One that nobody asked for yet, and one that was bought before.
+    // A crop that was never requested, and a Hires that was bought before.
     let crop = format!("/media/image/old-crop_w{}_h20_NormalPreview.jpg", 20 + round);
     let jpeg = server.bytes(&crop);
     assert_eq!(Picture::decode(&jpeg).size(), (20 + round, 20));
     check("/media/image/old.jpg", &format!("ApiKey {BUYER}"));
 }
 
-/// Changes are refused while `faults` last, and go well afterwards with no restart.
+/// Writes are refused while the fault lasts, and succeed afterwards without a restart.
 fn check(fault: &str) {
     let faults = Faults::new();
     let (server, before) = before(&faults, &[]);
@@ -143,7 +142,7 @@ fn check(fault: &str) {
             assert!(headers.contains_key("retry-after"), "{fault}, {name}: {headers:?}");
             assert_eq!(headers["cache-control"], "no-store", "{fault}, {name}");
         }
-        // Whoever ends tokens is told that they did not end.
+        // A client that revokes a token is notified that it was not revoked.
         let revoked = form(&[("token", &before.refresh)]);
         assert_eq!(post(&server, "revoke", &revoked).send().unwrap().status(), 503, "{fault}");
         reads(&server, &before, round);
@@ -155,10 +154,10 @@ fn check(fault: &str) {
         let status = response.status();
         assert!(status.is_success(), "{fault}, {name}: {status} {}", response.text().unwrap());
         if name == "a stream" {
-            // What waited before the fault, and what came behind it, each once.
+            // The item queued before the fault, and the one after it, each once.
             let seen = std::cell::RefCell::new(ids(&response.json().unwrap()));
             server.until("the new items", || {
-                let more = ids(&good(read_stream(&server, &before.stream)));
+                let more = ids(&ok_json(read_stream(&server, &before.stream)));
                 let mut seen = seen.borrow_mut();
                 *seen = format!("{seen} {more}").trim().to_owned();
                 (seen.split(' ').count() >= 2).then_some(())
@@ -175,28 +174,28 @@ fn check(fault: &str) {
     assert!(seen.iter().zip(colour(7)).all(|(a, b)| a.abs_diff(b) < 8), "{seen:?}");
     let uris: Vec<String> = orders(&server).iter().map(|one| text(&one["item"], "uri")).collect();
     assert_eq!(uris.len(), 2, "{fault}: {uris:?}");
-    server.until("the downloads to be counted", || (paid(&server) == 2).then_some(()));
+    server.until("the downloads to be counted", || (downloads_used(&server) == 2).then_some(()));
     let (status, log) = server.stop();
     assert!(status.success() && !log.contains("panicked"), "{log}");
 }
 
 #[test]
-fn a_full_disk_refuses_changes_with_503_and_takes_them_when_there_is_room_again() {
+fn a_full_disk_refuses_writes_with_503_until_there_is_space_again() {
     check("enospc");
 }
 
 #[test]
-fn a_disk_that_fails_to_write_refuses_changes_with_503_until_it_works_again() {
+fn a_disk_with_write_errors_refuses_writes_with_503_until_it_works_again() {
     check("eio-write");
 }
 
 #[test]
-fn what_cannot_be_flushed_to_disk_is_not_acknowledged() {
+fn a_write_that_cannot_be_flushed_to_disk_is_not_acknowledged() {
     check("eio-fsync");
 }
 
 #[test]
-fn a_read_only_folder_serves_on_and_refuses_changes_with_503() {
+fn a_read_only_folder_serves_reads_and_refuses_writes_with_503() {
     check("erofs");
 }
 
@@ -208,7 +207,7 @@ fn large() -> Vec<u8> {
 }
 
 #[test]
-fn what_can_be_made_again_finds_no_room_and_everything_is_served() {
+fn without_space_for_derived_files_everything_is_served() {
     let faults = Faults::new();
     let (server, _) = before(&faults, &["media.warm=false"]);
     faults.set(&["enospc /derived/"]);
@@ -219,7 +218,7 @@ fn what_can_be_made_again_finds_no_room_and_everything_is_served() {
     let crop = "/media/image/large-crop_w300_h200_x50_y60_NormalPreview.jpg";
     let full = [server.bytes(preview), server.bytes(crop), server.bytes(crop)];
     faults.clear();
-    // Nothing that was left out is missed, before and after a restart.
+    // Missing derived files cause no failure, before or after a restart.
     let other = "/media/image/large-crop_w301_h200_x50_y60_NormalPreview.jpg";
     assert_eq!(Picture::decode(&server.bytes(other)).size(), (301, 200));
     let server = server.restart(&["media.warm=false"]);
@@ -230,13 +229,13 @@ fn what_can_be_made_again_finds_no_room_and_everything_is_served() {
 }
 
 #[test]
-fn what_finds_no_room_is_left_out_for_a_while_and_not_for_good() {
+fn derived_files_without_space_are_created_later() {
     let faults = Faults::new();
     let (server, _) = before(&faults, &["media.warm=false"]);
     faults.set(&["enospc /derived/working", "enospc /derived/level"]);
     let taken = upload(&server, "image/large", "Stor", &large()).send().unwrap();
     assert_eq!(taken.status(), 201, "{}", server.log());
-    // The originals are copied to another disk, say: the same bytes, another time.
+    // As if the originals were copied to another disk: same bytes, another modification time.
     for path in files(&server.data().join("originals")) {
         let then = SystemTime::now() - Duration::from_secs(7200);
         File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
@@ -280,14 +279,14 @@ fn an_original_that_cannot_be_read_is_503_and_never_a_picture() {
     assert_eq!(server.get("/media/image/first.json").status(), 200);
     faults.clear();
     assert_eq!(server.get_with("/media/image/first.jpg", &headers).status(), 200);
-    // What is derived is made again where it cannot be read.
+    // A derived file that cannot be read is rebuilt.
     faults.set(&["eio-read /derived/"]);
     let jpeg = server.bytes("/media/image/first-crop_w21_h20_NormalPreview.jpg");
     assert_eq!(Picture::decode(&jpeg).size(), (21, 20));
 }
 
 #[test]
-fn a_database_that_cannot_be_read_is_503_and_read_again() {
+fn an_unreadable_database_is_503_until_it_can_be_read_again() {
     let faults = Faults::new();
     let (server, before) = before(&faults, &[]);
     faults.set(&["eio-read /wirephoto.db"]);
@@ -317,10 +316,10 @@ fn mails(server: &Server) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_mail_that_finds_no_room_in_the_outbox_is_written_later_once() {
+fn a_mail_without_space_in_the_outbox_is_written_later_once() {
     let faults = Faults::new();
     let (server, _) = before(&faults, &["notifications.retry_first_ms=50"]);
-    notify(&server, "/_all/notification/email?title=t&email=a@example.org");
+    create_notification(&server, "/_all/notification/email?title=t&email=a@example.org");
     faults.set(&["enospc /outbox"]);
     for (key, number) in [("image/a", 2), ("image/b", 3)] {
         assert_eq!(
@@ -338,19 +337,19 @@ fn a_mail_that_finds_no_room_in_the_outbox_is_written_later_once() {
 }
 
 #[test]
-fn a_watched_folder_waits_for_room_and_moves_away_what_it_could_not() {
+fn a_watched_folder_waits_for_space_and_retries_failed_reads_and_moves() {
     let faults = Faults::new();
     let watched = tempfile::tempdir().unwrap();
     let folder = format!("ingest.watch={}", watched.path().display());
     let (server, _) = before(&faults, &[&folder, "ingest.watch_interval_ms=50"]);
     let there = |name: &str| watched.path().join(name).is_file();
-    // It appears whole: on a busy machine one that is written to might look finished.
+    // It is renamed into place: on a busy machine a file that is still being written could look complete.
     let put = |name: &str, bytes: &[u8]| {
         let hidden = watched.path().join(".coming");
         fs::write(&hidden, bytes).unwrap();
         fs::rename(hidden, watched.path().join(name)).unwrap();
     };
-    // No room for the original.
+    // No space for the original.
     faults.set(&["enospc /originals/"]);
     put("late.jpg", &photograph(20));
     server.until("the try to fail", || {
@@ -360,7 +359,7 @@ fn a_watched_folder_waits_for_room_and_moves_away_what_it_could_not() {
     faults.clear();
     server.until("the photograph to come in", || there("done/late.jpg").then_some(()));
     assert_eq!(server.get("/media/image/late.json").status(), 200);
-    // It comes in, and cannot be moved away: a link stands where the folder was.
+    // It is ingested but cannot be moved away: a link has replaced the folder.
     let (done, aside) = (watched.path().join("done"), watched.path().join(".done-aside"));
     fs::rename(&done, &aside).unwrap();
     std::os::unix::fs::symlink("nowhere", &done).unwrap();
@@ -370,7 +369,7 @@ fn a_watched_folder_waits_for_room_and_moves_away_what_it_could_not() {
     fs::remove_file(&done).unwrap();
     fs::rename(&aside, &done).unwrap();
     server.until("the photograph to be moved", || there("done/stuck.jpg").then_some(()));
-    // A file that the disk cannot give now is no bad file.
+    // A file that the disk cannot read now is not a bad file.
     faults.set(&["eio-read /unread.jpg"]);
     let tries = || server.log().matches("ingest postponed, retrying").count();
     let before = tries();
@@ -378,7 +377,7 @@ fn a_watched_folder_waits_for_room_and_moves_away_what_it_could_not() {
     server.until("the reading to fail", || (tries() > before).then_some(()));
     faults.clear();
     server.until("the photograph to be read", || there("done/unread.jpg").then_some(()));
-    // Nor is a video, which is no video: that can be told only when it was read.
+    // Nor is a fake video, which is detected only once it is read.
     faults.set(&["eio-read /unread.mp4"]);
     let before = tries();
     put("unread.mp4", &[b' '; 500]);
@@ -389,7 +388,7 @@ fn a_watched_folder_waits_for_room_and_moves_away_what_it_could_not() {
 }
 
 #[test]
-fn an_ingest_that_runs_out_of_room_says_so_and_can_be_repeated() {
+fn an_ingest_that_runs_out_of_space_says_so_and_can_be_repeated() {
     let faults = Faults::new();
     let (server, _) = before(&faults, &[]);
     let file = server.dir.path().join("many.jsonl");
@@ -416,7 +415,7 @@ fn an_ingest_that_runs_out_of_room_says_so_and_can_be_repeated() {
     server.until("all lines to be found", found);
 }
 
-/// The outcome of a start that fails, and what it said.
+/// Runs a start that must fail; returns its output.
 fn start_fails(faults: &Faults, server: &Server) -> String {
     let mut command = crate::common::server::wirephoto(server.dir.path());
     command.envs(faults.environment()).args(["serve", "--listen", "127.0.0.1:0", "--data"]);
@@ -427,12 +426,12 @@ fn start_fails(faults: &Faults, server: &Server) -> String {
 }
 
 #[test]
-fn a_start_on_a_full_disk_serves_what_can_be_read_or_names_the_folder() {
+fn a_start_on_a_full_disk_serves_reads_or_names_the_folder() {
     let faults = Faults::new();
     let (mut server, before) = before(&faults, &[]);
     let data = server.data();
     let full = format!("enospc {}", data.display());
-    // The room that the index of the log had is free again when it is made anew.
+    // The space of the WAL index is free again when the index is rebuilt.
     let nearly = ["wirephoto.db-wal", "originals", "uploads", "derived", "outbox"]
         .map(|name| format!("enospc {}/{name}", data.display()));
     let start = |mut server: Server| {
@@ -440,7 +439,7 @@ fn a_start_on_a_full_disk_serves_what_can_be_read_or_names_the_folder() {
         drop(server);
         faults.start(dir, &["server.unready_s=0"])
     };
-    // What is there after a crash is enough to read.
+    // The files left after a crash suffice for reading.
     server.child.kill().unwrap();
     server.child.wait().unwrap();
     faults.set(&nearly.each_ref().map(String::as_str));
@@ -451,13 +450,13 @@ fn a_start_on_a_full_disk_serves_what_can_be_read_or_names_the_folder() {
     }
     faults.clear();
     for (name, change) in changes(&server, &before) {
-        // A node that could not say that it lives does so soon after it can.
+        // A node that could not write its heartbeat does so soon after it can.
         server.until(name, || {
             let status = change.try_clone().unwrap().send().unwrap().status();
             status.is_success().then_some(())
         });
     }
-    // After a stop the database needs a new file.
+    // After a clean stop the database needs a new file.
     server.signal("TERM");
     assert!(server.child.wait().unwrap().success());
     faults.set(&[&full]);

@@ -1,5 +1,5 @@
-//! A server that is killed at random moments while many clients work: what it acknowledged is there,
-//! once ([`super::ledger`] is the account).
+//! A server that is killed at random moments while many clients work: everything acknowledged is there, exactly
+//! once ([`super::ledger`] keeps the records).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,16 +16,16 @@ const SETTINGS: [&str; 4] = [
     "auth.hash_memory_kib=64",
     "auth.hash_iterations=1",
 ];
-/// How long a server lives at most before it is killed, microseconds.
-const LIFE_US: u64 = 250_000;
+/// The longest time before a server is killed, microseconds.
+const UPTIME_US_MAX: u64 = 250_000;
 
-/// Works with the server until it is killed.
+/// Runs clients against the server until it is killed.
 fn work(ledger: &mut Ledger, server: &Server) {
-    let after = Duration::from_micros(ledger.random.next(LIFE_US));
+    let after = Duration::from_micros(ledger.random.next(UPTIME_US_MAX));
     let Ledger { items, purchases, tokens, collected, profile, seen, stream, random } = ledger;
     let (items, stream): (&Items, &str) = (items, stream);
     let process = server.child.id().to_string();
-    // Who finds nothing to do makes no call that could break off.
+    // A client with nothing to do makes no call that could fail.
     let alive = &AtomicBool::new(true);
     let works = || alive.load(Ordering::Relaxed);
     thread::scope(|scope| {
@@ -49,44 +49,44 @@ fn work(ledger: &mut Ledger, server: &Server) {
     });
 }
 
-/// Tells somebody who waits for a long run how it goes.
+/// Prints the progress of a long run.
 #[expect(clippy::print_stdout, reason = "only when a long run was asked for")]
-fn say(text: &str) {
+fn print_progress(text: &str) {
     if std::env::var_os("FAULT_KILLS").is_some() {
         println!("{text}");
     }
 }
 
-/// `FAULT_KILLS` says how often it is killed, `FAULT_SEED` when.
+/// `FAULT_KILLS` sets the number of kills, `FAULT_SEED` their times.
 #[test]
-fn killed_at_random_points_of_mixed_load_nothing_acknowledged_is_lost_or_doubled() {
+fn killed_at_random_points_of_mixed_load_nothing_acknowledged_is_lost_or_duplicated() {
     let number = |name: &str, default: u64| {
         std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
     };
     let (kills, seed) = (number("FAULT_KILLS", 25), number("FAULT_SEED", 0x2545_F491_4F6C_DD1D));
-    say(&format!("{kills} kills, FAULT_SEED={seed}"));
+    print_progress(&format!("{kills} kills, FAULT_SEED={seed}"));
     let dir = scene(&[("image/old", document("Gammal"))]);
     let mut server = Server::start(dir, &SETTINGS);
     let mut ledger = Ledger::begin(&server, seed);
-    // On a slow machine little is done in so short a life: it takes more of them.
+    // On a slow machine little is done before each kill, so it takes more of them.
     for kill in 1..=20 * kills {
         if kill > kills && ledger.is_load() {
             break;
         }
-        // Beside other work a password takes longer than the server lives.
+        // Under load, hashing a password takes longer than the server runs.
         assert!(ledger.tokens.log_in(&server).is_ok());
         work(&mut ledger, &server);
         server = server.restart_killed(&SETTINGS);
         ledger.check(&server);
         if kill % 50 == 0 {
-            say(&format!("{kill} kills"));
+            print_progress(&format!("{kill} kills"));
         }
     }
     ledger.audit(&server, BTreeMap::new);
-    say(&format!("{:?}", ledger.kinds()));
-    // The index of search was opened again each time, and `check` finds in it what the database has.
+    print_progress(&format!("{:?}", ledger.kinds()));
+    // The search index was reopened after each kill; `check` compares it with the database.
     assert!(server.metric("wirephoto_search_index_repairs_total", "") < 0.5, "{}", server.log());
-    // An upload that was cut short may have left its original; sent again, it is somebody's.
+    // An interrupted upload may have left its original; once sent again, an item refers to it.
     ledger.items.send_again(&server);
     let said = server.command(&["check"]);
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stdout));

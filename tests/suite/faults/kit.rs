@@ -1,4 +1,4 @@
-//! Faults that are switched on and off while a server runs, and what is called while they last.
+//! Faults that are switched on and off while a server runs, and the requests made meanwhile.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,30 +17,30 @@ use tempfile::TempDir;
 use crate::cdn::Front;
 use crate::common::pictures::Picture;
 use crate::common::server::{output, wirephoto};
-use crate::common::{DEMO_KEY, PATIENCE, Server, checkout, news, pause};
+use crate::common::{DEMO_KEY, Server, WAIT_TIMEOUT, checkout, news, pause};
 
-/// Bytes of the control file, as `shim.c` has it.
+/// Size of the control file in bytes, as in `shim.c`.
 const CONTROL_BYTES: usize = 4096;
-/// The key of a provider's program.
+/// The API key of a provider's program.
 pub const PROVIDER: &str = "faults-key-0000-0000-000000000001";
-/// The key of somebody with prepaid downloads.
+/// The API key of a user with prepaid downloads.
 pub const BUYER: &str = "demo-key-0000-0000-000000000003";
 /// Prepaid downloads of the buyer.
 pub const DOWNLOADS: u64 = 1_000_000;
 
-/// What clients talk to: a server, or what stands before several of them.
+/// What clients talk to: a server, or a load balancer in front of several.
 pub trait Site: Sync {
     fn url(&self) -> &str;
     fn client(&self) -> &Client;
 
-    /// Whether an answer says nothing of what it was asked for: it may be done or not.
+    /// Whether a response leaves the outcome open: the request may have been executed or not.
     fn is_in_doubt(&self, _: StatusCode) -> bool {
         false
     }
 
-    /// How long the answer to a poll is waited for.
-    fn poll_time(&self) -> Duration {
-        PATIENCE
+    /// The timeout of a poll.
+    fn poll_timeout(&self) -> Duration {
+        WAIT_TIMEOUT
     }
 
     fn status(&self, path: &str, headers: &[(&str, &str)]) -> u16 {
@@ -72,19 +72,19 @@ impl Site for Front {
     }
 }
 
-/// Repeats `look` until it gives something, for [`PATIENCE`].
-pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+/// Repeats `poll` until it returns a value or [`WAIT_TIMEOUT`] has passed.
+pub fn until<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = poll() {
             return found;
         }
-        assert!(start.elapsed() < PATIENCE, "{what} did not happen");
+        assert!(start.elapsed() < WAIT_TIMEOUT, "{what} did not happen");
         pause();
     }
 }
 
-/// The library that stands between a process and the system, compiled once.
+/// The preloaded library that injects faults into system calls, compiled once.
 fn shim() -> &'static Path {
     static SHIM: OnceLock<PathBuf> = OnceLock::new();
     SHIM.get_or_init(|| {
@@ -106,7 +106,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// No faults yet.
+    /// Creates an empty set of faults.
     pub fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let options = File::options().create(true).truncate(true).write(true).clone();
@@ -115,34 +115,34 @@ impl Faults {
         Self { dir, control }
     }
 
-    /// What a process needs to have these faults.
+    /// The environment of a process that is subject to these faults.
     pub fn environment(&self) -> [(&'static str, OsString); 2] {
         let control = self.dir.path().join("control");
         [("LD_PRELOAD", shim().into()), ("FAULT_CONTROL", control.into())]
     }
 
-    /// From now on there are these faults and no others, each as `shim.c` has them.
+    /// Replaces all faults, each in the syntax of `shim.c`.
     pub fn set(&self, faults: &[&str]) {
         let mut text: Vec<u8> =
             faults.iter().flat_map(|one| format!("{one}\n").into_bytes()).collect();
         text.resize(CONTROL_BYTES, 0);
-        // The first byte switches it on.
+        // The first byte activates the list.
         self.control.write_all_at(&[0], 0).unwrap();
         self.control.write_all_at(&text[1..], 1).unwrap();
         self.control.write_all_at(&text[..1], 0).unwrap();
     }
 
-    /// From now on there are none.
+    /// Removes all active faults.
     pub fn clear(&self) {
         self.set(&[]);
     }
 
-    /// A server over `dir` with these faults.
+    /// A server over `dir`, subject to these faults.
     pub fn start(&self, dir: TempDir, settings: &[&str]) -> Server {
         Server::start_with(dir, settings, &self.environment())
     }
 
-    /// A command of the binary on the server's data directory, with these faults.
+    /// Runs a command of the binary on the server's data directory, subject to these faults.
     pub fn command(&self, server: &Server, arguments: &[&str]) -> Output {
         let mut command = wirephoto(server.dir.path());
         command.envs(self.environment());
@@ -150,13 +150,13 @@ impl Faults {
     }
 }
 
-/// A data directory with `items` and accounts: those of the demo, the provider's key and a buyer
-/// with [`DOWNLOADS`].
+/// A data directory with `items` and accounts: the demo accounts, the provider's key and a buyer with
+/// [`DOWNLOADS`].
 pub fn scene(items: &[(&str, Value)]) -> TempDir {
     scene_with(items, &[])
 }
 
-/// The same in the database and store that the settings name.
+/// As [`scene`], in the database and store of the settings.
 pub fn scene_with(items: &[(&str, Value)], settings: &[&str]) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     let incoming = dir.path().join("incoming");
@@ -175,7 +175,7 @@ pub fn scene_with(items: &[(&str, Value)], settings: &[&str]) -> TempDir {
     for (word, file) in [("ingest", &incoming), ("import", &demo), ("import", &accounts)] {
         let mut command = wirephoto(dir.path());
         command.arg(word).arg(file).arg("--data").arg(dir.path().join("data"));
-        // How long passwords take is no fault.
+        // Slow password hashing is not under test.
         command.args(["--set", "auth.hash_memory_kib=64", "--set", "auth.hash_iterations=1"]);
         command.args(settings.iter().flat_map(|setting| ["--set", *setting]));
         let said = output(&mut command);
@@ -184,29 +184,29 @@ pub fn scene_with(items: &[(&str, Value)], settings: &[&str]) -> TempDir {
     dir
 }
 
-/// A photograph's document.
+/// A photograph's document with this headline.
 pub fn document(headline: &str) -> Value {
     news::document(headline, &["FOTO"], "2026-03-05T09:15:00+01:00")
 }
 
-/// A small photograph that no other number has.
+/// A small photograph, different for each number.
 pub fn photograph(number: usize) -> Vec<u8> {
     Picture::flat(32, 32, colour(number)).jpeg()
 }
 
-/// Its colour: neighbours differ by more than JPEG changes.
+/// The colour of a photograph; neighbouring numbers differ by more than JPEG changes.
 pub fn colour(number: usize) -> [u8; 3] {
     let level = |place: u32| u8::try_from(number / 16_usize.pow(place) % 16 * 16).unwrap();
     [level(0), level(1), level(2)]
 }
 
-/// A call with somebody's key.
+/// A request with an API key.
 pub fn call(site: &impl Site, method: Method, path: &str, key: &str) -> RequestBuilder {
     let request = site.client().request(method, format!("{}{path}", site.url()));
     request.header("authorization", format!("ApiKey {key}"))
 }
 
-/// A call with a JSON body.
+/// A request with a JSON body.
 pub fn call_with(
     site: &impl Site,
     (method, path): (Method, &str),
@@ -231,7 +231,7 @@ pub fn upload(site: &impl Site, key: &str, headline: &str, jpeg: &[u8]) -> Reque
         .body(body)
 }
 
-/// The form of the demo client with more fields.
+/// The form of the demo client, followed by `fields`.
 pub fn form<'a>(fields: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     let client = [("client_id", "demo-client"), ("client_secret", "demo-client-secret")];
     [fields, &client].concat()
@@ -252,44 +252,44 @@ pub fn post(site: &impl Site, path: &str, fields: &[(&str, &str)]) -> RequestBui
     site.client().post(format!("{}/o/oauth2/{path}", site.url())).form(fields)
 }
 
-/// The answer as JSON, which must be a success.
+/// The JSON of a response that must be successful.
 #[track_caller]
-pub fn good(response: Response) -> Value {
+pub fn ok_json(response: Response) -> Value {
     let status = response.status();
     let text = response.text().unwrap();
     assert!(status.is_success(), "{status}: {text}");
     serde_json::from_str(&text).unwrap_or(Value::Null)
 }
 
-/// Text of a JSON object.
+/// A string field of a JSON object.
 #[track_caller]
 pub fn text(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_else(|| panic!("{name} in {value}")).to_owned()
 }
 
-/// Makes a notification; its id.
-pub fn notify(site: &impl Site, path: &str) -> String {
+/// Creates a notification; returns its id.
+pub fn create_notification(site: &impl Site, path: &str) -> String {
     let path = format!("/content/v1{path}");
-    text(&good(call(site, Method::POST, &path, DEMO_KEY).send().unwrap()), "id")
+    text(&ok_json(call(site, Method::POST, &path, DEMO_KEY).send().unwrap()), "id")
 }
 
-/// What a stream gives within a second: the ids of items.
+/// Polls a stream for at most a second; the response has the ids of items.
 pub fn read_stream(site: &impl Site, id: &str) -> Response {
     let path = format!("/content/v1/_all/notification/{id}/stream?wait=1&layout=bare");
     call(site, Method::GET, &path, DEMO_KEY).send().unwrap()
 }
 
-/// Waits until so many items were put into queues.
-pub fn matched(server: &Server, count: u32) {
+/// Waits until `count` items have been queued.
+pub fn wait_for_matches(server: &Server, count: u32) {
     server.until("the items to be queued", || {
         let found = server.metric("wirephoto_matches_total", "");
         (found >= f64::from(count)).then_some(())
     });
 }
 
-/// Downloads that the buyer paid for.
-pub fn paid(site: &impl Site) -> u64 {
-    let user = good(call(site, Method::GET, "/user/v1/user", BUYER).send().unwrap());
+/// The number of downloads that the buyer has used.
+pub fn downloads_used(site: &impl Site) -> u64 {
+    let user = ok_json(call(site, Method::GET, "/user/v1/user", BUYER).send().unwrap());
     let agreements = user["agreements"].as_array().unwrap();
     let prepaid = agreements.iter().find(|one| one["id"] == 1002).unwrap();
     DOWNLOADS - prepaid["prepaids"]["remaining"].as_u64().unwrap()
@@ -297,6 +297,6 @@ pub fn paid(site: &impl Site) -> u64 {
 
 /// The orders of the buyer's organization.
 pub fn orders(site: &impl Site) -> Vec<Value> {
-    let all = good(call(site, Method::GET, "/user/v1/order?size=10000", BUYER).send().unwrap());
+    let all = ok_json(call(site, Method::GET, "/user/v1/order?size=10000", BUYER).send().unwrap());
     all["orders"].as_array().unwrap().clone()
 }

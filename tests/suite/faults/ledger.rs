@@ -1,5 +1,5 @@
-//! What clients know of what they did, under mixed load and faults: what was acknowledged is there, once.
-//! What a client was not told of may be there or not, and never twice.
+//! Records of clients under mixed load and faults: everything acknowledged is there, exactly once. A request with
+//! an unknown outcome may have been executed or not, but never twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -11,20 +11,20 @@ use reqwest::blocking::{RequestBuilder, Response};
 use serde_json::{Value, json};
 
 use super::kit::{
-    BUYER, Site, call, call_with, colour, form, good, login, notify, orders, paid, photograph,
-    post, text, until, upload,
+    BUYER, Site, call, call_with, colour, create_notification, downloads_used, form, login,
+    ok_json, orders, photograph, post, text, until, upload,
 };
 use crate::common::DEMO_KEY;
 use crate::common::pictures::Picture;
-use crate::notifications::Seen;
+use crate::notifications::ReceivedItems;
 
-/// Sets of tokens that a client has at a time.
+/// The number of token sets that a client holds.
 const SETS: usize = 3;
 
-/// A client's call did not come to its end: what it asked for may be done or not.
+/// A request with an unknown outcome: it may have been executed or not.
 pub struct Doubt;
 
-/// The whole answer, if there is one that says something.
+/// The complete response, if its outcome is known.
 #[track_caller]
 fn answer(site: &impl Site, request: RequestBuilder) -> Result<(Response, Vec<u8>), Doubt> {
     let mut response = request.send().map_err(|_| Doubt)?;
@@ -36,7 +36,7 @@ fn answer(site: &impl Site, request: RequestBuilder) -> Result<(Response, Vec<u8
     Ok((response, body))
 }
 
-/// The body of an answer that must be a success, if there is one that says something.
+/// The body of a response that must be successful, if its outcome is known.
 #[track_caller]
 pub fn done(site: &impl Site, request: RequestBuilder) -> Result<Vec<u8>, Doubt> {
     let (response, body) = answer(site, request)?;
@@ -49,7 +49,7 @@ fn parsed(body: &[u8]) -> Value {
     serde_json::from_slice(body).unwrap()
 }
 
-/// Numbers that look random and are the same in every run with this seed.
+/// Pseudorandom numbers, reproducible by their seed.
 pub struct Random(pub u64);
 
 impl Random {
@@ -61,7 +61,7 @@ impl Random {
     }
 }
 
-/// Photographs that were sent: those that were acknowledged, and those in doubt.
+/// Photographs that were uploaded: those acknowledged, and those in doubt.
 #[derive(Default)]
 pub struct Items {
     next: AtomicUsize,
@@ -87,7 +87,7 @@ impl Items {
         Ok(())
     }
 
-    /// Sends those in doubt again, as their clients would.
+    /// Uploads those in doubt again, as their clients would.
     pub fn send_again(&self, site: &impl Site) {
         for number in self.doubtful.lock().unwrap().iter() {
             let sent = upload(site, &item(*number), "Isbrytare", &photograph(*number));
@@ -96,12 +96,12 @@ impl Items {
         }
     }
 
-    /// Those that are there, the newest first.
+    /// The acknowledged ones, newest first.
     pub fn newest(&self) -> Vec<usize> {
         self.there.lock().unwrap().iter().rev().copied().collect()
     }
 
-    /// Those in doubt that are there.
+    /// Those in doubt that exist.
     fn doubtful_there(&self, site: &impl Site) -> BTreeSet<usize> {
         let doubtful = self.doubtful.lock().unwrap();
         let is_there = |number: &usize| {
@@ -112,14 +112,14 @@ impl Items {
         doubtful.iter().copied().filter(is_there).collect()
     }
 
-    /// Looks at those that were acknowledged and gives those that are there.
+    /// Checks those that were acknowledged; returns all that exist.
     pub fn check(&self, site: &impl Site) -> BTreeSet<usize> {
         let mut found = self.there.lock().unwrap().clone();
         for number in &found {
             self.check_picture(site, *number);
         }
         for number in self.doubtful_there(site) {
-            // An item is there with its bytes or not at all.
+            // An item exists with its bytes or not at all.
             self.check_picture(site, number);
             found.insert(number);
         }
@@ -134,7 +134,7 @@ impl Items {
         Self::check_colour(&picture, number);
     }
 
-    /// Whether it is made of that photograph.
+    /// Checks that the picture is a rendition of that photograph.
     pub fn check_colour(picture: &Picture, number: usize) {
         let (width, height) = picture.size();
         let seen = picture.at(width / 2, height / 2);
@@ -143,7 +143,7 @@ impl Items {
     }
 }
 
-/// Purchases, each of another photograph.
+/// Purchases, each of a different photograph.
 #[derive(Default)]
 pub struct Purchases {
     pub paid: BTreeSet<usize>,
@@ -165,9 +165,9 @@ impl Purchases {
         Ok(())
     }
 
-    /// One row for each, one download for each row.
+    /// Checks that each has one row, and each row one download.
     pub fn check(&self, site: &impl Site) {
-        // A purchase in doubt may be done between the two looks.
+        // A purchase in doubt may be executed between the two requests.
         let rows = until("the downloads to be counted", || {
             let mut rows = BTreeMap::<usize, u32>::new();
             for order in orders(site) {
@@ -175,7 +175,7 @@ impl Purchases {
                 let number = uri.rsplit("/i").next().unwrap().parse().unwrap();
                 *rows.entry(number).or_default() += 1;
             }
-            (paid(site) == u64::try_from(rows.len()).unwrap()).then_some(rows)
+            (downloads_used(site) == u64::try_from(rows.len()).unwrap()).then_some(rows)
         });
         assert!(rows.values().all(|count| *count == 1), "{rows:?}");
         for number in &self.paid {
@@ -188,12 +188,12 @@ impl Purchases {
     }
 }
 
-/// Sets of tokens; each is refreshed, used or revoked.
+/// Token sets; each is refreshed, used or revoked.
 #[derive(Default)]
 pub struct Tokens {
     /// The newest access and refresh token of each login.
     live: Vec<(String, String)>,
-    /// Access tokens that were rotated away or revoked.
+    /// Access tokens that were rotated or revoked.
     pub ended: Vec<String>,
     steps: usize,
 }
@@ -205,7 +205,7 @@ impl Tokens {
             return Ok(());
         }
         self.steps += 1;
-        // In doubt until the answer is there; a set in doubt is given up.
+        // In doubt until the response arrives; a set in doubt is dropped.
         let (access, refresh) = self.live.remove(0);
         if self.steps.is_multiple_of(5) {
             done(site, post(site, "revoke", &form(&[("token", &refresh)])))?;
@@ -218,7 +218,7 @@ impl Tokens {
         Ok(())
     }
 
-    /// Logs in where sets were given up.
+    /// Logs in again to replace dropped sets.
     pub fn log_in(&mut self, site: &impl Site) -> Result<(), Doubt> {
         while self.live.len() < SETS {
             let set = parsed(&done(site, post(site, "token", &login()))?);
@@ -241,11 +241,11 @@ impl Tokens {
         }
     }
 
-    /// Each refresh token works, once.
+    /// Checks that each refresh token works once.
     pub fn check_refreshes(&self, site: &impl Site) {
         for (access, refresh) in &self.live {
             let fields = form(&[("grant_type", "refresh_token"), ("refresh_token", refresh)]);
-            let set = good(post(site, "token", &fields).send().unwrap());
+            let set = ok_json(post(site, "token", &fields).send().unwrap());
             assert_eq!(Self::status(site, access), 401);
             assert_eq!(Self::status(site, &text(&set, "access_token")), 200);
             assert_eq!(post(site, "token", &fields).send().unwrap().status(), 400);
@@ -253,19 +253,19 @@ impl Tokens {
     }
 }
 
-/// A collection that one client changes: what it must hold, or may hold since the last answer is
-/// missing. A client that goes on makes that call again until it is acknowledged, and takes another
-/// collection then: a call that was held up on its way must not change what it finds.
+/// A collection that one client changes: its content after the last acknowledged call, and possibly after one in
+/// doubt. The client repeats a call in doubt until it is acknowledged, and then switches to another collection: a
+/// delayed duplicate of the call must not change what it reads.
 #[derive(Default)]
 pub struct Collected {
     id: Option<String>,
     content: Vec<usize>,
     doubtful: Option<Change>,
-    /// Those that were left, with what they hold.
+    /// Abandoned collections, with their content.
     left: Vec<(String, Vec<usize>)>,
 }
 
-/// A call that changes a collection, and what it makes of it.
+/// A request that changes a collection, and the resulting content.
 #[derive(Clone, Debug)]
 struct Change {
     call: (Method, String),
@@ -289,7 +289,7 @@ impl Collected {
     ) -> Result<(), Doubt> {
         let Some(id) = self.id.clone() else { return self.begin(site) };
         if self.doubtful.is_some() {
-            return self.end_doubt(site);
+            return self.resolve_doubt(site);
         }
         let path = format!("/collection/v1/collection/{id}");
         let uri = |number: &usize| format!("{}/media/{}", site.url(), item(*number));
@@ -325,8 +325,8 @@ impl Collected {
         Ok(())
     }
 
-    /// What is in doubt is said once more, and then the collection is left.
-    pub fn end_doubt(&mut self, site: &impl Site) -> Result<(), Doubt> {
+    /// Repeats the call in doubt, and then abandons the collection.
+    pub fn resolve_doubt(&mut self, site: &impl Site) -> Result<(), Doubt> {
         let (Some(change), Some(id)) = (&self.doubtful, &self.id) else { return Ok(()) };
         change.make(site)?;
         self.left.push((id.clone(), change.next.clone()));
@@ -347,23 +347,23 @@ impl Collected {
     }
 }
 
-/// What a collection holds.
+/// The content of a collection.
 fn collected(site: &impl Site, id: &str) -> Vec<usize> {
     let path = format!("/collection/v1/collection/{id}");
-    let found = good(call(site, Method::GET, &path, DEMO_KEY).send().unwrap());
+    let found = ok_json(call(site, Method::GET, &path, DEMO_KEY).send().unwrap());
     let number = |uri: &Value| uri.as_str()?.rsplit("/i").next()?.parse().ok();
     let found: Option<Vec<usize>> =
         found["content"].as_array().unwrap().iter().map(number).collect();
     found.expect("numbers")
 }
 
-/// Numbers in a profile, each of which one client counts up until an answer is missing. A client that
-/// goes on writes that number again until it is acknowledged, and counts another one then.
+/// Counters in a profile, which one client increments until a response is missing. The client repeats that write
+/// until it is acknowledged, and then switches to another counter.
 #[derive(Default)]
 pub struct Profile {
     pub written: u64,
     doubtful: Option<u64>,
-    /// Those that were left.
+    /// Abandoned counters, with their values.
     left: Vec<u64>,
 }
 
@@ -383,13 +383,13 @@ impl Profile {
         Ok(())
     }
 
-    pub fn end_doubt(&mut self, site: &impl Site) -> Result<(), Doubt> {
+    pub fn resolve_doubt(&mut self, site: &impl Site) -> Result<(), Doubt> {
         if self.doubtful.is_some() { self.step(site) } else { Ok(()) }
     }
 
     pub fn check(&mut self, site: &impl Site) {
         let path = "/user/v1/profile";
-        let found = good(call(site, Method::GET, path, DEMO_KEY).send().unwrap());
+        let found = ok_json(call(site, Method::GET, path, DEMO_KEY).send().unwrap());
         let count = |at: usize| found[format!("count{at}")].as_u64().unwrap_or_default();
         for (at, left) in self.left.iter().enumerate() {
             assert_eq!(count(at), *left, "count{at}");
@@ -405,14 +405,14 @@ impl Profile {
     }
 }
 
-/// Everything that clients know.
+/// The records of all clients.
 pub struct Ledger {
     pub items: Items,
     pub purchases: Purchases,
     pub tokens: Tokens,
     pub collected: Collected,
     pub profile: Profile,
-    pub seen: Seen,
+    pub seen: ReceivedItems,
     pub stream: String,
     pub random: Random,
 }
@@ -427,13 +427,13 @@ impl Ledger {
             tokens: Tokens::default(),
             collected,
             profile: Profile::default(),
-            seen: Seen::default(),
-            stream: notify(site, "/_all/notification/stream?q=isbrytare"),
+            seen: ReceivedItems::default(),
+            stream: create_notification(site, "/_all/notification/stream?q=isbrytare"),
             random: Random(seed),
         }
     }
 
-    /// What can be looked at in no time.
+    /// Checks everything that can be checked quickly.
     pub fn check(&mut self, site: &impl Site) {
         self.collected.check(site);
         self.profile.check(site);
@@ -445,12 +445,13 @@ impl Ledger {
         self.purchases.check(site);
     }
 
-    /// Everything, at the end. `changes` says of items that came in more than once how often.
+    /// Checks everything, at the end. `changes` returns how often items were ingested that were ingested more than
+    /// once.
     pub fn audit(&mut self, site: &impl Site, changes: impl Fn() -> BTreeMap<String, u32>) {
         self.check(site);
         self.tokens.check_refreshes(site);
         let doubtful = self.items.doubtful_there(site);
-        // One more, which comes behind all the others.
+        // One more item, queued behind all others.
         let last = self.items.next.load(Ordering::Relaxed);
         assert!(self.items.send(site).is_ok());
         self.seen.poll_until(site, &self.stream, &format!("i{last}"));
@@ -472,7 +473,7 @@ impl Ledger {
         assert!(self.is_load(), "{:?} are no load", self.kinds());
     }
 
-    /// How much of each was done.
+    /// The number of completed operations of each kind.
     pub fn kinds(&self) -> BTreeMap<&'static str, usize> {
         BTreeMap::from([
             ("photographs", self.items.there.lock().unwrap().len()),

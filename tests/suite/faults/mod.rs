@@ -1,6 +1,5 @@
-//! What breaks under a server: disks, files, clocks, the process itself. Nothing that was
-//! acknowledged is lost, nothing wrong is served, and the service comes back by itself
-//! (`docs/operations/failures.md` says what happens when).
+//! Faults below a server: disks, files, clocks, the process itself. Nothing acknowledged is lost, nothing wrong is
+//! served, and the service recovers without intervention (`docs/operations/failures.md` describes the behaviour).
 
 mod clock;
 mod damage;

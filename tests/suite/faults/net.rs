@@ -1,35 +1,35 @@
-//! A network of the test's own: each node in a namespace with a link that can be cut, everything else
-//! on this side of the bridge between them.
+//! A private network: each node in a network namespace whose link can be cut, everything else on the host side of
+//! the bridge.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::common::ports::free_port;
-use crate::common::server::{alone, output};
+use crate::common::server::{isolate_environment, output};
 
-/// Where nodes run, and what they reach the rest at.
+/// The network of the nodes.
 pub struct Net {
-    /// The address of this side.
+    /// The address of the host side.
     pub host: String,
-    /// Those of the nodes, with ports.
+    /// The addresses of the nodes, with ports.
     pub nodes: Vec<String>,
     links: Option<Links>,
 }
 
-/// Names of what was made: of the namespaces, and of the ends of their links on this side.
+/// Names of the created namespaces, and of the host ends of their links.
 struct Links {
     bridge: String,
     spaces: Vec<String>,
     ends: Vec<String>,
 }
 
-/// Runs `ip`.
+/// Runs `ip` with these arguments.
 fn ip(arguments: &str) {
     let said = output(Command::new("ip").args(arguments.split(' ')));
     assert!(said.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&said.stderr));
 }
 
-/// Whether this process may make namespaces.
+/// Whether this process may create namespaces.
 fn is_allowed() -> bool {
     let quiet = |command: &mut Command| {
         let ended = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -45,9 +45,10 @@ fn is_allowed() -> bool {
 }
 
 impl Net {
-    /// A network of so many nodes; all of it on loopback where namespaces are not permitted.
+    /// A network of `count` nodes; all of it on loopback where namespaces are not permitted.
     ///
-    /// One a process: names and addresses come from the process's number.
+    ///
+    /// One per process: names and addresses derive from the process id.
     pub fn new(count: usize) -> Self {
         if !is_allowed() {
             let nodes = (0..count).map(|_| format!("127.0.0.1:{}", free_port())).collect();
@@ -61,7 +62,7 @@ impl Net {
             spaces: name("wirephoto-"),
             ends: name("wp"),
         };
-        // From here on what was made is removed, whatever happens.
+        // From here on everything created is removed on drop.
         let net = Self {
             host: format!("{subnet}.1"),
             nodes: (0..count).map(|at| format!("{subnet}.{}:8080", at + 2)).collect(),
@@ -87,24 +88,24 @@ impl Net {
         self.links.is_some()
     }
 
-    /// The binary where the node is, in the folder `dir`.
+    /// The binary in the node's namespace and the folder `dir`.
     pub fn wirephoto(&self, node: usize, dir: &Path) -> Command {
         let binary = env!("CARGO_BIN_EXE_wirephoto");
         let mut command = match &self.links {
             None => Command::new(binary),
             Some(links) => {
-                // The process that is started is the one that runs the binary in the end.
+                // `exec` replaces every wrapper, so that the child process is the binary.
                 let mut command = Command::new("nsenter");
                 command.arg(format!("--net=/run/netns/{}", links.spaces[node])).arg(binary);
                 command
             }
         };
         command.current_dir(dir).stdin(Stdio::null());
-        alone(&mut command, dir);
+        isolate_environment(&mut command, dir);
         command
     }
 
-    /// Takes the link of a node down or up; whoever speaks through it is told nothing.
+    /// Takes the link of a node down or up; its peers get no notice of it.
     fn set(&self, node: usize, to: &str) {
         let links = self.links.as_ref().expect("there are links");
         ip(&format!("link set {} {to}", links.ends[node]));
@@ -124,7 +125,7 @@ impl Drop for Net {
         let Some(links) = &self.links else { return };
         let try_ip = |arguments: &[&str]| drop(output(Command::new("ip").args(arguments)));
         for (space, end) in links.spaces.iter().zip(&links.ends) {
-            // The namespace goes when its last connection does; its link must not wait for that.
+            // A namespace exists until its last connection ends; its link must not wait for that.
             try_ip(&["link", "del", end]);
             try_ip(&["netns", "del", space]);
         }

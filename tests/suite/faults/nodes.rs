@@ -1,6 +1,6 @@
-//! Three nodes behind nginx, over PostgreSQL and a bucket, under mixed load, while a node is killed, the
-//! database crashes and restarts, the bucket hangs and a node is cut off: what was acknowledged is
-//! there, once, and everybody is served again by themselves ([`super::ledger`] is the account).
+//! Three nodes behind nginx, over PostgreSQL and a bucket, under mixed load, while a node is killed, the database
+//! crashes and restarts, the bucket hangs and a node is cut off: everything acknowledged is there, exactly once,
+//! and every client is served again without intervention ([`super::ledger`] keeps the records).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ use crate::common::pictures::Picture;
 use crate::common::ports::free_port;
 use crate::common::postgres::{self, Cluster};
 use crate::common::server::output;
-use crate::common::{PATIENCE, Server, pause};
+use crate::common::{Server, WAIT_TIMEOUT, pause};
 use crate::receivers::Receiver;
 
 const SETTINGS: [&str; 9] = [
@@ -31,27 +31,27 @@ const SETTINGS: [&str; 9] = [
     "auth.hash_memory_kib=64",
     "auth.hash_iterations=1",
     "auth.failures_per_address=100000",
-    // A bucket that hangs is found out sooner than by the defaults, which would only take longer.
+    // Shorter timeouts than the defaults detect a hanging bucket sooner.
     "store.answer_s=4",
     "store.give_up_s=8",
 ];
 const COUNT: usize = 3;
-/// How long a client waits for an answer.
-const CLIENT_TIME: Duration = Duration::from_secs(8);
-/// Rests of a client: after an answer, and before it tries again what failed.
-const RESTS: [Duration; 2] = [Duration::from_millis(30), Duration::from_millis(150)];
-/// Kinds of clients.
+/// A client's request timeout.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(8);
+/// Pauses of a client: after a response, and before it retries a failure.
+const PAUSES: [Duration; 2] = [Duration::from_millis(30), Duration::from_millis(150)];
+/// The kinds of clients in the load.
 const KINDS: [&str; 7] =
     ["photographs", "purchases", "tokens", "collections", "profiles", "pictures", "stream"];
 const STREAM: usize = 6;
 
-/// nginx as clients know it that are not told of what is behind.
-struct Door {
+/// nginx, as seen by clients that know nothing of the nodes behind it.
+struct NginxClient {
     url: String,
     client: Client,
 }
 
-impl Site for Door {
+impl Site for NginxClient {
     fn url(&self) -> &str {
         &self.url
     }
@@ -64,12 +64,12 @@ impl Site for Door {
         [502, 503, 504].contains(&status.as_u16())
     }
 
-    fn poll_time(&self) -> Duration {
-        CLIENT_TIME
+    fn poll_timeout(&self) -> Duration {
+        CLIENT_TIMEOUT
     }
 }
 
-/// What runs, in the order in which it ends.
+/// The components, in the order in which they are dropped.
 struct Nodes {
     nodes: Vec<Option<Server>>,
     front: Front,
@@ -109,38 +109,38 @@ impl Nodes {
         self.nodes.iter().flatten()
     }
 
-    fn door(&self) -> Door {
+    fn nginx_client(&self) -> NginxClient {
         let client = Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy();
-        let client = client.timeout(CLIENT_TIME).build().unwrap();
-        Door { url: self.front.url.clone(), client }
+        let client = client.timeout(CLIENT_TIMEOUT).build().unwrap();
+        NginxClient { url: self.front.url.clone(), client }
     }
 
-    /// Whether one of them leaves the bucket alone.
-    fn leave_store_alone(&self) -> bool {
+    /// Whether a node's circuit to the bucket is open.
+    fn is_bucket_circuit_open(&self) -> bool {
         self.each().any(|node| node.metric("wirephoto_bucket_circuit_open", "") > 0.0)
     }
 
-    fn until_asked(&self) {
-        until("the bucket to be asked again", || (!self.leave_store_alone()).then_some(()));
+    fn wait_for_closed_circuit(&self) {
+        until("the bucket to be asked again", || (!self.is_bucket_circuit_open()).then_some(()));
     }
 
-    /// Lines of the nodes' logs that hold a text.
-    fn said(&self, text: &str) -> usize {
+    /// The number of occurrences of a text in the nodes' logs.
+    fn log_count(&self, text: &str) -> usize {
         self.each().map(|node| node.log().matches(text).count()).sum()
     }
 
-    /// Waits until more was said; it takes longer than other things.
-    fn until_said(&self, text: &str, before: usize) {
+    /// Waits until a text occurs more often than `before`; allows more time than usual.
+    fn wait_for_log(&self, text: &str, before: usize) {
         let start = Instant::now();
-        while self.said(text) <= before {
+        while self.log_count(text) <= before {
             let logs = || self.each().map(Server::log).collect::<String>();
-            assert!(start.elapsed() < 3 * PATIENCE, "nobody says {text:?}:\n{}", logs());
+            assert!(start.elapsed() < 3 * WAIT_TIMEOUT, "nobody says {text:?}:\n{}", logs());
             pause();
         }
     }
 }
 
-/// A node at its place in the network.
+/// A node at its address in the network.
 fn node(net: &Net, settings: &[String], at: usize, dir: TempDir) -> Server {
     let mut command = net.wirephoto(at, dir.path());
     command.args(["serve", "--listen", &net.nodes[at], "--data"]).arg(dir.path().join("data"));
@@ -157,7 +157,7 @@ fn nginx(net: &Net) -> Front {
     Front::nginx_site(folder, port, &example("nodes-nginx.conf", &changes))
 }
 
-/// What clients did so far.
+/// Counters of the clients' work.
 #[derive(Default)]
 struct Progress {
     done: [AtomicUsize; KINDS.len()],
@@ -169,7 +169,7 @@ impl Progress {
         std::array::from_fn(|kind| self.done[kind].load(Ordering::Relaxed))
     }
 
-    /// Waits until every kind of client had so many answers more.
+    /// Waits until every kind of client has had `more` further responses.
     fn until_served(&self, more: usize) {
         let before = self.counts();
         let start = Instant::now();
@@ -181,12 +181,12 @@ impl Progress {
             if late.is_empty() {
                 return;
             }
-            assert!(start.elapsed() < PATIENCE, "not served: {late:?}");
+            assert!(start.elapsed() < WAIT_TIMEOUT, "not served: {late:?}");
             pause();
         }
     }
 
-    /// Waits until so many calls more failed.
+    /// Waits until `more` further calls have failed.
     fn until_refused(&self, more: usize) {
         let until_count = self.doubts.load(Ordering::Relaxed) + more;
         until("calls to fail", || {
@@ -195,18 +195,18 @@ impl Progress {
     }
 }
 
-/// Ends the clients, also when somebody gave up.
-struct End<'a>(&'a AtomicBool);
+/// Stops the clients on drop, also after a panic.
+struct StopOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for End<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Relaxed);
     }
 }
 
-/// Looks at a new photograph's Preview, and at a crop of it that nobody asked for before: whoever gets
-/// one gets the right one.
-fn look(site: &Door, items: &Items, random: &mut Random) -> Result<(), Doubt> {
+/// Requests a new photograph's Preview, and a crop of it that was not requested before: each response has the right
+/// picture.
+fn check_pictures(site: &NginxClient, items: &Items, random: &mut Random) -> Result<(), Doubt> {
     let newest = items.newest();
     let Some(number) = newest.get(usize::try_from(random.next(20)).unwrap()) else {
         return Ok(());
@@ -221,9 +221,9 @@ fn look(site: &Door, items: &Items, random: &mut Random) -> Result<(), Doubt> {
     Ok(())
 }
 
-/// All clients work through nginx while `fault` comes and goes; then all of them are served again.
+/// Runs all clients through nginx while `fault` comes and goes; then waits until all of them are served again.
 fn under_load(ledger: &mut Ledger, nodes: &mut Nodes, fault: impl FnOnce(&mut Nodes, &Progress)) {
-    let door = &nodes.door();
+    let site = &nodes.nginx_client();
     let (progress, alive) = (&Progress::default(), &AtomicBool::new(true));
     let Ledger { items, purchases, tokens, collected, profile, seen, stream, random } = ledger;
     let (items, stream): (&Items, &str) = (items, stream);
@@ -233,46 +233,49 @@ fn under_load(ledger: &mut Ledger, nodes: &mut Nodes, fault: impl FnOnce(&mut No
             let outcome = step();
             let count = if outcome.is_ok() { &progress.done[kind] } else { &progress.doubts };
             count.fetch_add(1, Ordering::Relaxed);
-            thread::sleep(RESTS[usize::from(outcome.is_err())]);
+            thread::sleep(PAUSES[usize::from(outcome.is_err())]);
         }
     };
     let mut read = || {
         while alive.load(Ordering::Relaxed) {
-            let count = seen.poll(door, stream).len();
+            let count = seen.poll(site, stream).len();
             progress.done[STREAM].fetch_add(count, Ordering::Relaxed);
-            thread::sleep(RESTS[0]);
+            thread::sleep(PAUSES[0]);
         }
     };
     thread::scope(|scope| {
         let works = &works;
         for _ in 0..2 {
-            scope.spawn(move || works(0, &mut || items.send(door)));
+            scope.spawn(move || works(0, &mut || items.send(site)));
         }
-        scope.spawn(move || works(1, &mut || purchases.step(door, items)));
+        scope.spawn(move || works(1, &mut || purchases.step(site, items)));
         scope
-            .spawn(move || works(2, &mut || tokens.log_in(door).and_then(|()| tokens.step(door))));
-        scope.spawn(move || works(3, &mut || collected.step(door, items, random)));
-        scope.spawn(move || works(4, &mut || profile.step(door)));
-        scope.spawn(move || works(5, &mut || look(door, items, &mut other)));
+            .spawn(move || works(2, &mut || tokens.log_in(site).and_then(|()| tokens.step(site))));
+        scope.spawn(move || works(3, &mut || collected.step(site, items, random)));
+        scope.spawn(move || works(4, &mut || profile.step(site)));
+        scope.spawn(move || works(5, &mut || check_pictures(site, items, &mut other)));
         scope.spawn(&mut read);
-        let _end = End(alive);
+        let _end = StopOnDrop(alive);
         progress.until_served(3);
         let start = Instant::now();
         fault(nodes, progress);
         let lasted = start.elapsed();
         progress.until_served(3);
-        say(&format!("lasted {lasted:.1?}, all served {:.1?} later", start.elapsed() - lasted));
+        print_progress(&format!(
+            "lasted {lasted:.1?}, all served {:.1?} later",
+            start.elapsed() - lasted
+        ));
     });
 }
 
-/// Everything that can be looked at in no time, through nginx and each node.
+/// Checks everything that can be checked quickly, through nginx and at each node.
 fn check(ledger: &mut Ledger, nodes: &Nodes) {
-    // A client that is in doubt says again what it wants until it is told.
-    assert!(ledger.collected.end_doubt(&nodes.front).is_ok());
-    assert!(ledger.profile.end_doubt(&nodes.front).is_ok());
+    // A client in doubt repeats its call until it is acknowledged.
+    assert!(ledger.collected.resolve_doubt(&nodes.front).is_ok());
+    assert!(ledger.profile.resolve_doubt(&nodes.front).is_ok());
     let ended = ledger.tokens.ended.last();
     for (node, ended) in nodes.each().zip(ended.into_iter().cycle()) {
-        // What a node did counts at the others within a second.
+        // The other nodes see a change within a second.
         node.until("the end of a token to count", || {
             (Tokens::status(node, ended) == 401).then_some(())
         });
@@ -283,7 +286,7 @@ fn check(ledger: &mut Ledger, nodes: &Nodes) {
     }
 }
 
-/// Kills a node; the others serve without it until it is started again.
+/// Kills a node; the others serve without it until it is restarted.
 fn kill(at: usize, nodes: &mut Nodes, progress: &Progress) {
     let server = nodes.nodes[at].take().expect("it runs");
     assert!(!server.log().contains("panicked"), "{}", server.log());
@@ -292,7 +295,7 @@ fn kill(at: usize, nodes: &mut Nodes, progress: &Progress) {
     nodes.nodes[at] = Some(node(&nodes.net, &nodes.settings, at, dir));
 }
 
-/// Ends the database, by a crash or in a hurry, and starts it again when that was felt.
+/// Stops the database, by a crash or a fast shutdown, and restarts it once calls have failed.
 fn restart_database(is_crash: bool, nodes: &Nodes, progress: &Progress) {
     if is_crash {
         nodes.cluster.crash();
@@ -303,69 +306,71 @@ fn restart_database(is_crash: bool, nodes: &Nodes, progress: &Progress) {
     nodes.cluster.up();
 }
 
-/// The bucket hangs until it is left alone, and goes on.
-fn hang_store(nodes: &Nodes, progress: &Progress) {
+/// Suspends the bucket until a circuit opens, then resumes it.
+fn suspend_bucket(nodes: &Nodes, progress: &Progress) {
     nodes.s3.signal("STOP");
-    until("the bucket to be left alone", || nodes.leave_store_alone().then_some(()));
+    until("the bucket to be left alone", || nodes.is_bucket_circuit_open().then_some(()));
     progress.until_refused(5);
     nodes.s3.signal("CONT");
-    nodes.until_asked();
+    nodes.wait_for_closed_circuit();
 }
 
-/// Cuts a node off until the others take it for dead.
+/// Cuts a node off until its heartbeat has expired for the others.
 fn cut(at: usize, nodes: &Nodes) {
     const DEAD: &str = "a node is dead";
-    const RESTARTED: &str = "it starts a new incarnation";
-    let (dead, restarted) = (nodes.said(DEAD), nodes.node(at).log().matches(RESTARTED).count());
+    const REJOINED: &str = "it starts a new incarnation";
+    let (dead, restarted) = (nodes.log_count(DEAD), nodes.node(at).log().matches(REJOINED).count());
     nodes.net.cut(at);
-    nodes.until_said(DEAD, dead);
+    nodes.wait_for_log(DEAD, dead);
     nodes.net.join(at);
     let node = nodes.node(at);
     node.until("it to start a new incarnation", || {
-        (node.log().matches(RESTARTED).count() > restarted).then_some(())
+        (node.log().matches(REJOINED).count() > restarted).then_some(())
     });
-    nodes.until_asked();
+    nodes.wait_for_closed_circuit();
 }
 
-/// Tells somebody who waits for a long run how it goes.
+/// Prints the progress of a long run.
 #[expect(clippy::print_stdout, reason = "only when a long run was asked for")]
-fn say(text: &str) {
+fn print_progress(text: &str) {
     if std::env::var_os("FAULT_ROUNDS").is_some() {
         println!("{text}");
     }
 }
 
 #[expect(clippy::print_stdout, reason = "a part that is left out must not go unseen")]
-fn say_left_out() {
+fn print_skipped() {
     println!("LEFT OUT: no node was cut off, for network namespaces are not permitted here");
 }
 
-/// One of each fault; everything is looked at after each.
+/// Injects each fault once; checks everything after each.
 fn round(number: usize, ledger: &mut Ledger, nodes: &mut Nodes) {
     for at in 0..COUNT {
-        say(&format!("round {number}: node {at} is killed"));
+        print_progress(&format!("round {number}: node {at} is killed"));
         under_load(ledger, nodes, |nodes, progress| kill(at, nodes, progress));
         check(ledger, nodes);
     }
     for is_crash in [true, false] {
-        say(&format!("round {number}: the database restarts, after a crash: {is_crash}"));
+        print_progress(&format!(
+            "round {number}: the database restarts, after a crash: {is_crash}"
+        ));
         under_load(ledger, nodes, |nodes, load| restart_database(is_crash, nodes, load));
         check(ledger, nodes);
     }
-    say(&format!("round {number}: the bucket hangs"));
-    under_load(ledger, nodes, |nodes, load| hang_store(nodes, load));
+    print_progress(&format!("round {number}: the bucket hangs"));
+    under_load(ledger, nodes, |nodes, load| suspend_bucket(nodes, load));
     check(ledger, nodes);
     if nodes.net.has_links() {
-        say(&format!("round {number}: node {} is cut off", number % COUNT));
+        print_progress(&format!("round {number}: node {} is cut off", number % COUNT));
         under_load(ledger, nodes, |nodes, _| cut(number % COUNT, nodes));
         check(ledger, nodes);
     } else {
-        say_left_out();
+        print_skipped();
     }
 }
 
-/// What came in more than once, and how often: nginx may send a PUT again.
-fn changes(nodes: &Nodes) -> BTreeMap<String, u32> {
+/// Items that were ingested more than once, and how often: nginx may retry a PUT.
+fn repeated_ingests(nodes: &Nodes) -> BTreeMap<String, u32> {
     let sql = "SELECT id || ' ' || count(*) FROM item_log GROUP BY id HAVING count(*) > 1";
     let rows = postgres::run(&nodes.cluster.url("archive"), sql);
     let row = |line: &str| {
@@ -375,9 +380,9 @@ fn changes(nodes: &Nodes) -> BTreeMap<String, u32> {
     rows.lines().map(row).collect()
 }
 
-/// `FAULT_ROUNDS` says how often each fault comes.
+/// `FAULT_ROUNDS` sets the number of rounds.
 #[test]
-fn nodes_database_and_store_break_under_load_and_nothing_acknowledged_is_lost_or_doubled() {
+fn nodes_database_and_store_fail_under_load_and_nothing_acknowledged_is_lost_or_duplicated() {
     let rounds =
         std::env::var("FAULT_ROUNDS").map_or(1, |text| text.parse().expect("FAULT_ROUNDS"));
     let mut nodes = Nodes::start();
@@ -385,9 +390,13 @@ fn nodes_database_and_store_break_under_load_and_nothing_acknowledged_is_lost_or
     for number in 0..rounds {
         round(number, &mut ledger, &mut nodes);
     }
-    // What one node ends counts at the others within a second, so that is asked of one.
-    ledger.audit(nodes.node(0), || changes(&nodes));
-    say(&format!("{:?}, more than once: {:?}", ledger.kinds(), changes(&nodes)));
+    // The other nodes see an ended token within a second, so one node is checked.
+    ledger.audit(nodes.node(0), || repeated_ingests(&nodes));
+    print_progress(&format!(
+        "{:?}, more than once: {:?}",
+        ledger.kinds(),
+        repeated_ingests(&nodes)
+    ));
     let (items, front) = (&ledger.items, &nodes.front);
     thread::scope(|scope| {
         scope.spawn(move || items.check(front));
@@ -395,7 +404,7 @@ fn nodes_database_and_store_break_under_load_and_nothing_acknowledged_is_lost_or
             scope.spawn(move || items.check(node));
         }
     });
-    // An upload that was cut short may have left its original; sent again, it is somebody's.
+    // An interrupted upload may have left its original; once sent again, an item refers to it.
     ledger.items.send_again(&nodes.front);
     let data = nodes.node(0).data();
     let mut command = nodes.net.wirephoto(0, nodes.node(0).dir.path());

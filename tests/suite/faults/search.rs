@@ -1,5 +1,5 @@
-//! What breaks under the search index: its disk, its files, the clock, the database behind it. Afterwards it
-//! has what the database has, which `check` compares.
+//! Faults of the search index: its disk, its files, the clock, the database. Afterwards the index equals the
+//! database, which `check` verifies.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::search::ids;
 
 const HOUR: i64 = 3600;
 
-/// The ids of all photographs, oldest first, or the status of the answer.
+/// The ids of all photographs, oldest first, or the status of an error response.
 fn found(server: &Server) -> Result<String, u16> {
     let path = "/content/v1/image/search?s=50&sort=versioncreated:asc";
     let response = call(server, Method::GET, path, DEMO_KEY).send().unwrap();
@@ -29,7 +29,7 @@ fn found(server: &Server) -> Result<String, u16> {
     Ok(ids)
 }
 
-fn finds(server: &Server, expected: &str) {
+fn wait_for_result(server: &Server, expected: &str) {
     server.until(&format!("a search to find {expected:?}"), || {
         (sorted(&found(server).ok()?) == sorted(expected)).then_some(())
     });
@@ -41,8 +41,8 @@ fn sorted(ids: &str) -> Vec<&str> {
     ids
 }
 
-/// Takes in a photograph, which is acknowledged whatever happens to the index.
-fn take_in(server: &Server, id: &str, number: usize) {
+/// Ingests a photograph, which is acknowledged whatever the state of the index.
+fn ingest_photo(server: &Server, id: &str, number: usize) {
     let sent = upload(server, &format!("image/{id}"), "Ny", &photograph(number)).send().unwrap();
     assert_eq!(sent.status(), 201, "{}", server.log());
 }
@@ -56,18 +56,18 @@ fn repairs(server: &Server) -> f64 {
     server.metric("wirephoto_search_index_repairs_total", "")
 }
 
-/// The index of `server` equals its items.
+/// Checks that the server's index equals its items.
 fn check(server: &Server) {
     let said = server.command(&["check"]);
     let text = [said.stdout, said.stderr].concat();
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&text));
 }
 
-fn two() -> tempfile::TempDir {
+fn two_photographs() -> tempfile::TempDir {
     scene(&[("image/one", document("Ett")), ("image/two", document("Två"))])
 }
 
-/// The files of the index that is in use.
+/// The folder of the index that is in use.
 fn index(data: &Path) -> PathBuf {
     let slot = data.join("search/1");
     let entries = fs::read_dir(&slot).unwrap().flatten();
@@ -76,17 +76,17 @@ fn index(data: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_full_disk_under_the_index_keeps_nothing_out_and_is_caught_up_with() {
+fn a_full_disk_under_the_index_blocks_no_ingest_and_the_index_catches_up() {
     let faults = Faults::new();
-    let server = faults.start(two(), &[]);
-    finds(&server, "one two");
+    let server = faults.start(two_photographs(), &[]);
+    wait_for_result(&server, "one two");
     for fault in ["enospc", "eio-fsync"] {
         faults.set(&[&format!("{fault} /search/")]);
-        take_in(&server, fault, 3);
+        ingest_photo(&server, fault, 3);
         server.until("the fault to be told", || {
             server.log().contains("search index update failed, retrying").then_some(())
         });
-        // What was there before is found, and what went is not.
+        // Existing items are found, and withdrawn ones are not.
         let ids = found(&server).expect("an answer from what there is");
         assert!(ids.contains("two"), "{fault}: {ids}");
         if fault == "enospc" {
@@ -97,38 +97,38 @@ fn a_full_disk_under_the_index_keeps_nothing_out_and_is_caught_up_with() {
         faults.clear();
         server.until("it to be found", || found(&server).ok()?.contains(fault).then_some(()));
     }
-    finds(&server, "two enospc eio-fsync");
+    wait_for_result(&server, "two enospc eio-fsync");
     server.until("the end to be told", || {
         server.log().contains("search index updates work again").then_some(())
     });
     check(&server);
-    finds(&server.restart(&[]), "two enospc eio-fsync");
+    wait_for_result(&server.restart(&[]), "two enospc eio-fsync");
 }
 
 #[test]
-fn without_room_for_an_index_only_search_waits() {
+fn without_space_for_an_index_only_search_is_unavailable() {
     let faults = Faults::new();
     faults.set(&["enospc /search/1/"]);
-    let server = faults.start(two(), &[]);
+    let server = faults.start(two_photographs(), &[]);
     assert_eq!(found(&server), Err(503));
     assert_eq!(server.get("/health/search").status(), 503);
-    take_in(&server, "three", 3);
+    ingest_photo(&server, "three", 3);
     assert_eq!(server.get("/media/image/three_NormalPreview.jpg").status(), 200);
     assert_eq!(found(&server), Err(503));
     faults.clear();
-    finds(&server, "one two three");
+    wait_for_result(&server, "one two three");
     assert_eq!(server.get("/health/search").status(), 200);
     check(&server);
 }
 
-/// What happens to the file that says what the index is.
+/// A modification of the index's metadata file.
 type Change = Box<dyn Fn(String) -> String>;
 
-/// Another version of the program, half a file, no file: whatever the folder holds.
+/// Another version of the program, a truncated file, an empty file.
 #[test]
-fn an_index_that_this_version_cannot_read_is_built_again() {
-    let mut server = Server::start(two(), &[]);
-    finds(&server, "one two");
+fn an_index_that_this_version_cannot_read_is_rebuilt() {
+    let mut server = Server::start(two_photographs(), &[]);
+    wait_for_result(&server, "one two");
     let replace = |from: &'static str, to: &'static str| {
         move |meta: String| {
             assert!(meta.contains(from), "{meta}");
@@ -147,48 +147,48 @@ fn an_index_that_this_version_cannot_read_is_built_again() {
         let path = index(&dir.path().join("data")).join("meta.json");
         fs::write(&path, change(fs::read_to_string(&path).unwrap())).unwrap();
         server = Server::start(dir, &[]);
-        finds(&server, "one two");
+        wait_for_result(&server, "one two");
         assert_eq!(repairs(&server), 1.0, "{what}");
         assert!(server.log().contains("building the search index: "), "{what}: {}", server.log());
         check(&server);
     }
     let server = server.restart(&[]);
-    finds(&server, "one two");
+    wait_for_result(&server, "one two");
     assert_eq!(repairs(&server), 0.0, "the last one is whole");
 }
 
 #[test]
-fn a_clock_that_jumps_keeps_nothing_from_being_found() {
+fn a_clock_jump_hides_no_item_from_search() {
     let faults = Faults::new();
-    let server = faults.start(two(), &[]);
-    finds(&server, "one two");
+    let server = faults.start(two_photographs(), &[]);
+    wait_for_result(&server, "one two");
     let mut all = "one two".to_owned();
     for (number, hours) in [30, -30, 24 * 400, 0].into_iter().enumerate() {
         faults.set(&[&format!("clock {}", hours * HOUR)]);
         let id = format!("jump{number}");
-        take_in(&server, &id, number + 3);
+        ingest_photo(&server, &id, number + 3);
         all = format!("{all} {id}");
-        finds(&server, &all);
+        wait_for_result(&server, &all);
     }
     withdraw(&server, "jump1");
     let all = all.replace(" jump1", "");
-    finds(&server, &all);
+    wait_for_result(&server, &all);
     check(&server);
     assert_eq!(repairs(&server), 1.0, "that of the start");
-    finds(&server.restart(&[]), &all);
+    wait_for_result(&server.restart(&[]), &all);
 }
 
-/// The files of the index are those of a later time than the database, as after a roll-back of a disk.
+/// The index is newer than the database, as after a rollback of the database's disk.
 #[test]
-fn an_index_of_a_later_time_than_the_database_is_made_equal_to_it() {
-    let server = Server::start(two(), &[]);
-    finds(&server, "one two");
+fn an_index_newer_than_the_database_is_repaired() {
+    let server = Server::start(two_photographs(), &[]);
+    wait_for_result(&server, "one two");
     let backup = server.dir.path().join("backup");
     let said = server.command(&["backup", &backup.to_string_lossy()]);
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-    take_in(&server, "three", 3);
+    ingest_photo(&server, "three", 3);
     withdraw(&server, "two");
-    finds(&server, "one three");
+    wait_for_result(&server, "one three");
     let dir = server.kill();
     let (data, later) = (dir.path().join("data"), dir.path().join("later"));
     fs::rename(&data, &later).unwrap();
@@ -199,19 +199,19 @@ fn an_index_of_a_later_time_than_the_database_is_made_equal_to_it() {
     drop(fs::remove_dir_all(data.join("search")));
     fs::rename(later.join("search"), data.join("search")).unwrap();
     let server = Server::start(dir, &[]);
-    finds(&server, "one two");
+    wait_for_result(&server, "one two");
     assert_eq!(repairs(&server), 1.0, "{}", server.log());
-    // Numbers of the log come again: what they mean now is what counts.
-    take_in(&server, "four", 4);
-    finds(&server, "one two four");
+    // Log numbers are reused: their current meaning counts.
+    ingest_photo(&server, "four", 4);
+    wait_for_result(&server, "one two four");
     check(&server);
 }
 
 #[test]
-fn a_process_without_search_serves_the_rest_and_keeps_no_index() {
-    let server = Server::start(two(), &["search.enabled=false"]);
+fn a_process_without_search_serves_everything_else_and_has_no_index() {
+    let server = Server::start(two_photographs(), &["search.enabled=false"]);
     assert_eq!(found(&server), Err(503));
-    take_in(&server, "three", 3);
+    ingest_photo(&server, "three", 3);
     assert_eq!(server.get("/media/image/three_NormalPreview.jpg").status(), 200);
     let item = call(&server, Method::GET, "/media/image/three.json", DEMO_KEY).send().unwrap();
     assert_eq!(text(&item.json().unwrap(), "headline"), "Ny");
@@ -223,5 +223,5 @@ fn a_process_without_search_serves_the_rest_and_keeps_no_index() {
     );
     assert_eq!(made.send().unwrap().status(), 200);
     assert!(!server.data().join("search").exists());
-    finds(&server.restart(&[]), "one two three");
+    wait_for_result(&server.restart(&[]), "one two three");
 }

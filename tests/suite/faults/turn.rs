@@ -1,5 +1,5 @@
-//! A node that stands still in the midst of a transaction that writes: the others wait for its turn, not
-//! for it.
+//! A node that is suspended in the middle of a write transaction: the others wait for the write lock, not for the
+//! node.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -13,7 +13,7 @@ use crate::balancer::is_stopped;
 use crate::common::postgres::{self, Cluster};
 use crate::common::{DEMO_KEY, Server};
 
-/// Makes a collection; the status of the answer.
+/// Creates a collection; returns the status of the response.
 fn collect(server: &Server, name: &str) -> u16 {
     let at = (Method::POST, "/collection/v1/collection");
     let made = call_with(server, at, DEMO_KEY, &json!({ "name": name })).send();
@@ -21,7 +21,7 @@ fn collect(server: &Server, name: &str) -> u16 {
 }
 
 #[test]
-fn a_node_that_stands_still_with_the_turn_to_write_costs_the_others_a_wait_and_no_failure() {
+fn a_node_suspended_with_the_write_lock_delays_the_others_without_failures() {
     let cluster = Cluster::start();
     let url = cluster.database("archive");
     let setting = format!("database.url={url}");
@@ -31,7 +31,7 @@ fn a_node_that_stands_still_with_the_turn_to_write_costs_the_others_a_wait_and_n
     let originals = format!("store.originals={}", still.data().join("originals").display());
     let settings = [&settings[..], &["server.role=web", originals.as_str()]].concat();
     let other = Server::start(tempfile::tempdir().unwrap(), &settings);
-    // Somebody makes it wait while it has the turn.
+    // Another session makes it wait while it holds the write lock.
     let mut holder =
         postgres::session(&url).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let mut input = holder.stdin.take().unwrap();

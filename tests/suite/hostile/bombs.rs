@@ -1,27 +1,27 @@
-//! Small files that ask for much: memory, time, depth.
+//! Small files that consume much memory or time, or nest deeply.
 
 use turbojpeg::{Subsamp, Transform, TransformOp};
 
 use crate::common::pictures::{Picture, with_segment};
 
-/// What ingest says to a bomb.
-pub enum Said {
-    /// It is refused, and the reason has this in it.
+/// The expected result of ingesting a bomb.
+pub enum Expected {
+    /// It is refused, with this text in the reason.
     Refused(&'static str),
-    /// It may be taken in; whatever is asked of it then is answered within the limits.
+    /// It may be ingested; every later request for it is answered within the limits.
     Bounded,
 }
 
-/// A file that asks for much.
+/// A file that consumes excessive resources.
 pub struct Bomb {
-    /// Its name without extension, and so the id of its item.
+    /// Its name without extension, which is also the id of its item.
     pub name: &'static str,
     pub extension: &'static str,
     pub bytes: Vec<u8>,
-    pub said: Said,
+    pub said: Expected,
 }
 
-/// All of them, photographs first.
+/// All bombs, photographs first.
 pub fn all() -> Vec<Bomb> {
     let mut all = photographs();
     all.extend(metadata());
@@ -30,7 +30,7 @@ pub fn all() -> Vec<Bomb> {
     all
 }
 
-fn bomb(name: &'static str, extension: &'static str, bytes: Vec<u8>, said: Said) -> Bomb {
+fn bomb(name: &'static str, extension: &'static str, bytes: Vec<u8>, said: Expected) -> Bomb {
     Bomb { name, extension, bytes, said }
 }
 
@@ -56,35 +56,39 @@ fn photographs() -> Vec<Bomb> {
         jpg(
             "declares-four-gigapixels",
             claiming(&plain, 65535, 65535),
-            Said::Refused("megapixels_max"),
+            Expected::Refused("megapixels_max"),
         ),
         jpg(
             "declares-half-a-gigapixel",
             claiming(&plain, 65500, 7600),
-            Said::Refused("can only be decoded as a whole"),
+            Expected::Refused("can only be decoded as a whole"),
         ),
         jpg(
             "coefficients-of-half-a-gigapixel",
             claiming(&progressive, 65500, 7600),
-            Said::Refused("ingest.memory_bytes"),
+            Expected::Refused("ingest.memory_bytes"),
         ),
-        jpg("five-thousand-scans", with_scans(&progressive, 5000), Said::Refused("scans")),
-        jpg("ninety-scans", with_scans(&progressive, 80), Said::Bounded),
+        jpg("five-thousand-scans", with_scans(&progressive, 5000), Expected::Refused("scans")),
+        jpg("ninety-scans", with_scans(&progressive, 80), Expected::Bounded),
         jpg(
             "scans-times-pixels",
             claiming(&with_scans(&progressive, 80), 65500, 7600),
-            Said::Refused("pixels in all scans together"),
+            Expected::Refused("pixels in all scans together"),
         ),
-        jpg("thirty-thousand-segments", segments(0xFE, b"x", 30_000), Said::Refused("segments")),
-        jpg("fifteen-hundred-tables", segments(0xDB, &[1; 65], 1500), Said::Bounded),
-        jpg("fifteen-hundred-huffman-tables", segments(0xC4, &[0; 17], 1500), Said::Bounded),
-        jpg("a-table-of-too-many-codes", segments(0xC4, &[255; 17 + 255], 1), Said::Bounded),
-        jpg("components-255", many, Said::Refused("marker C0")),
-        jpg("height-comes-later", dnl, Said::Refused("64x0")),
-        jpg("height-comes-later-and-differs", other_height, Said::Bounded),
-        jpg("restart-after-each-block", restarts(2048), Said::Bounded),
-        jpg("png-of-all-pixels", png, Said::Refused("FF D8")),
-        jpg("zip-as-photograph", b"PK\x03\x04".repeat(99), Said::Refused("FF D8")),
+        jpg(
+            "thirty-thousand-segments",
+            segments(0xFE, b"x", 30_000),
+            Expected::Refused("segments"),
+        ),
+        jpg("fifteen-hundred-tables", segments(0xDB, &[1; 65], 1500), Expected::Bounded),
+        jpg("fifteen-hundred-huffman-tables", segments(0xC4, &[0; 17], 1500), Expected::Bounded),
+        jpg("a-table-of-too-many-codes", segments(0xC4, &[255; 17 + 255], 1), Expected::Bounded),
+        jpg("components-255", many, Expected::Refused("marker C0")),
+        jpg("height-comes-later", dnl, Expected::Refused("64x0")),
+        jpg("height-comes-later-and-differs", other_height, Expected::Bounded),
+        jpg("restart-after-each-block", restarts(2048), Expected::Bounded),
+        jpg("png-of-all-pixels", png, Expected::Refused("FF D8")),
+        jpg("zip-as-photograph", b"PK\x03\x04".repeat(99), Expected::Refused("FF D8")),
     ]
 }
 
@@ -117,7 +121,7 @@ fn metadata() -> Vec<Bomb> {
         let payload = [b"Exif\0\0II*\0\x08\0\0\0", ifd].concat();
         with_segment(&plain, 0xE1, &payload)
     };
-    // One entry, and the next directory is this one.
+    // A single entry, whose next directory is itself.
     let circle = [&[1, 0][..], &[0x12, 1, 3, 0, 1, 0, 0, 0, 6, 0, 0, 0], &[8, 0, 0, 0]].concat();
     let far = [&[1, 0][..], &[0x69, 0x87, 4, 0, 255, 255, 255, 255, 255, 255, 255, 127], &[0; 4]];
     let entry = [0x3B, 1, 2, 0, 255, 255, 255, 127, 8, 0, 0, 0];
@@ -130,20 +134,20 @@ fn metadata() -> Vec<Bomb> {
     let long = [&[0x1C, 2, 120, 0x80, 4, 0xFF, 0xFF, 0xFF, 0xFF][..], b"x"].concat();
     let flood = [0x1C, 2, 25, 0, 1, b'k'].repeat(10_000);
     vec![
-        jpg("profile-of-16-megabytes", icc(1), Said::Bounded),
-        jpg("profiles-of-50-megabytes", icc(3), Said::Refused("of metadata")),
-        jpg("xmp-of-a-billion-laughs", xmp(&laughs), Said::Bounded),
-        jpg("xmp-twelve-thousand-deep", xmp(&deep), Said::Bounded),
-        jpg("exif-in-a-circle", exif(&circle), Said::Bounded),
-        jpg("exif-far-away", exif(&far.concat()), Said::Bounded),
-        jpg("exif-of-ten-terabytes", exif(&many), Said::Bounded),
-        jpg("iim-of-four-gigabytes", iim(&long), Said::Bounded),
-        jpg("iim-of-ten-thousand-keywords", iim(&flood), Said::Bounded),
+        jpg("profile-of-16-megabytes", icc(1), Expected::Bounded),
+        jpg("profiles-of-50-megabytes", icc(3), Expected::Refused("of metadata")),
+        jpg("xmp-of-a-billion-laughs", xmp(&laughs), Expected::Bounded),
+        jpg("xmp-twelve-thousand-deep", xmp(&deep), Expected::Bounded),
+        jpg("exif-in-a-circle", exif(&circle), Expected::Bounded),
+        jpg("exif-far-away", exif(&far.concat()), Expected::Bounded),
+        jpg("exif-of-ten-terabytes", exif(&many), Expected::Bounded),
+        jpg("iim-of-four-gigabytes", iim(&long), Expected::Bounded),
+        jpg("iim-of-ten-thousand-keywords", iim(&flood), Expected::Bounded),
     ]
 }
 
 fn documents() -> Vec<Bomb> {
-    let pdf = |name, bytes| bomb(name, "pdf", bytes, Said::Bounded);
+    let pdf = |name, bytes| bomb(name, "pdf", bytes, Expected::Bounded);
     let page = "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] /Contents 4 0 R \
                 /Resources << /XObject << /I 5 0 R >> >> >>";
     let pages = "<< /Type /Pages /Kids [3 0 R] /Count 1 >>";
@@ -201,12 +205,12 @@ fn documents() -> Vec<Bomb> {
         pdf("pdf-of-forms-in-forms", forms),
         pdf("pdf-with-an-image-of-four-gigapixels", drawn(b"100 0 0 100 0 0 cm /I Do", "", image)),
         pdf("pdf-that-draws-without-end", drawn(&b"0 0 9 9 re f ".repeat(300_000), "", b"null")),
-        bomb("eps-that-never-ends", "eps", eps.as_bytes().to_vec(), Said::Bounded),
+        bomb("eps-that-never-ends", "eps", eps.as_bytes().to_vec(), Expected::Bounded),
     ]
 }
 
 fn films() -> Vec<Bomb> {
-    let mp4 = |name, bytes, text| bomb(name, "mp4", bytes, Said::Refused(text));
+    let mp4 = |name, bytes, text| bomb(name, "mp4", bytes, Expected::Refused(text));
     let boxed = |kind: &[u8; 4], content: &[u8]| {
         let length = u32::try_from(content.len() + 8).expect("small").to_be_bytes();
         [&length[..], kind, content].concat()
@@ -236,15 +240,14 @@ fn segment(marker: u8, payload: &[u8]) -> Vec<u8> {
     with_segment(&[0xFF, 0xD8], marker, payload)[2..].to_vec()
 }
 
-/// The same picture in several scans.
+/// The same picture as a progressive JPEG.
 pub fn progressive(jpeg: &[u8]) -> Vec<u8> {
     let mut transform = Transform::op(TransformOp::None);
     transform.progressive = true;
     turbojpeg::transform(&transform, jpeg).expect("a JPEG").to_vec()
 }
 
-/// The same picture in several scans, of which the last one breaks off: it can only be decoded as a
-/// whole.
+/// The same picture as a progressive JPEG whose last scan is truncated: it can only be decoded as a whole.
 pub fn cut_short(jpeg: &[u8]) -> Vec<u8> {
     let whole = progressive(jpeg);
     let scan = whole.windows(2).rposition(|pair| pair == [0xFF, 0xDA]).expect("a scan");
@@ -252,7 +255,7 @@ pub fn cut_short(jpeg: &[u8]) -> Vec<u8> {
     [&whole[..=data], &[0xFF, 0xD9]].concat()
 }
 
-/// The size in the frame header changed to something else.
+/// The picture with another size in its frame header.
 fn claiming(jpeg: &[u8], width: u16, height: u16) -> Vec<u8> {
     let is_frame = |pair: &[u8]| pair == [0xFF, 0xC0] || pair == [0xFF, 0xC2];
     let frame = jpeg.windows(2).position(is_frame).expect("a frame");
@@ -262,14 +265,14 @@ fn claiming(jpeg: &[u8], width: u16, height: u16) -> Vec<u8> {
     jpeg
 }
 
-/// A progressive picture whose last scan comes `count` times more.
+/// A progressive picture whose last scan is repeated `count` times.
 fn with_scans(jpeg: &[u8], count: usize) -> Vec<u8> {
     let start = jpeg.windows(2).rposition(|pair| pair == [0xFF, 0xDA]).expect("a scan");
     let end = jpeg.len() - 2;
     [&jpeg[..end], &jpeg[start..end].repeat(count), &jpeg[end..]].concat()
 }
 
-/// A grey picture with a restart behind each of its blocks; `side` is a multiple of 8.
+/// A grey picture with a restart marker after each of its blocks; `side` is a multiple of 8.
 fn restarts(side: u16) -> Vec<u8> {
     let grey = Picture::flat(8, 8, [128; 3]).jpeg_with(Subsamp::Gray, 90);
     let scan = grey.windows(2).position(|pair| pair == [0xFF, 0xDA]).expect("a scan");
@@ -279,7 +282,7 @@ fn restarts(side: u16) -> Vec<u8> {
     out.extend(segment(0xDD, &[0, 1]));
     out.extend_from_slice(&grey[scan..data]);
     for block in 0..blocks {
-        // No difference of DC, end of block, and ones up to the byte's end.
+        // A zero DC difference, end of block, and one bits to the end of the byte.
         out.push(0b0010_1011);
         if block + 1 < blocks {
             out.extend([0xFF, 0xD0 + u8::try_from(block % 8).expect("small")]);
@@ -314,7 +317,7 @@ fn file(objects: &[&[u8]]) -> Vec<u8> {
 fn zeros(count: u32) -> Vec<u8> {
     let (mut out, mut held, mut bits) = (vec![0x78, 0x9C], 0_u32, 0_u32);
     let mut put = |out: &mut Vec<u8>, code: u32, length: u32| {
-        // Codes come with their highest bit first, bytes are filled from the lowest.
+        // Codes are written most significant bit first; bytes are filled from the least significant bit.
         held |= (code.reverse_bits() >> (32 - length)) << bits;
         bits += length;
         while bits >= 8 {
@@ -323,7 +326,7 @@ fn zeros(count: u32) -> Vec<u8> {
             bits -= 8;
         }
     };
-    // The last block, of fixed codes: the bits 1, then 01 from its lowest.
+    // The last block, with fixed codes: the bit 1, then 01 from its least significant bit.
     put(&mut out, 0b110, 3);
     put(&mut out, 0b0011_0000, 8);
     let runs = count / 258;

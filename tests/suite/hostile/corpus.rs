@@ -1,7 +1,7 @@
-//! Files that other projects keep to test their readers with: corrupt, odd, found by fuzzers.
+//! Files that other projects use to test their readers: corrupt, odd, found by fuzzers.
 //!
-//! `tests/corpus/SOURCES.txt` names the packages. They are fetched once into the cache folder, with
-//! their sums checked; what is there is used again.
+//! `tests/corpus/SOURCES.txt` lists the packages. They are fetched once into the cache folder, with their checksums
+//! verified, and reused.
 
 use std::{
     collections::BTreeMap,
@@ -15,27 +15,27 @@ use sha2::{Digest, Sha256};
 
 use crate::common::checkout;
 
-/// Bytes of a file that is taken; the largest of the packages are films.
+/// The largest file that is used, in bytes; the largest files in the packages are videos.
 const FILE_BYTES_MAX: u64 = 32 << 20;
-/// Bytes of one package, and seconds to fetch it.
+/// The largest package, in bytes, and the timeout of its download, in seconds.
 const PACKAGE_BYTES_MAX: &str = "62914560";
 const FETCH_S: &str = "300";
-/// Extensions by which a file is taken whose first bytes say nothing.
+/// Extensions of files that are used although their first bytes identify no type.
 const KINDS: [&str; 8] = ["jpg", "jpeg", "png", "pdf", "eps", "mp4", "mov", "zip"];
 
 /// A file of the corpus.
 #[derive(Clone, Debug)]
-pub struct Odd {
-    /// Where it lies in the cache.
+pub struct CorpusFile {
+    /// Its path in the cache.
     pub path: PathBuf,
-    /// The package that has it.
+    /// The package that contains it.
     pub package: String,
-    /// What it is or calls itself: one of [`KINDS`].
+    /// Its detected or claimed type: one of [`KINDS`].
     pub kind: String,
 }
 
-impl Odd {
-    /// The extension under which it is offered: what is taken in nowhere comes as a photograph.
+impl CorpusFile {
+    /// The extension under which it is offered: types that ingest does not know are offered as photographs.
     pub fn extension(&self) -> &'static str {
         match self.kind.as_str() {
             "pdf" => "pdf",
@@ -83,9 +83,9 @@ fn cache() -> PathBuf {
     base.join("wirephoto/corpus")
 }
 
-/// All files, fetched if need be, in the order of the packages and of their names.
-pub fn files() -> &'static [Odd] {
-    static FILES: OnceLock<Vec<Odd>> = OnceLock::new();
+/// All files, fetched if necessary, in the order of the packages and of their names.
+pub fn files() -> &'static [CorpusFile] {
+    static FILES: OnceLock<Vec<CorpusFile>> = OnceLock::new();
     FILES.get_or_init(|| {
         let cache = cache();
         fs::create_dir_all(&cache).expect("the cache folder can be written");
@@ -94,10 +94,10 @@ pub fn files() -> &'static [Odd] {
 }
 
 impl Source {
-    fn files(&self, cache: &Path) -> Vec<Odd> {
+    fn files(&self, cache: &Path) -> Vec<CorpusFile> {
         let dir = cache.join(format!("{}-{}-{}", self.name, self.version, &self.sum[..8]));
         if !dir.is_dir() {
-            // Several test runs may fetch at a time; the first one that is done counts.
+            // Several test runs may fetch concurrently; the first one to finish wins.
             let work = tempfile::tempdir_in(cache).expect("folder");
             let ready = work.path().join("ready");
             fs::create_dir(&ready).expect("folder");
@@ -115,12 +115,12 @@ impl Source {
         let odd = |entry: fs::DirEntry| {
             let path = entry.path();
             let kind = path.extension().and_then(|kind| kind.to_str()).unwrap_or_default();
-            Odd { kind: kind.to_owned(), package: self.name.clone(), path }
+            CorpusFile { kind: kind.to_owned(), package: self.name.clone(), path }
         };
         names.into_iter().map(odd).collect()
     }
 
-    /// Fetches a package's tarball, checks its sum and unpacks it.
+    /// Fetches a package's tarball, verifies its checksum and unpacks it.
     fn unpack(&self, work: &Path) -> PathBuf {
         let tarball = work.join("tarball");
         let mut curl = Command::new("curl");
@@ -139,7 +139,7 @@ impl Source {
         root
     }
 
-    /// Has cargo fetch and check a crate.
+    /// Has cargo fetch and verify a crate.
     fn vendor(&self, work: &Path) -> PathBuf {
         let Self { name, version, sum, .. } = self;
         let manifest = format!(
@@ -168,7 +168,7 @@ impl Source {
         assert!(output.status.success(), "{told}: {:?} failed: {errors}", command.get_program());
     }
 
-    /// Copies what is a picture, a document, a film or an archive by its first bytes or its name.
+    /// Copies every file that is a picture, a document, a video or an archive by its first bytes or its name.
     fn pick(&self, root: &Path, ready: &Path) {
         let mut found = BTreeMap::new();
         let mut folders = vec![root.to_owned()];

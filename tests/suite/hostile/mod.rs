@@ -1,8 +1,8 @@
-//! Hostile media: files from other projects' tests and bombs of our own, through the command, the
-//! upload and every rendition (docs/operations/untrusted-media.md).
+//! Hostile media: files from other projects' tests and bombs of our own, through the command, the upload and every
+//! rendition (docs/operations/untrusted-media.md).
 //!
-//! `HOSTILE_FILES=all` offers all files of the corpus, which takes minutes; without it a part of
-//! them is offered, the same each time.
+//! `HOSTILE_FILES=all` offers all files of the corpus, which takes minutes; by default a fixed part of them is
+//! offered.
 
 mod bombs;
 mod corpus;
@@ -22,14 +22,14 @@ use serde_json::Value;
 use crate::common::pictures::Picture;
 use crate::common::server::wirephoto;
 use crate::common::{DEMO_KEY, LARGE, Server};
-use bombs::Said;
-use corpus::Odd;
+use bombs::Expected;
+use corpus::CorpusFile;
 
-/// Budgets that are small for a machine that renders: what they do must be seen.
+/// Small budgets, so that their effect is visible.
 const MEMORY_BYTES: u64 = 256 << 20;
-/// What a process takes besides its budgets: itself, the database, buffers, what an allocator keeps.
-const BESIDE_BYTES: u64 = 160 << 20;
-/// Time without a word after which a process hangs. A PDF is read three times, each in 20 s.
+/// The memory of a process besides its budgets: code, database, buffers, allocator overhead.
+const OVERHEAD_BYTES: u64 = 160 << 20;
+/// Time without output after which a process counts as hanging. A PDF is read three times, each in 20 s.
 const SILENCE: Duration = Duration::from_secs(300);
 
 const SETTINGS: [&str; 13] = [
@@ -41,24 +41,24 @@ const SETTINGS: [&str; 13] = [
     "ingest.workers=2",
     "media.warm=false",
     "media.ffmpeg=",
-    // What is refused must be refused for what it is, not because the machine has other things to do.
+    // Generous, so that a file is refused for its content and not because the machine is busy.
     "media.render_time_s=300",
     "server.request_timeout_s=600",
     "ingest.file_time_s=600",
-    // Whatever is asked for twice is made twice.
+    // Without caches, so that every request renders.
     "cache.memory_bytes=0",
     "cache.disk_bytes=0",
 ];
 
-/// What one run of the command did.
+/// The result of one run of the command.
 struct Run {
-    /// What it said of each file or folder, by its name without extension.
+    /// Its output for each file or folder, by its name without extension.
     said: BTreeMap<String, Value>,
-    /// The most memory that it had, bytes.
+    /// Its peak memory, bytes.
     peak: u64,
 }
 
-/// Takes `incoming` into the data directory of `dir`, while its memory and silence are watched.
+/// Ingests `incoming` into the data directory of `dir`, while its memory and output are watched.
 fn ingest(dir: &Path, incoming: &Path) -> Run {
     let mut command = wirephoto(dir);
     command.args(["ingest", "--json", "--data"]).arg(dir.join("data"));
@@ -99,7 +99,7 @@ fn ingest(dir: &Path, incoming: &Path) -> Run {
     run
 }
 
-/// The most memory that a process had so far, bytes; `None` when it is gone.
+/// The peak memory of a process so far, bytes; `None` once it has exited.
 fn peak(id: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -116,7 +116,7 @@ fn fresh() -> tempfile::TempDir {
     dir
 }
 
-/// The renditions that are asked for of an item.
+/// The renditions that are requested of an item.
 fn paths(key: &str) -> Vec<String> {
     let suffixes: &[&str] = match key.split('/').next() {
         Some("graphic") => &[
@@ -145,8 +145,8 @@ fn paths(key: &str) -> Vec<String> {
     suffixes.iter().map(|suffix| format!("/media/{key}{suffix}?ak={DEMO_KEY}")).collect()
 }
 
-/// Asks for everything of `key` twice: each answer is whole, within the limits, and the same again.
-/// Gives how many were renditions.
+/// Requests every rendition of `key` twice: each response is complete, within the limits, and identical the second
+/// time. Returns the number of renditions.
 fn ask_twice(server: &Server, key: &str) -> usize {
     let mut made = 0;
     for path in paths(key) {
@@ -155,7 +155,7 @@ fn ask_twice(server: &Server, key: &str) -> usize {
             (response.status().as_u16(), response.bytes().expect("a whole body"))
         });
         let text = || String::from_utf8_lossy(&first.1).chars().take(300).collect::<String>();
-        // 400 is a crop that leaves a small picture, 404 a rendition that could not be made.
+        // 400 is a crop outside a small picture, 404 a rendition that could not be rendered.
         assert!(matches!(first.0, 200 | 400 | 404), "{path}: {} {}", first.0, text());
         assert!(first == again, "{path} is another one each time: {} {}", first.0, again.0);
         made += usize::from(first.0 == 200);
@@ -164,22 +164,22 @@ fn ask_twice(server: &Server, key: &str) -> usize {
 }
 
 #[expect(clippy::print_stdout, reason = "figures for whoever runs it with --nocapture")]
-/// Stops the server, which must have stayed within its budget and said nothing of a panic.
+/// Stops the server, which must have stayed within its memory budget and logged no panic.
 fn finish(server: Server, what: &str) {
     let peak = peak(server.child.id()).expect("the server is there");
     let (status, log) = server.stop();
     assert!(status.success(), "{status}: {log}");
     assert!(!log.contains("panic"), "{log}");
     println!("{what}: the server's memory was {} MiB at most", peak >> 20);
-    assert!(peak <= MEMORY_BYTES + BESIDE_BYTES, "{what}: {} MiB", peak >> 20);
+    assert!(peak <= MEMORY_BYTES + OVERHEAD_BYTES, "{what}: {} MiB", peak >> 20);
 }
 
-/// The files that are offered: a part of each kind, the same each time, or all.
-fn offered() -> Vec<Odd> {
+/// The files that are offered: a fixed part of each kind, or all.
+fn offered() -> Vec<CorpusFile> {
     let all = std::env::var("HOSTILE_FILES").is_ok_and(|value| value == "all");
     let mut seen: BTreeMap<u8, usize> = BTreeMap::new();
-    let is_offered = |odd: &&Odd| {
-        // A PDF takes three processes; what is no JPEG is refused by its first bytes.
+    let is_offered = |odd: &&CorpusFile| {
+        // A PDF takes three processes; a file that is not a JPEG is refused by its first bytes.
         let (group, every) = match odd.kind.as_str() {
             "pdf" => (0, 60),
             "png" | "zip" => (1, 40),
@@ -193,7 +193,7 @@ fn offered() -> Vec<Odd> {
 }
 
 #[test]
-fn files_that_other_projects_test_their_readers_with_do_no_harm() {
+fn corrupt_files_from_other_projects_do_no_harm() {
     let dir = fresh();
     let incoming = dir.path().join("incoming");
     fs::create_dir(&incoming).unwrap();
@@ -208,7 +208,7 @@ fn files_that_other_projects_test_their_readers_with_do_no_harm() {
     let run = ingest(dir.path(), &incoming);
     println!("{} files of {packages:?} in {:?}", files.len(), watch.elapsed());
     println!("ingest: {} MiB at most", run.peak >> 20);
-    assert!(run.peak <= MEMORY_BYTES + BESIDE_BYTES, "{} MiB", run.peak >> 20);
+    assert!(run.peak <= MEMORY_BYTES + OVERHEAD_BYTES, "{} MiB", run.peak >> 20);
     assert_eq!(run.said.len(), files.len(), "each file has its answer");
     let mut taken = Vec::new();
     let mut refused: BTreeMap<&str, usize> = BTreeMap::new();
@@ -221,7 +221,7 @@ fn files_that_other_projects_test_their_readers_with_do_no_harm() {
                 *refused.entry(&odd.kind).or_default() += 1;
             }
         }
-        // A reader that dies of a file is one process, but ours should not.
+        // A parser process may die of a file, but the service must not.
         assert!(!said.to_string().contains("panic"), "{}: {said}", odd.path.display());
     }
     println!("{} taken in, refused by kind: {refused:?}", taken.len());
@@ -254,7 +254,7 @@ fn files_that_other_projects_test_their_readers_with_do_no_harm() {
     finish(server, "other projects' files");
 }
 
-/// What a provider's program puts into `Authorization`: a key that counts already.
+/// The `Authorization` header of a provider's program, with a key that is already valid.
 fn provider(server: &Server) -> String {
     let output = server.command(&["key", "add", "demo-admin", "--name", "hostile"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -264,7 +264,7 @@ fn provider(server: &Server) -> String {
     auth
 }
 
-/// Sends the item `uploaded` with one file; gives status and body.
+/// Uploads the item `uploaded` with one file; returns status and body.
 fn put(server: &Server, kind: &str, auth: &str, (name, bytes): (&str, &[u8])) -> (u16, String) {
     let part = |name: &str| {
         format!("--xyzzy\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n").into_bytes()
@@ -300,7 +300,7 @@ fn bombs_are_refused_by_name_or_answered_within_the_limits() {
     }
     let run = ingest(dir.path(), &incoming);
     println!("bombs: ingest took {} MiB at most", run.peak >> 20);
-    assert!(run.peak <= MEMORY_BYTES + BESIDE_BYTES, "{} MiB", run.peak >> 20);
+    assert!(run.peak <= MEMORY_BYTES + OVERHEAD_BYTES, "{} MiB", run.peak >> 20);
     let refused = |name: &str, reason: &str| {
         let error = run.said[name]["error"].as_str().unwrap_or_default();
         assert!(error.contains(reason), "{name}: {} misses {reason}", run.said[name]);
@@ -310,9 +310,9 @@ fn bombs_are_refused_by_name_or_answered_within_the_limits() {
         let said =
             run.said.get(bomb.name).unwrap_or_else(|| panic!("{} has no answer", bomb.name));
         match (&bomb.said, said["item"].as_str()) {
-            (Said::Refused(reason), _) => refused(bomb.name, reason),
-            (Said::Bounded, Some(key)) => taken.push(key.to_owned()),
-            (Said::Bounded, None) => {}
+            (Expected::Refused(reason), _) => refused(bomb.name, reason),
+            (Expected::Bounded, Some(key)) => taken.push(key.to_owned()),
+            (Expected::Bounded, None) => {}
         }
         println!("{}: {}", bomb.name, said.to_string().chars().take(240).collect::<String>());
     }
@@ -325,9 +325,9 @@ fn bombs_are_refused_by_name_or_answered_within_the_limits() {
 }
 
 #[test]
-fn renders_at_a_time_stay_within_the_memory_budget() {
-    // It cannot be entered, so it is decoded whole: 13 megapixels by scans, whose coefficients
-    // alone take 78 MB. Each worker would take one.
+fn concurrent_renders_stay_within_the_memory_budget() {
+    // It has no random access, so it is decoded whole: 13 megapixels by scans, whose coefficients alone take 78 MB.
+    // Each worker would take one.
     let cut = bombs::cut_short(&Picture::flat(4400, 3000, [90, 120, 150]).jpeg());
     let pictures: Vec<(String, Vec<u8>)> = (0..8)
         .map(|number| {
@@ -355,13 +355,13 @@ fn renders_at_a_time_stay_within_the_memory_budget() {
     });
     let after = peak(server.child.id()).unwrap();
     println!("{} MiB before, {} MiB at most", before >> 20, after >> 20);
-    // Two runs on a loaded machine took 260 and 323 MiB more than before, so up to 67 MiB lie beside
-    // the estimates; without the budget eight of them would take about a gigabyte.
+    // Two runs on a loaded machine took 260 and 323 MiB more than before, so up to 67 MiB are outside the
+    // estimates; without the budget eight of them would take about a gigabyte.
     assert!(after <= before + MEMORY_BYTES + (128 << 20), "{} MiB, {}", after >> 20, before >> 20);
 }
 
 #[test]
-fn a_render_beyond_its_time_is_stopped_told_and_not_kept() {
+fn a_render_beyond_its_time_limit_is_stopped_reported_and_not_cached() {
     let server = Server::demo_with(&["media.render_time_s=0.001", "media.warm=false"]);
     let path = format!("/media/{LARGE}_NormalPreview.jpg");
     let response = server.get(&path);
@@ -372,13 +372,13 @@ fn a_render_beyond_its_time_is_stopped_told_and_not_kept() {
     assert!(body["message"].as_str().unwrap().contains("more than 1ms of work"), "{body}");
     assert!(server.metric("wirephoto_renders_total", "too_slow") >= 1.0);
     assert!(server.log().contains("media.render_time_s"), "{}", server.log());
-    // Nothing of it stays: with time it is made.
+    // Nothing of it is cached: with enough time it is rendered.
     let server = server.restart(&[&crate::common::server::demo_originals()]);
     assert_eq!(Picture::decode(&server.bytes(&path)).size(), (1024, 683));
 }
 
 #[test]
-fn a_photograph_beyond_time_or_memory_of_ingest_is_refused_by_the_settings_name() {
+fn a_photograph_beyond_an_ingest_limit_is_refused_with_the_settings_name() {
     let dir = fresh();
     let path = dir.path().join("large.jpg");
     fs::write(&path, bombs::progressive(&Picture::flat(3000, 2000, [9; 3]).jpeg())).unwrap();

@@ -1,5 +1,5 @@
-//! The dashboard over a Prometheus that reads a service: no query is refused, and those whose metrics are there
-//! have data.
+//! The dashboard over a Prometheus that scrapes a service: no query is refused, and queries of existing metrics have
+//! data.
 
 use std::{
     collections::BTreeSet,
@@ -11,7 +11,7 @@ use reqwest::blocking::Client;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::buckets::{Bucket, body, serve, take_in};
+use crate::buckets::{Bucket, body, ingest_demo, serve};
 use crate::common::{Server, checkout, ports::free_port};
 use crate::faults::kit::{self, until};
 
@@ -29,7 +29,7 @@ const ABSENT: &[(&str, &str)] = &[
     ("wirephoto_trace_spans_total", "nothing is traced"),
 ];
 
-/// A Prometheus that reads a service once a second.
+/// A Prometheus that scrapes a service once a second.
 struct Prometheus {
     process: Child,
     url: String,
@@ -69,13 +69,13 @@ impl Prometheus {
         Self { process, url: format!("http://{address}"), client, _dir: dir }
     }
 
-    /// The answer of its API.
+    /// The response of its API.
     fn ask(&self, path: &str, query: &[(&str, &str)]) -> Option<Value> {
         let url = format!("{}/api/v1/{path}", self.url);
         self.client.get(url).query(query).send().ok()?.json().ok()
     }
 
-    /// The series that an expression gives.
+    /// The series that an expression returns.
     fn series(&self, expression: &str) -> Result<Vec<Value>, String> {
         let answer = self.ask("query", &[("query", expression)]).ok_or("no answer")?;
         match answer["data"]["result"].as_array() {
@@ -86,35 +86,35 @@ impl Prometheus {
         }
     }
 
-    /// The value of an expression that gives one series.
+    /// The value of an expression that returns one series.
     fn value(&self, expression: &str) -> Option<f64> {
         self.series(expression).ok()?.first()?["value"][1].as_str()?.parse().ok()
     }
 }
 
-/// Something of everything that a service without customers' systems does.
-fn use_it(server: &Server) {
+/// Uses every feature that needs no external system.
+fn exercise(server: &Server) {
     for width in 100..104 {
         let crop = format!("/media/image/demo-trumma-och-vin-crop_w{width}_h90_x400_y600.jpg");
         body(server, &crop);
         body(server, &crop);
     }
-    kit::notify(server, "/_all/notification/email?title=t&email=a@example.org");
-    let stream = kit::notify(server, "/_all/notification/stream");
+    kit::create_notification(server, "/_all/notification/email?title=t&email=a@example.org");
+    let stream = kit::create_notification(server, "/_all/notification/stream");
     let sent = kit::upload(server, "image/new", "Ny", &kit::photograph(1)).send().unwrap();
     assert!(sent.status().is_success());
-    kit::good(kit::read_stream(server, &stream));
+    kit::ok_json(kit::read_stream(server, &stream));
     body(server, "/content/v1/image/stream?q=neverheardof&wait=0");
-    kit::good(kit::post(server, "token", &kit::login()).send().unwrap());
+    kit::ok_json(kit::post(server, "token", &kit::login()).send().unwrap());
     server.wait_for_index();
     server.until("a mail", || (server.metric("wirephoto_messages_total", "") > 0.0).then_some(()));
 }
 
 #[test]
-fn every_query_of_the_dashboard_is_answered_and_those_of_what_is_there_have_data() {
+fn every_dashboard_query_is_valid_and_has_data_where_its_metrics_exist() {
     let bucket = Bucket::start();
     let dir = tempfile::tempdir().unwrap();
-    // Nobody listens there.
+    // No process listens there.
     let settings = bucket.settings(
         "wire",
         &[
@@ -124,15 +124,15 @@ fn every_query_of_the_dashboard_is_answered_and_those_of_what_is_there_have_data
             "store.scrub_days=0.00001",
         ],
     );
-    take_in(dir.path(), &settings);
+    ingest_demo(dir.path(), &settings);
     let server = serve(dir, &settings);
-    use_it(&server);
+    exercise(&server);
     server.until("a scrub", || {
         (server.metric("wirephoto_scrub_ended_seconds", "") > 0.0).then_some(())
     });
     let prometheus = Prometheus::over(&server);
     until("a first scrape", || (prometheus.value("up")? == 1.0).then_some(()));
-    use_it(&server);
+    exercise(&server);
     let scrapes = || prometheus.value("count_over_time(wirephoto_search_index_whole[1m])");
     until("some scrapes", || (scrapes()? >= 4.0).then_some(()));
     let dashboard = fs::read_to_string(checkout("examples/grafana-dashboard.json")).unwrap();
@@ -163,14 +163,14 @@ fn every_query_of_the_dashboard_is_answered_and_those_of_what_is_there_have_data
     let is_absent = |expression: &&str| ABSENT.iter().any(|(name, _)| expression.contains(name));
     let without: Vec<_> = empty.iter().filter(|expression| !is_absent(expression)).collect();
     assert!(without.is_empty(), "no data: {without:#?}");
-    // The menu of instances.
+    // The instance variable of the dashboard.
     let choice = [("match[]", "wirephoto_render_workers")];
     let instances = prometheus.ask("label/instance/values", &choice).unwrap();
     assert_eq!(instances["data"].as_array().unwrap().len(), 1, "{instances}");
     check_rules(&prometheus);
 }
 
-/// Prometheus evaluates every rule, and none fires for a service that is well.
+/// Checks that Prometheus evaluates every rule and that none fires for a healthy service.
 fn check_rules(prometheus: &Prometheus) {
     let rules = prometheus.ask("rules", &[]).unwrap();
     let rules = rules["data"]["groups"][0]["rules"].as_array().unwrap();

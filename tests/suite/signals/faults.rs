@@ -1,5 +1,5 @@
-//! Each rule fires while what it is for is wrong, and no more when it is right: faults of a real service,
-//! recorded as Prometheus reads it.
+//! Each alert rule fires while its fault lasts and resolves afterwards: faults of a real service, recorded as
+//! Prometheus scrapes it.
 
 use std::{
     fs,
@@ -9,23 +9,23 @@ use std::{
 use reqwest::Method;
 
 use super::recording::Recording;
-use crate::buckets::{Bucket, HASTY, Way, get, serve, take_in};
+use crate::buckets::{Bucket, Fault, SHORT_TIMEOUTS, get, ingest_demo, serve};
 use crate::common::postgres::Cluster;
 use crate::common::{DEMO_KEY, Server};
 use crate::faults::kit::{
     Faults, call, call_with, document, form, photograph, post, scene, scene_with, upload,
 };
 
-/// A service with one photograph, and with faults that are not there yet.
+/// A service with one photograph, and with faults that are not injected yet.
 fn service(faults: &Faults, settings: &[&str]) -> Server {
     let dir = scene(&[("image/old", document("Gammal"))]);
     let server = faults.start(dir, &[&["server.unready_s=0"], settings].concat());
-    well(&server);
+    until_healthy(&server);
     server
 }
 
-/// Waits until nothing is wrong with the service, as far as it knows.
-fn well(server: &Server) {
+/// Waits until the service reports no fault.
+fn until_healthy(server: &Server) {
     server.wait_for_index();
     server.until("a service that is well", || {
         let is_ready = server.metric("wirephoto_ready", "") == 1.0;
@@ -33,19 +33,19 @@ fn well(server: &Server) {
     });
 }
 
-/// Waits until the service says that it has this fault.
-fn until_told(server: &Server, fault: &str) {
+/// Waits until the service reports this fault.
+fn until_fault(server: &Server, fault: &str) {
     let has = || server.metric("wirephoto_fault", &format!("fault=\"{fault}\"")) == 1.0;
     server.until(fault, || has().then_some(()));
 }
 
-/// Calls of the database that failed so far.
+/// The number of failed database calls so far.
 fn failed(server: &Server) -> f64 {
     server.metric("wirephoto_database_errors_total", "")
 }
 
-/// Repeats `ask` until a minute's worth of calls of the database failed.
-fn a_minute_of_failures(server: &Server, ask: &dyn Fn() -> u16) {
+/// Repeats `ask` until as many database calls failed as in a minute of an outage.
+fn fail_for_a_minute(server: &Server, ask: &dyn Fn() -> u16) {
     let before = failed(server);
     server.until("failures", || {
         assert_eq!(ask(), 503);
@@ -54,12 +54,12 @@ fn a_minute_of_failures(server: &Server, ask: &dyn Fn() -> u16) {
 }
 
 #[test]
-fn a_bucket_that_is_away_is_told_until_it_is_back() {
+fn an_unreachable_bucket_alerts_until_it_is_back() {
     let bucket = Bucket::start();
     let dir = tempfile::tempdir().unwrap();
-    take_in(dir.path(), &bucket.settings("wire", &[]));
-    let server = serve(dir, &bucket.settings("wire", &HASTY));
-    well(&server);
+    ingest_demo(dir.path(), &bucket.settings("wire", &[]));
+    let server = serve(dir, &bucket.settings("wire", &SHORT_TIMEOUTS));
+    until_healthy(&server);
     let widths = std::cell::Cell::new(100);
     let crop = || {
         widths.set(widths.get() + 1);
@@ -72,21 +72,21 @@ fn a_bucket_that_is_away_is_told_until_it_is_back() {
     assert_eq!(crop(), 200);
     recording.record(&server, 5);
     recording.expect(&[]);
-    bucket.gate.breaks("", Way::Hang);
+    bucket.gate.inject("", Fault::Hang);
     server.until("it to be left alone", || {
         assert_eq!(crop(), 503);
         away().then_some(())
     });
-    until_told(&server, "store");
+    until_fault(&server, "store");
     for _ in 0..4 {
         assert_eq!(crop(), 503);
         recording.record(&server, 1);
     }
-    // A node that is alone stays ready: what is in a cache it can serve.
+    // The only node stays ready: it can serve cached renditions.
     recording.expect(&["WirephotoBucketAway", "WirephotoFault"]);
-    bucket.gate.mends();
+    bucket.gate.clear_fault();
     server.until("its return", || (crop() == 200 && !away()).then_some(()));
-    well(&server);
+    until_healthy(&server);
     recording.record(&server, 10);
     recording.expect(&[]);
     recording.check();
@@ -98,26 +98,26 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// The file that has these bytes.
+/// The file with these bytes.
 fn original(server: &Server, bytes: &[u8]) -> PathBuf {
     let all = files(&server.data().join("originals"));
     all.into_iter().find(|path| fs::read(path).unwrap() == bytes).unwrap()
 }
 
 #[test]
-fn a_damaged_original_is_told_for_a_quarter_of_an_hour() {
+fn a_damaged_original_alerts_for_a_quarter_of_an_hour() {
     let server = Server::start(scene(&[]), &["media.warm=false"]);
     let jpeg = photograph(3);
     let send = || upload(&server, "image/one", "Ett", &jpeg).send().unwrap().status().as_u16();
     assert_eq!(send(), 201);
-    well(&server);
+    until_healthy(&server);
     let hires = || {
         let request = call(&server, Method::GET, "/media/image/one.jpg", DEMO_KEY);
         request.send().unwrap().status().as_u16()
     };
     let mut recording = Recording::default();
     assert_eq!(hires(), 200);
-    // Half an hour: it is not what is told of a service that started just now.
+    // Half an hour, so that the alert is not the one for a service that has just started.
     recording.record(&server, 30);
     recording.expect(&[]);
     let original = original(&server, &jpeg);
@@ -136,17 +136,17 @@ fn a_damaged_original_is_told_for_a_quarter_of_an_hour() {
 }
 
 #[test]
-fn a_damaged_original_is_told_also_where_it_was_found_before_the_first_scrape() {
+fn a_damaged_original_found_before_the_first_scrape_alerts() {
     let server = Server::start(scene(&[]), &["media.warm=false"]);
     let jpeg = photograph(3);
     let sent = upload(&server, "image/one", "Ett", &jpeg).send().unwrap();
     assert_eq!(sent.status(), 201);
-    well(&server);
+    until_healthy(&server);
     fs::remove_file(original(&server, &jpeg)).unwrap();
     let server = server.restart(&["media.warm=false"]);
     let request = call(&server, Method::GET, "/media/image/one.jpg", DEMO_KEY);
     assert_eq!(request.send().unwrap().status(), 500);
-    well(&server);
+    until_healthy(&server);
     let mut recording = Recording::default();
     recording.record(&server, 2);
     recording.expect(&["WirephotoOriginalDamaged"]);
@@ -156,7 +156,7 @@ fn a_damaged_original_is_told_also_where_it_was_found_before_the_first_scrape() 
 }
 
 #[test]
-fn a_database_that_fails_is_told_until_it_answers() {
+fn a_failing_database_alerts_until_it_answers() {
     let faults = Faults::new();
     let server = service(&faults, &[]);
     let mut recording = Recording::default();
@@ -166,22 +166,22 @@ fn a_database_that_fails_is_told_until_it_answers() {
     let profile = || {
         call(&server, Method::GET, "/user/v1/profile", DEMO_KEY).send().unwrap().status().as_u16()
     };
-    until_told(&server, "database");
+    until_fault(&server, "database");
     for _ in 0..5 {
-        a_minute_of_failures(&server, &profile);
+        fail_for_a_minute(&server, &profile);
         recording.record(&server, 1);
     }
     recording.expect(&["WirephotoDatabaseErrors", "WirephotoFault", "WirephotoNotReady"]);
     faults.clear();
     server.until("its return", || (profile() == 200).then_some(()));
-    well(&server);
+    until_healthy(&server);
     recording.record(&server, 10);
     recording.expect(&[]);
     recording.check();
 }
 
 #[test]
-fn a_full_disk_is_told_until_there_is_room() {
+fn a_full_disk_alerts_until_there_is_room() {
     let faults = Faults::new();
     let server = service(&faults, &[]);
     let mut recording = Recording::default();
@@ -194,7 +194,7 @@ fn a_full_disk_is_told_until_there_is_room() {
         request.send().unwrap().status().as_u16()
     };
     for _ in 0..5 {
-        a_minute_of_failures(&server, &write);
+        fail_for_a_minute(&server, &write);
         recording.record(&server, 1);
     }
     recording.expect(&["WirephotoDatabaseErrors"]);
@@ -206,17 +206,17 @@ fn a_full_disk_is_told_until_there_is_room() {
 }
 
 #[test]
-fn a_full_disk_beside_a_database_elsewhere_is_told_until_there_is_room() {
+fn a_full_disk_with_a_remote_database_alerts_until_there_is_room() {
     let (cluster, faults) = (Cluster::start(), Faults::new());
     let url = format!("database.url={}", cluster.database("archive"));
     let dir = scene_with(&[("image/old", document("Gammal"))], &[&url]);
     let server = faults.start(dir, &[&url]);
-    well(&server);
+    until_healthy(&server);
     let mut recording = Recording::default();
     recording.record(&server, 5);
     recording.expect(&[]);
     faults.set(&[&format!("enospc {}", server.data().display())]);
-    until_told(&server, "disk");
+    until_fault(&server, "disk");
     let send = || upload(&server, "image/one", "Ett", &photograph(3)).send().unwrap().status();
     for _ in 0..4 {
         assert_eq!(send(), 503);
@@ -225,59 +225,59 @@ fn a_full_disk_beside_a_database_elsewhere_is_told_until_there_is_room() {
     recording.expect(&["WirephotoFault"]);
     faults.clear();
     assert_eq!(send(), 201);
-    well(&server);
+    until_healthy(&server);
     recording.record(&server, 10);
     recording.expect(&[]);
     recording.check();
 }
 
 #[test]
-fn nodes_with_other_settings_are_told_until_all_have_the_same() {
+fn nodes_with_different_settings_alert_until_they_agree() {
     let first = Server::start(scene(&[]), &["server.public_url=http://photos.example"]);
-    well(&first);
+    until_healthy(&first);
     let mut recording = Recording::default();
     recording.record(&first, 5);
     recording.expect(&[]);
-    let beside = |url: &str| {
+    let start_second = |url: &str| {
         let dir = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(first.data(), dir.path().join("data")).unwrap();
         Server::start(dir, &[&format!("server.public_url={url}")])
     };
     let differs = || first.metric("wirephoto_nodes_differ", "server.public_url") == 1.0;
-    let second = beside("http://other.example");
+    let second = start_second("http://other.example");
     first.until("the difference to be told", || differs().then_some(()));
     recording.record(&first, 16);
     recording.expect(&["WirephotoNodesDiffer"]);
     assert!(second.stop().0.success());
-    let second = beside("http://photos.example");
+    let second = start_second("http://photos.example");
     second.until("two nodes", || (second.metric("wirephoto_nodes", "") == 2.0).then_some(()));
     first.until("nothing to be told", || (!differs()).then_some(()));
-    well(&first);
+    until_healthy(&first);
     recording.record(&first, 2);
     recording.expect(&[]);
     recording.check();
 }
 
 #[test]
-fn a_service_that_is_gone_or_starts_again_and_again_is_told() {
+fn a_missing_or_crash_looping_service_alerts() {
     let mut server = Server::start(scene(&[]), &[]);
     let mut recording = Recording::default();
-    well(&server);
+    until_healthy(&server);
     recording.record(&server, 40);
     recording.expect(&[]);
     server.signal("KILL");
     server.child.wait().unwrap();
     recording.record(&server, 4);
     recording.expect(&["WirephotoDown"]);
-    // It is up whenever Prometheus looks, and never for long.
+    // It is up at every scrape, and never for long.
     let mut server = server.restart_killed(&[]);
     for _ in 0..3 {
-        well(&server);
+        until_healthy(&server);
         recording.record(&server, 2);
         recording.expect(&[]);
         server = server.restart(&[]);
     }
-    well(&server);
+    until_healthy(&server);
     recording.record(&server, 2);
     recording.expect(&["WirephotoRestarts"]);
     recording.record(&server, 40);
@@ -286,13 +286,13 @@ fn a_service_that_is_gone_or_starts_again_and_again_is_told() {
 }
 
 #[test]
-fn settings_that_cannot_be_read_and_lines_that_are_lost_are_told() {
-    // /dev/full takes no byte, as a full disk does; lines are lost before anybody looks.
+fn unreadable_settings_and_lost_log_lines_alert() {
+    // /dev/full refuses every byte, like a full disk; lines are lost before the first scrape.
     let server = Server::start(scene(&[]), &["telemetry.log_file=/dev/full"]);
     server.until("lost lines", || {
         (server.metric("wirephoto_log_lines_lost_total", "") > 0.0).then_some(())
     });
-    well(&server);
+    until_healthy(&server);
     let mut recording = Recording::default();
     recording.record(&server, 1);
     recording.expect(&["WirephotoLogLinesLost"]);
@@ -307,7 +307,7 @@ fn settings_that_cannot_be_read_and_lines_that_are_lost_are_told() {
     };
     reload("[media]\nno_such_setting = 1\n", "failed");
     recording.record(&server, 1);
-    // It lost lines of these requests too.
+    // The log lines of these requests are lost too.
     recording.expect(&["WirephotoLogLinesLost", "WirephotoReloadFails"]);
     reload("[media]\n", "done");
     recording.record(&server, 20);
@@ -316,9 +316,9 @@ fn settings_that_cannot_be_read_and_lines_that_are_lost_are_told() {
 }
 
 #[test]
-fn guesses_of_passwords_are_told_while_they_go_on() {
+fn password_guessing_alerts_while_it_continues() {
     let server = Server::start(scene(&[]), &["auth.hash_memory_kib=64", "auth.hash_iterations=1"]);
-    well(&server);
+    until_healthy(&server);
     let guess = || {
         let fields = form(&[
             ("grant_type", "password"),
@@ -332,7 +332,7 @@ fn guesses_of_passwords_are_told_while_they_go_on() {
     let mut recording = Recording::default();
     recording.record(&server, 5);
     recording.expect(&[]);
-    // Somebody who forgot.
+    // A user who forgot the password.
     (0..12).for_each(|_| guess());
     recording.record(&server, 20);
     recording.expect(&[]);
@@ -351,19 +351,19 @@ fn guesses_of_passwords_are_told_while_they_go_on() {
 }
 
 #[test]
-fn a_search_index_that_cannot_be_built_is_told_until_it_is_whole() {
+fn an_unbuildable_search_index_alerts_until_it_is_whole() {
     let faults = Faults::new();
     let server = service(&faults, &[]);
     let dir = server.kill();
     fs::remove_dir_all(dir.path().join("data/search")).unwrap();
     faults.set(&["enospc /search/"]);
     let server = faults.start(dir, &[]);
-    until_told(&server, "search");
+    until_fault(&server, "search");
     let mut recording = Recording::default();
     recording.record(&server, 32);
     recording.expect(&["WirephotoSearchIndexNotWhole"]);
     faults.clear();
-    well(&server);
+    until_healthy(&server);
     server.until("a whole index", || {
         (server.metric("wirephoto_search_index_whole", "") == 1.0).then_some(())
     });

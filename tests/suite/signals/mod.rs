@@ -1,5 +1,5 @@
-//! What an operator is told of a service: the alert rules over faults that were recorded from a real one, and
-//! the dashboard over a Prometheus that reads one.
+//! Monitoring of a service: the alert rules over faults that were recorded from a real one, and the dashboard over a
+//! Prometheus that scrapes one.
 
 mod dashboard;
 mod faults;

@@ -1,5 +1,5 @@
-//! What `/metrics` says before, during and after a fault, laid on a timeline of its own, and which alert rules
-//! fire over it (`promtool test rules`).
+//! Records `/metrics` before, during and after a fault on a synthetic timeline, and checks which alert rules fire over
+//! it (`promtool test rules`).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,23 +12,23 @@ use serde_json::{Value, json};
 
 use crate::common::{Server, checkout};
 
-/// Metrics whose values are times of day: they are moved to the timeline.
+/// Metrics whose values are timestamps: they are shifted to the timeline.
 const TIMES: [&str; 2] =
     ["wirephoto_start_time_seconds", "wirephoto_tls_certificate_expires_seconds"];
 
-/// Scrapes of services, a minute apart however long it was.
+/// Scrapes of services, placed a minute apart whatever the real interval.
 #[derive(Default)]
 pub struct Recording {
     minutes: usize,
-    /// What is scraped, by series: its values by minute.
+    /// The scraped values, by series and minute.
     series: BTreeMap<String, BTreeMap<usize, f64>>,
-    /// Times of day as they came, and where they are on the timeline.
+    /// The scraped timestamps, and their positions on the timeline.
     times: BTreeMap<String, (f64, f64)>,
     expected: Vec<(usize, BTreeSet<&'static str>)>,
 }
 
-/// The metrics that the rules ask for.
-fn asked_for() -> BTreeSet<String> {
+/// The metrics that the rules use.
+fn metrics_of_rules() -> BTreeSet<String> {
     let rules = fs::read_to_string(checkout("packaging/alerts.yml")).unwrap();
     let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let words = rules.split(|c| !is_name(c)).filter(|word| word.starts_with("wirephoto_"));
@@ -41,10 +41,9 @@ fn now_s() -> f64 {
 }
 
 impl Recording {
-    /// Scrapes the service once and has it say the same for so many minutes. One that does not answer is
-    /// down.
+    /// Scrapes the service once and repeats the values for so many minutes. A service that does not answer is down.
     pub fn record(&mut self, server: &Server, minutes: usize) {
-        let wanted = asked_for();
+        let wanted = metrics_of_rules();
         let answer = server.client.get(format!("{}/metrics", server.url)).send();
         let text = answer.ok().and_then(|answer| answer.text().ok());
         let up = text.is_some();
@@ -70,7 +69,7 @@ impl Recording {
         self.minutes += minutes;
     }
 
-    /// A time of day on the timeline: as far from this scrape as it is. One that did not change stays.
+    /// Shifts a timestamp to the timeline, at the same distance from this scrape. An unchanged one keeps its position.
     fn moved(&mut self, series: &str, time: f64) -> f64 {
         match self.times.get(series) {
             Some((same, moved)) if *same == time => *moved,
@@ -82,12 +81,12 @@ impl Recording {
         }
     }
 
-    /// These rules and no others fire at the last minute that was recorded.
+    /// Expects that exactly these rules fire at the last recorded minute.
     pub fn expect(&mut self, rules: &[&'static str]) {
         self.expected.push((self.minutes - 1, rules.iter().copied().collect()));
     }
 
-    /// Runs the rules over all of it.
+    /// Runs the rules over the whole recording.
     #[track_caller]
     pub fn check(self) {
         let values = |values: &BTreeMap<usize, f64>| -> String {
@@ -96,7 +95,7 @@ impl Recording {
                 let before = minute.checked_sub(1).and_then(|before| values.get(&before));
                 let word = match (values.get(&minute), before) {
                     (Some(value), _) => format!("{value} "),
-                    // What is not in a scrape any more is over at once.
+                    // A series that is missing from a scrape ends immediately.
                     (None, Some(_)) => "stale ".to_owned(),
                     (None, None) => "_ ".to_owned(),
                 };

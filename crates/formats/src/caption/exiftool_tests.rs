@@ -1,4 +1,4 @@
-//! Tests with another program's eyes: what exiftool reads is what the document says, and no more.
+//! Tests with exiftool: it reads exactly the values of the document, and no more.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -15,7 +15,7 @@ use model::item::Document;
 const URI: &str = "https://bilder.example.com/media/image/sdlv_113kUb-R0";
 const PLAIN: WriteOptions = WriteOptions { orientation: 1, gps: false };
 const WITH_GPS: WriteOptions = WriteOptions { orientation: 1, gps: true };
-/// What the standards want in every block, whatever the document says.
+/// The tags that the standards require in every block, whatever the document contains.
 const TECHNICAL: [&str; 11] = [
     "IPTC:CodedCharacterSet",
     "IPTC:ApplicationRecordVersion",
@@ -32,7 +32,7 @@ const TECHNICAL: [&str; 11] = [
 
 type Tags = BTreeMap<String, Value>;
 
-/// Runs exiftool on a file; gives what it prints.
+/// Runs exiftool on a file; returns its output.
 fn run_exiftool(arguments: &[&str], jpeg: &[u8]) -> Vec<u8> {
     let mut child = Command::new("exiftool")
         .args(arguments)
@@ -45,10 +45,10 @@ fn run_exiftool(arguments: &[&str], jpeg: &[u8]) -> Vec<u8> {
     child.wait_with_output().expect("an answer").stdout
 }
 
-/// What exiftool reads, by `Group:Tag`. It has no complaint about the file.
+/// The tags that exiftool reads, by `Group:Tag`. Checks that it reports no error or warning.
 fn exiftool(jpeg: &[u8]) -> Tags {
     let complaints = run_exiftool(&["-validate", "-a", "-s3", "-warning", "-error"], jpeg);
-    // Colour space, width and height are facts of pixels that the writer of captions does not see.
+    // Colour space, width and height are properties of pixels, which the caption writer does not see.
     let is_other = |line: &&str| {
         *line != "3 Warnings" && !line.starts_with("Missing required JPEG ExifIFD tag 0xa00")
     };
@@ -59,7 +59,7 @@ fn exiftool(jpeg: &[u8]) -> Tags {
     let output = run_exiftool(&arguments, jpeg);
     let mut files: Vec<Tags> = serde_json::from_slice(&output).expect("JSON");
     let tags = files.remove(0);
-    // A second IIM or XMP has a group with a number.
+    // A second IIM or XMP block has a numbered group.
     assert!(!tags.keys().any(|key| key.starts_with("IPTC2") || key.starts_with("XMP2")));
     tags
 }
@@ -74,7 +74,7 @@ fn caption_tags(tags: &Tags) -> Tags {
         .collect()
 }
 
-/// A list of one is its entry; exiftool prints texts of digits as numbers.
+/// Unwraps a list of one entry; exiftool prints texts of digits as numbers.
 fn single(value: Value) -> Value {
     match value {
         Value::Array(mut entries) if entries.len() == 1 => single(entries.remove(0)),
@@ -90,13 +90,13 @@ fn caption(document: &Value) -> Caption {
     super::from_document(&Document::from_fields(&key, fields).expect("valid"), URI)
 }
 
-/// A text as it may stand in metadata: lines end with a line feed, control characters are gone.
-fn kept(text: &str) -> String {
+/// A text as allowed in metadata: lines end with a line feed, control characters are removed.
+fn sanitized(text: &str) -> String {
     let lines = text.replace("\r\n", "\n").replace('\r', "\n");
     lines.chars().filter(|&c| c == '\n' || c == '\t' || !c.is_control()).collect()
 }
 
-/// The longest start of whole characters that has at most so many bytes, on one line.
+/// The longest prefix of whole characters with at most `bytes_max` bytes, on one line.
 fn cut(text: &str, bytes_max: usize) -> String {
     let mut short = text.replace(['\n', '\t'], " ");
     while short.len() > bytes_max {
@@ -108,7 +108,7 @@ fn cut(text: &str, bytes_max: usize) -> String {
     short
 }
 
-/// What the table of captions says about a document (contract files-12), in exiftool's names.
+/// The expected metadata of a document by the table of captions (contract files-12), in exiftool's names.
 struct Expected(Tags);
 
 impl Expected {
@@ -138,9 +138,9 @@ impl Expected {
         }
     }
 
-    /// A text that is cut for IIM and whole in XMP.
+    /// Expects a text that is truncated in IIM and complete in XMP.
     fn pair(&mut self, iim: &str, bytes_max: usize, xmp: &str, value: &Value) {
-        let text = kept(value.as_str().unwrap_or_default());
+        let text = sanitized(value.as_str().unwrap_or_default());
         self.text(&format!("IPTC:{iim}"), &cut(&text, bytes_max));
         self.text(&format!("XMP-{xmp}"), &text);
     }
@@ -157,7 +157,7 @@ impl Expected {
         let reference = &document["originaltransmissionreference"];
         let xmp = "photoshop:TransmissionReference";
         self.pair("OriginalTransmissionReference", 32, xmp, reference);
-        let description = kept(document["description_text"].as_str().unwrap_or_default());
+        let description = sanitized(document["description_text"].as_str().unwrap_or_default());
         let mut short = description.clone();
         while short.len() > 2000 {
             short.pop();
@@ -165,14 +165,14 @@ impl Expected {
         self.text("IPTC:Caption-Abstract", short.trim_end());
         self.text("XMP-dc:Description", &description);
         self.text("IFD0:ImageDescription", &description);
-        self.text("IFD0:Artist", &kept(document["byline"].as_str().unwrap_or_default()));
+        self.text("IFD0:Artist", &sanitized(document["byline"].as_str().unwrap_or_default()));
         let language = document["language"].as_str().unwrap_or_default();
         self.text("IPTC:LanguageIdentifier", language.split('-').next().expect("a part"));
         self.text("XMP-dc:Language", language);
     }
 
     fn rights(&mut self, document: &Value) {
-        let text = |name: &str| kept(document[name].as_str().unwrap_or_default());
+        let text = |name: &str| sanitized(document[name].as_str().unwrap_or_default());
         let (notice, holder) = (text("copyrightnotice"), text("copyrightholder"));
         let right = if notice.is_empty() { &holder } else { &notice };
         self.text("IPTC:CopyrightNotice", &cut(right, 128));
@@ -208,7 +208,7 @@ impl Expected {
         let all = |name: &str, field: &str| -> Vec<String> {
             let entries = document[name].as_array().into_iter().flatten();
             let texts = entries.filter_map(|entry| entry[field].as_str());
-            texts.map(|text| kept(text).replace(['\n', '\t'], " ")).collect()
+            texts.map(|text| sanitized(text).replace(['\n', '\t'], " ")).collect()
         };
         let mut list = |key: &str, entries: Vec<String>| {
             if !entries.is_empty() {
@@ -248,7 +248,7 @@ fn check(document: &Value) {
     assert_eq!(tags["IPTC:CodedCharacterSet"], "\u{1b}%G");
 }
 
-/// A document that says something in every row of the table.
+/// A document with a value for every row of the table.
 fn full(text: impl Fn(&str) -> String) -> Value {
     json!({
         "versioncreated": "2026-03-02T09:15:00+01:00",
@@ -303,7 +303,7 @@ fn exiftool_reads_long_texts_cut_in_iim_and_whole_in_xmp() {
 }
 
 #[test]
-fn exiftool_has_no_complaint_about_what_does_not_fit() {
+fn exiftool_reports_no_error_for_values_that_do_not_fit() {
     let words: Vec<Value> = (0..900).map(|i| json!({ "name": format!("{i} ordet") })).collect();
     let mut document = full(|text| format!("{text} {}", "<å&>".repeat(3_000)));
     document["subject"] = json!(words);
@@ -315,7 +315,7 @@ fn exiftool_has_no_complaint_about_what_does_not_fit() {
     assert_eq!(segments(&jpeg), ["Exif", "http", "Photoshop"]);
 }
 
-/// What the metadata segments of a file start with, in their order.
+/// The signatures of the metadata segments of a file, in order.
 fn segments(jpeg: &[u8]) -> Vec<String> {
     let header = JpegHeader::parse(jpeg, &LIMITS).expect("a sample");
     assert_eq!(header.trailer_bytes, 0);
@@ -325,7 +325,7 @@ fn segments(jpeg: &[u8]) -> Vec<String> {
     header.metadata().map(|segment| name(&jpeg[segment.payload.clone()])).collect()
 }
 
-/// An Exif block of a camera: texts, a maker's note, a position, a directory with a thumbnail.
+/// An Exif block of a camera: texts, a maker note, a GPS position, a directory with a thumbnail.
 fn camera(word: &str) -> Vec<u8> {
     use exif::experimental::Writer;
     use exif::{Field, In, Rational, Tag};
@@ -357,8 +357,8 @@ fn camera(word: &str) -> Vec<u8> {
 
 const SECRET: &str = "hemligt";
 
-/// A picture with all that other programs leave in files, and a second picture behind its end.
-fn crowded() -> Vec<u8> {
+/// A picture with all metadata that other programs leave in files, and a second picture after its end.
+fn cluttered() -> Vec<u8> {
     let secret = SECRET.as_bytes();
     let resource = |id: [u8; 2], data: &[u8]| {
         let length = u32::try_from(data.len()).expect("short").to_be_bytes();
@@ -390,7 +390,7 @@ fn crowded() -> Vec<u8> {
         segment(0xEC, &[b"Ducky\0", secret]),
         resource([4, 4], &iim),
         resource([4, 4], &iim),
-        // The path of a thumbnail, a print setting, a caption of Photoshop's own.
+        // The path of a thumbnail, a print setting, a caption resource of Photoshop.
         resource([4, 0x0C], secret),
         resource([3, 0xED], secret),
         resource([3, 0xF0], secret),
@@ -400,7 +400,7 @@ fn crowded() -> Vec<u8> {
     [file(&parts.concat()), trailer].concat()
 }
 
-/// The plain Hires of an original: its picture data behind a document's metadata.
+/// The plain Hires of an original: the metadata of a document followed by its picture data.
 fn hires(original: &[u8], caption: &Caption, icc: Option<&[u8]>, keep: WriteOptions) -> Vec<u8> {
     let header = JpegHeader::parse(original, &LIMITS).expect("a sample");
     let metadata = write(caption, &header.exif(original), keep);
@@ -413,8 +413,8 @@ fn has_secret(jpeg: &[u8]) -> bool {
 }
 
 #[test]
-fn nothing_of_a_crowded_original_survives_that_the_document_does_not_say() {
-    let (original, document) = (crowded(), full(str::to_owned));
+fn metadata_of_the_original_that_the_document_lacks_is_removed() {
+    let (original, document) = (cluttered(), full(str::to_owned));
     assert!(has_secret(&original));
     let jpeg = hires(&original, &caption(&document), None, PLAIN);
     assert!(!has_secret(&jpeg));
@@ -431,7 +431,7 @@ fn nothing_of_a_crowded_original_survives_that_the_document_does_not_say() {
 
 #[test]
 fn an_original_without_a_document_leaves_nothing() {
-    let jpeg = hires(&crowded(), &Caption::default(), None, PLAIN);
+    let jpeg = hires(&cluttered(), &Caption::default(), None, PLAIN);
     assert!(!has_secret(&jpeg));
     assert_eq!(segments(&jpeg), ["JFIF"]);
 }
@@ -439,7 +439,7 @@ fn an_original_without_a_document_leaves_nothing() {
 #[test]
 fn only_the_profile_and_a_kept_position_come_from_the_original() {
     let profile = moxcms::ColorProfile::new_srgb().encode().expect("a profile");
-    let original = crowded();
+    let original = cluttered();
     let original = [&original[..2], &icc_segments(&profile), &original[2..]].concat();
     let jpeg = hires(&original, &caption(&json!({})), Some(&profile), WITH_GPS);
     assert!(!has_secret(&jpeg));
@@ -456,10 +456,10 @@ fn exiftool_reads_the_documents_position_only_where_it_is_kept() {
     document["place"][0]["geometry_geojson"] =
         json!({ "type": "Point", "coordinates": [-70.6483, -33.4569] });
     let caption = caption(&document);
-    let tags = exiftool(&hires(&crowded(), &caption, None, WITH_GPS));
+    let tags = exiftool(&hires(&cluttered(), &caption, None, WITH_GPS));
     let number = |key: &str| tags[key].as_f64().expect("a number");
     assert!((number("Composite:GPSLatitude") + 33.4569).abs() < 1e-6);
     assert!((number("Composite:GPSLongitude") + 70.6483).abs() < 1e-6);
-    let tags = exiftool(&hires(&crowded(), &caption, None, PLAIN));
+    let tags = exiftool(&hires(&cluttered(), &caption, None, PLAIN));
     assert!(!tags.keys().any(|key| key.contains("GPS")), "{tags:#?}");
 }

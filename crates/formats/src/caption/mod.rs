@@ -277,7 +277,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_document_comes_back_from_a_photograph(
+        fn a_document_round_trips_through_a_photograph(
             texts in proptest::array::uniform8(text()),
             lists in (list(), list()),
             code in proptest::sample::select(vec!["", "SE", "NOR", "XK", "AX"]),
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(through_a_document(&caption).position, Some((59.3293, 18.0686)));
     }
 
-    fn told(fields: Value) -> Caption {
+    fn caption_of(fields: Value) -> Caption {
         let key = "image/abc".parse().expect("key");
         let Value::Object(fields) = fields else { panic!("an object") };
         from_document(&Document::from_fields(&key, fields).expect("valid"), "")
@@ -330,10 +330,10 @@ mod tests {
             { "byline": "Bo Öman/TT", "firstname": "Bo", "role": "Fotograf" },
             { "lastname": "Berg" },
         ]);
-        let found = told(json!({ "bylines": list }));
+        let found = caption_of(json!({ "bylines": list }));
         assert_eq!(found.byline, "Åsa Ek, Bo Öman/TT, Berg");
         assert_eq!(found.byline_role, "Fotograf");
-        assert_eq!(told(json!({ "byline": "TT", "bylines": list })).byline, "TT");
+        assert_eq!(caption_of(json!({ "byline": "TT", "bylines": list })).byline, "TT");
     }
 
     #[test]
@@ -343,18 +343,18 @@ mod tests {
             "name": "Norge", "rel": "land", "code": "no", "geometry_geojson": point(1.0),
         });
         let city = json!({ "name": "Oslo", "rel": "capital", "geometry_geojson": point(2.0) });
-        let found = told(json!({ "place": [country, city] }));
+        let found = caption_of(json!({ "place": [country, city] }));
         assert_eq!((found.city.as_str(), found.country.as_str()), ("Oslo", "Norge"));
         assert_eq!((found.country_code.as_str(), found.position), ("NO", Some((2.0, 2.0))));
-        let found = told(json!({ "place": [country] }));
+        let found = caption_of(json!({ "place": [country] }));
         assert_eq!((found.city.as_str(), found.position), ("", Some((1.0, 1.0))));
         let odd = json!([{ "name": "Norge", "rel": "land", "code": "tt-17" }]);
-        assert_eq!(told(json!({ "place": odd })).country_code, "");
+        assert_eq!(caption_of(json!({ "place": odd })).country_code, "");
     }
 
     #[test]
-    fn a_keywords_code_is_no_subject_code() {
-        let found = told(json!({ "subject": [
+    fn a_keyword_code_is_not_a_subject_code() {
+        let found = caption_of(json!({ "subject": [
             { "name": "is", "code": "123", "scheme": "http://tt.se/spec/keyword/1.0/" },
             { "name": "Sport", "code": "15000000", "scheme": "http://tt.se/spec/subref/1.0/" },
         ]}));
@@ -365,9 +365,9 @@ mod tests {
     #[test]
     fn an_urgency_is_whole_and_the_reference_may_be_another_id() {
         for (urgency, expected) in [(json!(4.0), Some(4)), (json!(4.5), None), (json!(0), None)] {
-            assert_eq!(told(json!({ "urgency": urgency })).urgency, expected);
+            assert_eq!(caption_of(json!({ "urgency": urgency })).urgency, expected);
         }
         let altids = json!({ "originaltransmissionreference": "jobb" });
-        assert_eq!(told(json!({ "altids": altids })).transmission_reference, "jobb");
+        assert_eq!(caption_of(json!({ "altids": altids })).transmission_reference, "jobb");
     }
 }

@@ -1,4 +1,4 @@
-//! Facts of movies that were made box by box, and of files that are none.
+//! Facts of movies that are built box by box, and of files that are not movies.
 
 use std::fs::File;
 use std::io::Cursor;
@@ -77,7 +77,7 @@ fn ok_foreign_bytes_behind_a_finished_file() {
 }
 
 #[test]
-fn the_size_is_as_shown() {
+fn the_size_is_the_display_size() {
     let check = |change: fn(&mut TestTrack), expected| {
         let mut track = TestTrack::video();
         change(&mut track);
@@ -89,10 +89,10 @@ fn the_size_is_as_shown() {
     check(|track| track.matrix = UPRIGHT.map(u32::wrapping_neg), (640, 360));
     check(|track| track.matrix = [2 << 16, 0, 0, 1 << 15], (1280, 180));
     check(|track| track.matrix = [0; 4], (640, 360));
-    // The header's size counts, with or without the aspect that leads to it.
+    // The size in the header takes precedence, with or without the pixel aspect ratio that gives it.
     check(|track| track.coded = (480, 360), (640, 360));
     check(|track| (track.coded, track.pixel) = ((480, 360), Some((4, 3))), (640, 360));
-    // It repeats the coded size or is left out: the aspect counts.
+    // It repeats the coded size or is absent, so the pixel aspect ratio applies.
     check(|track| track.pixel = Some((4, 3)), (853, 360));
     check(|track| (track.size, track.pixel) = ((0, 0), Some((2, 1))), (1280, 360));
     check(|track| track.size = (0, 0), (640, 360));
@@ -118,7 +118,7 @@ fn the_first_enabled_video_track_counts() {
 }
 
 #[test]
-fn the_length_is_the_headers_then_the_edits_then_the_medias() {
+fn the_length_comes_from_header_then_edits_then_media() {
     let check = |duration, edits: &[u32], media, times: &[(u32, u32)], expected| {
         let (edits, times) = (edits.to_vec(), times.to_vec());
         let track = TestTrack { edits, duration: media, times, ..TestTrack::video() };
@@ -152,7 +152,7 @@ fn fragments_count_where_the_index_has_no_length() {
     let check = |more: &[u8], expected| {
         let more = make_box(b"mvex", &[more]);
         let head = [file_type(), index(0, std::slice::from_ref(&empty), &more)].concat();
-        // A recording that was joined at 100 s, with a second that is lost; another's fragment.
+        // A recording that was joined at 100 s, with a lost second, and a fragment of another track.
         let first = fragment(1, 60_000, &[20, 28], 23);
         let second = fragment(1, 61_200, &[], 25);
         let other = fragment(9, 0, &[1_000_000], 0);
@@ -165,7 +165,7 @@ fn fragments_count_where_the_index_has_no_length() {
 }
 
 #[test]
-fn err_what_is_no_movie() {
+fn err_files_that_are_not_movies() {
     check_err(b"", "the file is not an MP4: it has 0 bytes");
     check_err(b"RIFF\0\0\0\0WAVEfmt ", "the file is not an MP4: it starts with 0x00000000");
     check_err(b"\x89PNGJFIF\0\0\0\0\0\0\0\0", "the file is not an MP4: it starts with JFIF");
@@ -177,7 +177,7 @@ fn err_what_is_no_movie() {
 }
 
 #[test]
-fn err_every_shorter_file_is_cut_off_or_without_an_index() {
+fn err_every_shorter_file_is_truncated_or_without_an_index() {
     let file = movie(10_000, &[TestTrack::video()]);
     for length in 0..file.len() {
         let error = read(&file[..length]).unwrap_err();
@@ -189,16 +189,16 @@ fn err_every_shorter_file_is_cut_off_or_without_an_index() {
                 | VideoError::Truncated { .. }
         );
         assert!(is_good, "{length}: {error}");
-        // The same when the reader does not know that it is.
+        // The same when the reader does not know the length.
         let size_bytes = u64::try_from(file.len()).unwrap();
         let whole = facts(&mut Cursor::new(&file[..length]), size_bytes, &VideoLimits::default());
-        // The media data are not read, so nobody sees that they end early.
+        // The media data is not read, so its truncation is not detected.
         assert_eq!(whole.is_ok(), length >= file.len() - 100 + 8 || whole.is_ok(), "{length}");
     }
 }
 
 #[test]
-fn err_counts_that_their_box_does_not_hold() {
+fn err_counts_larger_than_their_box() {
     for kind in [b"stts", b"elst"] {
         let track = TestTrack { edits: vec![1], ..TestTrack::video() };
         let mut file = movie(0, &[track]);
@@ -235,7 +235,7 @@ fn err_limits() {
     check(&movie(9, &[none]), usual, "the video is 0x9, expected sides of 1 to ");
 }
 
-/// Numbers that parsers trip over.
+/// Boundary values for parsers.
 fn number() -> impl Strategy<Value = u32> {
     prop_oneof![Just(0), Just(1), Just(8), Just(u32::MAX), Just(1 << 31), any::<u32>()]
 }
@@ -252,7 +252,7 @@ fn write_movie(file: &Path, options: &[&str]) {
     assert!(status.success(), "{options:?}");
 }
 
-/// What ffprobe reads from a file.
+/// The facts that ffprobe reads from a file.
 fn probed(file: &Path) -> Value {
     let arguments = ["-v", "error", "-of", "json", "-show_format", "-show_streams"];
     let output = Command::new("ffprobe").args(arguments).arg(file).output().expect("with ffmpeg");
@@ -260,7 +260,7 @@ fn probed(file: &Path) -> Value {
 }
 
 #[test]
-fn facts_are_those_that_ffprobe_reads() {
+fn facts_match_ffprobe() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.mp4");
     let number = |value: &Value| value.as_str().unwrap().parse::<f64>().unwrap();
@@ -313,7 +313,7 @@ proptest! {
     }
 
     #[test]
-    fn damage_never_panics_and_never_leaves_the_limits(
+    fn damage_never_panics_and_never_exceeds_the_limits(
         places in proptest::collection::vec((any::<proptest::sample::Index>(), number()), 1..6),
     ) {
         let more = make_box(b"mvex", &[&make_box(b"trex", &[&words(&[0, 1, 1, 24, 0, 0])])]);

@@ -1,4 +1,4 @@
-//! Archives as other programs read them, and layouts at the limits of the short fields.
+//! Archives read by other programs, and layouts at the limits of the 32-bit fields.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
@@ -16,7 +16,7 @@ use crate::zip::{
     EntryName, EntryNameError, deflate, pack,
 };
 
-/// Bytes of the three end records with and without the long ones.
+/// Bytes of the end record alone, and of all three with the ZIP64 ones.
 const END: u64 = 22;
 const LONG_END: u64 = 56 + 20 + 22;
 
@@ -32,7 +32,7 @@ fn stored(text: &str, size_bytes: u64) -> ArchiveEntry {
 /// An archive in memory.
 struct Packed {
     archive: ArchiveLayout,
-    /// The contents of each entry as they stand in the archive.
+    /// The contents of each entry as stored in the archive.
     contents: Vec<Vec<u8>>,
 }
 
@@ -67,7 +67,7 @@ fn run(command: &mut Command) -> Output {
     output
 }
 
-/// What Python's `zipfile` reads from the directory of an archive.
+/// The directory of an archive as read by Python's `zipfile`.
 fn listed(file: &Path) -> Value {
     let script = "import sys,json,zipfile\n\
         entries=zipfile.ZipFile(sys.argv[1]).infolist()\n\
@@ -129,7 +129,7 @@ fn times_are_rounded_down_and_clamped() {
 }
 
 #[test]
-fn err_entries_that_make_no_archive() {
+fn err_entries_that_cannot_form_an_archive() {
     assert_eq!(ArchiveLayout::new(Vec::new()), Err(ArchiveError::Empty));
     let twice = ArchiveLayout::new(vec![stored("a.TXT", 1), stored("A.txt", 1)]);
     assert_eq!(twice, Err(ArchiveError::Duplicate { name: name("A.txt") }));
@@ -146,7 +146,7 @@ fn err_entries_that_make_no_archive() {
 }
 
 #[test]
-fn contents_are_packed_where_that_is_shorter() {
+fn contents_are_compressed_where_that_is_shorter() {
     let text = b"ice ".repeat(100);
     let (entry, contents) = pack(name("a"), DosTime::FIRST, text.clone());
     assert_eq!(entry.method, CompressionMethod::Deflated { unpacked_bytes: 400 });
@@ -156,7 +156,7 @@ fn contents_are_packed_where_that_is_shorter() {
     assert_eq!((entry.method, contents.as_slice()), (CompressionMethod::Stored, &b"ice"[..]));
 }
 
-/// Entity tags of archives stand for their bytes: a packer that packs differently needs other tags.
+/// Entity tags of archives identify their bytes: a compressor with different output needs different tags.
 #[test]
 fn the_packed_stream_is_the_same_in_every_build() {
     let text: String = (0..2_000).map(|number| format!("{} ", number * number)).collect();
@@ -165,7 +165,7 @@ fn the_packed_stream_is_the_same_in_every_build() {
 }
 
 #[test]
-fn other_programs_read_what_was_put_in() {
+fn other_programs_read_the_contents() {
     let text = "Isbrytare i Strömmen. ".repeat(500);
     let files: [(&str, &[u8]); 3] =
         [("a.txt", text.as_bytes()), ("b.jpg", &[0xFF, 0xD8, 0xFF, 0xD9]), ("empty", b"")];
@@ -187,14 +187,14 @@ fn other_programs_read_what_was_put_in() {
 }
 
 #[test]
-fn lengths_from_32_bits_on_stand_in_long_fields() {
+fn lengths_beyond_32_bits_use_zip64_fields() {
     let check = |size_bytes: u64, local: u64, record: u64| {
         let archive = ArchiveLayout::new(vec![stored("a", size_bytes)]).unwrap();
         assert_eq!(archive.size_bytes(), local + size_bytes + record + LONG_END, "{size_bytes}");
     };
     check(ZIP64_SIZE_MIN - 1, 30 + 1, 46 + 1);
     check(ZIP64_SIZE_MIN, 30 + 1 + 20, 46 + 1 + 20);
-    // The offset of the directory alone decides on the end records.
+    // Only the offset of the directory decides which end records are needed.
     let short =
         |size_bytes: u64| ArchiveLayout::new(vec![stored("a", size_bytes)]).unwrap().size_bytes();
     let last = ZIP64_SIZE_MIN - 32;
@@ -225,7 +225,7 @@ fn an_archive_beyond_4_gib_is_read_by_another_program() {
 }
 
 #[test]
-fn as_many_entries_as_the_short_field_cannot_count_are_read_by_another_program() {
+fn more_entries_than_the_16_bit_field_holds_are_read_by_another_program() {
     for count in [ZIP64_ENTRIES_MIN - 1, ZIP64_ENTRIES_MIN] {
         let entries = (0..count).map(|number| stored(&format!("{number}"), 0)).collect();
         let archive = ArchiveLayout::new_unchecked(entries).unwrap();

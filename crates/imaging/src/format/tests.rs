@@ -1,4 +1,4 @@
-//! What holds for every format, and a trivial one that proves the seam: a portable pixmap.
+//! Properties of every format, and a trivial format that proves the interface: a portable pixmap.
 
 use super::*;
 use crate::{OutputColour, OutputSampling};
@@ -60,7 +60,7 @@ fn formats_differ_in_name_extension_mime_type_and_first_bytes() {
 }
 
 #[test]
-fn jpeg_is_known_by_its_extensions_and_its_first_bytes() {
+fn jpeg_is_recognised_by_its_extensions_and_first_bytes() {
     for extension in [".jpg", "jpeg", "JPG"] {
         assert_eq!(ImageFormat::of_extension(extension), Some(ImageFormat::JPEG));
     }
@@ -71,9 +71,9 @@ fn jpeg_is_known_by_its_extensions_and_its_first_bytes() {
 }
 
 #[test]
-fn inks_become_srgb_where_a_format_does_not_hold_them() {
+fn cmyk_becomes_srgb_in_formats_without_it() {
     let file = ImageFormat(&PIXMAP).encode(picture(Size::new(2, 1), 4), None).unwrap();
-    // No ink is white paper.
+    // No ink means white paper.
     assert!(file.starts_with(b"P6 2 1 255\n"));
     assert_eq!(file.len(), 11 + 6);
     let refused = ImageFormat(&PIXMAP).open(&file).err().expect("only written");
@@ -82,7 +82,7 @@ fn inks_become_srgb_where_a_format_does_not_hold_them() {
 }
 
 #[test]
-fn a_picture_longer_than_a_format_holds_is_refused() {
+fn a_picture_larger_than_a_format_allows_is_refused() {
     let refused = ImageFormat(&PIXMAP).encode(picture(Size::new(101, 1), 3), None).unwrap_err();
     assert_eq!(
         refused.to_string(),

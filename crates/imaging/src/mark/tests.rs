@@ -1,4 +1,4 @@
-//! Marks: where they lie, how they look, what is kept.
+//! Marks: their position, their appearance, and the cache of prepared marks.
 
 use super::*;
 use crate::blend::{SampleModel, blend_pixels};
@@ -23,7 +23,7 @@ fn setup(kind: MarkKind) -> MarkSetup {
     MarkSetup { kind, ..text(0.3, 0.02) }
 }
 
-/// The mark on a flat RGB picture: its darkest and brightest level within its place.
+/// The darkest and brightest level of the mark on a flat RGB picture.
 fn on_flat(level: u8, image: Size) -> (u8, u8) {
     let marker = Watermark::new(text(0.3, 0.02)).unwrap();
     let data = vec![level; index(image.width) * index(image.height) * 3];
@@ -34,7 +34,7 @@ fn on_flat(level: u8, image: Size) -> (u8, u8) {
 }
 
 #[test]
-fn a_text_reads_on_white_and_on_black() {
+fn a_text_is_legible_on_white_and_on_black() {
     for image in [Size { width: 1024, height: 683 }, Size { width: 256, height: 171 }] {
         let (shadow, _) = on_flat(255, image);
         assert!(shadow < 110, "on white the darkest shadow is {shadow}");
@@ -56,7 +56,7 @@ fn the_mark_lies_in_the_lower_left_corner_in_fractions_of_the_width() {
 }
 
 #[test]
-fn a_high_mark_shrinks_to_a_low_picture() {
+fn a_tall_mark_shrinks_to_fit_a_low_picture() {
     let file = png(Size { width: 10, height: 100 });
     let marker = Watermark::new(setup(MarkKind::Png(file))).unwrap();
     let rect = marker.placement(Size { width: 1000, height: 100 });
@@ -73,7 +73,7 @@ fn a_png_keeps_colour_and_transparency() {
 }
 
 #[test]
-fn prepared_marks_are_kept_within_bounds() {
+fn prepared_marks_are_cached_within_bounds() {
     let marker = Watermark::new(text(0.3, 0.02)).unwrap();
     let image = Size { width: 300, height: 200 };
     let first = marker.prepare(image).0;
@@ -108,7 +108,7 @@ fn the_id_changes_with_everything_that_changes_pixels() {
 }
 
 #[test]
-fn wrong_settings_are_refused() {
+fn invalid_settings_are_refused() {
     let base = text(0.3, 0.02);
     let check = |setup: MarkSetup, expected: MarkError| {
         assert_eq!(Watermark::new(setup).err(), Some(expected));
@@ -133,7 +133,7 @@ fn wrong_settings_are_refused() {
 
 proptest! {
     #[test]
-    fn a_place_is_inside_whatever_the_picture(
+    fn a_mark_is_always_inside_the_picture(
         width in 1u32..70_000, height in 1u32..70_000, fraction in 0.001f32..1.0,
         margin in 0.0f32..0.499,
     ) {

@@ -1,4 +1,4 @@
-//! Renders against the same steps on a full decode.
+//! Renders compared with the same steps on a full decode.
 
 use super::*;
 use crate::BandDecoder;
@@ -61,7 +61,7 @@ pub(crate) fn psnr(a: &Pixels, b: &Pixels) -> f64 {
     10.0 * (255.0f64.powi(2) / mean.max(1e-9)).log10()
 }
 
-/// The steps without a change of scale, done plainly on a full decode.
+/// The steps without a change of scale, applied directly to a full decode.
 pub(crate) fn plainly(job: &RenderJob<'_>) -> Pixels {
     let mut picture = job.source.orientation.orient(pixels(job.source.file));
     let ground = match picture.channels {
@@ -102,10 +102,10 @@ pub(crate) fn chains() -> Vec<Vec<RenderStep>> {
 }
 
 #[test]
-fn crops_and_marks_in_any_order_equal_the_plain_way() {
+fn crops_and_marks_in_any_order_equal_the_plain_path() {
     let size = Size { width: 160, height: 120 };
     for (space, chroma) in pictures::KINDS {
-        // Averaged again or not, colour that a file shares over several pixels loses something.
+        // Chroma that is shared by several pixels loses precision, resampled or not.
         let close = if chroma == ChromaSubsampling::Full { 40.0 } else { 27.0 };
         let jpeg = pictures::jpeg(size, space, chroma, 11);
         for steps in chains() {
@@ -141,7 +141,7 @@ fn before_encoding_a_crop_is_exactly_that_of_the_full_decode() {
 }
 
 #[test]
-fn every_orientation_comes_out_upright() {
+fn every_orientation_is_rendered_upright() {
     let size = Size { width: 96, height: 64 };
     let upright = pictures::pixels(size, 3, 5);
     for orientation in Orientation::ALL {
@@ -199,14 +199,14 @@ fn a_quarter_turn_turns_the_sampling() {
 }
 
 #[test]
-fn a_mark_leaves_the_rest_of_the_picture_alone() {
+fn a_mark_leaves_the_rest_of_the_picture_unchanged() {
     let size = Size { width: 320, height: 240 };
     for (space, chroma) in pictures::KINDS {
         let jpeg = pictures::jpeg(size, space, chroma, 3);
         let without = pixels(&run(&job(&jpeg, &[])).file);
         let with = pixels(&run(&job(&jpeg, &[RenderStep::Watermark])).file);
         let place = marker().placement(size);
-        // MCUs that the mark touches change as a whole, and colour is interpolated over one more.
+        // MCUs that the mark touches change as a whole, and chroma is interpolated over one more.
         let near = |at: u32, start: u32, length: u32| at + 33 > start && at < start + length + 33;
         let (mut changed, channels) = (0, without.channels);
         for (index, (a, b)) in (0u32..).zip(without.data.iter().zip(&with.data)) {
@@ -223,7 +223,7 @@ fn a_mark_leaves_the_rest_of_the_picture_alone() {
 }
 
 #[test]
-fn grey_and_inks_stay_what_they_are() {
+fn grey_and_cmyk_keep_their_colour_space() {
     let size = Size { width: 64, height: 48 };
     for (space, chroma) in pictures::KINDS {
         let jpeg = pictures::jpeg(size, space, chroma, 3);
@@ -246,7 +246,7 @@ fn grey_and_inks_stay_what_they_are() {
 }
 
 #[test]
-fn inks_without_adobes_marker_come_out_in_its_convention() {
+fn cmyk_without_the_adobe_marker_is_written_in_its_convention() {
     let size = Size { width: 64, height: 48 };
     let jpeg = pictures::jpeg(size, ColourSpace::Cmyk, ChromaSubsampling::Full, 3);
     let header = jpeg::header::JpegHeader::parse(&jpeg, &samples::LIMITS).unwrap();
@@ -338,7 +338,7 @@ fn tiny_pictures_survive_every_chain() {
 }
 
 #[test]
-fn damage_is_told_and_gives_the_same_bytes() {
+fn damage_is_reported_and_renders_the_same_bytes() {
     let jpeg = pictures::jpeg(
         Size { width: 160, height: 120 },
         ColourSpace::YCbCr,
@@ -356,7 +356,7 @@ fn damage_is_told_and_gives_the_same_bytes() {
 }
 
 #[test]
-fn stray_bytes_in_the_headers_are_forgiven() {
+fn stray_bytes_in_the_headers_are_tolerated() {
     let jpeg = pictures::jpeg(
         Size { width: 40, height: 30 },
         ColourSpace::YCbCr,
@@ -373,7 +373,7 @@ fn stray_bytes_in_the_headers_are_forgiven() {
 }
 
 #[test]
-fn what_cannot_be_rendered_is_an_error() {
+fn unrenderable_jobs_are_errors() {
     let jpeg = pictures::jpeg(
         Size { width: 40, height: 30 },
         ColourSpace::YCbCr,
@@ -413,7 +413,7 @@ fn a_fractional_sampling_is_unsupported() {
 }
 
 #[test]
-fn a_render_stops_when_nobody_waits() {
+fn a_render_stops_when_it_is_cancelled() {
     let jpeg = pictures::jpeg(
         Size { width: 160, height: 120 },
         ColourSpace::YCbCr,
@@ -439,7 +439,7 @@ fn a_render_stops_when_nobody_waits() {
     }
 }
 
-/// The stages of a job, without repeats in a row, and the way it took.
+/// The stages of a job without consecutive duplicates, and its render path.
 fn course(job: &RenderJob<'_>) -> (Vec<RenderStage>, RenderPath) {
     let stages = RefCell::new(Vec::new());
     let note = |stage| {
@@ -453,7 +453,7 @@ fn course(job: &RenderJob<'_>) -> (Vec<RenderStage>, RenderPath) {
 }
 
 #[test]
-fn a_render_says_its_stages_and_its_way() {
+fn a_render_reports_its_stages_and_path() {
     use RenderStage::{Blend, Decode, Encode};
     let jpeg = pictures::jpeg(
         Size { width: 160, height: 120 },
@@ -498,7 +498,7 @@ fn threads_do_not_change_a_byte() {
     let indexed = IndexedJpeg::open(jpeg.clone(), &samples::LIMITS).unwrap();
     let steps = [RenderStep::Fit { long_px: 400 }, RenderStep::Watermark];
     let on = |threads: usize| {
-        // Each thread takes the next piece of work that is left.
+        // Each thread claims the next remaining piece of work.
         let spread = move |count: usize, work: &(dyn Fn(usize) + Sync)| {
             let next = std::sync::atomic::AtomicUsize::new(0);
             std::thread::scope(|scope| {

@@ -1,15 +1,15 @@
 //! The transforms against libjpeg-turbo: the inverse against its decoder, the forward transform
 //! against its encoder. Grey baseline files, written and read here, carry the coefficients.
 //!
-//! Both sides use the slow integer transform, which is what TurboJPEG does unless it is asked for
-//! the fast one; the fast one gives other samples, so these tests would see it.
+//! Both sides use the slow integer transform, the default of TurboJPEG; the fast one gives different samples, so these
+//! tests would detect it.
 
 use crate::dct::{Dct, Divisors};
 use turbojpeg::{Compressor, Decompressor, Image, PixelFormat, Subsamp};
 
 type Block = [i16; 64];
 
-/// Order of the coefficients in a file: row by row index of each. T.81 figure A.6.
+/// The row-major index of each coefficient in file order. T.81 figure A.6.
 fn zigzag() -> [usize; 64] {
     let mut order: Vec<usize> = (0..64).collect();
     order.sort_by_key(|index| {
@@ -19,7 +19,7 @@ fn zigzag() -> [usize; 64] {
     order.try_into().unwrap()
 }
 
-/// Numbers that look random and are the same in every run.
+/// A deterministic pseudo-random generator.
 struct Random(u64);
 
 impl Random {
@@ -95,9 +95,9 @@ fn huffman_segment(class: u8, bits: usize, symbols: &[u8]) -> Vec<u8> {
 
 /// A grey file, 8 rows high, of these quantised coefficients (row by row, not `i16::MIN`).
 ///
-/// All Huffman codes have one length, 5 bits for DC and 8 for AC, and there is one for every size
-/// up to 15 bits: more than an encoder writes, so that the decoder's whole range is reached. A
-/// restart marker follows each block, so DC is never a difference.
+/// All Huffman codes of a class have the same length, 5 bits for DC and 8 for AC, with one for every size up to 15
+/// bits: more than an encoder writes, so that the decoder's whole range is covered. A restart marker follows each
+/// block, so DC values are never differences.
 fn write_jpeg(blocks: &[Block], table: &[u16; 64]) -> Vec<u8> {
     let order = zigzag();
     let dc_symbols: Vec<u8> = (0..16).collect();
@@ -251,7 +251,7 @@ fn read_jpeg(file: &[u8], count: usize) -> ([u16; 64], Vec<Block>) {
 
 // ---- The inverse
 
-/// Decodes the coefficients with libjpeg-turbo and with both paths of ours: equal to the last bit.
+/// Decodes the coefficients with libjpeg-turbo and with both of our paths, which must agree bit for bit.
 fn check_inverse(quantised: &[Block], table: &[u16; 64]) {
     let width = 8 * quantised.len();
     let file = write_jpeg(quantised, table);
@@ -290,8 +290,8 @@ fn check_inverse(quantised: &[Block], table: &[u16; 64]) {
     }
 }
 
-/// Blocks for [`check_inverse`]: `value` gives a coefficient within the limit that is its third
-/// argument, which keeps the dequantised one within 16 bits.
+/// Runs [`check_inverse`] on blocks from `value`, which returns a coefficient within the limit in its third argument,
+/// so that the dequantised one fits in 16 bits.
 fn check_inverse_of(seed: u64, value: impl Fn(&mut Random, usize, i16) -> i16) {
     let mut random = Random(seed);
     for round in 0..24 {
@@ -382,7 +382,7 @@ fn inverse_equals_libjpeg_turbo_on_each_coefficient_alone() {
 
 // ---- The forward transform
 
-/// Encodes with libjpeg-turbo and with both paths of ours: the same coefficients.
+/// Encodes with libjpeg-turbo and with both of our paths, which must give the same coefficients.
 fn check_forward(samples: &[u8], width: usize) {
     for quality in [1, 10, 35, 50, 75, 85, 92, 97, 99, 100] {
         let height = samples.len() / width;
@@ -434,7 +434,7 @@ fn forward_equals_libjpeg_turbo_on_slopes_with_grain() {
 
 #[test]
 fn forward_equals_libjpeg_turbo_on_the_signs_of_each_pattern() {
-    // Black where a pattern is negative and white elsewhere: the largest weight that it can have.
+    // Black where a pattern is negative and white elsewhere gives its largest possible coefficient.
     let sign = |frequency: usize, place: usize| {
         let angle = f64::from(u32::try_from((2 * place + 1) * frequency).unwrap());
         (angle * std::f64::consts::PI / 16.0).cos() < 0.0

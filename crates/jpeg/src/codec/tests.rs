@@ -1,16 +1,16 @@
-//! The library's answers to good and bad files.
+//! The results of the library for valid and invalid files.
 
 use super::*;
 use crate::samples::pictures;
 
-/// The same coefficients in the scans of a progressive file.
+/// A progressive file with the same coefficients.
 pub(crate) fn as_progressive(jpeg: &[u8]) -> Vec<u8> {
     let mut transform = Transform::default();
     transform.progressive = true;
     Transformer::new().unwrap().transform_to_vec(&transform, jpeg).unwrap()
 }
 
-/// The same coefficients with Huffman tables made for them.
+/// A file with the same coefficients and optimised Huffman tables.
 pub(crate) fn as_optimised(jpeg: &[u8]) -> Vec<u8> {
     let mut transform = Transform::default();
     transform.optimize = true;
@@ -18,7 +18,7 @@ pub(crate) fn as_optimised(jpeg: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn headers_tell_size_space_and_sampling() {
+fn headers_give_size_colour_space_and_sampling() {
     let size = Size { width: 37, height: 21 };
     for (space, chroma) in pictures::KINDS {
         let jpeg = pictures::jpeg(size, space, chroma, 1);
@@ -62,7 +62,7 @@ fn a_truncated_scan_is_a_warning_and_always_the_same_picture() {
 }
 
 #[test]
-fn what_is_no_jpeg_is_corrupt() {
+fn files_that_are_not_jpegs_are_corrupt() {
     for bytes in [&b""[..], b"\xFF\xD8", b"GIF89a", &[0xFF; 40]] {
         assert!(matches!(read_header(bytes), Err(CodecError::Corrupt(_))), "{bytes:?}");
         assert!(decode(bytes, DecodeScale::FULL).is_err());

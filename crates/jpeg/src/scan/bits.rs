@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn markers_and_stuffing_are_taken_out() {
+    fn markers_and_stuffing_are_removed() {
         let data = unstuffed(&[1, 0xFF, 0, 2, 0xFF, 0xD3, 3, 0xFF, 0xD9, 9]);
         assert_eq!(data.bytes[..data.length], [1, 0xFF, 2, 3]);
         assert_eq!(data.restarts, [(3, 3)]);
@@ -312,7 +312,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(
+        fn written_bits_are_read_back(
             words in prop::collection::vec((any::<u32>(), 1u32..=32), 0..200), restart in 0usize..200,
         ) {
             let mut writer = EntropyWriter::default();

@@ -106,7 +106,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_packed_is_unpacked(
+        fn packed_indexes_unpack_unchanged(
             steps in prop::collection::vec((1u64..1 << 40, any::<[i16; 4]>()), 0..50),
             every in 1u32.., marker: u64, end: u64, components in 1usize..=4,
         ) {

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn completing_keeps_the_codes_that_were_there() {
+    fn completing_keeps_the_existing_codes() {
         for class in [DC, AC] {
             let completed = small().completed(class).expect("room");
             let (old, new) = (HuffmanCodes::new(&small()), HuffmanCodes::new(&completed));
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_full_table_cannot_be_completed() {
-        // Codes of 1 to 15 bits and one of 16: only the code of all ones is left.
+        // One code of each length from 1 to 16 bits: only the code of all ones is left.
         let full =
             HuffmanSpec { counts: [1; 16], symbols: (0..16).map(|at| at << 4 | 1).collect() };
         assert!(HuffmanDecoder::new(&full, AC).is_ok());
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn err_tables_that_are_no_prefix_code() {
+    fn err_tables_that_are_not_prefix_codes() {
         let check = |counts: &[(usize, u8)], symbols: &[u8]| {
             let mut spec = HuffmanSpec { counts: [0; 16], symbols: symbols.to_vec() };
             for (length, count) in counts {

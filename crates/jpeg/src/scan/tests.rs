@@ -1,4 +1,4 @@
-//! The engine beside libjpeg-turbo, in every kind of file.
+//! The engine compared with libjpeg-turbo on every kind of file.
 
 use proptest::prelude::*;
 
@@ -55,7 +55,7 @@ fn crop_of(pixels: &Pixels, region: Rect) -> Vec<u8> {
     (region.y..region.y + region.height).flat_map(row).copied().collect()
 }
 
-/// Only what was asked for is given.
+/// Copies only the given byte ranges of the file.
 fn only(
     indexed: &IndexedJpeg,
     ranges: impl IntoIterator<Item = Range<u64>>,
@@ -73,7 +73,7 @@ fn expected(full: &Planes, number: usize, cell: (u32, u32), pixel: (i64, i64)) -
     let layout = Planes::layout(full.size, full.space, full.chroma);
     let plane = layout[number];
     let (cx, cy) = (i64::from(cell.0), i64::from(cell.1));
-    // Planes of luma are padded to whole cells; what lies beyond the picture is not read.
+    // Luma planes are padded to whole cells; samples beyond the picture are not read.
     let limit = |edge: u32, cell: u32| i64::from(edge.div_ceil(cell)) - 1;
     let (right, bottom) = (limit(full.size.width, cell.0), limit(full.size.height, cell.1));
     let at = |x: i64, y: i64| {
@@ -125,7 +125,7 @@ fn check_region(indexed: &IndexedJpeg, rect: Rect, from: (CountedFrom, CountedFr
     }
 }
 
-/// What is cut out with its surroundings decodes to the pixels of the full decode.
+/// Checks that a cut with its surroundings decodes to the pixels of the full decode.
 fn check_cut_pixels(indexed: &IndexedJpeg, rect: Rect) -> Vec<u8> {
     let IndexedJpeg { scan, index, jpeg, colour, .. } = indexed;
     let shows = surrounding_rect(scan, rect);
@@ -140,7 +140,7 @@ fn check_cut_pixels(indexed: &IndexedJpeg, rect: Rect) -> Vec<u8> {
     small
 }
 
-/// And its coefficients are the same.
+/// Checks that a cut has the coefficients of the original.
 fn check_cut(indexed: &IndexedJpeg, rect: Rect) {
     let small = check_cut_pixels(indexed, rect);
     let shows = surrounding_rect(&indexed.scan, rect);
@@ -151,7 +151,7 @@ fn check_cut(indexed: &IndexedJpeg, rect: Rect) {
     );
 }
 
-/// The coefficients of a cut are those of the original, block for block.
+/// Compares the coefficients of a cut with those of the original, block by block.
 fn check_coefficients(indexed: &IndexedJpeg, rect: Rect, small: &IndexedJpeg) {
     let (all, cut) = (indexed.coefficients(), small.coefficients());
     let components = indexed.scan.components.iter().zip(&small.scan.components);
@@ -169,7 +169,7 @@ fn check_coefficients(indexed: &IndexedJpeg, rect: Rect, small: &IndexedJpeg) {
     }
 }
 
-/// Turns the samples of luma inside `rect` dark and those of colour grey.
+/// Makes the luma samples inside `rect` dark and the chroma samples grey.
 fn darken(scan: &Scan, rect: Rect) -> impl FnMut(&mut RegionSamples) {
     let components = scan.components.clone();
     move |samples| {
@@ -226,7 +226,7 @@ fn check_patch(indexed: &IndexedJpeg, rect: Rect) {
         }
     }
     assert!(changed > 0);
-    // Tables made for few blocks cannot say everything.
+    // Huffman tables optimised for few blocks lack codes.
     let complete =
         |spec: &Option<HuffmanSpec>| spec.as_ref().is_none_or(|s| s.completed(AC).is_some());
     if indexed.scan.specs[AC].iter().all(complete) {
@@ -234,7 +234,7 @@ fn check_patch(indexed: &IndexedJpeg, rect: Rect) {
     }
 }
 
-/// Luma under the paint is what was painted, as near as the tables allow.
+/// Checks that luma under the paint has the painted values, within the precision of the tables.
 fn check_painted(indexed: &IndexedJpeg, patched: &IndexedJpeg, rect: Rect) {
     if !indexed.has_planes() {
         return;
@@ -250,7 +250,7 @@ fn check_painted(indexed: &IndexedJpeg, patched: &IndexedJpeg, rect: Rect) {
         }
     }
     let pixels = rect.size().pixels();
-    // The paint's edge is a hard one: a few of its samples may be off by much.
+    // The paint has a hard edge: a few samples may differ a lot.
     assert!(sum <= pixels * 9 + 600, "mean error {sum} over {pixels} pixels");
 }
 
@@ -312,7 +312,7 @@ fn pictures_of_one_pixel_are_exact() {
 }
 
 #[test]
-fn bands_are_the_whole_picture() {
+fn bands_equal_the_whole_picture() {
     for kind in 0..KINDS.len() {
         for coding in [Coding::Plain, Coding::Optimised, Coding::Restarts(7), Coding::Restarts(94)]
         {
@@ -328,7 +328,7 @@ fn bands_are_the_whole_picture() {
 }
 
 #[test]
-fn many_bands_come_of_a_large_picture() {
+fn a_large_picture_has_many_bands() {
     let indexed = picture(Size::new(1501, 1507), 3, Coding::Plain, 2);
     let bands = split(&indexed.scan);
     assert!(bands.len() > 1, "{bands:?}");
@@ -353,7 +353,7 @@ fn a_working_copy_has_the_pixels_of_its_progressive_original() {
 }
 
 #[test]
-fn what_is_not_one_baseline_scan_is_unfit() {
+fn files_without_exactly_one_baseline_scan_are_unfit() {
     let jpeg = pictures::jpeg(Size::new(40, 40), ColourSpace::YCbCr, ChromaSubsampling::Full, 5);
     assert_eq!(IndexedJpeg::open(as_progressive(&jpeg), &LIMITS).err(), Some(ScanError::Process));
 }
@@ -391,7 +391,7 @@ fn a_restart_before_the_first_mcu_is_damage() {
 }
 
 #[test]
-fn work_that_is_not_wanted_any_more_ends_at_its_next_row() {
+fn cancelled_work_stops_at_its_next_row() {
     use std::sync::atomic::{AtomicUsize, Ordering};
     let indexed = picture(Size::new(64, 400), 3, Coding::Plain, 1);
     let whole = Rect::new(0, 0, indexed.scan.size);
@@ -422,13 +422,13 @@ fn regions_outside_the_picture_are_refused() {
 }
 
 #[test]
-fn an_index_of_another_file_is_noticed_or_harmless() {
+fn an_index_of_another_file_is_detected_or_harmless() {
     let one = picture(Size::new(200, 160), 3, Coding::Plain, 1);
     let other = picture(Size::new(200, 160), 3, Coding::Plain, 8);
     let mut foreign = IndexedJpeg { index: other.index, ..one };
     let rect = Rect::new(90, 80, Size::new(40, 40));
     let IndexedJpeg { scan, index, .. } = &foreign;
-    // Whatever comes of it, it comes without a panic.
+    // Any result is allowed, but no panic.
     drop(decode_region(scan, index, &foreign.bytes(), rect, Dct::detect()));
     drop(crop(scan, index, &foreign.bytes(), surrounding_rect(scan, rect), &[]));
     foreign.index.entries.truncate(1);
@@ -475,7 +475,7 @@ proptest! {
     }
 
     #[test]
-    fn any_patch_leaves_the_rest_alone(
+    fn any_patch_leaves_the_rest_unchanged(
         (size, rect) in any_rect(), kind in 0usize..KINDS.len(), coding in any_coding(),
         seed in 0u32..99,
     ) {
@@ -521,8 +521,7 @@ proptest! {
     }
 }
 
-/// Photographs of cameras and editors: the demo archive, and those in the folder that
-/// `TEST_PHOTOS` names.
+/// Photographs from cameras and editors: the demo archive, and the folder in `TEST_PHOTOS`.
 #[test]
 fn the_engine_is_exact_on_real_photographs() {
     let mut folders =

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn err_what_names_no_channel_says_which_part_is_wrong() {
+    fn err_an_invalid_channel_id_names_the_wrong_part() {
         for text in ["", "desk", "user:", "user:editor", "USER:a:b", "organization:a:b"] {
             check(text, Err(ChannelIdError::Form));
         }

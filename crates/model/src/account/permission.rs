@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_few_may_find_is_told_to_them_alone() {
+    fn privileged_permissions_are_granted_only_to_admins_and_providers() {
         let admin = [Scope::Roles, Scope::Admin];
         for enforced in [false, true] {
             assert!(opened(&admin, enforced, true).contains(&Permission::Commissioned));
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_are_told_without_roles() {
+    fn claims_are_reported_without_roles() {
         assert_eq!(opened(&[Scope::Email], true, false), [Permission::Email]);
         assert_eq!(opened(&[Scope::Email], false, false), [Permission::Email]);
         assert!(opened(&[Scope::Profile], true, true).is_empty());

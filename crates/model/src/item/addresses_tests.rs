@@ -1,4 +1,4 @@
-//! Addresses in documents as they are served.
+//! Addresses in served documents.
 
 use serde_json::{Value, json};
 
@@ -59,7 +59,7 @@ fn served(key: &str, document: &Value, assets: &[Asset], layout: DocumentLayout)
 }
 
 #[test]
-fn what_names_the_item_is_moved_to_our_host() {
+fn uris_of_the_item_are_rewritten_to_our_host() {
     let rendition = |href: &str| json!({ "usage": "Preview", "variant": "Normal", "href": href });
     let document = json!({
         "uri": "http://other.example/media/graphic/a_b-c",
@@ -78,7 +78,7 @@ fn what_names_the_item_is_moved_to_our_host() {
     let ours = |path: &str| format!("{BASE}/media/graphic/{path}");
     assert_eq!(found.as_object().expect("object").keys().next().expect("one"), "uri");
     assert_eq!(found["uri"], ours("a_b-c"));
-    // It came without files, so each of them would be missing or at another host.
+    // It was ingested without files, so each of them would be missing or at another host.
     assert_eq!(found.get("renditions"), None);
     assert_eq!(found["replacing"], json!([ours("older"), "http://a/b"]));
     assert_eq!(found["replacedby"], ours("newer"));
@@ -88,7 +88,7 @@ fn what_names_the_item_is_moved_to_our_host() {
 }
 
 #[test]
-fn associations_that_we_hold_are_moved_and_others_become_links() {
+fn known_associations_are_rewritten_and_others_become_links() {
     let association = |host: &str, id: &str| {
         json!({
             "uri": format!("{host}/media/image/{id}"),
@@ -109,7 +109,7 @@ fn associations_that_we_hold_are_moved_and_others_become_links() {
     let mut expected = json!({ "a000": association(BASE, crop), "a001": link(theirs, "foreign") });
     expected["a001"]["associations"] = json!({ "a000": association(BASE, "held") });
     assert_eq!(found["associations"], expected);
-    // One that came as a document alone is ours and has no renditions.
+    // One that was ingested as a document alone is ours and has no renditions.
     let bare = json!({ "associations": { "a000": association(theirs, "bare") } });
     let found = served("text/t", &bare, &[], DocumentLayout::Full);
     assert_eq!(found["associations"]["a000"], link(BASE, "bare"));
@@ -177,7 +177,7 @@ fn the_items_to_look_up_are_those_that_the_layout_serves() {
 }
 
 #[test]
-fn renditions_of_our_files_take_the_place_of_those_in_the_document() {
+fn renditions_of_our_files_replace_those_in_the_document() {
     let asset = Asset::own(AssetFile::Picture(PictureFile {
         name: RenditionName { variant: RenditionVariant::Normal, usage: RenditionUsage::Hires },
         blob: crate::ContentHash::of(b"x"),

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn photographs_of_today_take_the_time_of_arrival() {
+    fn photographs_dated_today_get_the_time_of_arrival() {
         let zone = TimeZone::get("Europe/Stockholm").expect("zone");
         let now: Timestamp = "2026-11-21T12:00:00Z".parse().expect("time");
         let check = |created: &str, expected: &str| {
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(document.text("date"), Some("2026-11-20"));
     }
 
-    fn coming(key: &str, fields: &Value) -> Document {
+    fn incoming(key: &str, fields: &Value) -> Document {
         let key: ItemKey = key.parse().expect("key");
         let mut document = Document::parse(&key, &fields.to_string()).expect("document");
         let zone = TimeZone::get("Europe/Stockholm").expect("zone");
@@ -248,7 +248,7 @@ mod tests {
     fn the_time_of_an_event_comes_from_its_date_and_never_from_when_it_was_written() {
         let check = |fields: Value, expected: [Option<&str>; 2]| {
             for key in ["planning/x", "calendar/x"] {
-                let document = coming(key, &fields);
+                let document = incoming(key, &fields);
                 assert_eq!(
                     [document.text("date"), document.text("datetime")],
                     expected,
@@ -269,12 +269,12 @@ mod tests {
     }
 
     #[test]
-    fn items_are_ordered_by_the_time_of_their_type_and_else_by_that_of_storing() {
+    fn items_are_ordered_by_the_time_of_their_type_or_else_by_storage_time() {
         let zone = TimeZone::get("Europe/Stockholm").expect("zone");
         let now: Timestamp = "2026-11-21T12:00:00Z".parse().expect("time");
         let check = |key: &str, fields: Value, expected: &str| {
             let media_type = key.parse::<ItemKey>().expect("key").media_type;
-            let found = coming(key, &fields).order_time(media_type, now, &zone);
+            let found = incoming(key, &fields).order_time(media_type, now, &zone);
             assert_eq!(found, expected.parse().expect("time"), "{key}");
         };
         let written = json!({ "versioncreated": "2026-02-01T10:00:00Z", "date": "2026-03-03" });
@@ -313,7 +313,7 @@ mod tests {
         });
         let kept = json!({ "uri": "http://a/media/text/t", "type": "composite", "representationtype": "complete" });
         let all = json!({ "a000": link, "a001": embedded, "a002": kept, "a003": { "uri": "http://a/x" } });
-        let document = coming("text/x", &json!({ "associations": all }));
+        let document = incoming("text/x", &json!({ "associations": all }));
         let found = document.value("associations").expect("associations");
         let check = |at: &str, expected: [Value; 2]| {
             let one = found.pointer(at).expect("association");
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_rises_as_a_number_or_else_as_a_text() {
+    fn a_version_is_incremented_as_a_number_or_else_as_text() {
         let check = |old: Value, new: Value, expected: bool| {
             let key = "text/x".parse().expect("key");
             let [old, mut new] = [old, new]

@@ -404,7 +404,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_names_that_are_documented_are_those_that_pictures_are_made_under() {
+    fn documented_names_match_the_names_of_rendered_pictures() {
         let sizes = RenditionSizes {
             preview_px: 1024,
             thumbnail_px: 256,

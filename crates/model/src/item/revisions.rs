@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_history_is_that_of_what_is_replaced_and_then_itself() {
+    fn a_history_is_that_of_the_replaced_items_followed_by_the_item() {
         let (a, x) = (document("a", &[]), document("x", &[]));
         let b = write(document("b", &["a"]), "b", &[("a", &a)]);
         assert_eq!(ids(&b), ["a", "b"]);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_again_makes_no_second_entry() {
+    fn a_repeated_write_adds_no_second_entry() {
         let a = document("a", &[]);
         let b = write(document("b", &["a", "a"]), "b", &[("a", &a)]);
         let again = write(b.clone(), "b", &[("a", &a)]);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_ends() {
+    fn a_cyclic_history_terminates() {
         let mut a = document("a", &["b"]);
         let mut b = document("b", &["a", "b"]);
         for _ in 0..5 {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_here_knows_stays_as_it_came() {
+    fn references_to_unknown_items_are_unchanged() {
         let mut b = document("b", &["gone", "a"]);
         let came =
             json!([{ "uri": "http://a/media/text/gone", "slug": "OLD" }, { "uri": "urn:x" }]);

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_extension_is_taken_off_in_every_case() {
+    fn every_extension_is_removed_in_any_case() {
         let texts = [
             (".jpg", "image/jpeg"),
             (".pdf", "application/pdf"),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn another_extension_is_not() {
+    fn an_unknown_extension_is_kept() {
         for name in ["a.jpeg", "a.txt", "a", "jpg", "a.jpg ", "a-cutpaste.jpgx"] {
             assert_eq!(FileExtension::split(name), None, "{name}");
         }

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn err_what_is_no_file_of_every_item_is_refused() {
+    fn err_files_that_not_every_item_has_are_refused() {
         for (text, part) in [
             ("", "ends in an extension"),
             ("x", "not a known suffix"),

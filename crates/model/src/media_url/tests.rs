@@ -1,4 +1,4 @@
-//! Tests of the grammar as a whole: tables of what is taken and refused.
+//! Tests of the whole grammar: tables of accepted and refused paths.
 
 use crate::media_url::{
     DocumentExtension, FileExtension, MediaPath, MediaTarget, PathError, PictureOperation,
@@ -8,7 +8,7 @@ use crate::{
     CropSpec, ItemId, ItemKey, MediaType, RenditionName, RenditionUsage, RenditionVariant,
 };
 
-/// `expected` is the canonical spelling, or the part that is wrong and the start of the message.
+/// `expected` is the canonical spelling, or the wrong part and the start of the message.
 fn check(path: &str, expected: Result<&str, (&str, &str)>) {
     match (MediaPath::parse(path), expected) {
         (Ok(found), Ok(canonical)) => {
@@ -140,7 +140,7 @@ fn ok_crop_parameters_have_one_canonical_spelling() {
 }
 
 #[test]
-fn ok_an_id_keeps_what_is_not_known() {
+fn ok_an_unknown_suffix_or_operation_is_part_of_the_id() {
     check("image/a_b-c_d-e.jpg", Ok("image/a_b-c_d-e_NormalHires.jpg"));
     check("image/x_NormalHuge.jpg", Ok("image/x_NormalHuge_NormalHires.jpg"));
     check("image/map_web.pdf", Ok("image/map_web.pdf"));

@@ -1,4 +1,4 @@
-//! Simulated years of schedules, and any text as one.
+//! Schedules over simulated years, and arbitrary texts as schedules.
 
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use proptest::prelude::*;
@@ -36,11 +36,11 @@ const SPRING: (&str, &str) = ("2026-03-28T23:30:00Z", "2026-03-29T02:59:00Z");
 const AUTUMN: (&str, &str) = ("2026-10-24T23:30:00Z", "2026-10-25T02:59:00Z");
 
 #[test]
-fn a_time_that_spring_skips_runs_once_when_the_clock_changes() {
+fn a_time_skipped_in_spring_runs_once_at_the_clock_change() {
     for cron in ["30 2 * * *", "0,15,30 2 * * *", "*/15 2 * * *"] {
         assert_eq!(runs(cron, "Europe/Stockholm", SPRING), ["29 03:00+02:00"], "{cron}");
     }
-    // 02:30 and 03:00 fall together.
+    // 02:30 and 03:00 coincide.
     let both = runs("*/30 2,3 * * *", "Europe/Stockholm", SPRING);
     assert_eq!(both, ["29 03:00+02:00", "29 03:30+02:00"]);
     let half = ("2026-10-03T14:00:00Z", "2026-10-03T17:00:00Z");
@@ -48,7 +48,7 @@ fn a_time_that_spring_skips_runs_once_when_the_clock_changes() {
 }
 
 #[test]
-fn a_time_that_comes_twice_in_autumn_runs_the_first_time() {
+fn a_time_repeated_in_autumn_runs_the_first_time() {
     assert_eq!(runs("30 2 * * *", "Europe/Stockholm", AUTUMN), ["25 02:30+02:00"]);
     let several = runs("*/30 2,3 * * *", "Europe/Stockholm", AUTUMN);
     assert_eq!(several, ["25 02:00+02:00", "25 02:30+02:00", "25 03:00+01:00", "25 03:30+01:00"]);
@@ -76,7 +76,7 @@ fn a_nickname_is_the_expression_that_it_stands_for() {
 }
 
 #[test]
-fn an_expression_for_every_hour_keeps_its_pace() {
+fn hourly_expressions_keep_their_interval_across_clock_changes() {
     let spring = runs("*/30 * * * *", "Europe/Stockholm", SPRING);
     assert_eq!(spring[..3], ["29 01:00+01:00", "29 01:30+01:00", "29 03:00+02:00"]);
     let autumn = runs("30 0-23 * * *", "Europe/Stockholm", AUTUMN);
@@ -146,14 +146,14 @@ fn fields_mean_what_cron_says() {
 }
 
 #[test]
-fn a_leap_day_is_waited_for_across_2100() {
+fn a_leap_day_schedule_skips_2100() {
     let leap = schedule("0 0 29 2 *", "Europe/Stockholm");
     let last = time("2096-02-28T23:00:00Z");
     assert_eq!(leap.next_after(last), Some(time("2104-02-28T23:00:00Z")));
 }
 
 #[test]
-fn a_day_that_was_left_out_runs_once() {
+fn a_skipped_calendar_day_runs_once() {
     // Samoa had no 30 December 2011.
     let walk = ("2011-12-29T00:00:00Z", "2011-12-31T00:00:00Z");
     assert_eq!(
@@ -163,7 +163,7 @@ fn a_day_that_was_left_out_runs_once() {
 }
 
 #[test]
-fn what_is_no_expression_is_refused() {
+fn invalid_expressions_are_refused() {
     let long = format!("{} * * * *", "1,".repeat(50));
     let check = |cron: &str, expected: &str| {
         let refused = Schedule::parse(cron, "UTC").unwrap_err();
@@ -212,14 +212,14 @@ fn what_is_no_expression_is_refused() {
 }
 
 #[test]
-fn days_that_never_come_are_refused() {
+fn impossible_dates_are_refused() {
     for cron in ["0 0 30 2 *", "0 0 31 2,4,6 *", "0 0 * 2 FRI#5"] {
         assert_eq!(Schedule::parse(cron, "UTC").unwrap_err(), ScheduleError::Never, "{cron}");
     }
 }
 
 #[test]
-fn what_is_no_name_of_a_zone_is_refused() {
+fn invalid_zone_names_are_refused() {
     let long = "a".repeat(10_000);
     for zone in [
         "",
@@ -251,7 +251,7 @@ fn what_is_no_name_of_a_zone_is_refused() {
 }
 
 #[test]
-fn the_ends_of_time_give_no_run() {
+fn the_latest_timestamp_has_no_next_run() {
     let daily = schedule("0 7 * * *", "Europe/Stockholm");
     assert_eq!(daily.next_after(Timestamp::MAX), None);
     assert!(daily.next_after(Timestamp::MIN).is_some());
@@ -285,7 +285,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn runs_rise_and_are_the_same_from_wherever_one_asks(
+    fn runs_increase_and_do_not_depend_on_the_starting_point(
         cron in expression(),
         zone in proptest::sample::select(&ZONES[..]),
         second in 1_577_836_800_i64..2_082_758_400,

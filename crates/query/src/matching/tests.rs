@@ -110,7 +110,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn the_matcher_finds_what_a_look_at_every_interest_finds(
+    fn the_matcher_agrees_with_a_check_of_every_interest(
         steps in steps(),
         last in prop::collection::vec(items(), 4),
     ) {
@@ -166,7 +166,7 @@ fn tried(matcher: &mut InterestMatcher, item: &Owned) -> (Vec<i64>, usize) {
 }
 
 #[test]
-fn interests_that_an_item_has_nothing_of_are_not_tried() {
+fn interests_that_share_nothing_with_an_item_are_not_evaluated() {
     let mut matcher = InterestMatcher::new();
     for _ in 0..20 {
         matcher.learn(&item("storm i norr", "FOTT").indexed);
@@ -188,7 +188,7 @@ fn interests_that_an_item_has_nothing_of_are_not_tried() {
 }
 
 #[test]
-fn what_no_word_product_or_agreement_narrows_is_tried_on_its_media_type() {
+fn interests_without_word_product_or_agreement_are_evaluated_by_media_type() {
     let mut matcher = InterestMatcher::new();
     matcher.insert(1, Interest { media_type: Some(MediaType::Image), ..any("-regn") });
     matcher.insert(2, Interest { media_type: Some(MediaType::Text), ..any("-regn") });
@@ -197,7 +197,7 @@ fn what_no_word_product_or_agreement_narrows_is_tried_on_its_media_type() {
 }
 
 #[test]
-fn a_word_in_another_place_is_not_tried() {
+fn a_word_in_another_property_is_not_evaluated() {
     let mut matcher = InterestMatcher::new();
     matcher.insert(1, any("body_text:storm"));
     matcher.insert(2, any("person.name:storm"));
@@ -207,7 +207,7 @@ fn a_word_in_another_place_is_not_tried() {
 }
 
 #[test]
-fn a_frequent_word_that_was_learned_is_no_key() {
+fn a_learned_frequent_word_is_not_used_as_a_key() {
     let mut matcher = InterestMatcher::new();
     for _ in 0..3 {
         matcher.learn(&item("statsministern", "FOTT").indexed);
@@ -218,7 +218,7 @@ fn a_frequent_word_that_was_learned_is_no_key() {
 }
 
 #[test]
-fn interests_that_come_and_go_leave_nothing_behind() {
+fn added_and_removed_interests_leave_nothing_behind() {
     let mut matcher = InterestMatcher::new();
     matcher.insert(-1, any("storm"));
     let mut sizes = Vec::new();

@@ -26,7 +26,7 @@ fn expected(even: u64, odd: u64) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn counts_of_large_sets_stay_right_while_versions_go_and_come() {
+fn counts_of_large_sets_stay_correct_while_versions_change() {
     let folder = tempfile::tempdir().unwrap();
     let index = SearchIndex::create(folder.path(), 10_000_000).unwrap();
     let mut writer = index.writer().unwrap();

@@ -11,7 +11,7 @@ const NEWEST: SortOrder = SortOrder::By { date: SortDate::Order, descending: tru
 const MEMORY_BYTES: u64 = 1_000_000;
 
 #[test]
-fn what_was_not_committed_is_not_there_after_a_crash_and_the_position_says_so() {
+fn uncommitted_writes_are_gone_after_a_crash_and_the_position_shows_it() {
     let folder = tempfile::tempdir().unwrap();
     let index = SearchIndex::create(folder.path(), MEMORY_BYTES).unwrap();
     assert_eq!(index.snapshot().position(), None);
@@ -37,7 +37,7 @@ fn what_was_not_committed_is_not_there_after_a_crash_and_the_position_says_so() 
 }
 
 #[test]
-fn a_second_writer_is_refused_while_the_first_one_lives() {
+fn a_second_writer_is_refused_while_the_first_one_is_open() {
     let folder = tempfile::tempdir().unwrap();
     let index = SearchIndex::create(folder.path(), MEMORY_BYTES).unwrap();
     let first = index.writer().unwrap();
@@ -48,7 +48,7 @@ fn a_second_writer_is_refused_while_the_first_one_lives() {
 }
 
 #[test]
-fn a_snapshot_stays_what_it_is_while_segments_are_merged_and_removed() {
+fn a_snapshot_is_stable_while_segments_are_merged_and_removed() {
     let folder = tempfile::tempdir().unwrap();
     let index = SearchIndex::create(folder.path(), 0).unwrap();
     let mut writer = index.writer().unwrap();
@@ -68,7 +68,7 @@ fn a_snapshot_stays_what_it_is_while_segments_are_merged_and_removed() {
 }
 
 #[test]
-fn a_search_that_takes_too_long_is_an_error_and_never_a_part_of_an_answer() {
+fn a_search_past_its_deadline_is_an_error_and_never_a_partial_result() {
     let folder = tempfile::tempdir().unwrap();
     let index = SearchIndex::create(folder.path(), 0).unwrap();
     let mut writer = index.writer().unwrap();

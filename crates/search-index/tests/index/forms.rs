@@ -91,7 +91,7 @@ fn inflected_forms_are_found_in_each_language() {
 }
 
 #[test]
-fn a_language_that_is_unknown_or_another_is_taken_for_swedish_and_english() {
+fn unknown_and_unsupported_languages_are_treated_as_swedish_and_english() {
     for language in ["fr", "", "x", "und"] {
         let archive = Archive::of_headlines(language, &["hundar", "bridges", "talossa"]);
         archive.check("hund", &[1]);
@@ -140,8 +140,8 @@ fn names_codes_phrases_and_exclusions_match_only_as_written() {
     archive.check("NOT hund", &[1, 3, 4]);
     archive.check("\"hund leker\"", &[]);
     archive.check("hund-leker", &[]);
-    // A known limitation: without the capital, the query finds the noun too, and a noun finds names that
-    // look like a form of it, since German nouns and English headlines have capitals as well.
+    // A known limitation: without the capital, the query finds the noun too, and a noun finds names that look like one
+    // of its forms, since German nouns and English headlines are capitalised as well.
     archive.check("bergen", &[1, 2, 3]);
     archive.check("berg", &[1, 2]);
     // A word that changes internally has no ending to remove.
@@ -166,7 +166,7 @@ fn a_field_of_free_text_finds_forms_in_its_text() {
 }
 
 #[test]
-fn an_accent_is_meant_in_other_forms_too() {
+fn an_accent_is_significant_in_inflected_forms_too() {
     let swedish = Archive::of_headlines("sv", &["möten", "moten", "mötet", "møten"]);
     swedish.check("möte", &[1, 3]);
     swedish.check("mote", &[1, 2, 3]);
@@ -182,7 +182,7 @@ fn an_accent_is_meant_in_other_forms_too() {
 }
 
 #[test]
-fn what_is_found_as_written_comes_first() {
+fn exact_matches_come_first() {
     let archive = Archive::of(&[
         json!({ "language": "sv", "headline": "Hundar", "body_text": "hundar hundar hundarna" }),
         json!({ "language": "sv", "headline": "Val", "body_text": "hundar och en hund i snö" }),

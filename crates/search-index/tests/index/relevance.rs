@@ -33,7 +33,7 @@ fn a_rare_word_weighs_more_than_a_common_one() {
 }
 
 #[test]
-fn equally_relevant_ones_come_newest_first_also_where_nothing_is_relevant() {
+fn ties_are_newest_first_even_where_nothing_is_relevant() {
     let texts = [("val", "storm"), ("val", "storm"), ("val", "is")];
     assert_eq!(ranked(&texts, "storm"), [2, 1]);
     assert_eq!(ranked(&texts, "-is"), [2, 1]);
@@ -43,7 +43,7 @@ fn equally_relevant_ones_come_newest_first_also_where_nothing_is_relevant() {
 }
 
 #[test]
-fn what_is_excluded_or_only_allowed_says_nothing_about_relevance() {
+fn excluded_and_optional_terms_do_not_affect_relevance() {
     let texts = [("storm is", "val"), ("storm", "val is is is"), ("storm", "val")];
     assert_eq!(ranked(&texts, "storm -is"), [3]);
     assert_eq!(ranked(&texts, "storm OR hav").len(), 3);

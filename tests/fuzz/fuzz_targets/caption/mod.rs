@@ -1,4 +1,4 @@
-//! What the targets for captions share: a file around metadata, and the way there and back.
+//! Shared by the targets for captions: a file around metadata, and the round trip.
 
 use jiff::tz::TimeZone;
 use jpeg::header::{HeaderLimits, JpegHeader};
@@ -7,7 +7,7 @@ use metadata::{Caption, FileMetadata, WriteOptions, read, write};
 
 const LIMITS: HeaderLimits =
     HeaderLimits { scans_max: 1, segments_max: 100, metadata_bytes_max: 1 << 20 };
-/// Bytes of text that always fit into one packet, although each may become five.
+/// Bytes of text that always fit into one packet, although escaping may turn each into five.
 const TEXT_BYTES_SAFE: usize = 8_000;
 
 /// Reads the caption of a picture of one pixel with these metadata segments.
@@ -18,7 +18,7 @@ pub fn read_segments(segments: &[u8]) -> FileMetadata {
     read(&JpegHeader::parse(&jpeg, &LIMITS).expect("a picture"), &jpeg)
 }
 
-/// Writes what was read and reads it again: it must be equal, and nothing may be broken.
+/// Writes the caption and reads it again: it must be equal, without warnings.
 pub fn there_and_back(found: Caption) {
     let _fields = formats::caption::to_fields(&found, &TimeZone::UTC);
     let segments = write(&found, &[], WriteOptions { orientation: 1, gps: true });

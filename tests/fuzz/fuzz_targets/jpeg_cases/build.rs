@@ -1,14 +1,14 @@
-//! Baseline files made from a few choices: any sampling, restarts, Huffman tables of any shape.
+//! Builds baseline files from a few choices: any sampling, restarts, Huffman tables of any shape.
 //!
-//! The coefficients are written directly; nobody encodes pixels. So the files have what no usual
-//! encoder writes: long runs, long codes, tables without a code to spare.
+//! The coefficients are written directly, without encoding pixels. So the files have features that no usual encoder
+//! writes: long runs, long codes, tables without a spare code.
 
 use super::choices::{Choices, Random};
 
 /// Sampling factors of the components, across and down.
 type Factors = &'static [(u8, u8)];
 
-/// What says what the components mean.
+/// The segment that defines the meaning of the components.
 #[derive(Clone, Copy)]
 enum Marker {
     None,
@@ -59,7 +59,7 @@ enum Event {
     Restart(u8),
 }
 
-/// The choices that coefficients are made by.
+/// The choices that determine the coefficients.
 struct Wildness {
     /// Steps of DC at most.
     dc: i32,
@@ -67,12 +67,12 @@ struct Wildness {
     dc_most: i32,
     /// Bits of AC values at most.
     ac_size: u8,
-    /// Coefficients of a block, of 64, that are not zero, as a rule.
+    /// The typical number of non-zero coefficients among the 64 of a block.
     density: u32,
 }
 
 impl Wildness {
-    /// Keeps coefficients in 16 bits when they are multiplied with steps up to `most`.
+    /// Limits coefficients so that their products with steps up to `most` fit in 16 bits.
     fn tame(&mut self, most: u32) {
         let most = 32_767 / i32::try_from(most).expect("16 bits");
         self.dc_most = self.dc_most.min(most);
@@ -88,7 +88,7 @@ fn steps(quant: u8) -> u32 {
     [1, 2, 8, 30, 99, 255, 1000, 65_535][usize::from(quant % 8)]
 }
 
-/// What the headers of a file say, but its tables.
+/// The headers of a file except its tables.
 struct Frame {
     factors: Factors,
     width: u16,
@@ -200,7 +200,7 @@ fn segment(out: &mut Vec<u8>, marker: u8, payload: &[u8]) {
     out.extend_from_slice(payload);
 }
 
-/// Restart markers that are wrong, for some `kind`s.
+/// Wrong restart markers for some values of `kind`.
 fn spoil(events: &mut Vec<Event>, kind: u8, random: &mut Random) {
     let is_restart = |event: &Event| matches!(event, Event::Restart(_));
     let places: Vec<usize> =
@@ -221,7 +221,7 @@ fn spoil(events: &mut Vec<Event>, kind: u8, random: &mut Random) {
     }
 }
 
-/// What may stand between the last MCU and the end.
+/// The bytes that may follow the last MCU.
 fn finish(out: &mut Vec<u8>, tail: u8) {
     match tail >> 1 & 15 {
         1 => out.extend([0x12, 0x34, 0x56]),
@@ -332,7 +332,7 @@ fn block(
         push(run << 4 | u8::try_from(size).expect("at most 10"), value);
         run = 0;
     }
-    // Zeros at the end may be written out, though nobody does it.
+    // Trailing zeros may be coded explicitly, though no encoder does it.
     if run >= 16 && random.below(16) == 0 {
         while run >= 16 {
             push(0xF0, 0);
@@ -346,7 +346,7 @@ fn block(
 
 type Codes = [[[(u32, u32); 256]; 4]; 2];
 
-/// Writes tables for the events and gives their codes.
+/// Writes tables for the events and returns their codes.
 fn huffman_segments(
     out: &mut Vec<u8>,
     random: &mut Random,
@@ -391,7 +391,7 @@ fn huffman_segments(
     codes
 }
 
-/// Whether a picture of 8 bits can need the symbol.
+/// Whether an 8-bit picture can need the symbol.
 fn is_usual(class: usize, symbol: u8) -> bool {
     match (class, symbol & 15) {
         (0, _) => symbol <= 11,
@@ -400,7 +400,7 @@ fn is_usual(class: usize, symbol: u8) -> bool {
     }
 }
 
-/// How many codes of each length: a prefix code that leaves the code of all ones free.
+/// The number of codes of each length, for a prefix code that leaves the code of all ones unused.
 ///
 /// The higher `slope`, the more short codes there are, and the more long ones.
 fn counts(random: &mut Random, symbols: usize, slope: u32) -> [u8; 16] {
@@ -409,7 +409,7 @@ fn counts(random: &mut Random, symbols: usize, slope: u32) -> [u8; 16] {
     let mut open = 1u32;
     for (length, count) in (1u32..).zip(&mut counts) {
         open *= 2;
-        // Behind what is taken here, the rest must find room, and the code of all ones.
+        // The remaining symbols and the code of all ones must fit after the codes of this length.
         let deeper = 1u32 << (16 - length);
         let most = (0..=left.min(open)).rev().find(|taken| (open - taken) * deeper > left - taken);
         let most = most.expect("there was room for all on the level above");

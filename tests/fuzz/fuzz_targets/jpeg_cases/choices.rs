@@ -1,4 +1,4 @@
-//! Choices taken from the fuzzer's bytes, and numbers that follow from them.
+//! Choices from the fuzzer's bytes, and pseudo-random numbers seeded by them.
 
 /// Bytes from the front; zeros when there are no more.
 pub struct Choices<'a> {
@@ -6,12 +6,12 @@ pub struct Choices<'a> {
 }
 
 impl<'a> Choices<'a> {
-    /// Takes from `bytes`.
+    /// Reads choices from `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
 
-    /// Whether all bytes are taken.
+    /// Whether all bytes are used.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -33,13 +33,13 @@ impl<'a> Choices<'a> {
         &list[usize::from(self.byte()) % list.len()]
     }
 
-    /// Numbers that follow from two bytes.
+    /// A number generator seeded by two bytes.
     pub fn random(&mut self) -> Random {
         Random(u64::from(self.word()).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 }
 
-/// Numbers without an end (Marsaglia's xorshift).
+/// A pseudo-random generator (Marsaglia's xorshift).
 pub struct Random(u64);
 
 impl Random {

@@ -1,9 +1,8 @@
-//! What the targets of the JPEG engine share: their input, pictures to mutate, and a decoder of
-//! coefficients that owes nothing to the engine.
+//! Shared by the targets of the JPEG engine: their input, pictures to mutate, and a decoder of coefficients that is
+//! independent of the engine.
 //!
-//! Input: a byte whose lowest bit says what follows, a byte of options, four numbers of 16 bits
-//! for a rectangle, eight spare bytes, and then either a JPEG as it is or the choices for
-//! [`build`], with changes to its bytes behind them.
+//! Input: a byte whose lowest bit selects the form, a byte of options, four 16-bit numbers for a rectangle, eight
+//! spare bytes, and then either a JPEG file or the choices for [`build`], followed by changes to its bytes.
 
 pub mod build;
 pub mod choices;
@@ -27,10 +26,10 @@ use plain::Plain;
 pub const LIMITS: HeaderLimits =
     HeaderLimits { scans_max: 20, segments_max: 200, metadata_bytes_max: 1 << 20 };
 
-/// Larger pictures cost time and show nothing new.
+/// Larger pictures cost time and cover nothing new.
 const PIXELS_MAX: u64 = 1 << 17;
 
-/// Pixels of an edge that libjpeg-turbo takes (`JPEG_MAX_DIMENSION`).
+/// The longest edge in pixels that libjpeg-turbo accepts (`JPEG_MAX_DIMENSION`).
 const EDGE_MAX: u32 = 65_500;
 
 /// Changes to a built picture at most.
@@ -42,14 +41,14 @@ pub struct Case {
     pub jpeg: Vec<u8>,
     /// Bits for the target to choose by.
     pub options: u8,
-    /// Where a rectangle starts and how large it is, as parts of 65536.
+    /// The position and size of a rectangle, in units of 1/65536.
     pub corners: [u16; 4],
     /// ByteRanges for the target.
     pub spare: [u8; 8],
 }
 
 impl Case {
-    /// Reads what the fuzzer gave.
+    /// Parses the input of the fuzzer.
     pub fn read(data: &[u8]) -> Option<Self> {
         let (head, rest) = data.split_first_chunk::<18>()?;
         let [mode, options, x0, x1, y0, y1, w0, w1, h0, h1, spare @ ..] = *head;
@@ -98,22 +97,22 @@ fn change(jpeg: &mut Vec<u8>, choices: &mut Choices<'_>) {
     }
 }
 
-/// A file that the engine takes.
+/// A file that the engine accepts.
 pub struct Opened {
     /// The file.
     pub jpeg: Vec<u8>,
     /// Its headers.
     pub header: JpegHeader,
-    /// What they say of its scan.
+    /// The layout of its scan.
     pub scan: Scan,
     /// The index of its scan.
     pub index: ScanIndex,
-    /// The segments that say what the components mean.
+    /// The segments that define the meaning of the components.
     pub colour: Vec<u8>,
 }
 
 impl Opened {
-    /// Takes the file, unless it is not for the engine or large.
+    /// Indexes the file, unless it is unfit for the engine or too large.
     pub fn new(jpeg: Vec<u8>) -> Option<Self> {
         let header = JpegHeader::parse(&jpeg, &LIMITS).ok()?;
         let Size { width, height } = header.size;
@@ -126,8 +125,8 @@ impl Opened {
         Some(Self { jpeg, header, scan, index, colour })
     }
 
-    /// The same with an index of more entries, if `options` ask for it: the engine's own index of a
-    /// small file may have one only.
+    /// The same file with an index of more entries, if `options` select it: the engine's index of a small file may have
+    /// only one.
     pub fn finer(mut self, case: &Case) -> Self {
         if case.options & 128 != 0 {
             let every = 1 + u32::from(case.spare[7] % 32);
@@ -144,7 +143,7 @@ impl Opened {
         self
     }
 
-    /// The coefficients by the plain decoder, which must take what the engine takes.
+    /// The coefficients from the plain decoder, which must accept everything that the engine accepts.
     pub fn plain(&self) -> Plain {
         Plain::read(&self.header, &self.jpeg).expect("the plain decoder reads it too")
     }
@@ -161,7 +160,7 @@ impl Opened {
         bytes
     }
 
-    /// The file as libjpeg-turbo is given it: without what it warns about in headers.
+    /// The file for libjpeg-turbo, without header segments that cause warnings.
     pub fn repair(&self) -> Cow<'_, [u8]> {
         if read_header(&self.jpeg).is_ok() {
             return Cow::Borrowed(&self.jpeg);
@@ -177,12 +176,12 @@ pub fn at(offset: u64) -> usize {
     usize::try_from(offset).expect("an offset in memory")
 }
 
-/// libjpeg-turbo's pixels of a file that the engine takes; `extra` bytes lie behind its last MCU.
+/// libjpeg-turbo's pixels of a file that the engine accepts; `extra` bytes follow its last MCU.
 pub fn pixels(jpeg: &[u8], scale: DecodeScale, extra: usize) -> Pixels {
     undamaged(decode(jpeg, scale).expect("libjpeg-turbo decodes what the engine takes"), extra)
 }
 
-/// The same for planes.
+/// libjpeg-turbo's planes of such a file.
 pub fn planes(jpeg: &[u8], extra: usize) -> Planes {
     undamaged(decode_planes(jpeg).expect("libjpeg-turbo decodes what the engine takes"), extra)
 }

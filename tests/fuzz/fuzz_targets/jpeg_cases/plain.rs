@@ -1,6 +1,6 @@
 //! A decoder of baseline scans to coefficients, bit by bit as T.81 describes it (F.2.2).
 //!
-//! It is slow, has no tables to look into and shares no code with the engine.
+//! It is slow, uses no lookup tables and shares no code with the engine.
 
 use jpeg::header::JpegHeader;
 
@@ -24,9 +24,9 @@ pub struct Part {
 pub struct Plain {
     /// The components.
     pub parts: Vec<Part>,
-    /// Of each MCU: the place of its first bit, and what its DC differences count from.
+    /// For each MCU: the position of its first bit, and its DC predictors.
     pub starts: Vec<(u64, [i32; 4])>,
-    /// The place behind the last MCU.
+    /// The position after the last MCU.
     pub end: u64,
     /// Whole bytes between the last MCU and the marker that ends the scan.
     pub extra: usize,
@@ -98,7 +98,7 @@ impl Bits<'_> {
         None
     }
 
-    /// Steps over the rest of a byte that was begun.
+    /// Skips the rest of a partially read byte.
     fn align(&mut self) {
         if self.bit > 0 {
             self.bit = 0;
@@ -111,7 +111,7 @@ impl Bits<'_> {
     }
 }
 
-/// The rows' place of each zigzag position, walked along the diagonals.
+/// The row-major index of each zigzag position, computed along the diagonals.
 pub fn natural_order() -> [usize; 64] {
     let mut order = [0; 64];
     let (mut x, mut y) = (0usize, 0usize);
@@ -168,7 +168,7 @@ fn tables(header: &JpegHeader, jpeg: &[u8], plain: &mut Plain) -> Option<[Option
 }
 
 impl Plain {
-    /// Decodes the first scan of `jpeg`, in which all components lie; `None` for damage.
+    /// Decodes the first scan of `jpeg`, which contains all components; `None` for damage.
     pub fn read(header: &JpegHeader, jpeg: &[u8]) -> Option<Self> {
         let mut plain = Self {
             parts: Vec::new(),

@@ -1,4 +1,4 @@
-//! Channels as a way into the service's network.
+//! Delivery channels as a path into the service's network (SSRF).
 
 use std::{io::ErrorKind, net::TcpListener};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     common::{DEMO_KEY, Server},
-    deliveries::{ITEM, Posted, add, hook, id, run, trigger, until},
+    deliveries::{ITEM, WebhookRequest, add, hook, id, run, trigger, until},
 };
 
 fn send(server: &Server, method: Method, path: &str, body: Option<&Value>) -> Value {
@@ -20,7 +20,7 @@ fn send(server: &Server, method: Method, path: &str, body: Option<&Value>) -> Va
 }
 
 #[test]
-fn a_test_of_a_channel_does_not_tell_which_names_exist_inside() {
+fn a_channel_test_does_not_reveal_which_internal_names_exist() {
     let server = Server::demo();
     let said = |method: &str, host: &str| {
         let settings = match method {
@@ -36,7 +36,7 @@ fn a_test_of_a_channel_does_not_tell_which_names_exist_inside() {
         tested["message"].as_str().unwrap().replace(host, "HOST")
     };
     for method in ["ftp", "webhook"] {
-        // One resolves into a private network, the other not at all.
+        // One resolves to a private address, the other does not resolve.
         let (inside, nowhere) = (said(method, "localhost"), said(method, "none.invalid"));
         assert_eq!(inside, nowhere, "{method}");
         assert!(inside.contains("no public address"), "{method}: {inside}");
@@ -44,16 +44,16 @@ fn a_test_of_a_channel_does_not_tell_which_names_exist_inside() {
 }
 
 #[test]
-fn a_webhook_that_redirects_leads_nowhere() {
+fn redirects_of_webhooks_are_not_followed() {
     let server = Server::demo();
     let bind = || TcpListener::bind("127.0.0.1:0").unwrap();
     let (outside, inside) = (bind(), bind());
     add(&server, "hook", "webhook", &hook(outside.local_addr().unwrap().port()));
     for status in ["302 Found", "307 Temporary Redirect"] {
-        // One that failed is queued again.
+        // A failed delivery is queued again.
         let delivered = id(trigger(&server, ITEM, "hook"));
         let location = format!("{status}\r\nlocation: http://{}/", inside.local_addr().unwrap());
-        Posted::accept(&outside).answer(&location);
+        WebhookRequest::accept(&outside).answer(&location);
         until(&server, &delivered, "failed");
     }
     inside.set_nonblocking(true).unwrap();
@@ -62,7 +62,7 @@ fn a_webhook_that_redirects_leads_nowhere() {
 }
 
 #[test]
-fn formats_that_a_user_chose_are_not_sent_into_the_operators_network() {
+fn formats_chosen_by_a_user_are_not_sent_into_the_operators_network() {
     let server = Server::demo();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("url=http://{}/", listener.local_addr().unwrap());

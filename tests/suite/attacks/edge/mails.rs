@@ -1,4 +1,4 @@
-//! Mails to people who did not ask for them.
+//! Mails to recipients who did not ask for them.
 
 use std::{
     fs,
@@ -25,7 +25,7 @@ fn server(settings: &[&str]) -> Server {
     news::server(&settings, &[("image/old", old)])
 }
 
-/// Has mails about icebreakers sent to `email`.
+/// Makes a notification that mails items about icebreakers to `email`.
 fn subscribe(server: &Server, email: &str) {
     let path = "/content/v1/image/notification/email?title=Isvakt&q=isbrytare&email=";
     let email = email.replace('@', "%40").replace('+', "%2B");
@@ -34,10 +34,10 @@ fn subscribe(server: &Server, email: &str) {
     assert_eq!(request.send().unwrap().status(), 200, "{email}");
 }
 
-fn take_in(server: &Server, id: &str) {
+fn ingest_photo(server: &Server, id: &str) {
     let headline = format!("Isbrytare {id}");
     let document = news::document(&headline, &["FOTO"], "2026-03-05T09:15:00+01:00");
-    news::take_in(server, &format!("image/{id}"), &document);
+    news::ingest(server, &format!("image/{id}"), &document);
 }
 
 fn outbox(server: &Server) -> Vec<PathBuf> {
@@ -49,7 +49,7 @@ fn outbox(server: &Server) -> Vec<PathBuf> {
     found
 }
 
-/// The mails once there are so many.
+/// The mails, once `count` of them have arrived.
 fn mails(server: &Server, count: usize) -> Vec<Value> {
     let written = || Some(outbox(server)).filter(|found| found.len() >= count);
     let found = server.until("the mails to be written", written);
@@ -64,7 +64,7 @@ fn text(mail: &Value) -> &str {
     mail["text"].as_str().unwrap()
 }
 
-/// The path of the link by which a recipient answers.
+/// The path of the link that a recipient follows.
 fn link(server: &Server, mail: &Value) -> String {
     let text = text(mail);
     let from = text.find(&format!("{}/mail/", server.url)).expect("a link");
@@ -72,7 +72,7 @@ fn link(server: &Server, mail: &Value) -> String {
     link.to_owned()
 }
 
-/// Runs what counts the mails of an hour within one; again where the clock went into the next.
+/// Runs a scene that counts mails per hour within one hour; runs it again if the clock entered the next hour.
 fn within_an_hour(scene: impl Fn()) {
     let hour = || output(Command::new("date").arg("+%F %H")).stdout;
     loop {
@@ -91,15 +91,15 @@ fn outcomes(server: &Server, outcome: &str) -> f64 {
 }
 
 #[test]
-fn a_stranger_learns_who_has_mails_sent_and_stops_them() {
+fn a_recipient_learns_who_sends_the_mails_and_can_stop_them() {
     let server = server(&[]);
     subscribe(&server, VICTIM);
-    take_in(&server, "oden");
+    ingest_photo(&server, "oden");
     let first = mails(&server, 1).remove(0);
     assert_eq!(first["to"], json!([VICTIM]));
     assert!(text(&first).contains("Demo Editor (Demo desk) sends"), "{first}");
     assert!(first["html"].as_str().unwrap().contains("Demo Editor (Demo desk)"), "{first}");
-    take_in(&server, "ymer");
+    ingest_photo(&server, "ymer");
     let second = mails(&server, 2).remove(1);
     assert!(!text(&second).contains("Demo desk"), "only the first one says so: {second}");
     let path = link(&server, &first);
@@ -109,14 +109,14 @@ fn a_stranger_learns_who_has_mails_sent_and_stops_them() {
     assert!(page.contains("Demo Editor (Demo desk)") && page.contains(VICTIM), "{page}");
     let swedish = server.get_with(&path, &[("accept-language", "sv")]).text().unwrap();
     assert!(swedish.contains("Stoppa mejlen"), "{swedish}");
-    // Programs that look at links stop nothing.
-    take_in(&server, "atle");
+    // Link scanners of mail programs do not unsubscribe the recipient.
+    ingest_photo(&server, "atle");
     mails(&server, 3);
     assert_eq!(server.post_form(&path, &[("answer", "stop")]).status(), 200);
-    take_in(&server, "frej");
+    ingest_photo(&server, "frej");
     server.until("the refusal to be seen", || (outcomes(&server, "refused") >= 1.0).then_some(()));
     assert_eq!(outbox(&server).len(), 3);
-    // The token is in no log line, and any other is none.
+    // The token occurs in no log line, and another token is refused.
     assert!(!server.log().contains(path.trim_start_matches("/mail/")));
     assert_eq!(server.get("/mail/x").status(), 404);
     assert_eq!(server.post_form("/mail/x", &[("answer", "stop")]).status(), 404);
@@ -124,27 +124,27 @@ fn a_stranger_learns_who_has_mails_sent_and_stops_them() {
 }
 
 #[test]
-fn a_mailbox_is_not_flooded_and_nothing_of_what_waits_is_lost() {
+fn a_mailbox_is_not_flooded_and_no_pending_item_is_lost() {
     within_an_hour(flood);
 }
 
 fn flood() {
     let server = server(&["mail.recipient_per_hour=2"]);
     subscribe(&server, VICTIM);
-    // Another spelling of the same mailbox, and an address that is not the victim's.
+    // Another spelling of the same mailbox, and another recipient's address.
     subscribe(&server, "Victim+more@other.example");
     subscribe(&server, "desk@third.example");
     for id in ["oden", "ymer", "atle", "frej"] {
-        take_in(&server, id);
+        ingest_photo(&server, id);
     }
-    // Of the third address two leave at once as well.
+    // Two mails to the third address are also sent at once.
     let postponed = || outcomes(&server, "postponed") >= 8.0;
     server.until("the others to wait", || postponed().then_some(()));
     let sent = mails(&server, 4);
     let to = |mail: &Value| mail["to"][0].as_str().unwrap().to_lowercase();
     let count = |end: &str| sent.iter().filter(|mail| to(mail).ends_with(end)).count();
     assert_eq!((sent.len(), count("other.example"), count("third.example")), (4, 2, 2));
-    // What waits is one mail a notification, which names all items; a restart changes nothing.
+    // The pending items become one mail per notification; a restart changes nothing.
     let list = |server: &Server| {
         let listed = server.command(&["outbox", "list", "--json"]);
         let listed = String::from_utf8(listed.stdout).unwrap();
@@ -152,26 +152,26 @@ fn flood() {
     };
     list(&server);
     let server = server.restart(&["mail.recipient_per_hour=2", "server.unready_s=0"]);
-    take_in(&server, "urho");
+    ingest_photo(&server, "urho");
     server.until("them to wait", || (outcomes(&server, "postponed") >= 3.0).then_some(()));
     list(&server);
     assert_eq!(outbox(&server).len(), 4);
 }
 
 #[test]
-fn nobody_is_mailed_who_did_not_agree_where_the_operator_wants_that() {
+fn with_required_consent_only_confirmed_recipients_are_mailed() {
     let server = server(&["mail.confirm_foreign=true"]);
     subscribe(&server, VICTIM);
     subscribe(&server, "Demo-Editor@demo-desk.example");
-    take_in(&server, "oden");
+    ingest_photo(&server, "oden");
     let sent = mails(&server, 2);
     let is_asked = |mail: &&Value| mail["to"] == json!([VICTIM]);
     let asked = sent.iter().find(is_asked).expect("it is asked");
     assert!(text(asked).contains("Nothing is sent unless you accept"), "{asked}");
     assert!(!text(asked).contains("oden"), "{asked}");
-    take_in(&server, "ymer");
+    ingest_photo(&server, "ymer");
     server.until("both to wait", || (outcomes(&server, "postponed") >= 2.0).then_some(()));
-    // The user's own address needs no answer.
+    // The user's own address needs no confirmation.
     assert_eq!(mails(&server, 3).iter().filter(is_asked).count(), 1);
     let path = link(&server, asked);
     assert!(server.get(&path).text().unwrap().contains("Accept e-mail"));
@@ -205,7 +205,7 @@ fn channel() {
     assert!(text(first).contains("Demo Editor (Demo desk) sends"), "{first}");
     let own = sent.iter().find(|mail| !is_victims(mail)).unwrap();
     assert!(!text(own).contains("/mail/"), "no recipient reads another's link: {own}");
-    // The hour's mail of this mailbox is used up: the next one waits, and says so.
+    // The mailbox has used up its mails of this hour: the next one waits, and the channel's test says so.
     put("one", &json!(VICTIM));
     let waits = id(trigger(&server, ITEM, "one"));
     let found = server.until("the delivery to wait", || {

@@ -1,4 +1,4 @@
-//! Exhaustion and misuse at the edge: places of polls, connections, headers, mails to strangers.
+//! Exhaustion and misuse at the edge: long-poll slots, connections, headers, mails to strangers.
 
 mod channels;
 mod mails;
@@ -13,26 +13,26 @@ use reqwest::{Method, blocking::Response};
 use serde_json::Value;
 
 use crate::common::{
-    DEMO_KEY, PATIENCE, Server,
+    DEMO_KEY, Server, WAIT_TIMEOUT,
     h2::{self, H2, fields, frame},
     ports::free_port,
 };
 
 /// The key of another organization's user.
 const BUYER_KEY: &str = "demo-key-0000-0000-000000000003";
-/// The web proxy that the tests play, so that clients with other addresses come from one machine.
+/// The reverse proxy that the tests act as, so that requests from one machine have different client addresses.
 const PROXY: &str = "server.trusted_proxies=127.0.0.1";
-/// A poll that nothing comes for.
+/// A long poll that no item answers.
 const POLL: &str = "/content/v1/image/stream?q=neverheardof&wait=290";
 
 fn connect(server: &Server) -> TcpStream {
     let stream = TcpStream::connect(server.url.trim_start_matches("http://")).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(WAIT_TIMEOUT)).unwrap();
     stream
 }
 
-/// A GET of `path` from `client` behind the proxy, left open.
-fn left_open(server: &Server, client: &str, path: &str) -> TcpStream {
+/// Sends a GET of `path` from `client` behind the proxy and leaves the connection open.
+fn open_request(server: &Server, client: &str, path: &str) -> TcpStream {
     let mut stream = connect(server);
     let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {client}\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
@@ -53,7 +53,7 @@ fn ask(server: &Server, client: &str, path: &str) -> Response {
     server.get_with(path, &[("X-Forwarded-For", client)])
 }
 
-/// Why a request was shed: the error code of a 503 with the time to come back.
+/// The error code of a shed request: a 503 with `Retry-After`.
 fn shed(response: Response) -> String {
     assert_eq!(response.status(), 503);
     assert!(response.headers().contains_key("retry-after"));
@@ -61,34 +61,34 @@ fn shed(response: Response) -> String {
     body["errors"][0]["errorCode"].as_str().unwrap().to_owned()
 }
 
-/// Holds a poll of `client` once the server says that it waits.
-fn waiting(server: &Server, client: &str, path: &str) -> TcpStream {
+/// Opens a poll of `client`; returns once the server reports that it is waiting.
+fn open_poll(server: &Server, client: &str, path: &str) -> TcpStream {
     let count = || server.metric("wirephoto_polls_waiting", "");
     let before = count();
-    let stream = left_open(server, client, path);
+    let stream = open_request(server, client, path);
     server.until("the poll to wait", || (count() > before).then_some(()));
     stream
 }
 
 #[test]
-fn one_anonymous_client_does_not_take_the_places_of_polls_from_others() {
+fn one_anonymous_client_does_not_exhaust_the_poll_slots() {
     let settings = ["search.polls=6", "search.client_polls=2", PROXY];
     let server = Server::demo_with(&settings);
     let now = POLL.replace("290", "0");
-    let mut held: Vec<_> = (0..2).map(|_| waiting(&server, "192.0.2.1", POLL)).collect();
+    let mut held: Vec<_> = (0..2).map(|_| open_poll(&server, "192.0.2.1", POLL)).collect();
     assert_eq!(shed(ask(&server, "192.0.2.1", &now)), "client_polls");
-    held.push(waiting(&server, "192.0.2.2", POLL));
-    // Half of all is for known users, however many strangers come.
+    held.push(open_poll(&server, "192.0.2.2", POLL));
+    // Half of the slots are reserved for authenticated users, however many anonymous clients poll.
     for last in 3..9 {
         assert_eq!(shed(ask(&server, &format!("192.0.2.{last}"), &now)), "polls");
     }
     let own = |path: &str, key: &str| format!("{path}&ak={key}");
-    // A user is one client at whichever address, and not the client that its address is.
-    held.push(waiting(&server, "192.0.2.1", &own(POLL, DEMO_KEY)));
-    held.push(waiting(&server, "192.0.2.9", &own(POLL, DEMO_KEY)));
+    // A user is one client at any address, and distinct from the anonymous client at that address.
+    held.push(open_poll(&server, "192.0.2.1", &own(POLL, DEMO_KEY)));
+    held.push(open_poll(&server, "192.0.2.9", &own(POLL, DEMO_KEY)));
     assert_eq!(shed(ask(&server, "192.0.2.7", &own(&now, DEMO_KEY))), "client_polls");
     assert_eq!(ask(&server, "192.0.2.1", &own(&now, BUYER_KEY)).status(), 200);
-    // A stranger that leaves makes room for another one.
+    // When an anonymous client disconnects, its slot is free.
     drop(held.remove(0));
     server.until("a place of a stranger", || {
         (ask(&server, "192.0.2.3", &now).status() == 200).then_some(())
@@ -96,7 +96,7 @@ fn one_anonymous_client_does_not_take_the_places_of_polls_from_others() {
 }
 
 #[test]
-fn one_connection_of_http_2_does_not_take_the_places_of_polls_from_others() {
+fn one_http_2_connection_does_not_exhaust_the_poll_slots() {
     let server = Server::demo_with(&["search.client_polls=3"]);
     let mut client = H2::connect(&server, &[]);
     let poll = fields("GET", POLL, &[]);
@@ -118,7 +118,7 @@ fn one_connection_of_http_2_does_not_take_the_places_of_polls_from_others() {
 }
 
 #[test]
-fn one_user_does_not_take_the_places_of_stream_readers_from_others() {
+fn one_user_does_not_exhaust_the_stream_reader_slots() {
     let server = Server::demo_with(&["notifications.polls=3", "notifications.client_polls=1"]);
     let make = |key: &str| {
         let url = format!("{}/content/v1/image/notification/stream?q=neverheardof", server.url);
@@ -130,19 +130,19 @@ fn one_user_does_not_take_the_places_of_stream_readers_from_others() {
     };
     let count = || server.metric("wirephoto_stream_polls_waiting", "");
     let (own, other) = (make(DEMO_KEY), make(BUYER_KEY));
-    let _held = left_open(&server, "192.0.2.1", &own);
+    let _held = open_request(&server, "192.0.2.1", &own);
     server.until("the reader to wait", || (count() >= 1.0).then_some(()));
-    // Another stream of the same user waits in the same places.
+    // Another stream of the same user uses the same slots.
     assert_eq!(shed(server.get(&make(DEMO_KEY))), "client_stream_polls");
-    let _other = left_open(&server, "192.0.2.1", &other);
+    let _other = open_request(&server, "192.0.2.1", &other);
     server.until("another user's reader to wait", || (count() >= 2.0).then_some(()));
 }
 
 #[test]
-fn one_address_does_not_take_all_connections() {
+fn one_address_does_not_exhaust_the_connections() {
     let settings = ["server.connections_per_address=5", "server.idle_timeout_s=600"];
     let server = Server::demo_with(&settings);
-    let open = || left_open(&server, "192.0.2.1", "/health/live");
+    let open = || open_request(&server, "192.0.2.1", "/health/live");
     let mut held = Vec::new();
     let refused = server.until("a connection too many", || {
         let mut one = open();
@@ -167,7 +167,7 @@ fn one_address_does_not_take_all_connections() {
         one.read_exact(&mut first).unwrap();
         (&first[9..] == b"200").then_some(())
     });
-    // The client of this test has its connection back too.
+    // The connection of this test's own client is released too.
     let count = server.until("an answer", || {
         let answer = server.client.get(format!("{}/metrics", server.url)).send().ok()?;
         let text = answer.text().ok()?;
@@ -179,10 +179,10 @@ fn one_address_does_not_take_all_connections() {
 }
 
 #[test]
-fn a_trusted_proxy_carries_the_connections_of_many() {
+fn a_trusted_proxy_may_open_connections_for_many_clients() {
     let server = Server::demo_with(&["server.connections_per_address=2", PROXY]);
     let mut held: Vec<_> =
-        (0..20).map(|_| left_open(&server, "192.0.2.1", "/health/live")).collect();
+        (0..20).map(|_| open_request(&server, "192.0.2.1", "/health/live")).collect();
     for one in &mut held {
         let mut first = [0; 12];
         one.read_exact(&mut first).unwrap();
@@ -191,7 +191,7 @@ fn a_trusted_proxy_carries_the_connections_of_many() {
 }
 
 #[test]
-fn metrics_are_not_public_where_they_have_a_listener_of_their_own() {
+fn metrics_with_a_separate_listener_are_not_public() {
     let port = free_port();
     let admin = format!("http://127.0.0.1:{port}");
     let server = Server::demo_with(&[&format!("server.admin_listen=127.0.0.1:{port}")]);

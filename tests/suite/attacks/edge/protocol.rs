@@ -1,4 +1,4 @@
-//! Requests that two components could read differently, and what browsers are told.
+//! Requests that two components could parse differently, and headers that restrict browsers.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use super::{connect, read_to_close};
 use crate::common::{DEMO_KEY, Server};
 use crate::site::Session;
 
-/// The statuses of all answers on a connection that sends `bytes`, until the server closes it.
+/// The statuses of all responses on a connection that sends `bytes`, until the server closes it.
 fn statuses(server: &Server, bytes: &[u8]) -> Vec<u16> {
     let mut stream = connect(server);
     stream.write_all(bytes).unwrap();
@@ -18,7 +18,7 @@ fn statuses(server: &Server, bytes: &[u8]) -> Vec<u16> {
 }
 
 #[test]
-fn a_request_that_names_no_host_or_two_is_refused() {
+fn a_request_without_a_host_or_with_two_is_refused() {
     let server = Server::demo();
     let get = |address: &str, version: &str, hosts: &str| {
         format!("GET {address} HTTP/{version}\r\n{hosts}Connection: close\r\n\r\n")
@@ -45,9 +45,9 @@ fn a_request_that_names_no_host_or_two_is_refused() {
 }
 
 #[test]
-fn a_request_hidden_behind_another_is_never_answered() {
+fn a_smuggled_request_is_never_answered() {
     let server = Server::demo();
-    // Where it is answered, the connection ends with it.
+    // If it is answered, the connection is closed after the response.
     let hidden = "GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
     let post = |fields: &str, body: &str| {
         format!("POST /o/oauth2/token HTTP/1.1\r\nHost: a\r\n{fields}\r\n{body}{hidden}")
@@ -62,7 +62,7 @@ fn a_request_hidden_behind_another_is_never_answered() {
         post("Transfer-Encoding: chunked, identity\r\n", "0\r\n\r\n"),
         post("Transfer-Encoding:\r\n chunked\r\n", "0\r\n\r\n"),
         post("X: a\0b\r\n", ""),
-        // Line ends of the framing of chunks are strict, so a bare one hides nothing.
+        // Line ends in chunked framing are strict: a bare CR or LF cannot hide a request.
         post("Transfer-Encoding: chunked\r\n", "0\n\n"),
         post("Transfer-Encoding: chunked\r\n", "0;a\n\r\n\r\n"),
         post("Transfer-Encoding: chunked\r\n", "1\nZ\r\n0\r\n\r\n"),
@@ -76,7 +76,7 @@ fn a_request_hidden_behind_another_is_never_answered() {
 }
 
 #[test]
-fn what_stands_in_a_head_changes_no_link() {
+fn request_headers_change_no_link() {
     let server = Server::demo();
     let path = "/media/image/demo-urtavla.json";
     let plain = server.bytes(path);
@@ -101,11 +101,11 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn browsers_are_told_who_may_embed_an_answer_and_what_it_may_do() {
+fn response_headers_restrict_embedding_and_scripts() {
     let server = Server::demo_with(&["server.public_url=https://pictures.example.org"]);
     let sandbox = Some("default-src 'none'; style-src 'unsafe-inline'; sandbox");
     let key = format!("?ak={DEMO_KEY}");
-    // Address, who may embed it, its sandbox, whether it is a page, whether it keeps its window.
+    // Path, who may embed it, its sandbox, whether it is a page, whether it isolates its window.
     let cases = [
         ("/media/image/demo-urtavla_NormalPreview.jpg", "cross-origin", None, false, false),
         ("/media/image/demo-urtavla.json", "cross-origin", sandbox, false, false),
@@ -152,7 +152,7 @@ fn browsers_are_told_who_may_embed_an_answer_and_what_it_may_do() {
 }
 
 #[test]
-fn a_service_without_tls_does_not_bind_browsers_to_it() {
+fn a_service_without_tls_does_not_pin_browsers_to_https() {
     let server = Server::demo();
     for path in ["/", "/media/image/demo-urtavla_NormalPreview.jpg"] {
         assert!(!server.get(path).headers().contains_key("strict-transport-security"), "{path}");
@@ -160,13 +160,13 @@ fn a_service_without_tls_does_not_bind_browsers_to_it() {
 }
 
 #[test]
-fn a_cache_is_not_talked_into_keeping_a_page() {
+fn a_cache_is_not_tricked_into_storing_a_page() {
     let server = Server::demo();
     let session = Session::open(&server, "demo-admin");
     let account = session.get(&server, "/account");
     assert_eq!(account.status(), 200);
     assert_eq!(text(account.headers(), "cache-control"), Some("no-store"));
-    // What a cache could take for a file of its own rules.
+    // Paths that a cache could classify by its own rules.
     for path in [
         "/account/x.css",
         "/account;x.css",
@@ -192,7 +192,7 @@ fn a_cache_is_not_talked_into_keeping_a_page() {
         assert!([400, 404].contains(&status.as_u16()), "{path}: {status}");
         let policy = text(&headers, "cache-control").unwrap_or_default();
         if !policy.contains("no-store") && !policy.contains("private") {
-            // What may be kept says nothing of the visitor.
+            // Cacheable responses do not depend on the visitor.
             let stranger = server.get(path);
             assert_eq!(stranger.status(), status, "{path}");
             assert!(!headers.contains_key("set-cookie"), "{path}: {policy}");
@@ -203,7 +203,7 @@ fn a_cache_is_not_talked_into_keeping_a_page() {
 }
 
 #[test]
-fn a_head_beyond_its_limits_is_refused() {
+fn a_request_head_beyond_its_limits_is_refused() {
     let server = Server::demo();
     let head = |fields: &str| {
         format!("GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{fields}\r\n")
@@ -213,7 +213,7 @@ fn a_head_beyond_its_limits_is_refused() {
     assert_eq!(statuses(&server, many.as_bytes()), [431]);
     let long = head(&format!("X-A: {}\r\n", "a".repeat(200_000)));
     let mut stream = connect(&server);
-    // The server may end the connection before it has read everything.
+    // The server may close the connection before it has read the whole request.
     drop(stream.write_all(long.as_bytes()));
     let answer = read_to_close(&mut stream);
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
@@ -221,7 +221,7 @@ fn a_head_beyond_its_limits_is_refused() {
 }
 
 #[test]
-fn a_page_in_one_language_is_not_given_to_readers_of_another() {
+fn a_page_cached_in_one_language_is_not_served_in_another() {
     let server = Server::demo();
     for path in ["/", "/item/image/demo-urtavla"] {
         let answer = server.get_with(path, &[("accept-language", "sv")]);

@@ -1,10 +1,10 @@
-//! PDFs with scripts, and actions that start programs.
+//! PDFs with scripts and launch actions.
 
 use std::fs;
 
 use crate::common::{DEMO_KEY, Server};
 
-/// A PDF of one page that runs `action` when it is opened.
+/// A one-page PDF that runs `action` when it is opened.
 fn pdf(action: &str) -> Vec<u8> {
     let objects = [
         format!("<< /Type /Catalog /Pages 2 0 R /OpenAction {action} >>"),
@@ -27,7 +27,7 @@ fn pdf(action: &str) -> Vec<u8> {
 const SCRIPT: &str = "<< /S /JavaScript /JS (app.alert\\(1\\)) >>";
 const LAUNCH: &str = "<< /S /Launch /F (cmd.exe) >>";
 
-/// Takes a PDF in; whether it came in, and what was said.
+/// Ingests a PDF; returns whether it was accepted, and the output.
 fn ingest(server: &Server, id: &str, bytes: &[u8], setting: &str) -> (bool, String) {
     let folder = server.dir.path().join(format!("{id}-{setting}")).join("graphic").join(id);
     fs::create_dir_all(&folder).unwrap();
@@ -41,7 +41,7 @@ fn ingest(server: &Server, id: &str, bytes: &[u8], setting: &str) -> (bool, Stri
 }
 
 #[test]
-fn a_pdf_that_runs_something_is_told_of_and_can_be_refused() {
+fn a_pdf_with_active_content_is_reported_and_can_be_refused() {
     let server = Server::with_pictures::<&str>(&[], &[]);
     for (id, action, words) in [
         ("script", SCRIPT, &["JavaScript"][..]),
@@ -63,7 +63,7 @@ fn a_pdf_that_runs_something_is_told_of_and_can_be_refused() {
     }
     let (taken, said) = ingest(&server, "plain", &pdf("[3 0 R /Fit]"), "refuse");
     assert!(taken && !said.contains("JavaScript") && !said.contains("Launch"), "{said}");
-    // What cannot be read cannot be checked.
+    // A PDF that cannot be parsed cannot be checked.
     let (taken, said) = ingest(&server, "broken", b"%PDF-1.7\n1 0 obj << broken", "refuse");
     assert!(!taken && said.contains("media.pdf_active_content"), "{said}");
 }

@@ -1,4 +1,5 @@
-//! Collections of others: their documents, their archive, and what that says of items it lacks.
+//! Other users' collections: their documents, their archive, and what the archive reveals about the items that it
+//! leaves out.
 
 use reqwest::blocking::Response;
 use serde_json::{Value, json};
@@ -38,7 +39,7 @@ fn left_out(zip: &[u8]) -> String {
 }
 
 #[test]
-fn the_archive_of_a_collection_does_not_tell_an_embargo_from_a_missing_agreement() {
+fn the_archive_of_a_collection_does_not_distinguish_an_embargo_from_a_missing_agreement() {
     let server = scene::server(&[]);
     let hidden =
         ["image/embargoed", "image/s", "text/s", "text/commissioned", "planning/s", "stockfoto/s"];
@@ -52,7 +53,7 @@ fn the_archive_of_a_collection_does_not_tell_an_embargo_from_a_missing_agreement
     let reasons: Vec<String> =
         said.lines().map(|line| line.rsplit_once(": ").expect("a reason").1.to_owned()).collect();
     assert_eq!(reasons, vec!["It is not available to you".to_owned(); hidden.len()]);
-    // Nothing of it can be had: the refusal says no more.
+    // It contains nothing that can be downloaded: the refusal reveals no more.
     let id = collection(&server, &hidden);
     let answer = buyer.get(&server, &format!("{ROOT}/{id}/zip"));
     assert_eq!(answer.status(), 403);
@@ -62,7 +63,7 @@ fn the_archive_of_a_collection_does_not_tell_an_embargo_from_a_missing_agreement
 }
 
 #[test]
-fn a_collection_gives_readers_the_documents_that_they_find_and_no_others() {
+fn a_collection_shows_readers_only_the_documents_that_they_can_find() {
     let server = scene::server(&[]);
     let everything = scene::items();
     let keys: Vec<&str> = everything.iter().map(|(key, _)| key.as_str()).collect();
@@ -82,7 +83,7 @@ fn a_collection_gives_readers_the_documents_that_they_find_and_no_others() {
         let items = answer["items"].as_array().unwrap().iter();
         let items = items.map(|item| item["uri"].as_str().unwrap().to_owned()).collect();
         assert_eq!(found, items, "{}", caller.name);
-        // The owner's list stays whole; it names items and tells nothing of them.
+        // The owner's list stays complete; it has the item URIs alone.
         let content = answer["content"].as_array().unwrap().len();
         assert_eq!(content, keys.len() - 2, "{}: all but what was withheld", caller.name);
     }

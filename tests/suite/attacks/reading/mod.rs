@@ -1,4 +1,4 @@
-//! Content that a caller may not read, by any address of it.
+//! Content that a caller may not read, at every URL of it.
 
 mod active;
 mod bundles;

@@ -1,4 +1,4 @@
-//! Addresses that a document brings: none leads a visitor or a client with its key elsewhere.
+//! URLs in a document: none leads a visitor, or a client with its key, to another host.
 
 use serde_json::{Value, json};
 
@@ -6,8 +6,8 @@ use crate::common::{DEMO_KEY, Server, pictures::Picture};
 use crate::items::{form, provider, put};
 use crate::site::Session;
 
-/// Addresses that no document may bring.
-const OTHERS: [&str; 6] = [
+/// URLs that no document may contain.
+const BAD_URLS: [&str; 6] = [
     "javascript:alert(1)//media/image/x",
     "javascript://a.example/media/image/x%0aalert(1)",
     "JaVaScRiPt:alert(1)",
@@ -23,10 +23,10 @@ fn put_json(server: &Server, auth: &str, key: &str, document: &Value) -> (u16, V
 }
 
 #[test]
-fn an_address_that_is_no_web_address_does_not_come_in() {
+fn a_document_with_an_unsafe_url_is_refused() {
     let server = Server::with_pictures::<&str>(&[], &[]);
     let auth = provider(&server);
-    for bad in OTHERS {
+    for bad in BAD_URLS {
         let rendition = json!({ "r0": { "href": bad, "usage": "Preview", "variant": "Normal" } });
         for (path, document) in [
             ("renditions.r0.href", json!({ "renditions": rendition })),
@@ -51,14 +51,14 @@ fn an_address_that_is_no_web_address_does_not_come_in() {
     assert_eq!(server.get(&format!("/media/text/x.json?ak={DEMO_KEY}")).status(), 404);
 }
 
-/// Every address that an answer holds and that a client or a browser would follow.
+/// Every URL in a response that a client or a browser would follow.
 fn hosts(text: &str) -> Vec<String> {
     let parts = text.split("evil.example");
     parts.skip(1).map(|rest| rest.chars().take(40).collect()).collect()
 }
 
 #[test]
-fn renditions_of_other_hosts_leave_in_no_form() {
+fn renditions_on_other_hosts_appear_in_no_format() {
     let server = Server::with_pictures::<&str>(&[], &[]);
     let auth = provider(&server);
     let rendition = |name: &str, usage: &str| {
@@ -111,7 +111,7 @@ fn renditions_of_other_hosts_leave_in_no_form() {
     }
     let page = session.get(&server, "/?type=_all").text().unwrap();
     assert_eq!(hosts(&page), Vec::<String>::new());
-    // The image has its own files, and the association of another archive is a link to it.
+    // The image has its own files; the association of another archive is only a link.
     let found = server.bytes(&format!("/media/image/i.json?ak={DEMO_KEY}"));
     let found: Value = serde_json::from_slice(&found).unwrap();
     assert_eq!(found["renditions"].as_object().unwrap().len(), 5);
@@ -124,7 +124,7 @@ fn renditions_of_other_hosts_leave_in_no_form() {
 }
 
 #[test]
-fn a_hostile_document_runs_nothing_on_a_page_and_in_no_format() {
+fn a_hostile_document_runs_no_script_on_a_page_or_in_any_format() {
     let server = Server::with_pictures::<&str>(&[], &[]);
     let auth = provider(&server);
     let hostile = "\"'><img src=x onerror=alert(1)><script>alert(2)</script>{{ 7919 * 7907 }}";

@@ -7,29 +7,29 @@ use serde_json::{Value, json};
 
 use crate::common::{Server, checkout, news, pictures::Picture, tokens};
 
-/// The product of what the buyers' agreements cover.
+/// The product that the buyers' agreements cover.
 pub const COVERED: &str = "FOTO";
-/// A product that few agreements have.
+/// A product that few agreements cover.
 pub const SECRET: &str = "SECRET";
 
-/// Who hides an item.
+/// The publication state of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Nobody: it is usable, or was replaced.
+    /// A usable or replaced item.
     Shown,
-    /// It is commissioned.
+    /// An item that is commissioned.
     Commissioned,
-    /// It is under embargo.
+    /// An item that is under embargo.
     Embargoed,
-    /// It is withheld.
+    /// An item that is withheld.
     Withheld,
 }
 
 pub const MEDIA_TYPES: [&str; 9] =
     ["image", "stockfoto", "video", "graphic", "text", "feature", "page", "planning", "calendar"];
 
-/// Every item with its state: of each media type one that is covered (`c`) and one that is not (`s`),
-/// and images and texts in every other state.
+/// Every item with its state: per media type one that is covered (`c`) and one that is not (`s`), and images and
+/// texts in every other state.
 pub fn items() -> Vec<(String, State)> {
     let mut items = Vec::new();
     for media_type in MEDIA_TYPES {
@@ -74,7 +74,7 @@ fn document(key: &str) -> Value {
     document
 }
 
-/// The files of an item, beside its document.
+/// Writes the files of an item next to its document.
 fn write_files(folder: &Path, key: &str) {
     let picture = || Picture::waves(64, 48).jpeg();
     let demo = |path: &str| fs::read(checkout("media-store/demo").join(path)).unwrap();
@@ -120,8 +120,8 @@ const NAMES: [&str; 10] = [
     "switched",
 ];
 
-/// The accounts; `lapsed` says that three users have lost an agreement with [`SECRET`], of whom
-/// `switched` has another one.
+/// The accounts; with `lapsed`, three users have lost an agreement with [`SECRET`], of whom `switched` has another
+/// one.
 fn accounts(lapsed: bool) -> Value {
     let agreement = |id: i64, kind: &str, code: i64| {
         let code = if code == 10 { COVERED } else { SECRET };
@@ -200,7 +200,7 @@ pub fn server(settings: &[&str]) -> Server {
     server
 }
 
-/// Takes the agreements with [`SECRET`] from the users who lose them.
+/// Removes the agreements with [`SECRET`] from the users who lose them.
 pub fn lapse(server: &Server) {
     import(server, &accounts(true));
     for name in ["former", "hopeful"] {
@@ -211,12 +211,12 @@ pub fn lapse(server: &Server) {
     }
 }
 
-/// Somebody who calls.
+/// The sender of a request.
 pub struct Caller {
     pub name: &'static str,
     /// The header `Authorization`, if one is sent.
     pub authorization: Option<String>,
-    /// Whether the credentials are good.
+    /// Whether the credentials are valid.
     pub is_known: bool,
 }
 
@@ -234,7 +234,7 @@ impl Caller {
         Self { name, authorization, is_known: true }
     }
 
-    /// With an access token that carries the scope `admin`.
+    /// A caller with an access token that carries the scope `admin`.
     pub fn admin(server: &Server, name: &'static str) -> Self {
         let token = tokens::password(server, name, &format!("{name}-password"), "roles admin");
         Self { name, authorization: Some(format!("Bearer {token}")), is_known: true }
@@ -247,13 +247,13 @@ impl Caller {
         }
     }
 
-    /// Whether it works for the provider.
+    /// Whether the caller's user belongs to the provider.
     pub fn is_provider(&self) -> bool {
         self.name == "provider"
     }
 
-    /// Whether it sees an item of that state at all, by its embargo and status (contract
-    /// items-19, items-20, items-21).
+    /// Whether an item of that state is visible to it, by embargo and status (contract items-19, items-20,
+    /// items-21).
     pub fn sees(&self, state: State) -> bool {
         let has_admin =
             self.authorization.as_deref().is_some_and(|line| line.starts_with("Bearer"));

@@ -1,5 +1,5 @@
-//! One table: each caller, media type and address. What is expected follows from three sources: the
-//! addresses that are open to everybody, a live search of the caller, and its list of orders.
+//! One table: each caller, media type and URL. The expected responses derive from three sources: the URLs that are
+//! open to the public, a live search by the caller, and its list of orders.
 
 use std::collections::HashSet;
 
@@ -10,22 +10,22 @@ use super::scene::{self, Caller, State};
 use crate::common::Server;
 use crate::site::Session;
 
-/// What an address asks of its caller.
+/// The right that a URL requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Right {
-    /// Nothing.
+    /// None: the URL is public.
     Open,
-    /// That the caller finds the item, or has an order that delivers it.
+    /// The caller finds the item, or has an order that delivers it.
     Read,
-    /// That an agreement of the caller delivers it.
+    /// An agreement of the caller delivers it.
     Buy,
-    /// As to read, or an order that is not reported yet.
+    /// The right to read, or an order that is not reported yet.
     Licences,
 }
 
 use Right::{Buy, Licences, Open, Read};
 
-/// The addresses of an item of each media type: behind its key, with the right that they ask for.
+/// The URLs of an item of each media type: the part after its key, with the right that each requires.
 fn addresses(media_type: &str) -> Vec<(&'static str, Right)> {
     let documents = |right| vec![(".json", right), (".xml", right)];
     let mut addresses = match media_type {
@@ -81,7 +81,7 @@ fn addresses(media_type: &str) -> Vec<(&'static str, Right)> {
     addresses
 }
 
-/// Addresses below a text with what else they show: they ask for both.
+/// URLs below a text, with the other item that each shows: they require the right to both.
 const ASSOCIATED: [(&str, &str, Right); 7] = [
     ("text/c/a000_NormalPreview.jpg", "image/c", Open),
     ("text/c/a001_NormalPreview.jpg", "image/s", Open),
@@ -92,13 +92,13 @@ const ASSOCIATED: [(&str, &str, Right); 7] = [
     ("text/c/a004_NormalPreview.jpg", "text/c", Read),
 ];
 
-/// What the service itself says of a caller.
+/// What the service reports to a caller.
 struct Sources {
-    /// Items that it finds.
+    /// The items in its search results.
     found: HashSet<String>,
-    /// Items of orders that still deliver.
+    /// Items of orders that are still deliverable.
     delivering: HashSet<String>,
-    /// Items of orders that are not reported.
+    /// Items of orders that are not reported yet.
     unreported: HashSet<String>,
 }
 
@@ -147,7 +147,7 @@ impl Sources {
         self.found.contains(key) || self.delivering.contains(key)
     }
 
-    /// What an address of the item answers that asks for `right`.
+    /// The expected status of a URL of the item that requires `right`.
     fn expected(&self, caller: &Caller, (key, state): (&str, State), right: Right) -> u16 {
         if right == Open {
             return if caller.sees(state) { 200 } else { 404 };
@@ -164,7 +164,7 @@ impl Sources {
         let is_granted = match right {
             Open => true,
             Read | Licences => self.reads(key),
-            // Who finds it under a Direct agreement has to order it; the provider buys nothing.
+            // A caller who finds it under a Direct agreement has to order it; the provider never buys.
             Buy => {
                 let has_to_order = ["direct", "provider", "switched"].contains(&caller.name);
                 (self.found.contains(key) && !has_to_order) || self.delivering.contains(key)
@@ -188,11 +188,11 @@ fn state_of(key: &str) -> State {
     items.into_iter().find(|(known, _)| known == key).unwrap().1
 }
 
-/// Every caller at every address, in one server.
+/// Every caller at every URL, on one server.
 #[test]
-fn no_address_gives_what_a_caller_neither_finds_nor_ordered() {
+fn no_url_serves_an_item_that_its_caller_neither_finds_nor_ordered() {
     let server = scene::server(&[]);
-    // Bought and ordered while an agreement covered it, which it does no more.
+    // Bought and ordered under an agreement that has since lapsed.
     let bought = Caller::key("former").get(&server, "/media/text/s.zip");
     assert_eq!(bought.status(), 200);
     let bought = Caller::key("switched").get(&server, "/media/text/s.zip");
@@ -206,7 +206,7 @@ fn no_address_gives_what_a_caller_neither_finds_nor_ordered() {
         let mut check = |path: String, expected: u16| {
             let answer = caller.get(&server, &path);
             let found = answer.status().as_u16();
-            // A delivery that the same user asked for with other credentials is there.
+            // A delivery that the same user requested with other credentials.
             let is_there = (expected, found) == (202, 200);
             if found != expected && !is_there {
                 wrong.push(format!("{} GET {path}: {found}, expected {expected}", caller.name));
@@ -218,7 +218,7 @@ fn no_address_gives_what_a_caller_neither_finds_nor_ordered() {
             let media_type = key.split('/').next().unwrap();
             for (address, right) in addresses(media_type) {
                 let expected = sources.expected(&caller, (&key, state), right);
-                // The item itself leads to its page.
+                // The item's own URL redirects to its page.
                 let expected = if address.is_empty() && expected == 200 { 302 } else { expected };
                 check(format!("/media/{key}{address}"), expected);
             }
@@ -240,11 +240,11 @@ fn no_address_gives_what_a_caller_neither_finds_nor_ordered() {
     sources_say_what_they_should(&server);
 }
 
-/// The sources are not empty, so that the table is not true of nothing.
+/// Checks that the sources are not empty, so that the table is not vacuously true.
 fn sources_say_what_they_should(server: &Server) {
     let former = Sources::of(server, &Caller::key("former"));
     assert!(former.delivering.contains("text/s") && !former.found.contains("text/s"));
-    // Its order delivers what its other agreement would have it order again.
+    // Its order delivers an item that its other agreement would require it to order again.
     let switched = Caller::key("switched");
     assert!(Sources::of(server, &switched).found.contains("text/s"));
     let orders: Value = switched.get(server, "/user/v1/order?size=1000").json().unwrap();
@@ -263,7 +263,7 @@ fn sources_say_what_they_should(server: &Server) {
 }
 
 #[test]
-fn no_page_shows_what_its_visitor_neither_finds_nor_ordered() {
+fn no_page_shows_an_item_that_its_visitor_neither_finds_nor_ordered() {
     let server = scene::server(&[]);
     for name in ["none", "buyer", "direct", "provider", "chief"] {
         let session = Session::open(&server, name);
@@ -287,7 +287,7 @@ fn no_page_shows_what_its_visitor_neither_finds_nor_ordered() {
         let expected = match is_open {
             true if state == State::Shown => 200,
             true => 404,
-            // To the login.
+            // Redirects to the login.
             false => 303,
         };
         assert_eq!(server.get(&format!("/item/{key}")).status(), expected, "{key}");
@@ -295,7 +295,7 @@ fn no_page_shows_what_its_visitor_neither_finds_nor_ordered() {
 }
 
 #[test]
-fn a_setting_opens_documents_to_every_known_caller_and_sells_nothing() {
+fn a_setting_opens_documents_to_every_authenticated_caller_and_sells_nothing() {
     let server = scene::server(&["media.uncovered_documents=true"]);
     let none = Caller::key("none");
     for (path, expected) in [
@@ -333,7 +333,7 @@ fn reading_without_a_right_places_no_order() {
 }
 
 #[test]
-fn an_open_address_never_lets_a_shared_cache_store_what_few_may_see() {
+fn a_public_url_never_lets_a_shared_cache_store_restricted_content() {
     let server = scene::server(&[]);
     let admin = Caller::admin(&server, "chief");
     let policy = |caller: &Caller, path: &str| {
