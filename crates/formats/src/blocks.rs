@@ -34,8 +34,7 @@ pub(super) enum ParagraphStyle {
 /// A run of text in one typeface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TextRun {
-    /// Text without control characters, except `\t` between cells and `
-    /// ` for a soft break.
+    /// Text without control characters, except `\t` between cells and `\n` for a soft break.
     pub text: String,
     /// Whether the text is bold.
     pub bold: bool,
@@ -59,8 +58,8 @@ impl Paragraph {
 
     /// Returns the text on one line, with spaces for soft breaks.
     pub(super) fn line(&self) -> String {
-        let letters = self.runs.iter().flat_map(|run| run.text.chars());
-        letters.map(|c| if c == '\n' { ' ' } else { c }).collect()
+        let characters = self.runs.iter().flat_map(|run| run.text.chars());
+        characters.map(|c| if c == '\n' { ' ' } else { c }).collect()
     }
 }
 
@@ -81,6 +80,7 @@ pub(super) fn parse_html(html: &str) -> BodyText {
         HtmlEvent::Close(element) => reader.close(element),
         HtmlEvent::Text(text) => reader.push_text(text),
     });
+    // Text after the last block has no end tag that would end its paragraph.
     reader.flush();
     reader.blocks
 }
@@ -101,6 +101,7 @@ pub(super) fn one_line(text: &str) -> String {
         }
         let content = line.len();
         line.extend(word.chars().filter(|c| is_printable(*c)));
+        // A word of control characters alone would leave two spaces in a row.
         if line.len() == content {
             line.truncate(start);
         }
@@ -161,6 +162,7 @@ impl BodyReader {
         self.break_paragraph_at(element);
         if element.role == ElementRole::Void {
             if element.name == "br" {
+                // Held back until text follows, so that no paragraph ends with a soft break.
                 self.space = Some('\n');
             }
             return;
@@ -175,9 +177,11 @@ impl BodyReader {
             ElementRole::List => {
                 self.lists.push((element.name == "ol").then(|| first_number(attributes)));
             }
+            // Written with the first character, so an empty item leaves no bullet behind.
             ElementRole::Item => self.list_marker = Some(self.next_list_marker()),
             ElementRole::Link => self.add_link(attributes),
             ElementRole::Cell => {
+                // Tabs wait for text, so empty cells at the end of a row leave none.
                 self.tabs += usize::from(self.cells > 0);
                 self.cells += 1;
                 self.space = None;
@@ -238,28 +242,30 @@ impl BodyReader {
     fn push_text(&mut self, text: &str) {
         let context = self.context();
         for c in text.chars() {
+            // Line breaks of preformatted text are part of it; elsewhere they only separate words.
             if context.preformatted && c == '\n' {
                 self.space = Some('\n');
             } else if is_collapsible_space(c) {
                 self.space = self.space.or(Some(' '));
             } else if is_printable(c) {
-                self.letter(c, context);
+                self.push_char(c, context);
             }
         }
     }
 
-    fn letter(&mut self, c: char, context: TextContext) {
+    fn push_char(&mut self, c: char, context: TextContext) {
         let mut text = String::new();
-        if let Some(sign) = self.list_marker.take() {
-            text.push_str(&sign);
+        if let Some(marker) = self.list_marker.take() {
+            text.push_str(&marker);
         } else if self.tabs > 0 {
             text.extend(std::iter::repeat_n('\t', self.tabs));
         } else if !self.runs.is_empty() {
             text.extend(self.space);
         }
         (self.space, self.tabs) = (None, 0);
-        let fits = |run: &&mut TextRun| run.bold == context.bold && run.italic == context.italic;
-        if let Some(run) = self.runs.last_mut().filter(fits) {
+        let same_typeface =
+            |run: &&mut TextRun| run.bold == context.bold && run.italic == context.italic;
+        if let Some(run) = self.runs.last_mut().filter(same_typeface) {
             run.text.push_str(&text);
             run.text.push(c);
             return;
@@ -284,6 +290,8 @@ impl BodyReader {
     fn flush(&mut self) {
         (self.space, self.cells, self.tabs) = (None, 0, 0);
         if !self.runs.is_empty() {
+            // Runs before a context is pushed or popped, so this is the style of the text, not of
+            // the element that follows it.
             let style = self.context().style;
             let runs = std::mem::take(&mut self.runs);
             self.blocks.paragraphs.push(Paragraph { style, runs });
@@ -293,21 +301,25 @@ impl BodyReader {
     fn next_list_marker(&mut self) -> String {
         match self.lists.last_mut() {
             Some(Some(number)) => {
-                let sign = format!("{number}. ");
+                let marker = format!("{number}. ");
+                // The first number comes from the document, so it may be the largest there is.
                 *number = number.saturating_add(1);
-                sign
+                marker
             }
+            // Browsers show an item outside of any list with a bullet, too.
             Some(None) | None => "\u{2022} ".to_owned(),
         }
     }
 
     fn add_link(&mut self, attributes: &[Attribute]) {
         let Some(href) = value(attributes, "href") else { return };
+        // Each link is one line of the output, so line breaks in the attribute must not survive.
         let href: String =
             href.chars().filter(|c| is_printable(*c) && !is_collapsible_space(*c)).collect();
         let lower = href.get(..8).unwrap_or(&href).to_ascii_lowercase();
-        let complete = ["http://", "https://", "mailto:"].iter().any(|s| lower.starts_with(s));
-        if complete && self.linked.insert(href.clone()) {
+        // A relative URL leads nowhere outside of the page that it was written for.
+        let absolute = ["http://", "https://", "mailto:"].iter().any(|s| lower.starts_with(s));
+        if absolute && self.linked.insert(href.clone()) {
             self.blocks.links.push(href);
         }
     }
@@ -318,16 +330,16 @@ fn first_number(attributes: &[Attribute]) -> u32 {
 }
 
 fn value<'a>(attributes: &'a [Attribute], name: &str) -> Option<&'a str> {
-    attributes.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
 
 /// Returns the paragraph style within an element, given the style around it.
 fn style(
     element: HtmlElement,
     attributes: &[Attribute],
-    around: ParagraphStyle,
+    inherited: ParagraphStyle,
 ) -> ParagraphStyle {
-    let in_facts = matches!(around, ParagraphStyle::Facts | ParagraphStyle::FactsHeading);
+    let in_facts = matches!(inherited, ParagraphStyle::Facts | ParagraphStyle::FactsHeading);
     if element.role == ElementRole::Heading || element.name == "summary" {
         return if in_facts { ParagraphStyle::FactsHeading } else { ParagraphStyle::Subheading };
     }
@@ -336,15 +348,16 @@ fn style(
         "figcaption" | "caption" => return ParagraphStyle::Caption,
         _ => {}
     }
+    // A paragraph has one style, so the class of an element within a line cannot change it.
     if matches!(element.role, ElementRole::Inline | ElementRole::Link) {
-        return around;
+        return inherited;
     }
     let classes = value(attributes, "class").unwrap_or_default().split_ascii_whitespace();
     let named = classes.filter_map(style_of_class).next();
     match named {
         Some(ParagraphStyle::Subheading) if in_facts => ParagraphStyle::FactsHeading,
         Some(style) => style,
-        None => around,
+        None => inherited,
     }
 }
 

@@ -86,6 +86,7 @@ pub(super) fn walk(html: &str, sink: &mut dyn FnMut(HtmlEvent<'_>)) {
         emitter.naively_switch_states(true);
         let Ok(()) = Tokenizer::new_with_emitter(html, emitter).finish();
     }
+    // The sink relies on one `Close` per `Open`, and the text may end inside an element.
     walker.close_to(0);
 }
 
@@ -93,7 +94,7 @@ struct HtmlWalker<'s> {
     sink: &'s mut dyn FnMut(HtmlEvent<'_>),
     open: Vec<HtmlElement>,
     /// Open start tags beyond [`DEPTH_MAX`], whose end tags must not close anything.
-    beyond: usize,
+    too_deep: usize,
     /// The raw-text element that is being removed with its content.
     dropping: Option<&'static str>,
     pending: Option<HtmlElement>,
@@ -106,7 +107,7 @@ impl<'s> HtmlWalker<'s> {
         HtmlWalker {
             sink,
             open: Vec::with_capacity(DEPTH_MAX),
-            beyond: 0,
+            too_deep: 0,
             dropping: None,
             pending: None,
             attribute: None,
@@ -130,9 +131,10 @@ impl<'s> HtmlWalker<'s> {
         if self.attributes.len() == ATTRIBUTES_MAX {
             return;
         }
-        let known = self.attributes.iter().any(|(earlier, _)| *earlier == name);
+        // Of repeated attributes the first one counts, as the HTML standard says.
+        let repeated = self.attributes.iter().any(|(earlier, _)| *earlier == name);
         let value = String::from_utf8_lossy(value);
-        if !known && (!is_url_attribute(&name) || is_safe_url(&value)) {
+        if !repeated && (!is_url_attribute(&name) || is_safe_url(&value)) {
             self.attributes.push((name, value.into_owned()));
         }
     }
@@ -140,18 +142,21 @@ impl<'s> HtmlWalker<'s> {
     fn open_pending(&mut self) {
         let Some(element) = self.pending.take() else { return };
         self.close_implied(element.role);
+        // A void element encloses nothing, so it does not count towards the depth.
         if element.role == ElementRole::Void {
             (self.sink)(HtmlEvent::Open(element, &self.attributes));
         } else if self.open.len() < DEPTH_MAX {
             (self.sink)(HtmlEvent::Open(element, &self.attributes));
             self.open.push(element);
         } else {
-            self.beyond += 1;
+            self.too_deep += 1;
         }
     }
 
     /// Closes the elements that are implicitly ended by the start of an element with `role`.
     fn close_implied(&mut self, role: ElementRole) {
+        // The bounds follow the scopes of the HTML standard: a tag inside a cell cannot close what
+        // is open outside of its table.
         match role {
             ElementRole::Inline | ElementRole::Void => {}
             ElementRole::Link => {
@@ -211,12 +216,13 @@ impl<'s> HtmlWalker<'s> {
         if element.role == ElementRole::Void {
             return;
         }
-        if self.beyond > 0 {
-            self.beyond -= 1;
+        // Matched by number only: the names beyond the depth limit are not recorded.
+        if self.too_deep > 0 {
+            self.too_deep -= 1;
             return;
         }
         // An end tag inside a cell must not close anything outside of the table.
-        let reach = match element.role {
+        let search_from = match element.role {
             ElementRole::Table | ElementRole::RowGroup | ElementRole::Row | ElementRole::Cell => 0,
             ElementRole::Paragraph
             | ElementRole::Block
@@ -230,9 +236,10 @@ impl<'s> HtmlWalker<'s> {
                 self.open.iter().rposition(|open| open.role == ElementRole::Cell).unwrap_or(0)
             }
         };
-        if let Some(index) = self.open[reach..].iter().rposition(|open| open.name == element.name)
+        if let Some(index) =
+            self.open[search_from..].iter().rposition(|open| open.name == element.name)
         {
-            self.close_to(reach + index);
+            self.close_to(search_from + index);
         }
     }
 
@@ -280,6 +287,7 @@ const ATTRIBUTES: [&str; 18] = [
 
 fn attribute_name(name: &[u8]) -> Option<String> {
     let name = str::from_utf8(name).ok()?;
+    // Stricter than HTML, because NewsML-G2 needs names that are valid in XML.
     let data = name.strip_prefix("data-").is_some_and(|rest| {
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         !rest.is_empty() && rest.bytes().all(plain)
@@ -306,6 +314,8 @@ pub(super) fn is_safe_url(address: &str) -> bool {
                     return !characters.any(|c| c == ':');
                 }
             }
+            // Any other character, such as a slash, comes before the first colon only in a
+            // relative URL.
             Some(_) | None => return true,
         }
     }
@@ -313,7 +323,7 @@ pub(super) fn is_safe_url(address: &str) -> bool {
 }
 
 fn element(name: &[u8]) -> Option<HtmlElement> {
-    let index = ELEMENTS.binary_search_by(|(known, _)| known.as_bytes().cmp(name)).ok()?;
+    let index = ELEMENTS.binary_search_by(|(candidate, _)| candidate.as_bytes().cmp(name)).ok()?;
     let (name, role) = ELEMENTS[index];
     Some(HtmlElement { name, role })
 }

@@ -93,6 +93,7 @@ fn print_runs(out: &mut String, paragraph: &Paragraph) {
                 out.push_str(typeface);
                 out.push('>');
                 escape(out, &run.text);
+                // An empty value returns to the typeface of the paragraph style.
                 out.push_str("<cTypeface:>");
             }
             None => escape(out, &run.text),
@@ -114,9 +115,11 @@ fn escape(out: &mut String, text: &str) {
         match c {
             '<' | '>' | '\\' => out.extend(['\\', c]),
             ' '..='~' | '\t' => out.push(c),
+            // A soft break, because a real line end would start a new paragraph.
             '\n' => out.push_str("<0x000A>"),
             _ if c.is_control() => {}
             _ => {
+                // A tag has four digits, so a code point above U+FFFF takes two.
                 for unit in c.encode_utf16(&mut [0; 2]) {
                     out.push_str("<0x");
                     out.extend([12, 8, 4, 0].map(|shift| hex((*unit >> shift) & 0xf)));

@@ -24,7 +24,7 @@ pub(super) struct XmlNode {
 impl XmlNode {
     /// The value of an attribute.
     pub(super) fn attribute(&self, name: &str) -> Option<&str> {
-        self.attributes.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
     fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a XmlNode> {
@@ -50,14 +50,17 @@ pub(super) fn parse(xml: &str) -> XmlNode {
             Event::Empty(start) => open.last_mut().unwrap().children.push(node(&start)),
             Event::End(_) => {
                 let closed = open.pop().unwrap();
-                let around = open.last_mut().unwrap();
-                around.text.push_str(&closed.text);
-                around.children.push(closed);
+                let parent = open.last_mut().unwrap();
+                parent.text.push_str(&closed.text);
+                parent.children.push(closed);
             }
             Event::Text(text) => {
+                // Parsers normalize line ends (XML 1.0 §2.11), which quick-xml leaves to its
+                // caller.
                 let text = text.decode().unwrap().replace("\r\n", "\n").replace('\r', "\n");
                 open.last_mut().unwrap().text.push_str(&text);
             }
+            // quick-xml reports an entity within text as an event of its own.
             Event::GeneralRef(reference) => {
                 let name = format!("&{};", reference.decode().unwrap());
                 let text = quick_xml::escape::unescape(&name).unwrap().into_owned();
@@ -78,6 +81,7 @@ fn node(start: &BytesStart<'_>) -> XmlNode {
     let attributes = start.attributes().map(|attribute| {
         let attribute = attribute.unwrap();
         let name = String::from_utf8(attribute.key.as_ref().to_vec()).unwrap();
+        // Parsers turn white space in attributes into spaces (XML 1.0 §3.3.3).
         let raw = str::from_utf8(&attribute.value).unwrap().replace(['\t', '\n', '\r'], " ");
         (name, quick_xml::escape::unescape(&raw).unwrap().into_owned())
     });
@@ -98,18 +102,19 @@ pub(super) fn read(xml: &str) -> Value {
     assert_eq!(groups[0].find("itemRef").unwrap().attribute("residref"), Some(uri(&documents[0])));
     // The groups list the items in order: each group follows the item that it belongs to.
     let mut next = 1;
-    let mut places = Vec::new();
+    let mut placements = Vec::new();
     for group in &groups[1..] {
         let owner = group.attribute("id").unwrap().strip_prefix("media").unwrap();
         let owner: usize = owner.strip_prefix('-').map_or(0, |number| number.parse().unwrap());
         for reference in group.all("itemRef") {
             assert_eq!(reference.attribute("residref"), Some(uri(&documents[next])));
-            places.push((owner, reference.find("altId").unwrap().text.clone(), next));
+            placements.push((owner, reference.find("altId").unwrap().text.clone(), next));
             next += 1;
         }
     }
     assert_eq!(next, documents.len(), "every item is in a group");
-    for (owner, key, index) in places.into_iter().rev() {
+    // Backwards, so that a document is complete before it moves into its owner.
+    for (owner, key, index) in placements.into_iter().rev() {
         let document = Value::Object(std::mem::take(&mut documents[index]));
         set(&mut documents[owner], &["associations", &key], document);
     }
@@ -125,6 +130,7 @@ fn read_item(item: &XmlNode) -> Map<String, Value> {
     let to = &mut fields;
     put(to, &["uri"], item.attribute("guid"));
     put(to, &["version"], item.attribute("version"));
+    // For planning and events the element itself stands for the type.
     let kind = match item.name.as_str() {
         "planningItem" => Some("planning"),
         "conceptItem" => Some("event"),
@@ -229,6 +235,7 @@ fn read_content_meta(to: &mut Map<String, Value>, meta: &XmlNode) {
             put_text(to, &["altids", after(id.attribute("type").unwrap(), ':')], Some(id));
         }
     }
+    // A creator with a literal only repeats the byline.
     let creators = meta.all("creator").filter(|creator| creator.attribute("literal").is_none());
     for (index, creator) in creators.enumerate() {
         let index = index.to_string();
@@ -259,7 +266,7 @@ fn read_concepts<'a>(
             put_text(to, &[list, &index, "name"], node.find("name"));
         }
         if let Some((alias, code)) = node.attribute("qcode").and_then(|c| c.split_once(':')) {
-            let scheme = SCHEMES.iter().find(|(_, known)| *known == alias).unwrap().0;
+            let scheme = SCHEMES.iter().find(|(_, candidate)| *candidate == alias).unwrap().0;
             put(to, &[list, &index, "scheme"], Some(scheme));
             put(to, &[list, &index, "code"], Some(code));
         }
@@ -346,6 +353,7 @@ fn read_event(to: &mut Map<String, Value>, event: &XmlNode) {
         [("dates/start", "datetime", "date"), ("dates/end", "enddatetime", "enddate")]
     {
         let node = event.find(path);
+        // Times and days share the element, and only a time has a `T`.
         let is_time = node.is_some_and(|node| node.text.contains('T'));
         put_text(to, &[if is_time { time } else { day }], node);
     }

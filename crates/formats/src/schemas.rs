@@ -20,6 +20,7 @@ pub(super) fn document() -> Value {
 /// of the time.
 pub(super) fn assert_valid(messages: &[Vec<u8>], folder: &Path) {
     let mut command = Command::new("xmllint");
+    // Tests use no network, and `--huge` lifts the parser's limits on long texts.
     command.args(["--nonet", "--noout", "--huge", "--schema", MESSAGE]);
     for (index, message) in messages.iter().enumerate() {
         let path = folder.join(format!("{index}.xml"));

@@ -68,6 +68,7 @@ impl Story {
         match paragraph.style {
             ParagraphStyle::Subheading if repeats => {}
             ParagraphStyle::Byline => self.bylines.push(line),
+            // Only the first vignette is a kicker; a later one stays in the text.
             ParagraphStyle::Vignette if self.vignette.is_empty() => self.vignette = line,
             ParagraphStyle::Vignette
             | ParagraphStyle::Body
@@ -81,6 +82,7 @@ impl Story {
 }
 
 fn body(document: &Value) -> BodyText {
+    // A body of white space counts as missing, so that the next property is used.
     let filled = |name| text(document, name).filter(|text| !text.trim().is_empty());
     if let Some(html) = filled("body_html5").or_else(|| filled("body_richhtml5")) {
         return blocks::parse_html(html);
@@ -108,6 +110,7 @@ fn captions(document: &Value) -> Vec<String> {
         };
         let mut caption = blocks::one_line(description);
         let byline = byline(association);
+        // A caption may name the photographer already.
         if !byline.is_empty() && !caption.contains(&byline) {
             caption.push(' ');
             caption.push_str(&byline);

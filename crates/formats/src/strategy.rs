@@ -35,15 +35,16 @@ fn of_document(root: &Value, share: u32, depth: usize) -> BoxedStrategy<Value> {
         .boxed()
 }
 
-fn of(root: &Value, schema: &Value, name: &str, around: (u32, usize)) -> BoxedStrategy<Value> {
-    let (share, depth) = around;
+fn of(root: &Value, schema: &Value, name: &str, budget: (u32, usize)) -> BoxedStrategy<Value> {
+    let (share, depth) = budget;
     if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
         return match (reference, depth) {
             ("#", 0) => Just(json!({"uri": "http://a.example/media/text/x"})).boxed(),
+            // Nested documents have fewer properties, so that the size of a case stays bounded.
             ("#", _) => of_document(root, share / 3, depth - 1),
             _ => {
                 let pointer = reference.trim_start_matches('#');
-                of(root, root.pointer(pointer).unwrap(), name, around)
+                of(root, root.pointer(pointer).unwrap(), name, budget)
             }
         };
     }
@@ -52,7 +53,7 @@ fn of(root: &Value, schema: &Value, name: &str, around: (u32, usize)) -> BoxedSt
     }
     match schema.get("type").and_then(Value::as_str) {
         Some("array") => {
-            vec(of(root, &schema["items"], name, around), 0..4).prop_map(Value::Array).boxed()
+            vec(of(root, &schema["items"], name, budget), 0..4).prop_map(Value::Array).boxed()
         }
         Some("number" | "integer") => number().boxed(),
         Some("boolean") => any::<bool>().prop_map(Value::Bool).boxed(),
@@ -98,6 +99,7 @@ fn of_text(schema: &Value, name: &str) -> BoxedStrategy<String> {
         (_, "version") => "[0-9]{1,3}".boxed(),
         (_, "language" | "lang") => "[a-z]{2}(-[A-Z]{2})?".boxed(),
         (_, "bitrate") => "[0-9]{1,9}".boxed(),
+        // Valid times, and times that look valid but that XML Schema refuses.
         (Some("date-time"), _) => select(vec![
             "2026-03-02T09:15:00+01:00",
             "2024-02-29T23:59:59.123456Z",
@@ -115,6 +117,7 @@ fn of_text(schema: &Value, name: &str) -> BoxedStrategy<String> {
         (Some("uri"), _) => address().boxed(),
         _ => text().boxed(),
     };
+    // Every property also gets text that does not fit its type.
     prop_oneof![3 => usual, 1 => text()].boxed()
 }
 

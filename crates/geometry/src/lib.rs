@@ -41,6 +41,7 @@ impl Size {
         if long <= long_side_px {
             return self;
         }
+        // The short side of a very long picture must not vanish; a side that was 0 stays 0.
         let side = |px: u32| scale_px(px, long_side_px, long).max(1).min(px);
         Self::new(side(self.width), side(self.height))
     }
@@ -152,6 +153,7 @@ pub enum CropError {
 /// Fails with [`CropError`] when `crop` is empty or extends beyond `hires`, or when `target` is empty.
 pub fn scale_crop(crop: Rect, hires: Size, target: Size) -> Result<Rect, CropError> {
     let crop = crop.checked_in(hires)?;
+    // The clamps of `scale_span` leave one pixel, which an empty target does not have.
     if target.width == 0 || target.height == 0 {
         return Err(CropError::Empty { crop, image: target });
     }

@@ -27,7 +27,8 @@ type Outcome = Result<DecodeOutput<Pixels>, BandsError>;
 /// Decodes the whole picture at a `scale` below the full size, in bands that run in parallel.
 ///
 /// The pixels are identical to those of [`codec::decode`], regardless of the number of threads.
-/// `spread` runs the work; `bytes` holds the whole file, `colour` its complete JFIF and Adobe segments.
+/// `parallel_map` runs the work; `bytes` holds the whole file, `colour` its complete JFIF and Adobe
+/// segments.
 ///
 /// # Errors
 ///
@@ -39,33 +40,38 @@ pub fn decode_bands(
     colour: &[u8],
     bytes: &ByteRanges<'_>,
     scale: DecodeScale,
-    spread: ParallelMap<'_>,
+    parallel_map: ParallelMap<'_>,
 ) -> Result<DecodeOutput<Pixels>, BandsError> {
+    // At the full size libjpeg-turbo interpolates chroma between rows, also across the edges of
+    // bands.
     if !bands::are_exact(scan) || scale == DecodeScale::FULL {
         return Err(ScanError::Sampling.into());
     }
     let rows = bands::split(scan);
     let slots: Vec<Mutex<Option<Outcome>>> = rows.iter().map(|_| Mutex::new(None)).collect();
-    spread(rows.len(), &|number| {
+    parallel_map(rows.len(), &|number| {
         let band = bands::band(scan, index, bytes, &rows[number], colour);
         let decoded =
             band.map_err(BandsError::from).and_then(|band| Ok(codec::decode(&band, scale)?));
+        // A panic cannot leave the value of a slot half-written, so a poisoned lock is still
+        // sound.
         *slots[number].lock().unwrap_or_else(PoisonError::into_inner) = Some(decoded);
     });
     let size = scale.scaled_size(scan.size);
-    let mut whole = Pixels { size, channels: 0, data: Vec::new() };
+    let mut joined = Pixels { size, channels: 0, data: Vec::new() };
     let mut warning = None;
     for slot in slots {
         let band = slot.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let DecodeOutput { value, warning: odd } = band.ok_or(ScanError::Bytes)??;
+        // An empty slot is a band that the map did not run; a picture with a gap must not pass.
+        let DecodeOutput { value, warning: band_warning } = band.ok_or(ScanError::Bytes)??;
         let Size { width, .. } = value.size;
         // Bands are joined row by row, so their widths must agree.
         if width != size.width {
             return Err(ScanError::Bytes.into());
         }
-        whole.channels = value.channels;
-        whole.data.extend_from_slice(&value.data);
-        warning = warning.or(odd);
+        joined.channels = value.channels;
+        joined.data.extend_from_slice(&value.data);
+        warning = warning.or(band_warning);
     }
-    Ok(DecodeOutput { value: whole, warning })
+    Ok(DecodeOutput { value: joined, warning })
 }

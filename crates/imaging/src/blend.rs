@@ -30,15 +30,16 @@ pub(crate) enum SampleModel {
     },
 }
 
-/// Composites the mark's premultiplied component `part` with `alpha` over `sample`.
+/// Composites the mark's premultiplied `component` with `alpha` over `sample`.
 #[inline]
-pub(crate) fn composite(sample: u8, part: u8, alpha: u8) -> u8 {
-    let through = (u32::from(sample) * u32::from(255 - alpha) + 127) / 255;
-    u8::try_from(through + u32::from(part)).unwrap_or(u8::MAX)
+pub(crate) fn composite(sample: u8, component: u8, alpha: u8) -> u8 {
+    let background = (u32::from(sample) * u32::from(255 - alpha) + 127) / 255;
+    u8::try_from(background + u32::from(component)).unwrap_or(u8::MAX)
 }
 
 /// Computes the luma of a mark's pixel.
 pub(crate) fn luma([red, green, blue, _]: [u8; 4]) -> u8 {
+    // The luma weights of JFIF in 1/256, with a half for rounding.
     let sum = 77 * u32::from(red) + 150 * u32::from(green) + 29 * u32::from(blue) + 128;
     u8::try_from(sum >> 8).unwrap_or(u8::MAX)
 }
@@ -67,11 +68,11 @@ fn index(value: u32) -> usize {
 pub(crate) fn blend_pixels(
     pixels: &mut Pixels,
     stamp: &MarkBitmap,
-    place: MarkPosition,
-    ground: SampleModel,
+    position: MarkPosition,
+    model: SampleModel,
 ) {
-    let (left, right, from_x) = clip_span(place.x, stamp.size.width, pixels.size.width);
-    let (top, bottom, from_y) = clip_span(place.y, stamp.size.height, pixels.size.height);
+    let (left, right, from_x) = clip_span(position.x, stamp.size.width, pixels.size.width);
+    let (top, bottom, from_y) = clip_span(position.y, stamp.size.height, pixels.size.height);
     if left >= right || top >= bottom {
         return;
     }
@@ -83,21 +84,22 @@ pub(crate) fn blend_pixels(
         let samples = &mut pixels.data[start..start + (right - left) * channels];
         for (pixel, mark) in samples.chunks_exact_mut(channels).zip(marks) {
             let alpha = mark[3];
+            // Most of a text's bitmap is transparent.
             if alpha == 0 {
                 continue;
             }
-            match ground {
+            match model {
                 SampleModel::Grey => pixel[0] = composite(pixel[0], luma(*mark), alpha),
                 SampleModel::Rgb => {
-                    for (sample, part) in pixel.iter_mut().zip(mark) {
-                        *sample = composite(*sample, *part, alpha);
+                    for (sample, component) in pixel.iter_mut().zip(mark) {
+                        *sample = composite(*sample, *component, alpha);
                     }
                 }
                 SampleModel::Inks { inverted } => {
                     // XOR converts inverted inks to the plain convention and back.
                     let mask = if inverted { 255 } else { 0 };
-                    for (sample, part) in pixel.iter_mut().zip(inks(*mark)) {
-                        *sample = composite(*sample ^ mask, part, alpha) ^ mask;
+                    for (sample, component) in pixel.iter_mut().zip(inks(*mark)) {
+                        *sample = composite(*sample ^ mask, component, alpha) ^ mask;
                     }
                 }
             }
@@ -118,10 +120,10 @@ pub(crate) fn chroma_components([red, green, blue, _]: [u8; 4]) -> [i32; 2] {
 /// Blends `stamp` into the planes of a grey or YCbCr picture, each on its own grid.
 ///
 /// A chroma sample that is partly covered is blended with the mean of the mark over its pixels.
-pub(crate) fn blend_planes(planes: &mut Planes, stamp: &MarkBitmap, place: MarkPosition) {
+pub(crate) fn blend_planes(planes: &mut Planes, stamp: &MarkBitmap, position: MarkPosition) {
     let layout = Planes::layout(planes.size, planes.space, planes.chroma);
-    let (left, right, from_x) = clip_span(place.x, stamp.size.width, planes.size.width);
-    let (top, bottom, from_y) = clip_span(place.y, stamp.size.height, planes.size.height);
+    let (left, right, from_x) = clip_span(position.x, stamp.size.width, planes.size.width);
+    let (top, bottom, from_y) = clip_span(position.y, stamp.size.height, planes.size.height);
     if left >= right || top >= bottom {
         return;
     }
@@ -141,13 +143,15 @@ pub(crate) fn blend_planes(planes: &mut Planes, stamp: &MarkBitmap, place: MarkP
     let area = i32::try_from(across * down).expect("cells have at most 16 pixels");
     for cell_y in top / down..bottom.div_ceil(down) {
         for cell_x in left / across..right.div_ceil(across) {
+            // Pixels of the cell outside the mark count as transparent, because `area` is the full
+            // cell.
             let (mut alpha, mut parts) = (0, [0i32; 2]);
             for y in (cell_y * down).max(top)..((cell_y + 1) * down).min(bottom) {
                 for x in (cell_x * across).max(left)..((cell_x + 1) * across).min(right) {
                     let mark = stamp.pixels[(y - top + from_y) * width + x - left + from_x];
                     alpha += i32::from(mark[3]);
-                    for (part, own) in parts.iter_mut().zip(chroma_components(mark)) {
-                        *part += own;
+                    for (part, component) in parts.iter_mut().zip(chroma_components(mark)) {
+                        *part += component;
                     }
                 }
             }
@@ -161,13 +165,14 @@ pub(crate) fn blend_planes(planes: &mut Planes, stamp: &MarkBitmap, place: MarkP
 
 /// Blends a chroma sample with the mark's totals over its cell.
 ///
-/// `alpha` and `part` are the totals of the mark's alpha and chroma component; `whole` is the total
-/// alpha of an opaque mark.
+/// `alpha` and `component` are the totals of the mark's alpha and chroma component; `alpha_max` is
+/// the total alpha of an opaque mark.
 #[inline]
-pub(crate) fn blend_chroma_sample(sample: u8, alpha: i32, part: i32, whole: i32) -> u8 {
-    let through = (i32::from(sample) - 128) * (whole - alpha);
-    // `part` carries a factor of 256 over the levels of one pixel.
-    let value = (through + part * 255 / 256 + whole / 2).div_euclid(whole) + 128;
+pub(crate) fn blend_chroma_sample(sample: u8, alpha: i32, component: i32, alpha_max: i32) -> u8 {
+    let background = (i32::from(sample) - 128) * (alpha_max - alpha);
+    // `component` carries a factor of 256 over the levels of one pixel.
+    // Euclidean division rounds negative chroma in the same direction as positive.
+    let value = (background + component * 255 / 256 + alpha_max / 2).div_euclid(alpha_max) + 128;
     u8::try_from(value.clamp(0, 255)).unwrap_or(u8::MAX)
 }
 
@@ -190,14 +195,14 @@ mod tests {
     #[test]
     fn white_is_no_ink_and_black_is_the_fourth() {
         for (inverted, none, full) in [(false, 0, 255), (true, 255, 0)] {
-            let ground = SampleModel::Inks { inverted };
+            let model = SampleModel::Inks { inverted };
             let mut pixels = flat(4, 120);
-            blend_pixels(&mut pixels, &stamp(1, 1, WHITE), MarkPosition { x: 0, y: 0 }, ground);
+            blend_pixels(&mut pixels, &stamp(1, 1, WHITE), MarkPosition { x: 0, y: 0 }, model);
             blend_pixels(
                 &mut pixels,
                 &stamp(1, 1, [0, 0, 0, 255]),
                 MarkPosition { x: 1, y: 0 },
-                ground,
+                model,
             );
             assert_eq!(pixels.data[..8], [none, none, none, none, none, none, none, full]);
             assert_eq!(pixels.data[8..], [120; 72]);

@@ -49,13 +49,13 @@ fn options(rendering_intent: RenderingIntent) -> TransformOptions {
 
 fn transform(from: &ColorProfile, layout: Layout) -> Option<Arc<Transform8BitExecutor>> {
     let srgb = ColorProfile::new_srgb();
-    let with = |intent| from.create_transform_8bit(layout, &srgb, Layout::Rgb, options(intent));
-    INTENTS.into_iter().find_map(|intent| with(intent).ok())
+    let create = |intent| from.create_transform_8bit(layout, &srgb, Layout::Rgb, options(intent));
+    INTENTS.into_iter().find_map(|intent| create(intent).ok())
 }
 
 /// Returns the number of components of pictures with this profile; `None` if it is not for pictures.
 fn channels_of(profile: &ColorProfile) -> Option<usize> {
-    let pictures = match profile.profile_class {
+    let for_pictures = match profile.profile_class {
         ProfileClass::InputDevice
         | ProfileClass::DisplayDevice
         | ProfileClass::OutputDevice
@@ -63,7 +63,7 @@ fn channels_of(profile: &ColorProfile) -> Option<usize> {
         ProfileClass::DeviceLink | ProfileClass::Abstract | ProfileClass::Named => false,
     };
     let spaces = [(DataColorSpace::Gray, 1), (DataColorSpace::Rgb, 3), (DataColorSpace::Cmyk, 4)];
-    let found = spaces.iter().find(|(space, _)| pictures && *space == profile.color_space);
+    let found = spaces.iter().find(|(space, _)| for_pictures && *space == profile.color_space);
     found.map(|(_, channels)| *channels)
 }
 
@@ -98,11 +98,12 @@ pub(crate) fn to_srgb(
             Some(_) | None => Ok(pixels),
         },
         _ => {
-            let own = profile.as_ref().and_then(|profile| transform(profile, Layout::Rgba));
-            let transform = own.or_else(|| DEFAULT_INKS.clone());
+            let embedded = profile.as_ref().and_then(|profile| transform(profile, Layout::Rgba));
+            let transform = embedded.or_else(|| DEFAULT_INKS.clone());
             let transform = transform.ok_or_else(|| {
                 RasterError::Internal("the built-in inks are missing".to_owned())
             })?;
+            // Profiles count ink from 0, files with Adobe's marker count it from 255.
             let pixels = if inverted { invert(pixels) } else { pixels };
             convert(&pixels, &*transform)
         }
@@ -136,13 +137,15 @@ fn is_srgb(transform: &Transform8BitExecutor) -> bool {
             }
         }
     }
-    let mut seen = vec![0; probes.len()];
+    let mut converted = vec![0; probes.len()];
     let near = |(a, b): (&u8, &u8)| a.abs_diff(*b) <= SRGB_TOLERANCE;
-    transform.transform(&probes, &mut seen).is_ok() && probes.iter().zip(&seen).all(near)
+    transform.transform(&probes, &mut converted).is_ok() && probes.iter().zip(&converted).all(near)
 }
 
 /// Computes the level on sRGB's tone curve for each of the 256 levels of a grey profile.
 fn grey_curve(profile: &ColorProfile) -> Option<Vec<u8>> {
+    // The library builds grey profiles with a gamma only; the curve is then replaced by that of
+    // sRGB.
     let mut grey = ColorProfile::new_gray_with_gamma(2.2);
     grey.gray_trc = ColorProfile::new_srgb().red_trc;
     let options = options(RenderingIntent::RelativeColorimetric);

@@ -95,13 +95,15 @@ impl DirectPlan {
         steps: &[RenderStep],
         output: OutputOptions,
     ) -> Option<Self> {
-        let keeps = output.colour == OutputColour::Keep && output.sampling == OutputSampling::Keep;
-        if !keeps || output.format != ImageFormat::JPEG {
+        // Copied coefficients have the colours, the subsampling and the format of the original.
+        let keeps_original =
+            output.colour == OutputColour::Keep && output.sampling == OutputSampling::Keep;
+        if !keeps_original || output.format != ImageFormat::JPEG {
             return None;
         }
         let IndexedSource { scan, orientation, .. } = *indexed;
-        let whole = Rect::new(0, 0, orientation.oriented_size(scan.size));
-        let (mut region, mut canvases) = (whole, Vec::new());
+        let full = Rect::new(0, 0, orientation.oriented_size(scan.size));
+        let (mut region, mut canvases) = (full, Vec::new());
         for step in steps {
             match step {
                 RenderStep::Crop(crop) => {
@@ -116,15 +118,17 @@ impl DirectPlan {
         let marked = match canvases.as_slice() {
             [] => false,
             [canvas] if *canvas == region => true,
+            // Several marks, or one that the crop cuts, are blended into decoded pixels.
             _ => return Self::region(scan, region, stored, canvases),
         };
-        if region == whole && marked {
+        if region == full && marked {
             // A turned picture is stored upright in the result, so all of it changes.
-            let stays = orientation == Orientation::Upright && scan.planes.is_some();
-            return stays.then_some(Self::Mark);
+            let patchable = orientation == Orientation::Upright && scan.planes.is_some();
+            return patchable.then_some(Self::Mark);
         }
-        let keeps = orientation == Orientation::Upright && crop::is_on_grid(scan, stored);
-        if keeps && (!marked || scan.planes.is_some()) {
+        let lossless = orientation == Orientation::Upright && crop::is_on_grid(scan, stored);
+        // A mark is blended into separate planes, which not every file has.
+        if lossless && (!marked || scan.planes.is_some()) {
             return Some(Self::Cut { stored, marked });
         }
         Self::region(scan, region, stored, canvases).or_else(|| {
@@ -192,19 +196,20 @@ impl DirectPlan {
             }
             Self::Region { upright, stored, canvases } => {
                 let samples = region::decode(scan, index, bytes, *stored, Dct::detect())?;
-                let from =
+                let counted_from =
                     |backwards| if backwards { CountedFrom::End } else { CountedFrom::Start };
+                // Chroma cells have to start at the edge that becomes the left or upper one.
                 let reversed = orientation.reversed_axes();
-                let from = (from(reversed.columns), from(reversed.rows));
+                let from = (counted_from(reversed.columns), counted_from(reversed.rows));
                 let planes = samples.planes(scan, *stored, from)?;
-                let whole = Rect::new(0, 0, stored.size());
-                let mut planes = orient_planes(planes, whole, orientation);
+                let full = Rect::new(0, 0, stored.size());
+                let mut planes = orient_planes(planes, full, orientation);
                 if !canvases.is_empty() {
                     begin(RenderStage::Blend)?;
                 }
                 for canvas in canvases {
-                    let (stamp, place) = marker.prepare(canvas.size());
-                    blend_planes(&mut planes, &stamp, translate_mark(place, *canvas, *upright));
+                    let (stamp, position) = marker.prepare(canvas.size());
+                    blend_planes(&mut planes, &stamp, translate_mark(position, *canvas, *upright));
                 }
                 begin(RenderStage::Encode)?;
                 let jpeg = codec::encode_planes(&planes, quality).map_err(RasterError::from)?;
@@ -251,15 +256,16 @@ fn mark_file(
     marker: &Watermark,
     limits: &HeaderLimits,
 ) -> Result<Vec<u8>, DirectError> {
+    // The crop is a new file, so it is read and indexed like any other.
     let header = JpegHeader::parse(jpeg, limits).map_err(|_| ScanError::Bytes)?;
     let scan = Scan::read(&header, jpeg)?;
     let index = ScanIndex::build(&scan, jpeg)?;
     let orientation = Orientation::Upright;
     let indexed = IndexedSource { scan: &scan, index: &index, colour, orientation };
     let patched = mark(&indexed, &ByteRanges::whole(jpeg), marker)?;
-    let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
+    let index_of = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
     // The crop has written complete Huffman tables, so the patch needs no others and the headers stay.
-    let head = jpeg.get(..at(patched.prefix.end)).ok_or(ScanError::Bytes)?;
-    let tail = jpeg.get(at(patched.suffix)..).ok_or(ScanError::Bytes)?;
+    let head = jpeg.get(..index_of(patched.prefix.end)).ok_or(ScanError::Bytes)?;
+    let tail = jpeg.get(index_of(patched.suffix)..).ok_or(ScanError::Bytes)?;
     Ok([head, &patched.middle, tail].concat())
 }

@@ -28,6 +28,7 @@ pub(crate) fn window(pixels: &Pixels, cut: Size) -> Result<Rect, RasterError> {
     let size = pixels.size;
     let (free_x, free_y) = (size.width - cut.width, size.height - cut.height);
     let (mut x, mut y) = (free_x / 2, free_y / 2);
+    // A cut of the full size leaves no choice, so the edges need not be detected.
     if free_x > 0 || free_y > 0 {
         let edges = EdgeSums::of(pixels)?;
         if free_x > 0 {
@@ -70,16 +71,17 @@ fn len(value: u32) -> usize {
 }
 
 /// Computes the weight of a position: 1 in the middle of `edge` pixels, [`BORDER_WEIGHT`] at both ends.
-fn prior(at: u32, edge: u32) -> f64 {
+fn prior(position: u32, edge: u32) -> f64 {
     let middle = f64::from(edge) / 2.0;
-    let away = (f64::from(at) + 0.5 - middle).abs() / middle.max(0.5);
-    1.0 - (1.0 - BORDER_WEIGHT) * away * away
+    let distance = (f64::from(position) + 0.5 - middle).abs() / middle.max(0.5);
+    1.0 - (1.0 - BORDER_WEIGHT) * distance * distance
 }
 
 /// Computes perceived brightness; for inks the polarity does not matter, because edges are the same.
 fn luma(pixels: &Pixels) -> Vec<u8> {
     let weighted = |p: &[u8]| {
         let sum = 77 * u32::from(p[0]) + 150 * u32::from(p[1]) + 29 * u32::from(p[2]);
+        // The weights add up to 256, so the second byte is the mean.
         let [_, luma, ..] = sum.to_le_bytes();
         luma
     };
@@ -92,28 +94,29 @@ fn luma(pixels: &Pixels) -> Vec<u8> {
 
 /// Finds the start of the window of `length` out of `edge` pixels with the greatest total.
 fn best_start(sums: &[f64], edge: u32, length: u32) -> u32 {
-    let mut before = vec![0.0];
+    let mut prefix_sums = vec![0.0];
     for sum in sums {
-        before.push(before[before.len() - 1] + sum);
+        prefix_sums.push(prefix_sums[prefix_sums.len() - 1] + sum);
     }
     let scale = f64::from(u32::try_from(sums.len()).unwrap_or(1)) / f64::from(edge.max(1));
     // Totals up to a position between two samples are interpolated linearly.
     let up_to = |at: f64| {
-        let index = before.len().saturating_sub(2).min(truncated(at));
-        let part = (at - f64::from(u32::try_from(index).unwrap_or(0))).clamp(0.0, 1.0);
-        before[index] + (before[index + 1] - before[index]) * part
+        let index = prefix_sums.len().saturating_sub(2).min(truncated(at));
+        let fraction = (at - f64::from(u32::try_from(index).unwrap_or(0))).clamp(0.0, 1.0);
+        prefix_sums[index] + (prefix_sums[index + 1] - prefix_sums[index]) * fraction
     };
     let sum =
         |start: u32| up_to(f64::from(start + length) * scale) - up_to(f64::from(start) * scale);
     let middle = (edge - length) / 2;
+    // Starts in the middle, which a window elsewhere has to beat.
     let mut best = (middle, sum(middle));
     for start in 0..=edge - length {
-        let here = sum(start);
+        let total = sum(start);
         // The margin keeps the window of a flat picture in the middle despite rounding errors.
         let margin = 1e-9 * best.1.abs();
         let nearer = start.abs_diff(middle) < best.0.abs_diff(middle);
-        if here > best.1 + margin || (nearer && here >= best.1 - margin) {
-            best = (start, here);
+        if total > best.1 + margin || (nearer && total >= best.1 - margin) {
+            best = (start, total);
         }
     }
     best.0

@@ -232,6 +232,7 @@ impl From<CodecError> for RasterError {
         match error {
             CodecError::Corrupt(text) => RasterError::Decode(text),
             CodecError::Unsupported(text) => RasterError::Unsupported(text),
+            // Decoded pixels can always be encoded, so this is a bug.
             CodecError::Encode(text) => RasterError::Internal(text),
         }
     }

@@ -101,6 +101,7 @@ impl Orientation {
     #[must_use]
     pub fn to_stored(self, upright: Rect, stored: Size) -> Rect {
         let Rect { x, y, width, height } = upright;
+        // Axes first, because the mirrored edges are those of the stored picture.
         let ((x, width), (y, height)) =
             if self.swaps_axes() { ((y, height), (x, width)) } else { ((x, width), (y, height)) };
         let reversed = self.reversed_axes();
@@ -118,6 +119,7 @@ impl Orientation {
     #[must_use]
     pub fn inverse(self) -> Orientation {
         match self {
+            // Mirrorings and the half turn undo themselves; quarter turns undo each other.
             Orientation::Quarter => Orientation::ThreeQuarters,
             Orientation::ThreeQuarters => Orientation::Quarter,
             Orientation::Upright
@@ -143,6 +145,8 @@ impl Orientation {
         if self == Orientation::Upright {
             return pixels;
         }
+        // One instance for each number of channels, so that the inner loop moves a pixel as one
+        // array.
         let data = match pixels.channels {
             1 => self.orient_samples(pixels.data.as_chunks::<1>().0, pixels.size),
             3 => self.orient_samples(pixels.data.as_chunks::<3>().0, pixels.size),
@@ -159,6 +163,8 @@ impl Orientation {
         let ReversedAxes { columns: backwards, rows: upwards } = self.reversed_axes();
         let mut data = vec![0; width * height * N];
         let to = data.as_chunks_mut::<N>().0;
+        // In tiles, because a turned row is a column of the source and misses the cache at each
+        // pixel.
         for tile_y in (0..height).step_by(TILE) {
             for tile_x in (0..width).step_by(TILE) {
                 for v in tile_y..height.min(tile_y + TILE) {
@@ -217,19 +223,19 @@ mod tests {
             let whole = Pixels { size: stored, channels: 1, data: data.clone() };
             let upright = orientation.orient(whole);
             let rect = Rect { x: 1, y: 2, width: 3, height: 2 };
-            let there = orientation.to_stored(rect, stored);
-            let mut part = Vec::new();
-            for y in there.y..there.y + there.height {
-                for x in there.x..there.x + there.width {
-                    part.push(data[usize::try_from(y * 7 + x).unwrap()]);
+            let stored_rect = orientation.to_stored(rect, stored);
+            let mut cut = Vec::new();
+            for y in stored_rect.y..stored_rect.y + stored_rect.height {
+                for x in stored_rect.x..stored_rect.x + stored_rect.width {
+                    cut.push(data[usize::try_from(y * 7 + x).unwrap()]);
                 }
             }
-            let size = Size { width: there.width, height: there.height };
-            let part = orientation.orient(Pixels { size, channels: 1, data: part });
+            let size = Size { width: stored_rect.width, height: stored_rect.height };
+            let cut = orientation.orient(Pixels { size, channels: 1, data: cut });
             for y in 0..2 {
                 for x in 0..3 {
                     let here = usize::try_from((y + 2) * upright.size.width + x + 1).unwrap();
-                    let found = part.data[usize::try_from(y * 3 + x).unwrap()];
+                    let found = cut.data[usize::try_from(y * 3 + x).unwrap()];
                     assert_eq!(upright.data[here], found, "{orientation:?}");
                 }
             }

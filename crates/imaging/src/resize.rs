@@ -13,22 +13,23 @@ use jpeg::codec::{DecodeScale, Pixels};
 /// than a full decode and look no better.
 const EIGHTHS: [u8; 3] = [1, 2, 4];
 
-/// Minimum factor by which each edge of the decoder's picture exceeds the wanted size.
+/// Minimum factor by which each edge of the decoder's picture exceeds the target size.
 ///
 /// Measured as PSNR against a full decode with the same filter, on detailed photographs: from
 /// 1.1 to 2.2 times the size it rises from 31 to 38 dB and from 29 to 32 dB; beyond that the gain does
 /// not justify the cost of the next factor of two.
 const HEADROOM: u64 = 2;
 
-/// Chooses the smallest decoding scale that leaves [`HEADROOM`] over `wanted`.
-pub(crate) fn decode_scale(full: Size, wanted: Size) -> DecodeScale {
+/// Chooses the smallest decoding scale that leaves [`HEADROOM`] over `target`.
+pub(crate) fn decode_scale(full: Size, target: Size) -> DecodeScale {
     let enough = |have: u32, want: u32| u64::from(have) >= u64::from(want) * HEADROOM;
     let fits = |eighths: &u8| {
         let size = DecodeScale::from_eighths(*eighths).scaled_size(full);
-        enough(size.width, wanted.width) && enough(size.height, wanted.height)
+        enough(size.width, target.width) && enough(size.height, target.height)
     };
     EIGHTHS
         .iter()
+        // Ascending, so the first scale that fits costs least.
         .find(|eighths| fits(eighths))
         .map_or(DecodeScale::FULL, |eighths| DecodeScale::from_eighths(*eighths))
 }
@@ -37,9 +38,9 @@ pub(crate) fn decode_scale(full: Size, wanted: Size) -> DecodeScale {
 /// first render step.
 #[must_use]
 pub fn decoded_size(stored: Size, orientation: Orientation, first: &RenderStep) -> Size {
-    let wanted = scaled_size(orientation.oriented_size(stored), first);
-    let scale = wanted.map_or(DecodeScale::FULL, |wanted| {
-        decode_scale(stored, orientation.oriented_size(wanted))
+    let target = scaled_size(orientation.oriented_size(stored), first);
+    let scale = target.map_or(DecodeScale::FULL, |target| {
+        decode_scale(stored, orientation.oriented_size(target))
     });
     scale.scaled_size(stored)
 }
@@ -52,11 +53,11 @@ fn pixel_type(channels: usize) -> PixelType {
     }
 }
 
-/// Scales pixels to `wanted` with a Lanczos filter of three lobes, all channels alike.
+/// Scales pixels to `target` with a Lanczos filter of three lobes, all channels alike.
 ///
 /// The result does not depend on the number of threads.
-pub(crate) fn resize(pixels: Pixels, wanted: Size) -> Result<Pixels, RasterError> {
-    if pixels.size == wanted {
+pub(crate) fn resize(pixels: Pixels, target: Size) -> Result<Pixels, RasterError> {
+    if pixels.size == target {
         return Ok(pixels);
     }
     let Pixels { size, channels, data } = pixels;
@@ -64,12 +65,12 @@ pub(crate) fn resize(pixels: Pixels, wanted: Size) -> Result<Pixels, RasterError
     let failed = |error: String| RasterError::Internal(format!("resize: {error}"));
     let from = ImageRef::new(size.width, size.height, &data, kind)
         .map_err(|error| failed(error.to_string()))?;
-    let mut to = Image::new(wanted.width, wanted.height, kind);
+    let mut to = Image::new(target.width, target.height, kind);
     let lanczos = ResizeAlg::Convolution(FilterType::Lanczos3);
     // The fourth channel is an ink, not an alpha.
     let options = ResizeOptions::new().resize_alg(lanczos).use_alpha(false);
     Resizer::new().resize(&from, &mut to, &options).map_err(|error| failed(error.to_string()))?;
-    Ok(Pixels { size: wanted, channels, data: to.into_vec() })
+    Ok(Pixels { size: target, channels, data: to.into_vec() })
 }
 
 /// Copies `region` out of `pixels`; the region must be inside.

@@ -94,8 +94,10 @@ pub(crate) fn cover(size: Size, width: u32, height: u32) -> (Size, Size) {
     if width >= size.width || height >= size.height {
         return (size, cut);
     }
+    // The side that needs the smaller reduction decides, so that the other one covers as well.
     let wide = u64::from(width) * u64::from(size.height);
     let tall = u64::from(height) * u64::from(size.width);
+    // Rounding must not make the scaled picture smaller than the cut.
     let scaled = if wide >= tall {
         Size { width, height: scaled(size.height, width, size.width).max(height) }
     } else {

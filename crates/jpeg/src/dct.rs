@@ -140,12 +140,14 @@ impl Dct {
     ///
     /// Panics if the rows overlap (`stride` less than 8 samples per block) or extend beyond `out`.
     pub fn inverse(&self, blocks: &[[i16; 64]], out: &mut [u8], stride: usize) {
+        // Without blocks the stride may be 0, which `chunks_mut` refuses.
         if blocks.is_empty() {
             return;
         }
         check_bounds(blocks.len(), out.len(), stride);
         let mut chunks = out.chunks_mut(stride);
         let mut rows: [&mut [u8]; 8] = std::array::from_fn(|_| {
+            // The last row may end before its stride, so each row is cut to its blocks.
             let row = chunks.next().expect("the bounds were checked");
             &mut row[..8 * blocks.len()]
         });
@@ -289,6 +291,7 @@ fn inverse_line(line: [i16; 8], shift: u32) -> [i16; 8] {
         sum - with_sum,
     ];
     let [odd_0, odd_1, odd_2, odd_3] = odd_half([line[7], line[1]], [line[3], line[5]]);
+    // The last result belongs to the outermost pair of values.
     let odd = [odd_3, odd_2, odd_1, odd_0];
     std::array::from_fn(|index| match index {
         0..4 => narrow(round_shift(even[index] + odd[index], shift)),
@@ -316,6 +319,7 @@ pub(super) fn forward_scalar(rows: &[&[u8]; 8], divisors: &Divisors, blocks: &mu
 
 /// Forward transform of one line: values from left to right become coefficients by rising frequency.
 fn forward_line(line: [i16; 8], shift: u32) -> [i16; 8] {
+    // The module explains why these sums cannot wrap.
     let sums: [i16; 4] = std::array::from_fn(|index| line[index] + line[7 - index]);
     let differences: [i16; 4] = std::array::from_fn(|index| line[index] - line[7 - index]);
     let (outer, inner) = (sums[0] + sums[3], sums[1] + sums[2]);
@@ -375,5 +379,6 @@ pub(super) fn quantise(value: i16, divisors: &Divisors, row: usize, column: usiz
     let quotient = (product >> 16) * u32::from(divisors.scales[row][column]);
     let [_, _, low, high] = quotient.to_le_bytes();
     let magnitude = i16::from_le_bytes([low, high]);
+    // The sign comes last, so that halves round away from zero on both sides.
     if value < 0 { -magnitude } else { magnitude }
 }

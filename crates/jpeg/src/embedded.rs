@@ -135,6 +135,7 @@ impl JpegHeader {
                 Some((u32::from_be_bytes(*offset), u32::from_be_bytes(*length), data))
             })
             .collect();
+        // A shorter GUID would match the packets of every GUID that starts with it.
         if guid.len() != GUID_BYTES || parts.is_empty() {
             return ExtractedContent::undamaged(None);
         }
@@ -228,12 +229,14 @@ fn resource(resources: &[u8], at: usize) -> Option<(u16, &[u8], usize)> {
         return None;
     }
     let (id, rest) = rest.get(4..)?.split_first_chunk::<2>()?;
+    // The padding counts the length byte as well.
     let name = usize::from(*rest.first()?) + 1;
     let rest = rest.get(name + name % 2..)?;
     let (length, rest) = rest.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
     let data = rest.get(..length)?;
     let end = resources.len() - rest.len() + length;
+    // A signature right after the data shows that the writer omitted the padding.
     let padded = length % 2 == 1 && !resources.get(end..).is_some_and(is_signature);
     Some((u16::from_be_bytes(*id), data, end + usize::from(padded)))
 }

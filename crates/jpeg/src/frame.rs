@@ -76,6 +76,7 @@ impl ColourModel {
             ([_], _) => Some(ColourModel::Gray),
             ([_, _, _], _) if jfif => Some(ColourModel::YCbCr),
             ([_, _, _], Some(0)) => Some(ColourModel::Rgb),
+            // libjpeg takes an unknown transform for YCbCr and warns.
             ([_, _, _], Some(_)) => Some(ColourModel::YCbCr),
             ([a, b, c], None) => Some(match process {
                 CodingProcess::Lossless | CodingProcess::ArithmeticLossless => ColourModel::Rgb,
@@ -121,6 +122,7 @@ impl FrameHeader {
             return Err(bad);
         };
         let count = usize::from(count);
+        // libjpeg refuses a length that does not match the components, too.
         if count == 0 || count > COMPONENTS_MAX || rest.len() != 3 * count {
             return Err(bad);
         }
@@ -135,6 +137,7 @@ impl FrameHeader {
             .chunks_exact(3)
             .map(|c| FrameComponent { id: c[0], h: c[1] >> 4, v: c[1] & 15, tq: c[2] })
             .collect();
+        // The ranges of T.81 table B.2.
         let sampling = 1..=4;
         if !components
             .iter()

@@ -316,6 +316,7 @@ impl<'a> MarkerWalk<'a> {
             let (marker, offset) = self.next_marker()?;
             match marker {
                 EOI => return self.finish(),
+                // libjpeg refuses a second SOI as well.
                 SOI => return Err(HeaderError::BadSegment { marker, offset }),
                 TEM | RST0..=RST7 => {}
                 _ => self.segment(marker, offset)?,
@@ -369,17 +370,21 @@ impl<'a> MarkerWalk<'a> {
         if length < 2 {
             return Err(HeaderError::BadSegment { marker, offset });
         }
+        // The length counts its own two bytes.
         let range = self.at + 2..self.at + length;
         let payload = self.jpeg.get(range.clone()).ok_or(truncated)?;
         self.at = range.end;
+        // Before the segment is stored, so that a hostile file cannot fill memory.
         self.count(marker, payload.len())?;
         let bad = HeaderError::BadSegment { marker, offset };
         match marker {
             SOS => return self.scan(payload, offset),
+            // A later interval applies only to later scans.
             DRI if self.scans == 0 => match *payload {
                 [high, low] => self.restart_interval = u16::from_be_bytes([high, low]),
                 _ => return Err(bad),
             },
+            // Decoders choose a colour model at the first scan.
             APP0 | APP14 if self.scans == 0 => self.application(marker, payload),
             // Their codes are among those of the frame markers, but they do not start a frame.
             DHT | JPG | DAC => {}
@@ -433,14 +438,16 @@ impl<'a> MarkerWalk<'a> {
         if count == 0 || count > frame.components.len() || rest.len() != 2 * count + 3 {
             return Err(bad);
         }
-        let known = |id: u8| frame.components.iter().any(|component| component.id == id);
-        if !rest.chunks_exact(2).take(count).all(|selector| known(selector[0])) {
+        let in_frame = |id: u8| frame.components.iter().any(|component| component.id == id);
+        // A scan may name only components of the frame (T.81 B.2.3).
+        if !rest.chunks_exact(2).take(count).all(|selector| in_frame(selector[0])) {
             return Err(bad);
         }
         if self.scans == 0 {
             self.first_scan = offset;
         }
         self.scans += 1;
+        // Refused before the data is searched, so that a hostile file costs little.
         if self.scans > self.limits.scans_max {
             return Err(HeaderError::TooManyScans {
                 found_at_least: self.scans,

@@ -119,6 +119,7 @@ pub fn rewrite_with_tables(
     huffman: &[u8],
 ) -> (Vec<u8>, Range<usize>) {
     let mut parts = picture_parts(header, jpeg);
+    // The range of a segment starts at the `FF` of its marker.
     parts.tables.retain(|range| jpeg.get(range.start + 1) != Some(&DHT));
     let (mut head, scans) = rewrite(parts, jpeg, metadata, icc);
     head.extend_from_slice(huffman);
@@ -132,6 +133,7 @@ fn rewrite(
     icc: Option<&[u8]>,
 ) -> (Vec<u8>, Range<usize>) {
     let mut head = vec![0xFF, 0xD8];
+    // JFIF requires its segment right after SOI.
     if let Some(jfif) = &parts.jfif {
         head.extend(segment(APP0, &[jfif]));
     }

@@ -57,6 +57,7 @@ impl PartialDateTime {
             stamp.time = Some(TimeOfDay::new(hour, minute, second, fraction)?);
             stamp.offset = input.offset();
         }
+        // Text after the time, such as a remark, means that this is not a date.
         input.0.is_empty().then_some(stamp)
     }
 
@@ -82,8 +83,9 @@ impl PartialDateTime {
             1..=12 => 31,
             _ => return None,
         };
-        let real = year > 0 && (1..=days).contains(&day);
-        real.then_some(PartialDateTime { year, month, day, time: None, offset: None })
+        // Zeros stand for an unknown date.
+        let valid = year > 0 && (1..=days).contains(&day);
+        valid.then_some(PartialDateTime { year, month, day, time: None, offset: None })
     }
 
     /// Adds an offset `±HH:MM` or `Z` if there is a time without an offset.
@@ -99,6 +101,7 @@ impl PartialDateTime {
     /// A date is completed with a time on the same date, a local time with the offset of the same time.
     pub(super) fn refined_by(self, other: &PartialDateTime) -> PartialDateTime {
         let same_date = (self.year, self.month, self.day) == (other.year, other.month, other.day);
+        // IIM has no fraction of a second, so it is not compared.
         let same_second = |a: &TimeOfDay, b: &TimeOfDay| {
             (a.hour, a.minute, a.second) == (b.hour, b.minute, b.second)
         };
@@ -162,9 +165,10 @@ impl fmt::Display for PartialDateTime {
 
 impl TimeOfDay {
     fn new(hour: u8, minute: u8, second: u8, fraction: &str) -> Option<TimeOfDay> {
+        // All bytes are ASCII digits, so the cut is on a character boundary.
         let fraction = fraction.get(..FRACTION_DIGITS_MAX).unwrap_or(fraction).to_owned();
-        let real = hour < 24 && minute < 60 && second < 60;
-        real.then_some(TimeOfDay { hour, minute, second, fraction })
+        let valid = hour < 24 && minute < 60 && second < 60;
+        valid.then_some(TimeOfDay { hour, minute, second, fraction })
     }
 }
 
@@ -227,6 +231,7 @@ impl<'a> DateInput<'a> {
         }
         let offset = self.signed_offset();
         if offset.is_none() {
+            // What follows is left to the caller, which refuses or ignores it.
             self.0 = before;
         }
         offset
@@ -237,8 +242,8 @@ impl<'a> DateInput<'a> {
         let hours = self.two_digits()?;
         self.one_of(":");
         let minutes = if self.0.is_empty() { 0 } else { self.two_digits()? };
-        let real = hours < 24 && minutes < 60;
-        real.then(|| UtcOffset::Minutes(sign * (i16::from(hours) * 60 + i16::from(minutes))))
+        let valid = hours < 24 && minutes < 60;
+        valid.then(|| UtcOffset::Minutes(sign * (i16::from(hours) * 60 + i16::from(minutes))))
     }
 }
 

@@ -34,6 +34,7 @@ impl ExifBlocks {
             }
             let mut damaged = false;
             let result = Reader::new()
+                // One broken entry must not cost the orientation and the texts of the block.
                 .continue_on_error(true)
                 .read_raw(block.to_vec())
                 .or_else(|error| error.distill_partial_result(|_| damaged = true));
@@ -58,8 +59,8 @@ impl ExifBlocks {
         let Some(field) = self.field(Tag::Orientation) else {
             return 1;
         };
-        let told = field.value.get_uint(0).and_then(|value| u8::try_from(value).ok());
-        told.filter(|orientation| (1..=8).contains(orientation)).unwrap_or_else(|| {
+        let orientation = field.value.get_uint(0).and_then(|value| u8::try_from(value).ok());
+        orientation.filter(|orientation| (1..=8).contains(orientation)).unwrap_or_else(|| {
             warnings.push("exif orientation is not 1 to 8".to_owned());
             1
         })
@@ -96,6 +97,7 @@ impl ExifBlocks {
                 text::clean(&text::decode_unknown(part.get(..TEXT_BYTES_MAX).unwrap_or(part)))
             })
             .filter(|text| !text.is_empty());
+        // A copyright has two parts at most, of the photographer and of the editor.
         texts.take(2).collect::<Vec<_>>().join(", ")
     }
 
@@ -121,6 +123,7 @@ impl ExifBlocks {
         let Value::Rational(parts) = &self.field(tag)?.value else {
             return None;
         };
+        // Degrees are never negative, so without the hemisphere the sign is unknown.
         let sign = match self.text(hemisphere).to_ascii_uppercase() {
             letter if letter == ahead => 1.0,
             letter if letter == behind => -1.0,
@@ -153,6 +156,7 @@ fn is_within_entry_limit(tiff: &[u8]) -> bool {
     let mut next = walk.u32(4);
     for _ in 0..DIRECTORIES_MAX {
         match next {
+            // The tags of the Exif and the GPS directory.
             Some(offset) if offset != 0 => next = walk.directory(offset, &[0x8769, 0x8825]),
             _ => break,
         }
@@ -203,6 +207,7 @@ impl EntryWalk<'_> {
             4 => 4,
             _ => return None,
         };
+        // A value of up to four bytes is in the entry itself, in place of its offset (TIFF 6.0).
         let at = match unit * count {
             0 => return None,
             1..=4 => entry + 8,
@@ -287,10 +292,10 @@ mod tests {
             b"      \0Bo\0\0Ek \0\0",
         );
         let mut warnings = Vec::new();
-        let told = ExifBlocks::parse(&[&block], &mut warnings).read(&mut warnings);
-        assert_eq!(told.caption.description, "");
-        assert_eq!(told.caption.byline, "Åsa");
-        assert_eq!(told.caption.copyright_notice, "Bo, Ek");
+        let fields = ExifBlocks::parse(&[&block], &mut warnings).read(&mut warnings);
+        assert_eq!(fields.caption.description, "");
+        assert_eq!(fields.caption.byline, "Åsa");
+        assert_eq!(fields.caption.copyright_notice, "Bo, Ek");
         assert_eq!(warnings, Vec::<String>::new());
     }
 

@@ -47,14 +47,14 @@ const GPS_FACTS: [Tag; 12] = [
 ///
 /// A caption whose fields have no EXIF tag gets a block too, so that every rendition with a caption has
 /// both EXIF and XMP.
-pub(super) fn block(caption: &Caption, originals: &[&[u8]], keep: WriteOptions) -> Vec<u8> {
+pub(super) fn block(caption: &Caption, originals: &[&[u8]], options: WriteOptions) -> Vec<u8> {
     let mut fields = texts(caption);
     fields.extend(moment(caption));
-    if keep.gps {
+    if options.gps {
         let blocks = ExifBlocks::parse(originals, &mut Vec::new());
         fields.extend(position(caption, &blocks));
     }
-    let orientation = if (1..=8).contains(&keep.orientation) { keep.orientation } else { 1 };
+    let orientation = if (1..=8).contains(&options.orientation) { options.orientation } else { 1 };
     if fields.is_empty() && orientation == 1 && !caption.has_text() {
         return Vec::new();
     }
@@ -139,6 +139,7 @@ fn moment(caption: &Caption) -> Vec<Field> {
     let Some(stamp) = caption.created.as_deref().and_then(PartialDateTime::parse) else {
         return Vec::new();
     };
+    // EXIF has no tag for a date without a time.
     let Some(time) = stamp.exif_time() else {
         return Vec::new();
     };
@@ -166,6 +167,7 @@ fn position(caption: &Caption, blocks: &ExifBlocks) -> Vec<Field> {
         }
         Some(_) | None => return Vec::new(),
     };
+    // Required in a block with any GPS field.
     fields.push(field(Tag::GPSVersionID, Value::Byte(vec![2, 3, 0, 0])));
     fields
 }
@@ -173,19 +175,19 @@ fn position(caption: &Caption, blocks: &ExifBlocks) -> Vec<Field> {
 /// Converts an angle to degrees, minutes and seconds; a millionth of a second is 0.03 mm on the ground.
 fn degrees(degrees: f64) -> Value {
     const PARTS: u32 = 1_000_000;
-    let all = (degrees.abs().min(180.0) * 3600.0 * f64::from(PARTS)).round();
+    let micros = (degrees.abs().min(180.0) * 3600.0 * f64::from(PARTS)).round();
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "at most 180 degrees in millionths of a second, 6.48e11, and not negative"
     )]
-    let all = all as u64;
+    let micros = micros as u64;
     let small = |number: u64| u32::try_from(number).expect("less than 3,600 or 60 million");
     let minute = u64::from(PARTS) * 60;
     Value::Rational(vec![
-        Rational { num: small(all / minute / 60), denom: 1 },
-        Rational { num: small(all / minute % 60), denom: 1 },
-        Rational { num: small(all % minute), denom: PARTS },
+        Rational { num: small(micros / minute / 60), denom: 1 },
+        Rational { num: small(micros / minute % 60), denom: 1 },
+        Rational { num: small(micros % minute), denom: PARTS },
     ])
 }
 

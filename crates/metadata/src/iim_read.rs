@@ -82,7 +82,7 @@ fn fields(datasets: &[IimDataset<'_>], warnings: &mut Vec<String>) -> StandardFi
         .find(|dataset| (dataset.record, dataset.number) == (1, 90))
         .map_or(TextCharset::Unknown, |dataset| charset(dataset.value));
     let mut caption = Caption::default();
-    let (mut date, mut time, mut mixed) = (String::new(), String::new(), false);
+    let (mut date, mut time, mut invalid_utf8) = (String::new(), String::new(), false);
     let mut bylines = Vec::new();
     for IimDataset { number, value, .. } in datasets.iter().filter(|dataset| dataset.record == 2) {
         let (value, bad) = match charset {
@@ -90,19 +90,22 @@ fn fields(datasets: &[IimDataset<'_>], warnings: &mut Vec<String>) -> StandardFi
             TextCharset::Latin1 => (text::decode_latin1(value), false),
             TextCharset::Unknown => (text::decode_unknown(value), false),
         };
-        mixed |= bad;
+        invalid_utf8 |= bad;
         match number {
+            // Date and time are separate datasets and come in any order.
             55 => set_if_absent(&mut date, &value),
             60 => set_if_absent(&mut time, &value),
+            // Repeated once for each photographer.
             80 => push(&mut bylines, &value),
             _ => field(&mut caption, *number, &value),
         }
     }
     caption.byline = bylines.join(", ");
-    if mixed {
+    if invalid_utf8 {
         warnings.push("iim declares utf-8 but is not valid utf-8".to_owned());
     }
     let created = PartialDateTime::parse_iim(&date, &time);
+    // A date of zeros stands for an unknown one, which is not damage.
     if created.is_none() && date.bytes().any(|byte| (b'1'..=b'9').contains(&byte)) {
         warnings.push("iim 2:55 is not a date".to_owned());
     }
@@ -178,28 +181,31 @@ mod tests {
 
     #[test]
     fn the_character_set_is_honoured() {
-        let (told, warnings) = check(&[(1, 90, UTF8), (2, 90, "Åre".as_bytes())]);
-        assert_eq!((told.caption.city.as_str(), warnings.len()), ("Åre", 0));
-        let (told, _) = check(&[(1, 90, b"\x1B.A"), (2, 90, "Åre".as_bytes())]);
-        assert_eq!(told.caption.city, "Ã…re");
+        let (fields, warnings) = check(&[(1, 90, UTF8), (2, 90, "Åre".as_bytes())]);
+        assert_eq!((fields.caption.city.as_str(), warnings.len()), ("Åre", 0));
+        let (fields, _) = check(&[(1, 90, b"\x1B.A"), (2, 90, "Åre".as_bytes())]);
+        assert_eq!(fields.caption.city, "Ã…re");
     }
 
     #[test]
     fn without_a_character_set_each_value_is_guessed() {
-        let (told, warnings) = check(&[(2, 90, b"\xC5re"), (2, 105, "Snö".as_bytes())]);
-        assert_eq!((told.caption.city.as_str(), told.caption.headline.as_str()), ("Åre", "Snö"));
+        let (fields, warnings) = check(&[(2, 90, b"\xC5re"), (2, 105, "Snö".as_bytes())]);
+        assert_eq!(
+            (fields.caption.city.as_str(), fields.caption.headline.as_str()),
+            ("Åre", "Snö")
+        );
         assert_eq!(warnings.len(), 0);
     }
 
     #[test]
     fn latin1_that_claims_utf8_is_read_with_a_warning() {
-        let (told, warnings) = check(&[(1, 90, UTF8), (2, 90, b"\xC5re")]);
-        assert_eq!((told.caption.city.as_str(), warnings.len()), ("Åre", 1));
+        let (fields, warnings) = check(&[(1, 90, UTF8), (2, 90, b"\xC5re")]);
+        assert_eq!((fields.caption.city.as_str(), warnings.len()), ("Åre", 1));
     }
 
     #[test]
     fn repeated_datasets_are_collected() {
-        let (told, _) = check(&[
+        let (fields, _) = check(&[
             (2, 25, b"sn\xF6"),
             (2, 80, b"Ann Ek"),
             (2, 12, b"IPTC:04000000:EBF::"),
@@ -210,18 +216,18 @@ mod tests {
             (2, 122, b"first"),
             (2, 122, b"second"),
         ]);
-        assert_eq!(told.caption.keywords, ["snö", "is"]);
-        assert_eq!(told.caption.byline, "Ann Ek, Bo Ek");
-        assert_eq!(told.caption.subject_codes, ["04000000", "17000000"]);
+        assert_eq!(fields.caption.keywords, ["snö", "is"]);
+        assert_eq!(fields.caption.byline, "Ann Ek, Bo Ek");
+        assert_eq!(fields.caption.subject_codes, ["04000000", "17000000"]);
     }
 
     #[test]
     fn date_and_time_make_one_timestamp() {
-        let (told, _) = check(&[(2, 60, b"101500+0100"), (2, 55, b"20170211")]);
-        let created = told.created.map(|stamp| stamp.to_string());
+        let (fields, _) = check(&[(2, 60, b"101500+0100"), (2, 55, b"20170211")]);
+        let created = fields.created.map(|stamp| stamp.to_string());
         assert_eq!(created.as_deref(), Some("2017-02-11T10:15:00+01:00"));
-        let (told, warnings) = check(&[(2, 55, b"20171399")]);
-        assert_eq!((told.created, warnings.len()), (None, 1));
+        let (fields, warnings) = check(&[(2, 55, b"20171399")]);
+        assert_eq!((fields.created, warnings.len()), (None, 1));
     }
 
     #[test]

@@ -38,6 +38,7 @@ pub(super) fn block(caption: &Caption) -> Vec<u8> {
     envelope.add(2, 0, &[0, 4]);
     let iim = [envelope.0, iim].concat();
     let length = u32::try_from(iim.len()).expect("`add` keeps it within a segment");
+    // Photoshop resources have an even length.
     let pad: &[u8] = if iim.len() % 2 == 1 { &[0] } else { &[] };
     [RESOURCE, &length.to_be_bytes(), &iim, pad].concat()
 }
@@ -48,43 +49,47 @@ pub(super) fn segment(block: &[u8]) -> Vec<u8> {
 }
 
 fn datasets(caption: &Caption) -> Vec<u8> {
-    let c = caption;
     let mut datasets = DatasetWriter(Vec::new());
     // 2:40 and 2:116 each hold two fields; see the crate's docs on precedence.
-    let terms = [&c.usage_terms, &c.instructions].map(String::as_str);
+    let terms = [&caption.usage_terms, &caption.instructions].map(String::as_str);
     let terms = terms.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ");
-    let rights =
-        if c.copyright_notice.is_empty() { &c.copyright_holder } else { &c.copyright_notice };
-    datasets.text(5, 64, &c.title);
-    datasets.text(10, 1, &c.urgency.map(|urgency| urgency.to_string()).unwrap_or_default());
+    let rights = if caption.copyright_notice.is_empty() {
+        &caption.copyright_holder
+    } else {
+        &caption.copyright_notice
+    };
+    datasets.text(5, 64, &caption.title);
+    datasets.text(10, 1, &caption.urgency.map(|urgency| urgency.to_string()).unwrap_or_default());
     datasets.text(40, 256, &terms);
-    if let Some(stamp) = c.created.as_deref().and_then(PartialDateTime::parse) {
+    if let Some(stamp) = caption.created.as_deref().and_then(PartialDateTime::parse) {
         datasets.text(55, 8, &stamp.iim_date());
         datasets.text(60, 11, &stamp.iim_time().unwrap_or_default());
     }
-    datasets.text(80, 32, &c.byline);
-    datasets.text(85, 32, &c.byline_role);
-    datasets.text(90, 32, &c.city);
-    datasets.text(100, 3, &country::alpha3_code(&c.country_code).unwrap_or_default());
-    datasets.text(101, 64, &c.country);
-    datasets.text(103, 32, &c.transmission_reference);
-    datasets.text(105, 256, &c.headline);
-    datasets.text(110, 32, &c.credit);
-    datasets.text(115, 32, &c.source);
+    datasets.text(80, 32, &caption.byline);
+    datasets.text(85, 32, &caption.byline_role);
+    datasets.text(90, 32, &caption.city);
+    datasets.text(100, 3, &country::alpha3_code(&caption.country_code).unwrap_or_default());
+    datasets.text(101, 64, &caption.country);
+    datasets.text(103, 32, &caption.transmission_reference);
+    datasets.text(105, 256, &caption.headline);
+    datasets.text(110, 32, &caption.credit);
+    datasets.text(115, 32, &caption.source);
     datasets.text(116, 128, rights);
-    datasets.add(2, 120, text::cut(&c.description, 2_000).as_bytes());
+    // Not a single line: the description is the only text that keeps its line feeds.
+    datasets.add(2, 120, text::cut(&caption.description, 2_000).as_bytes());
     // The dataset holds an ISO 639 code of two or three letters, without a region.
-    let language = c.language.split('-').next().unwrap_or_default();
+    let language = caption.language.split('-').next().unwrap_or_default();
     if (2..=3).contains(&language.len()) {
         datasets.text(135, 3, language);
     }
-    if c.uri.len() <= URI_BYTES_MAX {
-        datasets.text(187, URI_BYTES_MAX, &c.uri);
+    if caption.uri.len() <= URI_BYTES_MAX {
+        datasets.text(187, URI_BYTES_MAX, &caption.uri);
     }
-    for code in c.subject_codes.iter().filter(|code| is_subject_code(code)) {
+    for code in caption.subject_codes.iter().filter(|code| is_subject_code(code)) {
         datasets.text(12, 236, &format!("IPTC:{code}:::"));
     }
-    for keyword in &c.keywords {
+    // Keywords come last, so they are what is left out when the segment is full.
+    for keyword in &caption.keywords {
         datasets.text(25, 64, keyword);
     }
     datasets.0
@@ -148,11 +153,11 @@ mod tests {
             copyright_notice: long,
             ..Caption::default()
         };
-        let told = read(&iim(&caption), &mut Vec::new()).caption;
-        assert_eq!(told.byline, format!("x{}", "å".repeat(15)));
-        assert_eq!(told.description, "å".repeat(1_000));
-        assert_eq!(told.keywords, ["å".repeat(32)]);
-        assert_eq!(told.copyright_notice, "å".repeat(64));
+        let restored = read(&iim(&caption), &mut Vec::new()).caption;
+        assert_eq!(restored.byline, format!("x{}", "å".repeat(15)));
+        assert_eq!(restored.description, "å".repeat(1_000));
+        assert_eq!(restored.keywords, ["å".repeat(32)]);
+        assert_eq!(restored.copyright_notice, "å".repeat(64));
     }
 
     #[test]
@@ -161,8 +166,8 @@ mod tests {
             let (country_code, uri) = (country_code.to_owned(), uri.to_owned());
             let caption =
                 Caption { country_code, uri, headline: "x".into(), ..Caption::default() };
-            let told = read(&iim(&caption), &mut Vec::new()).caption;
-            (told.country_code, told.uri)
+            let restored = read(&iim(&caption), &mut Vec::new()).caption;
+            (restored.country_code, restored.uri)
         };
         assert_eq!(fields("SE", "urn:x"), ("SWE".to_owned(), "urn:x".to_owned()));
         assert_eq!(fields("Sverige", &"x".repeat(129)), (String::new(), String::new()));
@@ -188,7 +193,10 @@ mod tests {
     fn line_feeds_stay_in_the_description_only() {
         let text = "en\ntvå".to_owned();
         let caption = Caption { headline: text.clone(), description: text, ..Caption::default() };
-        let told = read(&iim(&caption), &mut Vec::new()).caption;
-        assert_eq!((told.headline.as_str(), told.description.as_str()), ("en två", "en\ntvå"));
+        let restored = read(&iim(&caption), &mut Vec::new()).caption;
+        assert_eq!(
+            (restored.headline.as_str(), restored.description.as_str()),
+            ("en två", "en\ntvå")
+        );
     }
 }

@@ -199,11 +199,12 @@ pub fn build_embedded(
 
 /// Merges the three standards field by field, in order of precedence.
 fn merge(xmp: StandardFields, iim: StandardFields, exif: StandardFields) -> Caption {
+    // One standard may lack the time or the offset that another one has.
     let created = [&xmp.created, &iim.created, &exif.created]
         .into_iter()
         .flatten()
         .cloned()
-        .reduce(|known, other| known.refined_by(&other));
+        .reduce(|first, second| first.refined_by(&second));
     let mut merged = xmp.caption;
     // IIM and EXIF store these pairs of fields together, so they are read only if XMP has neither.
     let terms = merged.usage_terms.is_empty() && merged.instructions.is_empty();
@@ -293,6 +294,7 @@ fn is_position(latitude: f64, longitude: f64) -> bool {
 
 /// Adds a text to a list unless it is empty or the list is full.
 fn push(list: &mut Vec<String>, text: &str) {
+    // Cut first, so that the cost of cleaning a hostile text is bounded.
     let text = text::line(text::cut(text, TEXT_BYTES_MAX));
     if !text.is_empty() && list.len() < LIST_ENTRIES_MAX {
         list.push(text);
@@ -300,9 +302,9 @@ fn push(list: &mut Vec<String>, text: &str) {
 }
 
 /// Sets a text unless it is already set.
-fn set_if_absent(place: &mut String, text: &str) {
-    if place.is_empty() {
-        *place = text::clean(text::cut(text, TEXT_BYTES_MAX));
+fn set_if_absent(field: &mut String, text: &str) {
+    if field.is_empty() {
+        *field = text::clean(text::cut(text, TEXT_BYTES_MAX));
     }
 }
 

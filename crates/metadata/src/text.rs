@@ -12,6 +12,8 @@ pub(super) fn decode_latin1(bytes: &[u8]) -> String {
     bytes
         .iter()
         .map(|&byte| match byte {
+            // Text that is called ISO 8859-1 is mostly windows-1252, which has printable
+            // characters in place of C1 controls.
             0x80..=0x9F => WINDOWS_1252[usize::from(byte - 0x80)],
             _ => char::from(byte),
         })
@@ -36,6 +38,8 @@ pub(super) fn decode_unknown(bytes: &[u8]) -> String {
 pub(super) fn decode_utf8(bytes: &[u8]) -> (String, bool) {
     match str::from_utf8(bytes) {
         Ok(text) => (text.to_owned(), false),
+        // `error_len` is `None` only if the text ends within
+        // a character, that is, after a truncation.
         Err(error) if error.error_len().is_none() => {
             let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
             (decode_unknown(valid), false)
@@ -49,12 +53,13 @@ pub(super) fn decode_utf8(bytes: &[u8]) -> (String, bool) {
 /// All line endings become line feeds. Characters that XML does not allow are removed too. Text that has
 /// only white space becomes empty, which means absent.
 pub(super) fn clean(text: &str) -> String {
+    // CRLF goes first, or each would become two line feeds.
     let lines = text.replace("\r\n", "\n").replace('\r', "\n");
-    let kept: String = lines
+    let allowed: String = lines
         .chars()
         .filter(|&c| c == '\n' || c == '\t' || !(c.is_control() || is_noncharacter(c)))
         .collect();
-    kept.trim().to_owned()
+    allowed.trim().to_owned()
 }
 
 /// Normalizes text to a single line: line feeds and tabs become spaces.
@@ -63,6 +68,7 @@ pub(super) fn line(text: &str) -> String {
 }
 
 fn is_noncharacter(c: char) -> bool {
+    // XML 1.0 §2.2 excludes these two from its characters, also as references.
     matches!(c, '\u{FFFE}' | '\u{FFFF}')
 }
 
@@ -71,6 +77,7 @@ pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
     if text.len() <= bytes_max {
         return text;
     }
+    // A cut in front of a space would leave text that `clean` changes when the file is read back.
     text[..text.floor_char_boundary(bytes_max)].trim_end()
 }
 

@@ -119,6 +119,8 @@ pub(super) fn read(
     if let Some(bytes) = header.xmp(jpeg) {
         packet.read(bytes, warnings);
     }
+    // The main packet names its extension by the digest of its bytes. Segments with another digest
+    // are left over from an earlier version of the file.
     let guid = std::mem::take(&mut packet.extended_xmp);
     if guid.len() == GUID_BYTES {
         let extended = header.extended_xmp(jpeg, guid.as_bytes());
@@ -183,11 +185,12 @@ struct XmpParser<'p> {
 impl XmpPacket {
     /// Reads a packet; does not overwrite properties that are already set.
     fn read(&mut self, bytes: &[u8], warnings: &mut Vec<String>) {
-        let shown = bytes.get(..PACKET_BYTES_MAX).unwrap_or(bytes);
-        if shown.len() < bytes.len() {
+        let prefix = bytes.get(..PACKET_BYTES_MAX).unwrap_or(bytes);
+        if prefix.len() < bytes.len() {
             warnings.push(format!("xmp has more than {PACKET_BYTES_MAX} bytes"));
         }
-        let decoded = String::from_utf8_lossy(shown);
+        // One bad byte costs one character and a warning, not the caption.
+        let decoded = String::from_utf8_lossy(prefix);
         let mut parser = XmpParser {
             packet: self,
             open: Vec::new(),
@@ -198,6 +201,7 @@ impl XmpPacket {
             unknown_entity: false,
             names: 0,
         };
+        // Broken metadata never refuses a photograph (contract ingest-2).
         if let Err(problem) = parser.run(&decoded) {
             warnings.push(format!("xmp {problem}"));
         }
@@ -210,6 +214,8 @@ impl XmpPacket {
     }
 
     fn fields(self) -> StandardFields {
+        // The two coordinates are separate properties, so
+        // only here is it known whether both are present.
         let mut caption = self.caption;
         caption.position = self
             .latitude
@@ -220,44 +226,55 @@ impl XmpPacket {
 
     /// Stores the entries of a property unless it is already set.
     fn apply_property(&mut self, property: XmpProperty, entries: &[XmpValue]) {
-        let c = &mut self.caption;
+        let caption = &mut self.caption;
         let first = entries.first().map(|entry| entry.text.as_str()).unwrap_or_default();
         match property {
-            XmpProperty::Headline => set_if_absent(&mut c.headline, default_text(entries)),
-            XmpProperty::Title => set_if_absent(&mut c.title, default_text(entries)),
-            XmpProperty::Description => set_if_absent(&mut c.description, default_text(entries)),
-            XmpProperty::Byline => set_if_absent(&mut c.byline, &joined_text(entries)),
-            XmpProperty::BylineRole => set_if_absent(&mut c.byline_role, default_text(entries)),
-            XmpProperty::Credit => set_if_absent(&mut c.credit, default_text(entries)),
-            XmpProperty::Source => set_if_absent(&mut c.source, default_text(entries)),
+            XmpProperty::Headline => set_if_absent(&mut caption.headline, default_text(entries)),
+            XmpProperty::Title => set_if_absent(&mut caption.title, default_text(entries)),
+            XmpProperty::Description => {
+                set_if_absent(&mut caption.description, default_text(entries));
+            }
+            XmpProperty::Byline => set_if_absent(&mut caption.byline, &joined_text(entries)),
+            XmpProperty::BylineRole => {
+                set_if_absent(&mut caption.byline_role, default_text(entries));
+            }
+            XmpProperty::Credit => set_if_absent(&mut caption.credit, default_text(entries)),
+            XmpProperty::Source => set_if_absent(&mut caption.source, default_text(entries)),
             XmpProperty::CopyrightNotice => {
-                set_if_absent(&mut c.copyright_notice, default_text(entries));
+                set_if_absent(&mut caption.copyright_notice, default_text(entries));
             }
             XmpProperty::CopyrightHolder => {
-                set_if_absent(&mut c.copyright_holder, &joined_text(entries));
+                set_if_absent(&mut caption.copyright_holder, &joined_text(entries));
             }
-            XmpProperty::UsageTerms => set_if_absent(&mut c.usage_terms, default_text(entries)),
-            XmpProperty::Instructions => set_if_absent(&mut c.instructions, default_text(entries)),
-            XmpProperty::City => set_if_absent(&mut c.city, default_text(entries)),
-            XmpProperty::Country => set_if_absent(&mut c.country, default_text(entries)),
-            XmpProperty::CountryCode => set_if_absent(&mut c.country_code, default_text(entries)),
+            XmpProperty::UsageTerms => {
+                set_if_absent(&mut caption.usage_terms, default_text(entries));
+            }
+            XmpProperty::Instructions => {
+                set_if_absent(&mut caption.instructions, default_text(entries));
+            }
+            XmpProperty::City => set_if_absent(&mut caption.city, default_text(entries)),
+            XmpProperty::Country => set_if_absent(&mut caption.country, default_text(entries)),
+            XmpProperty::CountryCode => {
+                set_if_absent(&mut caption.country_code, default_text(entries));
+            }
+            // A coordinate or date that does not parse leaves the field open for extended XMP.
             XmpProperty::Latitude => self.latitude = self.latitude.or(degrees(first)),
             XmpProperty::Longitude => self.longitude = self.longitude.or(degrees(first)),
-            XmpProperty::Persons => fill_list(&mut c.persons, entries),
-            XmpProperty::SubjectCodes => fill_list(&mut c.subject_codes, entries),
-            XmpProperty::Keywords => fill_list(&mut c.keywords, entries),
+            XmpProperty::Persons => fill_list(&mut caption.persons, entries),
+            XmpProperty::SubjectCodes => fill_list(&mut caption.subject_codes, entries),
+            XmpProperty::Keywords => fill_list(&mut caption.keywords, entries),
             XmpProperty::Created => {
                 self.created = self.created.take().or_else(|| PartialDateTime::parse(first));
             }
             XmpProperty::TransmissionReference => {
-                set_if_absent(&mut c.transmission_reference, default_text(entries));
+                set_if_absent(&mut caption.transmission_reference, default_text(entries));
             }
             XmpProperty::Urgency => {
                 let urgency = first.parse().ok().filter(|urgency| (1..=9).contains(urgency));
-                c.urgency = c.urgency.or(urgency);
+                caption.urgency = caption.urgency.or(urgency);
             }
-            XmpProperty::Uri => set_if_absent(&mut c.uri, default_text(entries)),
-            XmpProperty::Language => set_if_absent(&mut c.language, first),
+            XmpProperty::Uri => set_if_absent(&mut caption.uri, default_text(entries)),
+            XmpProperty::Language => set_if_absent(&mut caption.language, first),
             XmpProperty::ExtendedXmp => set_if_absent(&mut self.extended_xmp, first),
         }
     }
@@ -269,6 +286,7 @@ impl XmpParser<'_> {
         let mut reader = NsReader::from_str(packet);
         reader.resolver_mut().set_max_declarations_per_element(NAMESPACES_MAX);
         loop {
+            // Checked for every event, because attributes count as well as elements.
             if self.names > NAMES_MAX {
                 return Err(format!("has more than {NAMES_MAX} names"));
             }
@@ -277,6 +295,8 @@ impl XmpParser<'_> {
                 reader.read_event().map_err(|_| format!("is not well-formed at byte {before}"))?;
             match event {
                 Event::Start(start) => {
+                    // The stack is on the heap, but a packet of nothing but start tags would make
+                    // it as large as the packet.
                     if self.open.len() == DEPTH_MAX {
                         return Err(format!("is nested deeper than {DEPTH_MAX} elements"));
                     }
@@ -294,20 +314,24 @@ impl XmpParser<'_> {
                     match (entity.resolve_char_ref(), resolve_predefined_entity(&name)) {
                         (Ok(Some(character)), _) => self.text(character.encode_utf8(&mut [0; 4])),
                         (_, Some(text)) => self.text(text),
+                        // An undeclared entity or a broken character reference; the text without
+                        // it is better than no text.
                         _ => self.unknown_entity = true,
                     }
                 }
+                // Entities of a DTD can expand exponentially, and no XMP writer needs one.
                 Event::DocType(_) => return Err("has a document type definition".to_owned()),
                 Event::Decl(_) | Event::PI(_) | Event::Comment(_) => {}
                 Event::Eof if self.open.is_empty() => return Ok(()),
+                // quick-xml does not report open elements at the end.
                 Event::Eof => return Err("ends in the middle".to_owned()),
             }
         }
     }
 
     fn start(&mut self, reader: &NsReader<&[u8]>, start: &BytesStart<'_>) {
-        let inside = self.open.last().copied().unwrap_or(XmpElement::Frame);
-        if inside == XmpElement::Other {
+        let parent = self.open.last().copied().unwrap_or(XmpElement::Frame);
+        if parent == XmpElement::Other {
             // The contents are ignored, so names need not be resolved.
             self.open.push(XmpElement::Other);
             return;
@@ -315,11 +339,13 @@ impl XmpParser<'_> {
         self.names += 1;
         let (namespace, local) = reader.resolver().resolve_element(start.name());
         let name = (uri(&namespace), local.into_inner());
-        let element = self.classify(inside, name);
+        let element = self.classify(parent, name);
         if element == XmpElement::Property {
             self.property = property(name);
             self.entries.clear();
         }
+        // A value starts empty, or the white space between
+        // the property and its list would precede it.
         if matches!(element, XmpElement::Property | XmpElement::Value) {
             self.language = None;
             self.text.clear();
@@ -329,16 +355,20 @@ impl XmpParser<'_> {
     }
 
     /// Determines the role of an element from its name and its parent's role.
-    fn classify(&self, inside: XmpElement, name: (&[u8], &[u8])) -> XmpElement {
+    fn classify(&self, parent: XmpElement, name: (&[u8], &[u8])) -> XmpElement {
         let rdf = name.0 == RDF.as_bytes();
-        match inside {
+        match parent {
             XmpElement::Frame if rdf && name.1 == b"Description" => XmpElement::Description,
+            // The elements around `rdf:Description` vary with the
+            // writer, and some packets begin at `rdf:RDF`.
             XmpElement::Frame => XmpElement::Frame,
             XmpElement::Description if property(name).is_some() => XmpElement::Property,
             XmpElement::Description | XmpElement::Other => XmpElement::Other,
             XmpElement::Property | XmpElement::Group | XmpElement::Value => match name.1 {
+                // A nested description holds the `rdf:value` of a property with qualifiers.
                 b"Alt" | b"Seq" | b"Bag" | b"Description" if rdf => XmpElement::Group,
                 b"li" | b"value" if rdf => XmpElement::Value,
+                // PLUS stores owners as structures of a name and an id; only the name is a value.
                 b"CopyrightOwnerName" if self.property == Some(XmpProperty::CopyrightHolder) => {
                     XmpElement::Value
                 }
@@ -347,8 +377,13 @@ impl XmpParser<'_> {
         }
     }
 
-    fn attributes(&mut self, reader: &NsReader<&[u8]>, start: &BytesStart<'_>, of: XmpElement) {
-        if matches!(of, XmpElement::Frame | XmpElement::Other) {
+    fn attributes(
+        &mut self,
+        reader: &NsReader<&[u8]>,
+        start: &BytesStart<'_>,
+        element: XmpElement,
+    ) {
+        if matches!(element, XmpElement::Frame | XmpElement::Other) {
             return;
         }
         // Skips the check for duplicates, which takes quadratic time; the first attribute counts.
@@ -359,12 +394,15 @@ impl XmpParser<'_> {
             self.names += 1;
             let (namespace, local) = reader.resolver().resolve_attribute(attribute.key);
             let name = (uri(&namespace), local.into_inner());
+            // Normalizing fails on an unknown entity; the other attributes are still read.
             let Ok(value) = attribute.normalized_value(XmlVersion::Implicit1_0) else {
                 self.unknown_entity = true;
                 continue;
             };
             let entry = |text: &str| XmpValue { language: None, text: text::clean(text) };
-            if of == XmpElement::Description {
+            // A simple property may be an attribute of the
+            // description instead of an element in it.
+            if element == XmpElement::Description {
                 if let Some(property) = property(name) {
                     self.packet.apply_property(property, &[entry(&value)]);
                 }
@@ -382,6 +420,7 @@ impl XmpParser<'_> {
     fn text(&mut self, text: &str) {
         let reads = matches!(self.open.last(), Some(XmpElement::Property | XmpElement::Value));
         if reads {
+            // One text arrives in several events, so the limit applies to their sum.
             let room = TEXT_BYTES_MAX.saturating_sub(self.text.len());
             self.text.push_str(text::cut(text, room));
         }
@@ -397,6 +436,8 @@ impl XmpParser<'_> {
             let language = self.language.take();
             self.push_value(XmpValue { language, text });
         }
+        // Values are applied at the end of the property, when
+        // all alternatives of its language are known.
         if closed == XmpElement::Property
             && let Some(property) = self.property.take()
         {
@@ -406,6 +447,7 @@ impl XmpParser<'_> {
     }
 
     fn push_value(&mut self, entry: XmpValue) {
+        // An empty first entry would hide the text of a second one.
         if !entry.text.is_empty() && self.entries.len() < LIST_ENTRIES_MAX {
             self.entries.push(entry);
         }
@@ -431,6 +473,7 @@ fn property(name: (&[u8], &[u8])) -> Option<XmpProperty> {
 fn default_text(entries: &[XmpValue]) -> &str {
     entries
         .iter()
+        // Tags ignore case (RFC 5646 §2.1.1) and were lowered when they were read.
         .find(|entry| entry.language.as_deref() == Some("x-default"))
         .or(entries.first())
         .map(|entry| entry.text.as_str())
@@ -442,6 +485,7 @@ fn joined_text(entries: &[XmpValue]) -> String {
 }
 
 fn fill_list(list: &mut Vec<String>, entries: &[XmpValue]) {
+    // Merging the lists of two packets could repeat the entries that both have.
     if list.is_empty() {
         for entry in entries {
             push(list, &entry.text);
@@ -451,6 +495,7 @@ fn fill_list(list: &mut Vec<String>, entries: &[XmpValue]) {
 
 /// Parses an XMP coordinate in degrees, minutes and seconds, such as `59,19.5N` or `59,19,30N`.
 fn degrees(text: &str) -> Option<f64> {
+    // The hemisphere is the last letter; without one the sign of the coordinate is unknown.
     let (number, sign) = match text.char_indices().last()? {
         (end, 'N' | 'E') => (&text[..end], 1.0),
         (end, 'S' | 'W') => (&text[..end], -1.0),
@@ -458,6 +503,7 @@ fn degrees(text: &str) -> Option<f64> {
     };
     let parts: Vec<f64> =
         number.split(',').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    // `f64` also parses `inf`, `NaN` and negative numbers, none of which has a meaning here.
     if parts.len() > 3 || parts.iter().any(|part| !part.is_finite() || *part < 0.0) {
         return None;
     }

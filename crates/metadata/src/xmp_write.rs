@@ -22,6 +22,7 @@ const ENTRY_BYTES: usize = "<rdf:li></rdf:li>\n".len();
 
 /// Writes the packet; empty if the caption has no field that is written to XMP.
 pub(super) fn block(caption: &Caption) -> Vec<u8> {
+    // A rendition without a caption carries no empty packet.
     if !caption.has_text() {
         return Vec::new();
     }
@@ -40,33 +41,39 @@ pub(super) fn segment(block: &[u8]) -> Vec<u8> {
 /// Shortens a caption whose packet has `bytes` until it fits, in the order documented for `write`.
 fn shorten(caption: &Caption, bytes: usize) -> Caption {
     let mut short = caption.clone();
-    let mut over = bytes.saturating_sub(PACKET_BYTES_MAX);
+    let mut excess = bytes.saturating_sub(PACKET_BYTES_MAX);
+    // Lists go before texts, and `lists` begins with the most expendable one.
     for list in lists(&mut short) {
-        while over > 0
+        while excess > 0
             && let Some(entry) = list.pop()
         {
-            over = over.saturating_sub(escape(&entry).len() + ENTRY_BYTES);
+            // Counted by entry, because printing the packet
+            // after each of many entries would be quadratic.
+            excess = excess.saturating_sub(escape(&entry).len() + ENTRY_BYTES);
         }
     }
-    if over == 0 {
+    if excess == 0 {
         return short;
     }
     let mut all = texts(&mut short);
+    // The description is the caption itself, so it is cut last.
     let Some((description, others)) = all.split_last_mut() else {
         return short;
     };
     for text in others {
         **text = cut_escaped(text, TEXT_BYTES_SHORT);
     }
-    let whole = std::mem::take(*description);
+    let full_description = std::mem::take(*description);
+    // The description is empty here, so what is printed is everything else.
     let room = PACKET_BYTES_MAX.saturating_sub(print(&short).len() + description_frame());
-    short.description = cut_escaped(&whole, room);
+    short.description = cut_escaped(&full_description, room);
     short
 }
 
 /// Returns the bytes that a description adds to a packet in addition to its text.
 fn description_frame() -> usize {
     let mut out = String::new();
+    // An empty text would print nothing at all, so a single character stands for it.
     alternative(&mut out, "dc:description", "x");
     out.len() - 1
 }
@@ -77,6 +84,7 @@ fn cut_escaped(text: &str, bytes_max: usize) -> String {
     let end = text
         .char_indices()
         .find(|&(_, c)| {
+            // The limit applies to escaped bytes: a text of ampersands grows fivefold.
             bytes += escaped(c).map_or(c.len_utf8(), str::len);
             bytes > bytes_max
         })
@@ -88,8 +96,9 @@ fn cut_escaped(text: &str, bytes_max: usize) -> String {
 ///
 /// The smallest packet that [`shorten`] leaves has about 20 kB: 16 texts of 1,000 bytes and the frame.
 fn print(caption: &Caption) -> String {
-    let c = caption;
     let mut out = String::new();
+    // The id is the fixed one of the XMP specification, by which scanners find packets; the byte
+    // order mark declares UTF-8.
     out.push_str("<?xpacket begin=\"\u{FEFF}\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?>\n");
     out.push_str("<x:xmpmeta xmlns:x=\"adobe:ns:meta/\">\n");
     out.push_str(&format!("<rdf:RDF xmlns:rdf=\"{RDF}\">\n<rdf:Description rdf:about=\"\""));
@@ -105,29 +114,29 @@ fn print(caption: &Caption) -> String {
         out.push_str(&format!("\n xmlns:{prefix}=\"{uri}\""));
     }
     out.push_str(">\n");
-    alternative(&mut out, "dc:title", &c.title);
-    alternative(&mut out, "dc:description", &c.description);
-    list(&mut out, "dc:creator", "Seq", std::slice::from_ref(&c.byline));
-    alternative(&mut out, "dc:rights", &c.copyright_notice);
-    list(&mut out, "dc:subject", "Bag", &c.keywords);
-    list(&mut out, "dc:language", "Bag", std::slice::from_ref(&c.language));
-    simple(&mut out, "photoshop:Headline", &c.headline);
-    simple(&mut out, "photoshop:AuthorsPosition", &c.byline_role);
-    simple(&mut out, "photoshop:Credit", &c.credit);
-    simple(&mut out, "photoshop:Source", &c.source);
-    simple(&mut out, "photoshop:Instructions", &c.instructions);
-    simple(&mut out, "photoshop:City", &c.city);
-    simple(&mut out, "photoshop:Country", &c.country);
-    simple(&mut out, "photoshop:DateCreated", c.created.as_deref().unwrap_or_default());
-    simple(&mut out, "photoshop:TransmissionReference", &c.transmission_reference);
-    let urgency = c.urgency.map(|urgency| urgency.to_string()).unwrap_or_default();
+    alternative(&mut out, "dc:title", &caption.title);
+    alternative(&mut out, "dc:description", &caption.description);
+    list(&mut out, "dc:creator", "Seq", std::slice::from_ref(&caption.byline));
+    alternative(&mut out, "dc:rights", &caption.copyright_notice);
+    list(&mut out, "dc:subject", "Bag", &caption.keywords);
+    list(&mut out, "dc:language", "Bag", std::slice::from_ref(&caption.language));
+    simple(&mut out, "photoshop:Headline", &caption.headline);
+    simple(&mut out, "photoshop:AuthorsPosition", &caption.byline_role);
+    simple(&mut out, "photoshop:Credit", &caption.credit);
+    simple(&mut out, "photoshop:Source", &caption.source);
+    simple(&mut out, "photoshop:Instructions", &caption.instructions);
+    simple(&mut out, "photoshop:City", &caption.city);
+    simple(&mut out, "photoshop:Country", &caption.country);
+    simple(&mut out, "photoshop:DateCreated", caption.created.as_deref().unwrap_or_default());
+    simple(&mut out, "photoshop:TransmissionReference", &caption.transmission_reference);
+    let urgency = caption.urgency.map(|urgency| urgency.to_string()).unwrap_or_default();
     simple(&mut out, "photoshop:Urgency", &urgency);
-    alternative(&mut out, "xmpRights:UsageTerms", &c.usage_terms);
-    owner(&mut out, &c.copyright_holder);
-    simple(&mut out, "Iptc4xmpCore:CountryCode", &c.country_code);
-    list(&mut out, "Iptc4xmpCore:SubjectCode", "Bag", &c.subject_codes);
-    list(&mut out, "Iptc4xmpExt:PersonInImage", "Bag", &c.persons);
-    simple(&mut out, "Iptc4xmpExt:DigImageGUID", &c.uri);
+    alternative(&mut out, "xmpRights:UsageTerms", &caption.usage_terms);
+    owner(&mut out, &caption.copyright_holder);
+    simple(&mut out, "Iptc4xmpCore:CountryCode", &caption.country_code);
+    list(&mut out, "Iptc4xmpCore:SubjectCode", "Bag", &caption.subject_codes);
+    list(&mut out, "Iptc4xmpExt:PersonInImage", "Bag", &caption.persons);
+    simple(&mut out, "Iptc4xmpExt:DigImageGUID", &caption.uri);
     out.push_str("</rdf:Description>\n</rdf:RDF>\n</x:xmpmeta>\n<?xpacket end=\"w\"?>");
     out
 }
@@ -149,6 +158,7 @@ fn alternative(out: &mut String, name: &str, text: &str) {
 }
 
 fn list(out: &mut String, name: &str, kind: &str, entries: &[String]) {
+    // `byline` and `language` arrive as lists of one entry, which may be empty.
     if entries.iter().all(String::is_empty) {
         return;
     }

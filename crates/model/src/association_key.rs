@@ -29,13 +29,16 @@ impl AssociationKey {
             let inner = index > 0 && found == '-';
             !(inner || found.is_ascii_alphanumeric())
         });
+        // Characters are checked before the length, so that the
+        // text is ASCII there and bytes are characters.
         if let Some((index, found)) = bad {
             return Err(AssociationKeyError::BadCharacter { found, at: index + 1 });
         }
         if text.len() > Self::CHARS_MAX {
             return Err(AssociationKeyError::TooLong { chars: text.len() });
         }
-        // A key that ended in an operation could not be addressed: the URL grammar would strip it off.
+        // A key that ended in an operation could not be
+        // addressed: the URL grammar would strip it off.
         for operation in [token::CROP, token::WATERMARK] {
             if token::strip(text, operation).is_some() {
                 return Err(AssociationKeyError::HasOperation { operation });

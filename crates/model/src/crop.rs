@@ -34,6 +34,7 @@ impl CropSpec {
         x: u32,
         y: u32,
     ) -> Result<Self, CropSyntaxError> {
+        // Offsets may be 0; a crop without area may not (contract media-14).
         for (size, parameter) in [(width, CropParameter::Width), (height, CropParameter::Height)] {
             if size == Some(0) {
                 return Err(CropSyntaxError::Zero { parameter });
@@ -78,12 +79,14 @@ impl CropSpec {
         }
         for text in rest {
             let (parameter, value) = parse_parameter(text)?;
+            // Refused even with an equal value (contract media-14).
             let slot = &mut values[parameter.index()];
             if slot.is_some() {
                 return Err(CropSyntaxError::Repeated { parameter });
             }
             *slot = Some(value);
         }
+        // `-crop` alone would be another spelling of the uncropped rendition.
         if values == [None; 4] {
             return Err(CropSyntaxError::NoParameters);
         }
@@ -95,8 +98,10 @@ impl CropSpec {
     ///
     /// Fails with [`CropError`], which contains `image`, when the rectangle exceeds the image or is empty.
     pub fn resolve(self, image: Size) -> Result<Rect, CropError> {
-        let to_edge = |given: Option<u32>, side: u32, start: u32| {
-            given.unwrap_or_else(|| side.saturating_sub(start))
+        let to_edge = |length: Option<u32>, side: u32, start: u32| {
+            // Saturates, so that an offset beyond the edge gives
+            // an empty rectangle, which is refused below.
+            length.unwrap_or_else(|| side.saturating_sub(start))
         };
         let rect = Rect {
             x: self.x,
@@ -129,6 +134,7 @@ impl fmt::Display for CropSpec {
         if let Some(height) = self.height {
             write!(f, "_h{height}")?;
         }
+        // Offsets of 0 are printed too: one crop has one spelling (contract media-9).
         write!(f, "_x{}_y{}", self.x, self.y)
     }
 }
@@ -241,6 +247,7 @@ fn parse_parameter(text: &str) -> Result<(CropParameter, u32), CropSyntaxError> 
         return Err(CropSyntaxError::NotANumber { parameter, found: found() });
     }
     match digits.parse() {
+        // Leading zeros parse at any length and would allow endless spellings of a number.
         Ok(value) if digits.len() <= DIGITS_MAX => Ok((parameter, value)),
         Ok(_) | Err(_) => Err(CropSyntaxError::TooLarge { parameter, found: found() }),
     }

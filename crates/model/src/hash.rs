@@ -28,6 +28,7 @@ impl ContentHash {
         const DIGITS: &[u8; 64] =
             b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
         let mut text = String::with_capacity(22);
+        // 128 bits cannot collide by accident, and names stay short.
         for chunk in self.0[..16].chunks(3) {
             let mut word = [0u8; 4];
             word[1..=chunk.len()].copy_from_slice(chunk);
@@ -99,9 +100,11 @@ impl FromStr for ContentHash {
     type Err = HashError;
 
     fn from_str(text: &str) -> Result<Self, HashError> {
+        // The error repeats the text, which may be of any length.
         let error = || HashError(text.chars().take(80).collect());
         let bytes = text.as_bytes();
         let mut hash = [0u8; 32];
+        // In bytes; a character beyond ASCII is no hex digit below.
         if bytes.len() != 64 {
             return Err(error());
         }

@@ -15,6 +15,7 @@ use crate::token;
 ///
 /// Contract items-3.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+// Ids read from JSON pass the same checks, so a value of this type can always be addressed.
 #[serde(try_from = "String")]
 pub struct ItemId(Box<str>);
 
@@ -111,6 +112,7 @@ fn check_characters(text: &str) -> Result<(), ItemIdError> {
 }
 
 fn check_tokens(text: &str) -> Result<(), ItemIdError> {
+    // Unlike the others, `-crop_` counts anywhere in the id, since its parameters follow it.
     if token::split_crop(text).is_some() {
         return Err(ItemIdError::HasOperation { operation: token::CROP });
     }

@@ -121,6 +121,7 @@ impl ItemUri {
             return Err(ItemUriError::NotMedia);
         };
         let media_type = MediaType::parse(media_type)?;
+        // A second operator stays in the id, where `ItemId::parse` refuses it.
         let (id, crop) = match token::split_crop(id) {
             Some((id, parameters)) => (id, Some(CropSpec::parse(parameters)?)),
             None => (id, None),
@@ -157,17 +158,19 @@ pub enum ItemUriError {
 
 /// Returns the path of an absolute URI without query and fragment; it is empty or begins with `/`.
 fn path_of(uri: &str) -> Result<&str, ItemUriError> {
+    // Browsers and libraries disagree about these: `http://a\@b/` is on the host a or b.
     let bad = |c: &char| c.is_whitespace() || c.is_control() || *c == '\\';
     if let Some(found) = uri.chars().find(bad) {
         return Err(ItemUriError::BadCharacter { found });
     }
     let (scheme, rest) = uri.split_once("://").ok_or(ItemUriError::NotAbsolute)?;
-    if !["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+    if !["http", "https"].iter().any(|allowed| scheme.eq_ignore_ascii_case(allowed)) {
         return Err(ItemUriError::NotAbsolute);
     }
     let end = rest.find(['?', '#']).unwrap_or(rest.len());
     let (rest, _query) = rest.split_at(end);
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    // Userinfo may contain colons, so it is removed before the port is looked for.
     let host = authority.rsplit('@').next().unwrap_or_default();
     if host.is_empty() || host.starts_with(':') {
         return Err(ItemUriError::NotAbsolute);

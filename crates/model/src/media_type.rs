@@ -64,6 +64,7 @@ impl MediaType {
     ///
     /// Fails with [`UnknownMediaType`], also for `Image` and `_all`.
     pub fn parse(text: &str) -> Result<Self, UnknownMediaType> {
+        // In exact case: the media type is part of the identity, and an identity has one spelling.
         let found = Self::ALL.into_iter().find(|media_type| media_type.as_str() == text);
         found.ok_or_else(|| UnknownMediaType { found: text.to_owned() })
     }

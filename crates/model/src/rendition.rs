@@ -152,7 +152,8 @@ impl RenditionName {
     /// `Watermarked` is accepted for `Watermark` (contract media-2).
     pub fn find(text: &str) -> Option<Self> {
         RenditionUsage::ALL.into_iter().find_map(|usage| {
-            // The usage is matched first, from the right: as prefixes, `Watermark` and `Watermarked` collide.
+            // The usage is matched first, from the right: as
+            // prefixes, `Watermark` and `Watermarked` collide.
             let start = text.len().checked_sub(usage.as_str().len())?;
             let (variant, tail) = text.split_at_checked(start)?;
             if !tail.eq_ignore_ascii_case(usage.as_str()) {

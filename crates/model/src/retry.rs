@@ -50,6 +50,7 @@ impl RetryPolicy {
         queued: Timestamp,
         end: AttemptEnd,
     ) -> Option<Timestamp> {
+        // Saturates, because settings may name any duration.
         let at = end.at.saturating_add(self.jittered(name, attempts)).unwrap_or(Timestamp::MAX);
         let deadline = queued.saturating_add(self.deadline).unwrap_or(Timestamp::MAX);
         (at <= deadline || !end.is_clock_trusted).then_some(at)
@@ -63,6 +64,7 @@ impl RetryPolicy {
     pub fn jittered(&self, name: &str, attempts: u32) -> Duration {
         let base = self.backoff(attempts);
         let ContentHash(hash) = ContentHash::of(format!("{name}/{attempts}").as_bytes());
+        // Only upwards, so that no attempt comes before the backoff allows it.
         base + base / 4 * u32::from(hash[0]) / 255
     }
 
@@ -70,6 +72,7 @@ impl RetryPolicy {
     #[must_use]
     pub fn backoff(&self, attempts: u32) -> Duration {
         let doublings = attempts.saturating_sub(1).min(DOUBLINGS_MAX);
+        // `first` is a setting and may exceed the maximum, which is a constant.
         self.first.saturating_mul(1 << doublings).min(self.longest.max(self.first))
     }
 
@@ -80,17 +83,18 @@ impl RetryPolicy {
     /// queued operations are attempted at least once more.
     #[must_use]
     pub fn is_exhausted(&self, attempts: u32) -> bool {
-        let (mut left, mut tries) = (self.deadline, 1_u32);
+        let (mut remaining, mut permitted) = (self.deadline, 1_u32);
         // While the delay grows, attempts are counted one by one; after that it is constant.
         for doublings in 0..DOUBLINGS_MAX {
-            let Some(rest) = left.checked_sub(self.backoff(doublings + 1)) else {
-                return attempts > tries;
+            let Some(rest) = remaining.checked_sub(self.backoff(doublings + 1)) else {
+                return attempts > permitted;
             };
-            (left, tries) = (rest, tries + 1);
+            (remaining, permitted) = (rest, permitted + 1);
         }
+        // At least 1, since a policy without delay would divide by zero.
         let longest = self.backoff(DOUBLINGS_MAX + 1).as_nanos().max(1);
-        let more = u32::try_from(left.as_nanos() / longest).unwrap_or(u32::MAX);
-        attempts > tries.saturating_add(more)
+        let more = u32::try_from(remaining.as_nanos() / longest).unwrap_or(u32::MAX);
+        attempts > permitted.saturating_add(more)
     }
 }
 

@@ -26,6 +26,7 @@ pub const INDESIGN: &str = "-indesign";
 /// Returns the text before `token` if `text` ends in it.
 pub fn strip<'a>(text: &'a str, token: &str) -> Option<&'a str> {
     let start = text.len().checked_sub(token.len())?;
+    // The position may be inside a character, as nothing is known about the text yet.
     let (before, tail) = text.split_at_checked(start)?;
     tail.eq_ignore_ascii_case(token).then_some(before)
 }
@@ -34,16 +35,19 @@ pub fn strip<'a>(text: &'a str, token: &str) -> Option<&'a str> {
 ///
 /// The parameters are empty, or begin with `_` and extend to the end of `text`.
 pub fn split_crop(text: &str) -> Option<(&str, &str)> {
+    // Continues past hyphens that begin no operator,
+    // since a parameter such as `_w-10` contains one.
     text.rmatch_indices('-').find_map(|(at, _)| {
         let (before, tail) = text.split_at(at);
         let (name, parameters) = tail.split_at_checked(CROP.len())?;
-        let ends = parameters.is_empty() || parameters.starts_with('_');
-        (ends && name.eq_ignore_ascii_case(CROP)).then_some((before, parameters))
+        let is_operator = parameters.is_empty() || parameters.starts_with('_');
+        (is_operator && name.eq_ignore_ascii_case(CROP)).then_some((before, parameters))
     })
 }
 
 /// Splits a known suffix off the end: returns the text before it, and the suffix without its underscore.
 pub fn split_suffix(text: &str) -> Option<(&str, &str)> {
+    // Variants and usages contain no underscore, so the last one begins the suffix.
     let (before, suffix) = text.rsplit_once('_')?;
     let known = is_lone_variant(suffix) || RenditionName::find(suffix).is_some();
     known.then_some((before, suffix))

@@ -20,12 +20,14 @@ pub struct ActiveContent {
 pub(super) fn find(document: &Document) -> ActiveContent {
     let mut found = ActiveContent::default();
     // An explicit stack instead of recursion, because the file determines the nesting depth.
-    let mut open: Vec<&Object> = document.objects.values().collect();
-    while let Some(object) = open.pop() {
+    let mut pending: Vec<&Object> = document.objects.values().collect();
+    while let Some(object) = pending.pop() {
         match object {
-            Object::Array(list) => open.extend(list),
-            Object::Dictionary(dictionary) => search(document, dictionary, &mut found, &mut open),
-            Object::Stream(stream) => search(document, &stream.dict, &mut found, &mut open),
+            Object::Array(list) => pending.extend(list),
+            Object::Dictionary(dictionary) => {
+                search(document, dictionary, &mut found, &mut pending);
+            }
+            Object::Stream(stream) => search(document, &stream.dict, &mut found, &mut pending),
             _ => {}
         }
         if found.scripts && found.launches {
@@ -39,7 +41,7 @@ fn search<'a>(
     document: &'a Document,
     dictionary: &'a Dictionary,
     found: &mut ActiveContent,
-    open: &mut Vec<&'a Object>,
+    pending: &mut Vec<&'a Object>,
 ) {
     // The key of a script in an action, and the catalog's list of named scripts.
     found.scripts |= dictionary.has(b"JS") || dictionary.has(b"JavaScript");
@@ -48,7 +50,7 @@ fn search<'a>(
         found.scripts |= action == b"JavaScript";
         found.launches |= action == b"Launch";
     }
-    open.extend(dictionary.iter().map(|(_, value)| value));
+    pending.extend(dictionary.iter().map(|(_, value)| value));
 }
 
 #[cfg(test)]
@@ -104,8 +106,8 @@ mod tests {
     fn names_are_read_as_readers_read_them() {
         let bytes = page_with(dictionary! { "S" => "Launch", "F" => text("xxxx") }).bytes();
         let replaced = |bytes: &[u8], old: &[u8], new: &[u8]| {
-            let at = bytes.windows(old.len()).position(|window| window == old).unwrap();
-            [&bytes[..at], new, &bytes[at + old.len()..]].concat()
+            let position = bytes.windows(old.len()).position(|window| window == old).unwrap();
+            [&bytes[..position], new, &bytes[position + old.len()..]].concat()
         };
         // The same length as before, so that the cross-reference table stays valid.
         let bytes = replaced(&replaced(&bytes, b"/Launch", b"/L#61unch"), b"xxxx", b"xx");

@@ -57,6 +57,7 @@ fn colour(
     let Some(colour) = numbers(walk.scope.document, holder, key.as_bytes()) else {
         return Ok(());
     };
+    // One component is grey already.
     if colour.len() > 1
         && let Some(space) = device_space(colour.len())
     {
@@ -72,6 +73,7 @@ pub(super) fn appearance_string(
     holder: &mut Dictionary,
     resources: &Dictionary,
 ) -> Result<(), PdfError> {
+    // The string may be inherited from a field above, which is converted on its own.
     let Object::String(text, _) = entry(walk.scope.document, holder, b"DA") else {
         return Ok(());
     };
@@ -85,12 +87,14 @@ impl<'a> DocumentWalk<'a> {
     /// Converts the fields of an interactive form, whose appearances readers may regenerate.
     pub(super) fn interactive_form(&mut self) -> Result<(), PdfError> {
         let document: &'a Document = self.scope.document;
+        // The catalog has to be an indirect object (ISO 32000-1
+        // §7.5.5), so a change can be stored under its id.
         let Ok(Object::Reference(root)) = document.trailer.get(b"Root") else { return Ok(()) };
         let Some(Object::Dictionary(catalog)) = document.objects.get(root) else {
             return Ok(());
         };
-        let Ok(place) = catalog.get(b"AcroForm") else { return Ok(()) };
-        let Object::Dictionary(form) = resolve(document, place) else { return Ok(()) };
+        let Ok(form_entry) = catalog.get(b"AcroForm") else { return Ok(()) };
+        let Object::Dictionary(form) = resolve(document, form_entry) else { return Ok(()) };
         let resources = dictionary_of(entry(document, form, b"DR")).cloned().unwrap_or_default();
         let resources = Rc::new(resources);
         let mut form = form.clone();
@@ -102,11 +106,12 @@ impl<'a> DocumentWalk<'a> {
             &resources,
         )?;
         appearance_string(self, &mut form, &resources)?;
-        match place {
+        match form_entry {
             Object::Reference(id) => {
                 self.changes.insert(*id, Object::Dictionary(form));
             }
             _ => {
+                // A form that is written into the catalog has no id of its own.
                 let mut catalog = catalog.clone();
                 catalog.set("AcroForm", form);
                 self.changes.insert(*root, Object::Dictionary(catalog));

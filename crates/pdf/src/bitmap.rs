@@ -55,6 +55,8 @@ pub(super) fn grey_image(
     let document = scope.document;
     let dictionary = picture.dictionary;
     if matches!(entry(document, dictionary, b"ImageMask"), Object::Boolean(true)) {
+        // A stencil mask is painted in the current colour and
+        // has none of its own (ISO 32000-1 §8.9.6.2).
         return Ok(None);
     }
     let space = match dictionary.get(b"ColorSpace") {
@@ -62,12 +64,15 @@ pub(super) fn grey_image(
         Err(_) => None,
     };
     let filters = names(document, dictionary);
+    // Before the checks of space and depth: JPEG 2000 data
+    // states both, so the dictionary need not (§7.4.9).
     if filters.iter().any(|name| name == b"JPXDecode") {
         return jpeg2000_image(scope, picture, space);
     }
     let Some(space) = space.filter(|space| space.components() > 0) else { return Ok(None) };
     let is_fax = |name: &Vec<u8>| matches!(&name[..], b"CCITTFaxDecode" | b"CCF" | b"JBIG2Decode");
     let is_jpeg = |name: &Vec<u8>| matches!(&name[..], b"DCTDecode" | b"DCT");
+    // The filter determines the depth (§8.9.5, Table 89), and writers may leave it out.
     let default_bits = if filters.iter().any(is_fax) { 1 } else { 8 };
     let mut bits = count(document, dictionary, b"BitsPerComponent").unwrap_or(default_bits);
     if filters.iter().any(is_jpeg) {
@@ -79,6 +84,7 @@ pub(super) fn grey_image(
     if matches!(*space, PdfColourSpace::Grey) {
         return Ok(plain_grey(picture));
     }
+    // At most 256 values occur, so the data need not be decoded.
     if space.components() == 1 && bits <= 8 {
         return Ok(Some(with_table(scope, picture, &space, bits)?));
     }
@@ -120,23 +126,26 @@ fn with_table(
     space: &PdfColourSpace,
     bits: usize,
 ) -> Result<ConvertedImage, PdfError> {
-    let top = (1usize << bits) - 1;
+    let max = (1usize << bits) - 1;
     let range = space.sample_range(0, bits);
     let decode = numbers(scope.document, picture.dictionary, b"Decode");
     let decode = decode.filter(|decode| decode.len() >= 2).map(|decode| [decode[0], decode[1]]);
     let last = match (space, decode) {
-        (PdfColourSpace::Indexed { last, .. }, None) => top.min(*last),
-        _ => top,
+        // Readers clamp larger indices to the last entry (§8.6.6.3), so the table may end there.
+        (PdfColourSpace::Indexed { last, .. }, None) => max.min(*last),
+        _ => max,
     };
     let mut table = Vec::with_capacity(last + 1);
     for value in 0..=last {
-        let colour = interpolate(real(value), [0.0, real(top)], decode.unwrap_or(range));
+        let colour = interpolate(real(value), [0.0, real(max)], decode.unwrap_or(range));
         table.push(byte(space.grey(scope, &[colour])?));
     }
     let mut dictionary = picture.dictionary.clone();
+    // The table already maps stored values, not decoded ones.
     dictionary.remove(b"Decode");
-    let ramp = |(value, grey): (usize, &u8)| usize::from(*grey) == (value * 255 + top / 2) / top;
-    if last == top && table.iter().enumerate().all(ramp) {
+    let ramp = |(value, grey): (usize, &u8)| usize::from(*grey) == (value * 255 + max / 2) / max;
+    // A table that is a linear ramp is DeviceGray itself.
+    if last == max && table.iter().enumerate().all(ramp) {
         dictionary.set("ColorSpace", "DeviceGray");
     } else {
         let table = Object::String(table, StringFormat::Hexadecimal);
@@ -158,23 +167,26 @@ fn jpeg_image(
     mut data: Vec<u8>,
     transform: Option<usize>,
 ) -> Result<Option<ConvertedImage>, PdfError> {
+    // The decoder sees only the data, so the transform of the dictionary is recorded there.
     if let Some(transform) = transform
         && let Some(marked) = jpeg::with_adobe_marker(&data, transform != 0)
     {
         data = marked;
     }
-    let head = jpeg::read_facts(&data, &scope.session.budget)?;
+    let facts = jpeg::read_facts(&data, &scope.session.budget)?;
     let document = scope.document;
     // Readers trust the image data if it contradicts the dictionary.
-    let space = match device_space(head.components) {
-        Some(basic) if space.components() != head.components => Rc::new(basic),
+    let space = match device_space(facts.components) {
+        Some(basic) if space.components() != facts.components => Rc::new(basic),
         _ => space,
     };
     let decode = numbers(document, picture.dictionary, b"Decode");
     let key = color_key(scope, picture.dictionary);
-    let mut dictionary = grey_dictionary(picture.dictionary, head.width, head.height);
+    let mut dictionary = grey_dictionary(picture.dictionary, facts.width, facts.height);
     dictionary.set("Filter", "DCTDecode");
-    let exact = head.has_luma && matches!(*space, PdfColourSpace::Rgb | PdfColourSpace::Grey);
+    // The luma of an sRGB picture is its grey. Other
+    // spaces, `Decode` and a colour key need the samples.
+    let exact = facts.has_luma && matches!(*space, PdfColourSpace::Rgb | PdfColourSpace::Grey);
     if exact
         && decode.is_none()
         && key.is_none()
@@ -182,9 +194,10 @@ fn jpeg_image(
     {
         return Ok(Some(ConvertedImage { dictionary, content, mask: None }));
     }
-    let JpegFacts { width, height, components, .. } = head;
-    let bytes = jpeg::samples(&data, head, &mut scope.session.budget)?;
+    let JpegFacts { width, height, components, .. } = facts;
+    let bytes = jpeg::samples(&data, facts, &mut scope.session.budget)?;
     let samples = ImageSamples { bytes, bits: 8, components, width, height };
+    // A colour key compares the original components, so it is applied before they become grey.
     let mask = key.map(|key| ImageMask::Stencil(key_mask(&samples, &key)));
     let greys = greys(scope, &samples, &space, decode.as_deref())?;
     let Some(content) = jpeg::encode(&greys, width, height) else {
@@ -222,6 +235,7 @@ fn packed_image(
 /// Compresses greys with Flate and records that in the dictionary.
 fn pack(greys: &[u8], width: usize, predicted: bool, dictionary: &mut Dictionary) -> Vec<u8> {
     dictionary.set("Filter", "FlateDecode");
+    // Whether a predictor helps depends on the picture, and the original tells.
     if !predicted {
         return deflate(greys);
     }
@@ -233,9 +247,11 @@ fn pack(greys: &[u8], width: usize, predicted: bool, dictionary: &mut Dictionary
 /// Builds the dictionary of a decoded image: grey, 8 bits, no filter yet, no colour key.
 fn grey_dictionary(original: &Dictionary, width: usize, height: usize) -> Dictionary {
     let mut dictionary = original.clone();
+    // These describe the former samples. `F` and `DP` are the abbreviations of inline images.
     for key in [&b"Decode"[..], b"DecodeParms", b"Filter", b"SMaskInData", b"F", b"DP"] {
         dictionary.remove(key);
     }
+    // An array is a colour key, whose components no longer exist; a stream is a mask and stays.
     if matches!(dictionary.get(b"Mask"), Ok(Object::Array(_))) {
         dictionary.remove(b"Mask");
     }
@@ -261,13 +277,15 @@ fn jpeg2000_image(
 ) -> Result<Option<ConvertedImage>, PdfError> {
     let document = scope.document;
     let data = decode(document, picture.dictionary, picture.content, &mut scope.session.budget)?;
+    // The palette of the dictionary replaces the one in the data, so indexes must stay indexes.
     let raw = matches!(space.as_deref(), Some(PdfColourSpace::Indexed { .. }));
     let Some(image) = jpeg2000::decode(&data.bytes, raw, &mut scope.session.budget)? else {
         return Err(refuse(scope, picture.dictionary, "its jpeg 2000 data is damaged"));
     };
-    let jpeg2000::Jpeg2000Picture { samples, alpha, space: own } = image;
+    let jpeg2000::Jpeg2000Picture { samples, alpha, space: embedded_space } = image;
     let fits = |space: &Rc<PdfColourSpace>| space.components() == samples.components;
-    let space = space.filter(fits).or(own.map(Rc::new));
+    // The dictionary overrides the data (§7.4.9) unless it contradicts the number of components.
+    let space = space.filter(fits).or(embedded_space.map(Rc::new));
     let Some(space) = space.or_else(|| device_space(samples.components).map(Rc::new)) else {
         return Err(refuse(scope, picture.dictionary, "its jpeg 2000 colours are unknown"));
     };
@@ -293,6 +311,7 @@ fn jpeg2000_image(
             dictionary.set("Filter", "DCTDecode");
             content
         }
+        // A JPEG has at most 65,535 pixels a side, a JPEG 2000 image more.
         None => pack(&greys, width, true, &mut dictionary),
     };
     Ok(Some(ConvertedImage { dictionary, content, mask }))

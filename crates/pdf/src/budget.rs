@@ -64,17 +64,18 @@ impl WorkBudget {
                 self.steps = rest;
                 Ok(())
             }
+            // Steps follow from the limit on operators, so that is the limit to name.
             None => Err(PdfError::TooManyOperators { max: self.limits.operators }),
         }
     }
 
     /// Refuses an image with too many pixels.
     pub(super) fn check_image(&self, width: usize, height: usize) -> Result<(), PdfError> {
-        let wide = u64::try_from(width).unwrap_or(u64::MAX);
-        let high = u64::try_from(height).unwrap_or(u64::MAX);
+        let width = u64::try_from(width).unwrap_or(u64::MAX);
+        let height = u64::try_from(height).unwrap_or(u64::MAX);
         let max = self.limits.image_pixels;
-        if wide.saturating_mul(high) > max || wide > EDGE_MAX || high > EDGE_MAX {
-            return Err(PdfError::ImageTooLarge { width: wide, height: high, max });
+        if width.saturating_mul(height) > max || width > EDGE_MAX || height > EDGE_MAX {
+            return Err(PdfError::ImageTooLarge { width, height, max });
         }
         Ok(())
     }

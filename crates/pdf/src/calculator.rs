@@ -70,9 +70,10 @@ const STEPS_MAX: usize = 50_000;
 impl Calculator {
     /// Parses a program in braces; `None` if it is malformed or too long.
     pub(super) fn parse(text: &[u8]) -> Option<Calculator> {
-        let mut words = ProgramWords { text, at: 0 };
+        let mut words = ProgramWords { text, position: 0 };
         let mut steps = Vec::new();
-        // The first step of each open block, and the closed blocks that `if` or `ifelse` has not yet used.
+        // The first step of each open block, and the closed
+        // blocks that `if` or `ifelse` has not yet used.
         let mut open: Vec<usize> = Vec::new();
         let mut closed: Vec<Vec<(usize, usize)>> = vec![Vec::new()];
         if words.next()? != b"{" {
@@ -81,6 +82,8 @@ impl Calculator {
         open.push(0);
         closed.push(Vec::new());
         while let Some(word) = words.next() {
+            // A stream of nothing but open braces would
+            // otherwise grow both stacks with its length.
             if steps.len() > STEPS_MAX || open.len() > STACK_MAX {
                 return None;
             }
@@ -106,10 +109,10 @@ impl Calculator {
                     steps[start - 1] = CalculatorStep::SkipIfFalse(end);
                 }
                 b"ifelse" => {
-                    let (other, end) = closed.last_mut()?.pop()?;
-                    let (start, middle) = closed.last_mut()?.pop()?;
-                    steps[start - 1] = CalculatorStep::SkipIfFalse(other);
-                    steps[middle - 1] = CalculatorStep::Skip(end);
+                    let (else_start, end) = closed.last_mut()?.pop()?;
+                    let (start, then_end) = closed.last_mut()?.pop()?;
+                    steps[start - 1] = CalculatorStep::SkipIfFalse(else_start);
+                    steps[then_end - 1] = CalculatorStep::Skip(end);
                 }
                 b"true" => steps.push(CalculatorStep::Push(1.0)),
                 b"false" => steps.push(CalculatorStep::Push(0.0)),
@@ -131,18 +134,19 @@ impl Calculator {
     /// are 0.
     pub(super) fn run(&self, inputs: &[f32], outputs: usize) -> Vec<f32> {
         let mut stack = NumberStack { values: inputs.to_vec() };
-        let mut at = 0;
-        while let Some(step) = self.steps.get(at) {
-            at += 1;
+        let mut position = 0;
+        while let Some(step) = self.steps.get(position) {
+            position += 1;
             match *step {
                 CalculatorStep::Push(value) => stack.push(value),
                 CalculatorStep::Operator(operator) => stack.apply(operator),
                 CalculatorStep::SkipIfFalse(next) => {
                     if stack.pop() == 0.0 {
-                        at = next.max(at);
+                        position = next.max(position);
                     }
                 }
-                CalculatorStep::Skip(next) => at = next.max(at),
+                // Jumps only lead forward, so a call ends even if a block was never patched.
+                CalculatorStep::Skip(next) => position = next.max(position),
             }
         }
         let surplus = stack.values.len().saturating_sub(outputs);
@@ -159,7 +163,9 @@ struct NumberStack {
 
 impl NumberStack {
     fn push(&mut self, value: f32) {
+        // `copy` can double the stack with every step.
         if self.values.len() < STACK_MAX {
+            // NaN and infinity would spread through every later operator and into the page.
             self.values.push(if value.is_finite() { value } else { 0.0 });
         }
     }
@@ -174,6 +180,7 @@ impl NumberStack {
     }
 
     fn apply_binary(&mut self, compute: impl Fn(f32, f32) -> f32) {
+        // The right operand is on top of the stack.
         let second = self.pop();
         let first = self.pop();
         self.push(compute(first, second));
@@ -209,6 +216,7 @@ impl NumberStack {
             CalculatorOperator::Floor => self.apply_unary(f32::floor),
             CalculatorOperator::Ge => self.compare(f32::ge),
             CalculatorOperator::Gt => self.compare(f32::gt),
+            // PostScript fails on a division by zero, but a page cannot stop halfway.
             CalculatorOperator::Idiv => self.apply_bitwise(|a, b| a.checked_div(b).unwrap_or(0)),
             CalculatorOperator::Index => {
                 let depth = index(self.pop(), STACK_MAX);
@@ -231,6 +239,7 @@ impl NumberStack {
                 let count = index(self.pop(), STACK_MAX);
                 self.roll(count, by);
             }
+            // PostScript rounds halves up, `f32::round` away from zero.
             CalculatorOperator::Round => self.apply_unary(|a| (a + 0.5).floor()),
             CalculatorOperator::Sin => self.apply_unary(|a| a.to_radians().sin()),
             CalculatorOperator::Sqrt => self.apply_unary(f32::sqrt),
@@ -242,16 +251,17 @@ impl NumberStack {
     fn copy_top(&mut self) {
         let count = index(self.pop(), STACK_MAX);
         let from = self.values.len().saturating_sub(count);
-        for at in from..self.values.len() {
-            let value = self.values[at];
+        // The range is fixed before the loop, which appends to the same stack.
+        for position in from..self.values.len() {
+            let value = self.values[position];
             self.push(value);
         }
     }
 
     /// Pushes a copy of the value `depth` below the top.
     fn push_copy(&mut self, depth: usize) {
-        let at = self.values.len().checked_sub(depth + 1);
-        let value = at.map_or(0.0, |at| self.values[at]);
+        let position = self.values.len().checked_sub(depth + 1);
+        let value = position.map_or(0.0, |position| self.values[position]);
         self.push(value);
     }
 
@@ -261,6 +271,7 @@ impl NumberStack {
             return;
         }
         let length = i64::try_from(count).unwrap_or(i64::MAX);
+        // A negative distance rolls the other way, and one beyond the length wraps.
         let by = usize::try_from(by.rem_euclid(length)).unwrap_or(0);
         let from = self.values.len() - count;
         self.values[from..].rotate_right(by);
@@ -275,6 +286,7 @@ fn integer(value: i64) -> f32 {
 fn shift(value: i64, by: i64) -> i64 {
     let distance = u32::try_from(by.unsigned_abs()).unwrap_or(u32::MAX);
     if by >= 0 {
+        // PostScript fills with zeros; Rust refuses to shift by the width of the type or more.
         value.checked_shl(distance).unwrap_or(0)
     } else {
         value.checked_shr(distance).unwrap_or(0)
@@ -328,31 +340,32 @@ fn operator(word: &[u8]) -> Option<CalculatorOperator> {
 /// An iterator over the words of a program: braces, numbers, operators; comments are skipped.
 struct ProgramWords<'a> {
     text: &'a [u8],
-    at: usize,
+    position: usize,
 }
 
 impl<'a> ProgramWords<'a> {
     fn next(&mut self) -> Option<&'a [u8]> {
         loop {
-            let byte = *self.text.get(self.at)?;
+            let byte = *self.text.get(self.position)?;
             if byte == b'%' {
-                while !matches!(self.text.get(self.at), None | Some(b'\n' | b'\r')) {
-                    self.at += 1;
+                while !matches!(self.text.get(self.position), None | Some(b'\n' | b'\r')) {
+                    self.position += 1;
                 }
+            // NUL is white space in PDF (ISO 32000-1 §7.2.2).
             } else if byte.is_ascii_whitespace() || byte == 0 {
-                self.at += 1;
+                self.position += 1;
             } else {
                 break;
             }
         }
-        let start = self.at;
-        self.at += 1;
+        let start = self.position;
+        self.position += 1;
         if !matches!(self.text[start], b'{' | b'}') {
-            let ends = |byte: &u8| byte.is_ascii_whitespace() || b"{}%\0".contains(byte);
-            while self.text.get(self.at).is_some_and(|byte| !ends(byte)) {
-                self.at += 1;
+            let is_delimiter = |byte: &u8| byte.is_ascii_whitespace() || b"{}%\0".contains(byte);
+            while self.text.get(self.position).is_some_and(|byte| !is_delimiter(byte)) {
+                self.position += 1;
             }
         }
-        Some(&self.text[start..self.at])
+        Some(&self.text[start..self.position])
     }
 }

@@ -68,6 +68,7 @@ pub(super) fn rewrite(
         saved: Vec::new(),
     };
     rewriter.run()?;
+    // An unchanged stream keeps its filters, so the file does not grow.
     if rewriter.copied == 0 {
         return Ok(None);
     }
@@ -79,18 +80,21 @@ impl ContentRewriter<'_, '_, '_> {
     fn run(&mut self) -> Result<(), PdfError> {
         let mut scanner = ContentScanner::new(self.bytes);
         let mut operands: Vec<ContentToken> = Vec::new();
-        let mut first: Option<usize> = None;
+        let mut first_operand: Option<usize> = None;
         while let Some(token) = scanner.next() {
             if token.kind != TokenKind::Operator {
-                first.get_or_insert(token.start);
+                first_operand.get_or_insert(token.start);
                 if operands.len() == OPERANDS_MAX {
+                    // Operators take their operands from the end, so
+                    // surplus ones at the start are dropped.
                     operands.remove(0);
                 }
                 operands.push(token);
                 continue;
             }
             self.scope.session.budget.take_operation()?;
-            let start = first.take().unwrap_or(token.start);
+            // The replacement covers the operands as well.
+            let start = first_operand.take().unwrap_or(token.start);
             if &self.bytes[token.start..token.end] == b"BI" {
                 let image = inline_image(self.scope, &mut scanner, self.resources)?;
                 if let Some(image) = image {
@@ -119,12 +123,14 @@ impl ContentRewriter<'_, '_, '_> {
     ) -> Result<Option<Vec<u8>>, PdfError> {
         match &self.bytes[token.start..token.end] {
             b"q" => {
+                // A stream of nothing but `q` would otherwise take memory for each byte.
                 if self.saved.len() < SAVED_MAX {
                     self.saved.push(self.colours.clone());
                 }
                 Ok(None)
             }
             b"Q" => {
+                // Readers ignore a `Q` without a `q`.
                 if let Some(colours) = self.saved.pop() {
                     self.colours = colours;
                 }
@@ -162,8 +168,11 @@ impl ContentRewriter<'_, '_, '_> {
         name: &[u8],
         operands: &[ContentToken],
     ) -> Result<Option<Vec<u8>>, PdfError> {
+        // Looked up by name, because the resources may
+        // redefine a device space (ISO 32000-1 §8.6.5.6).
         let space = self.space(name)?.unwrap_or_else(|| Rc::new(PdfColourSpace::Grey));
         self.set_space(purpose, Rc::new(PdfColourSpace::Grey));
+        // Grey operators stay byte for byte.
         if matches!(*space, PdfColourSpace::Grey) {
             return Ok(None);
         }
@@ -189,14 +198,17 @@ impl ContentRewriter<'_, '_, '_> {
             _ => return Ok(Some(Vec::new())),
         };
         let Some(space) = self.space(&name)? else {
-            // If the space is missing, readers keep the current colour. A following `sc` has as many operands
-            // as the missing space would have required.
+            // If the space is missing, readers keep the current colour. A following `sc` has as
+            // many operands as the missing space would have required.
             self.set_space(purpose, Rc::new(PdfColourSpace::Inherited));
             return Ok(Some(Vec::new()));
         };
         self.set_space(purpose, Rc::clone(&space));
         match &*space {
+            // Neither holds a colour here: patterns are
+            // converted as objects, and None paints nothing.
             PdfColourSpace::Pattern(_) | PdfColourSpace::Invisible => Ok(None),
+            // Any other name leads to resources that the conversion drops.
             PdfColourSpace::Grey if matches!(&name[..], b"DeviceGray" | b"G") => Ok(None),
             PdfColourSpace::Grey
             | PdfColourSpace::Rgb
@@ -208,6 +220,7 @@ impl ContentRewriter<'_, '_, '_> {
             | PdfColourSpace::Indexed { .. }
             | PdfColourSpace::Tint { .. }
             | PdfColourSpace::Inherited => {
+                // Selecting a space also sets its initial colour (§8.6.8), which `g` has to state.
                 let grey = self.grey(&space, &space.initial())?;
                 Ok(Some(set_grey(purpose, grey)))
             }
@@ -226,11 +239,15 @@ impl ContentRewriter<'_, '_, '_> {
         };
         let numbers = numbers(operands);
         let pattern = operands.last().filter(|last| last.kind == TokenKind::Name);
+        // Numbers in front of a name colour an uncoloured tiling pattern (§8.7.3.3).
         if let Some(pattern) = pattern {
-            let PdfColourSpace::Pattern(under) = &*space else { return Ok(None) };
-            let under = under.clone().or_else(|| device_space(numbers.len()).map(Rc::new));
-            let (Some(under), false) = (under, numbers.is_empty()) else { return Ok(None) };
-            let grey = self.grey(&under, &numbers)?;
+            let PdfColourSpace::Pattern(underlying) = &*space else { return Ok(None) };
+            let underlying =
+                underlying.clone().or_else(|| device_space(numbers.len()).map(Rc::new));
+            let (Some(underlying), false) = (underlying, numbers.is_empty()) else {
+                return Ok(None);
+            };
+            let grey = self.grey(&underlying, &numbers)?;
             let mut text = format_grey(grey);
             text.push(b' ');
             text.extend_from_slice(&self.bytes[pattern.start..pattern.end]);
@@ -240,6 +257,7 @@ impl ContentRewriter<'_, '_, '_> {
         match &*space {
             PdfColourSpace::Pattern(_) | PdfColourSpace::Invisible => Ok(None),
             PdfColourSpace::Grey if numbers.len() == 1 => Ok(None),
+            // The caller's space is unknown here, but the number of operands implies it.
             PdfColourSpace::Inherited => match device_space(numbers.len()) {
                 Some(PdfColourSpace::Grey) => Ok(None),
                 Some(space) => {
@@ -248,8 +266,8 @@ impl ContentRewriter<'_, '_, '_> {
                 }
                 None => Ok(Some(Vec::new())),
             },
-            known => {
-                let Some(from) = numbers.len().checked_sub(known.components()) else {
+            other => {
+                let Some(from) = numbers.len().checked_sub(other.components()) else {
                     return Ok(Some(Vec::new()));
                 };
                 let grey = self.grey(&space, &numbers[from..])?;
@@ -277,12 +295,13 @@ pub(super) fn solid_grey(
         PdfColourSpace::Tint { alternate, function, .. }
             if matches!(**alternate, PdfColourSpace::Cmyk) =>
         {
+            // Black is often a spot colour whose alternate is pure black ink.
             let inks = function.evaluate(colour, &mut scope.session.budget)?;
             solid_grey(scope, alternate, &inks)
         }
         PdfColourSpace::Cmyk => {
-            let part = |at: usize| colour.get(at).copied().unwrap_or(0.0);
-            Ok(luminance::cmyk(part(0), part(1), part(2), part(3)))
+            let component = |at: usize| colour.get(at).copied().unwrap_or(0.0);
+            Ok(luminance::cmyk(component(0), component(1), component(2), component(3)))
         }
         space => space.grey(scope, colour),
     }

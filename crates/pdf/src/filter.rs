@@ -53,6 +53,7 @@ pub(super) fn decode(
     let mut decoded = DecodedStream { bytes: Vec::new(), image_filter: None, predicted: false };
     let mut current: Option<Vec<u8>> = None;
     for (name, parameters) in filters.iter().zip(parameters).take(FILTERS_MAX) {
+        // An image filter comes last, and the caller decodes it.
         if let Some(filter) = image_filter(name) {
             decoded.image_filter = Some((filter, parameters));
             break;
@@ -69,6 +70,7 @@ pub(super) fn decode(
     decoded.bytes = match current {
         Some(bytes) => bytes,
         None => {
+            // Data without filters counts too, because it is copied.
             budget.take_bytes(content.len())?;
             content.to_vec()
         }
@@ -78,31 +80,33 @@ pub(super) fn decode(
 
 /// Returns the names of the filters in decoding order; abbreviations of inline images are expanded.
 pub(super) fn names(document: &Document, dictionary: &Dictionary) -> Vec<Vec<u8>> {
-    let one = |object: &Object| match resolve(document, object) {
+    let as_name = |object: &Object| match resolve(document, object) {
         Object::Name(name) => Some(name.clone()),
         _ => None,
     };
     let filter = match entry(document, dictionary, b"Filter") {
+        // Inline images abbreviate their keys (ISO 32000-1 §8.9.7).
         Object::Null => entry(document, dictionary, b"F"),
         found => found,
     };
     match filter {
-        Object::Array(filters) => filters.iter().filter_map(one).collect(),
-        other => one(other).into_iter().collect(),
+        Object::Array(filters) => filters.iter().filter_map(as_name).collect(),
+        other => as_name(other).into_iter().collect(),
     }
 }
 
 fn parameters(document: &Document, dictionary: &Dictionary, filters: usize) -> Vec<Dictionary> {
-    let one =
+    let as_parameters =
         |object: &Object| dictionary_of(resolve(document, object)).cloned().unwrap_or_default();
     let found = match entry(document, dictionary, b"DecodeParms") {
         Object::Null => entry(document, dictionary, b"DP"),
         found => found,
     };
     let mut list = match found {
-        Object::Array(list) => list.iter().map(one).collect(),
-        other => vec![one(other)],
+        Object::Array(list) => list.iter().map(as_parameters).collect(),
+        other => vec![as_parameters(other)],
     };
+    // A missing entry means the defaults of its filter.
     list.resize_with(filters, Dictionary::new);
     list
 }
@@ -120,6 +124,7 @@ fn image_filter(name: &[u8]) -> Option<ImageFilter> {
 }
 
 fn early_change(document: &Document, parameters: &Dictionary) -> bool {
+    // The default is 1 (§7.4.4.3, Table 8).
     count(document, parameters, b"EarlyChange") != Some(0)
 }
 
@@ -146,6 +151,7 @@ fn unpack(
 }
 
 fn inflate(input: &[u8], max: usize) -> Vec<u8> {
+    // The size is a guess: a bomb must not reserve memory before it is measured.
     let mut bytes = Vec::with_capacity(input.len().saturating_mul(3).min(max).min(1 << 24));
     let limit = u64::try_from(max).unwrap_or(u64::MAX);
     // A damaged end is common: the data before it is kept.
@@ -166,20 +172,21 @@ pub(super) fn deflate(bytes: &[u8]) -> Vec<u8> {
 
 fn run_lengths(input: &[u8], max: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut at = 0;
-    while let Some(&length) = input.get(at) {
-        at += 1;
+    let mut position = 0;
+    while let Some(&length) = input.get(position) {
+        position += 1;
         let length = usize::from(length);
+        // 128 ends the data (§7.4.5).
         if length == 128 || bytes.len() >= max {
             break;
         }
         if length < 128 {
-            let end = (at + length + 1).min(input.len());
-            bytes.extend_from_slice(&input[at..end]);
-            at = end;
-        } else if let Some(&value) = input.get(at) {
+            let end = (position + length + 1).min(input.len());
+            bytes.extend_from_slice(&input[position..end]);
+            position = end;
+        } else if let Some(&value) = input.get(position) {
             bytes.resize(bytes.len() + 257 - length, value);
-            at += 1;
+            position += 1;
         }
     }
     bytes.truncate(max);
@@ -196,6 +203,7 @@ pub(super) fn hexadecimal(input: &[u8]) -> Vec<u8> {
     });
     let mut bytes = Vec::with_capacity(input.len() / 2);
     while let Some(high) = nibbles.next() {
+        // A missing last digit counts as 0 (§7.4.2).
         bytes.push(high << 4 | nibbles.next().unwrap_or(0));
     }
     bytes
@@ -205,9 +213,11 @@ fn ascii85(input: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(input.len() / 5 * 4);
     let mut group = 0u32;
     let mut digits = 0;
+    // PostScript writes this prefix, PDF does not, and some files have it.
     let input = input.strip_prefix(b"<~").unwrap_or(input);
     for &byte in input.iter().take_while(|&&byte| byte != b'~') {
         match byte {
+            // `z` stands for four zero bytes, and only between groups (§7.4.3).
             b'z' if digits == 0 => bytes.extend_from_slice(&[0; 4]),
             b'!'..=b'u' => {
                 group = group.wrapping_mul(85).wrapping_add(u32::from(byte - b'!'));
@@ -222,6 +232,7 @@ fn ascii85(input: &[u8]) -> Vec<u8> {
     }
     if digits > 1 {
         for _ in digits..5 {
+            // A partial group is padded with the largest digit, as its encoder truncated (§7.4.3).
             group = group.wrapping_mul(85).wrapping_add(84);
         }
         bytes.extend_from_slice(&group.to_be_bytes()[..digits - 1]);

@@ -63,6 +63,7 @@ impl PdfFunction {
             return Ok(None);
         };
         let range = pairs(b"Range").unwrap_or_default();
+        // The numbers multiply the steps of every call.
         if range.len() > OUTPUTS_MAX || domain.len() > OUTPUTS_MAX {
             return Ok(None);
         }
@@ -76,6 +77,8 @@ impl PdfFunction {
             (Some(4), Object::Stream(stream)) => {
                 let text = scope.data(stream)?;
                 Calculator::parse(&text)
+                    // `Range` is required here (ISO 32000-1
+                    // §7.10.2), as it gives the number of results.
                     .filter(|_| !range.is_empty())
                     .map(FunctionKind::Calculator)
             }
@@ -90,6 +93,7 @@ impl PdfFunction {
             FunctionKind::Sampled(table) => (1 << table.size.len()) * (1 + self.range.len()),
             FunctionKind::Exponential { from, .. } => from.len() + 1,
             FunctionKind::Stitching { functions, .. } => {
+                // Only one of them runs in a call.
                 functions.iter().map(PdfFunction::cost).max().unwrap_or(0).saturating_add(1)
             }
             FunctionKind::Calculator(program) => program.cost(),
@@ -117,11 +121,14 @@ impl PdfFunction {
             FunctionKind::Sampled(table) => table.value(&clipped, &self.domain),
             FunctionKind::Exponential { from, to, exponent } => {
                 let power = if *exponent == 1.0 { clipped[0] } else { clipped[0].powf(*exponent) };
+                // 0 to a negative power is infinite.
                 let power = if power.is_finite() { power } else { 0.0 };
                 from.iter().zip(to).map(|(from, to)| from + power * (to - from)).collect()
             }
             FunctionKind::Stitching { functions, bounds, encode } => {
                 let x = clipped[0];
+                // Intervals are closed at the lower end, so a bound
+                // belongs to the upper function (§7.10.4).
                 let at = bounds.iter().take_while(|bound| x >= **bound).count();
                 let low = if at == 0 { self.domain[0][0] } else { bounds[at - 1] };
                 let high = bounds.get(at).copied().unwrap_or(self.domain[0][1]);
@@ -141,24 +148,26 @@ impl SampleTable {
     fn value(&self, inputs: &[f32], domain: &[[f32; 2]]) -> Vec<f32> {
         let mut cells = Vec::with_capacity(self.size.len());
         for (at, &size) in self.size.iter().enumerate() {
-            let place = interpolate(inputs[at], domain[at], self.encode[at]);
-            let place = clip(place, [0.0, real(size - 1)]);
-            let low = index(place, size - 1);
-            cells.push((low, (low + 1).min(size - 1), place - real(low)));
+            let coordinate = interpolate(inputs[at], domain[at], self.encode[at]);
+            let coordinate = clip(coordinate, [0.0, real(size - 1)]);
+            let low = index(coordinate, size - 1);
+            cells.push((low, (low + 1).min(size - 1), coordinate - real(low)));
         }
         let outputs = self.decode.len();
         let mut sums = vec![0.0; outputs];
         for corner in 0..1usize << cells.len() {
-            let (mut weight, mut place, mut stride) = (1.0, 0, 1);
+            let (mut weight, mut position, mut stride) = (1.0, 0, 1);
             for (at, &(low, high, part)) in cells.iter().enumerate() {
                 let upper = corner >> at & 1 == 1;
                 weight *= if upper { part } else { 1.0 - part };
-                place += stride * if upper { high } else { low };
+                position += stride * if upper { high } else { low };
                 stride *= self.size[at];
             }
+            // Inputs on the grid leave most corners without
+            // weight, which saves reading their samples.
             if weight != 0.0 {
                 for (output, sum) in sums.iter_mut().enumerate() {
-                    *sum += weight * self.sample(place * outputs + output);
+                    *sum += weight * self.sample(position * outputs + output);
                 }
             }
         }
@@ -171,6 +180,7 @@ impl SampleTable {
 
     fn sample(&self, number: usize) -> f32 {
         let from = number * self.bits;
+        // The usual depths are whole bytes, which need no loop over bits.
         if self.bits.is_multiple_of(8) {
             let bytes = self.samples.get(from / 8..(from + self.bits) / 8).unwrap_or_default();
             return sample_real(bytes.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte)));
@@ -196,17 +206,19 @@ fn table(
     };
     let size: Vec<usize> = sizes.iter().map(|size| index(*size, 1 << 20)).collect();
     let total = size.iter().try_fold(range.len(), |total, size| total.checked_mul(*size))?;
-    let sensible = matches!(bits, 1 | 2 | 4 | 8 | 12 | 16 | 24 | 32)
+    let is_valid = matches!(bits, 1 | 2 | 4 | 8 | 12 | 16 | 24 | 32)
         && size.len() == domain.len()
         && (1..=INPUTS_MAX).contains(&size.len())
         && !size.contains(&0)
         && !range.is_empty()
+        // A table that lacks a few bytes is accepted; missing samples are 0.
         && total.checked_mul(bits)?.div_ceil(8) <= samples.len().saturating_add(64);
-    if !sensible {
+    if !is_valid {
         return None;
     }
     let pairs_or = |key: &[u8], default: Vec<[f32; 2]>| {
         let found = numbers(document, dictionary, key).map(|flat| pairs(&flat));
+        // A list that is too short would leave inputs without an interval.
         found.filter(|found| found.len() >= default.len()).unwrap_or(default)
     };
     let encode = pairs_or(b"Encode", size.iter().map(|size| [0.0, real(size - 1)]).collect());
@@ -220,8 +232,8 @@ fn exponential(scope: &DocumentScope<'_>, dictionary: &Dictionary) -> Option<Fun
     let from = numbers(document, dictionary, b"C0").unwrap_or(vec![0.0]);
     let to = numbers(document, dictionary, b"C1").unwrap_or(vec![1.0]);
     let exponent = number(document, entry(document, dictionary, b"N"))?;
-    let sensible = from.len() == to.len() && (1..=OUTPUTS_MAX).contains(&from.len());
-    sensible.then_some(FunctionKind::Exponential { from, to, exponent })
+    let is_valid = from.len() == to.len() && (1..=OUTPUTS_MAX).contains(&from.len());
+    is_valid.then_some(FunctionKind::Exponential { from, to, exponent })
 }
 
 fn stitching(
@@ -234,9 +246,9 @@ fn stitching(
     let bounds = numbers(document, dictionary, b"Bounds").unwrap_or_default();
     let encode = numbers(document, dictionary, b"Encode").map(|flat| pairs(&flat));
     let encode = encode.unwrap_or_default();
-    let sensible =
+    let is_valid =
         !array.is_empty() && bounds.len() + 1 == array.len() && encode.len() >= array.len();
-    if !sensible {
+    if !is_valid {
         return Ok(None);
     }
     let mut functions = Vec::new();

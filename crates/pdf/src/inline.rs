@@ -21,10 +21,12 @@ pub(super) fn inline_image(
 ) -> Result<Option<Vec<u8>>, PdfError> {
     let (dictionary, content) = read(scope, scanner, resources)?;
     let picture = DocumentImage { dictionary: &dictionary, content, resources };
-    let Some(change) = grey_image(scope, &picture)? else { return Ok(None) };
+    let Some(converted) = grey_image(scope, &picture)? else { return Ok(None) };
     // An inline image cannot refer to a mask; readers ignore its colour key as well.
     let mut text = b"BI ".to_vec();
-    for (key, value) in change.dictionary.iter() {
+    for (key, value) in converted.dictionary.iter() {
+        // The former length is wrong now, and the others
+        // are not entries of an inline image (§8.9.7).
         if key != b"Length" && key != b"Type" && key != b"Subtype" && key != b"Mask" {
             text.push(b'/');
             text.extend_from_slice(key);
@@ -34,7 +36,8 @@ pub(super) fn inline_image(
         }
     }
     text.extend_from_slice(b"ID ");
-    text.extend_from_slice(&change.content);
+    text.extend_from_slice(&converted.content);
+    // Without white space in front, `EI` would pass as data.
     text.extend_from_slice(b"\nEI");
     Ok(Some(text))
 }
@@ -63,6 +66,7 @@ fn read_dictionary(scanner: &mut ContentScanner<'_>) -> Dictionary {
     let mut key: Option<Vec<u8>> = None;
     while let Some(token) = scanner.next() {
         let text = &scanner.bytes[token.start..token.end];
+        // Ends at `EI` too, so that an image without `ID` does not swallow the content after it.
         if token.kind == TokenKind::Operator && (text == b"ID" || text == b"EI") {
             break;
         }
@@ -108,9 +112,10 @@ fn value(text: &[u8], token: ContentToken, depth: usize) -> Object {
 }
 
 fn group(text: &[u8], depth: usize) -> Object {
-    let inside = |open: usize| {
-        let mut scanner =
-            ContentScanner::new(&text[open..text.len().saturating_sub(open).max(open)]);
+    let parse_values = |bracket_bytes: usize| {
+        // `max`, because an unterminated group can be shorter than its brackets.
+        let end = text.len().saturating_sub(bracket_bytes).max(bracket_bytes);
+        let mut scanner = ContentScanner::new(&text[bracket_bytes..end]);
         let mut values = Vec::new();
         while let Some(token) = scanner.next() {
             values.push(value(&scanner.bytes[token.start..token.end], token, depth + 1));
@@ -119,14 +124,14 @@ fn group(text: &[u8], depth: usize) -> Object {
     };
     if text.starts_with(b"<<") {
         let mut dictionary = Dictionary::new();
-        for pair in inside(2).chunks_exact(2) {
+        for pair in parse_values(2).chunks_exact(2) {
             if let Object::Name(key) = &pair[0] {
                 dictionary.set(key.clone(), pair[1].clone());
             }
         }
         Object::Dictionary(dictionary)
     } else if text.starts_with(b"[") {
-        Object::Array(inside(1))
+        Object::Array(parse_values(1))
     } else {
         Object::String(string(text), lopdf::StringFormat::Hexadecimal)
     }
@@ -140,33 +145,35 @@ fn string(text: &[u8]) -> Vec<u8> {
     let text = text.strip_prefix(b"(").unwrap_or(text);
     let text = text.strip_suffix(b")").unwrap_or(text);
     let mut bytes = Vec::with_capacity(text.len());
-    let mut at = 0;
-    while at < text.len() {
-        let byte = text[at];
-        at += 1;
+    let mut position = 0;
+    while position < text.len() {
+        let byte = text[position];
+        position += 1;
         if byte != b'\\' {
             bytes.push(byte);
             continue;
         }
-        let Some(&escaped) = text.get(at) else { break };
-        at += 1;
+        let Some(&escaped) = text.get(position) else { break };
+        position += 1;
         match escaped {
             b'n' => bytes.push(b'\n'),
             b'r' => bytes.push(b'\r'),
             b't' => bytes.push(b'\t'),
             b'b' => bytes.push(8),
             b'f' => bytes.push(12),
+            // A backslash at the end of a line continues the string (§7.3.4.2).
             b'\n' => {}
-            b'\r' => at += usize::from(text.get(at) == Some(&b'\n')),
+            b'\r' => position += usize::from(text.get(position) == Some(&b'\n')),
             b'0'..=b'7' => {
                 let mut code = u32::from(escaped - b'0');
                 for _ in 0..2 {
-                    match text.get(at) {
+                    match text.get(position) {
                         Some(digit @ b'0'..=b'7') => code = code * 8 + u32::from(digit - b'0'),
                         _ => break,
                     }
-                    at += 1;
+                    position += 1;
                 }
+                // Overflow beyond a byte is ignored (§7.3.4.2).
                 bytes.push(code.to_le_bytes()[0]);
             }
             other => bytes.push(other),
@@ -186,7 +193,7 @@ fn data_length(
     resources: &Dictionary,
 ) -> Result<usize, PdfError> {
     let document = scope.document;
-    let mut least = 0;
+    let mut min_length = 0;
     if names(document, dictionary).is_empty() {
         let mask = matches!(dictionary.get(b"ImageMask"), Ok(Object::Boolean(true)));
         let components = match dictionary.get(b"ColorSpace") {
@@ -199,23 +206,26 @@ fn data_length(
         let number = |key: &[u8], default| count(document, dictionary, key).unwrap_or(default);
         let bits = if mask { 1 } else { number(b"BitsPerComponent", 8) };
         let row = number(b"Width", 0).saturating_mul(components).saturating_mul(bits);
-        least = row.div_ceil(8).saturating_mul(number(b"Height", 0)).min(data.len());
+        min_length = row.div_ceil(8).saturating_mul(number(b"Height", 0)).min(data.len());
     }
-    let mut at = least;
-    while let Some(found) = data[at..].windows(2).position(|pair| pair == b"EI") {
-        let end = at + found;
-        let before = end == least || is_space(data[end - 1]);
-        if before && looks_like_content(&data[end + 2..]) {
-            let ended = end > least && is_space(data[end - 1]);
-            return Ok(if ended { end - 1 } else { end });
+    let mut search_start = min_length;
+    while let Some(found) = data[search_start..].windows(2).position(|pair| pair == b"EI") {
+        let end = search_start + found;
+        // Unfiltered data may end without white space, as its length is known.
+        let is_preceded = end == min_length || is_space(data[end - 1]);
+        if is_preceded && looks_like_content(&data[end + 2..]) {
+            // The white space in front of `EI` is not data.
+            let has_separator = end > min_length && is_space(data[end - 1]);
+            return Ok(if has_separator { end - 1 } else { end });
         }
-        at = end + 2;
+        search_start = end + 2;
     }
     Ok(data.len())
 }
 
 /// Reports whether the text after an `EI` looks like content: white space or the end, and no binary data.
 fn looks_like_content(rest: &[u8]) -> bool {
+    // NUL is white space in PDF, but far more frequent in binary data.
     let plain = |byte: &u8| is_space(*byte) && *byte != 0 || (b' '..=b'~').contains(byte);
     rest.first().is_none_or(|byte| is_space(*byte)) && rest.iter().take(12).all(plain)
 }

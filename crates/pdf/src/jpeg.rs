@@ -28,6 +28,8 @@ pub(super) fn read_facts(data: &[u8], budget: &WorkBudget) -> Result<JpegFacts, 
     let mut reader = Decompressor::new().map_err(|_| broken("out of memory"))?;
     let header = reader.read_header(data).map_err(|_| broken("its jpeg header is damaged"))?;
     budget.check_image(header.width, header.height)?;
+    // Compressed data escapes 0xFF, so the pair is a marker; a
+    // match inside of a segment only adds to the count.
     let scans = data.windows(2).filter(|pair| *pair == [0xff, 0xda]).count();
     if scans > SCANS_MAX {
         return Err(broken("its jpeg has more than 200 scans"));
@@ -45,31 +47,32 @@ pub(super) fn read_facts(data: &[u8], budget: &WorkBudget) -> Result<JpegFacts, 
 /// 1 for YCbCr or YCCK. `None` if there is a marker already.
 pub(super) fn with_adobe_marker(data: &[u8], transform: bool) -> Option<Vec<u8>> {
     // Only the segments before the image data count.
-    let mut at = 2;
-    while let Some(&[0xff, marker, high, low]) = data.get(at..at + 4) {
-        if marker == 0xee && data.get(at + 4..at + 9) == Some(b"Adobe") {
+    let mut position = 2;
+    while let Some(&[0xff, marker, high, low]) = data.get(position..position + 4) {
+        if marker == 0xee && data.get(position + 4..position + 9) == Some(b"Adobe") {
             return None;
         }
         if marker == 0xda || marker == 0xd9 {
             break;
         }
-        at += 2 + usize::from(u16::from_be_bytes([high, low]));
+        position += 2 + usize::from(u16::from_be_bytes([high, low]));
     }
     let rest = data.strip_prefix(b"\xff\xd8")?;
     let mut marked = b"\xff\xd8\xff\xee\x00\x0eAdobe\x00\x64\x00\x00\x00\x00".to_vec();
-    marked.push(u8::from(transform) + u8::from(transform && head_components(data) == 4));
+    // The marker distinguishes the two transforms: 1 is YCbCr, 2 is YCCK.
+    marked.push(u8::from(transform) + u8::from(transform && frame_components(data) == 4));
     marked.extend_from_slice(rest);
     Some(marked)
 }
 
 /// Returns the number of components in the frame header; 0 if there is none.
-fn head_components(data: &[u8]) -> u8 {
-    let mut at = 2;
-    while let Some(&[0xff, marker, high, low]) = data.get(at..at + 4) {
+fn frame_components(data: &[u8]) -> u8 {
+    let mut position = 2;
+    while let Some(&[0xff, marker, high, low]) = data.get(position..position + 4) {
         if matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc) {
-            return data.get(at + 9).copied().unwrap_or(0);
+            return data.get(position + 9).copied().unwrap_or(0);
         }
-        at += 2 + usize::from(u16::from_be_bytes([high, low]));
+        position += 2 + usize::from(u16::from_be_bytes([high, low]));
     }
     0
 }
@@ -78,6 +81,7 @@ fn head_components(data: &[u8]) -> u8 {
 /// the data is damaged.
 pub(super) fn luma(data: &[u8]) -> Option<Vec<u8>> {
     let mut transform = Transform::default();
+    // Markers describe the colour picture, such as its profile, so they are dropped.
     (transform.gray, transform.copy_none, transform.optimize) = (true, true, true);
     let mut transformer = Transformer::new().ok()?;
     let result = transformer.transform_to_vec(&transform, data).ok()?;
@@ -88,16 +92,17 @@ pub(super) fn luma(data: &[u8]) -> Option<Vec<u8>> {
 /// Decodes the samples of a JPEG: `[height][width][components]`, CMYK as stored.
 pub(super) fn samples(
     data: &[u8],
-    head: JpegFacts,
+    facts: JpegFacts,
     budget: &mut WorkBudget,
 ) -> Result<Vec<u8>, PdfError> {
-    let JpegFacts { width, height, components, .. } = head;
+    let JpegFacts { width, height, components, .. } = facts;
     let format = match components {
         1 => PixelFormat::GRAY,
         3 => PixelFormat::RGB,
         _ => PixelFormat::CMYK,
     };
     let length = width * height * components;
+    // Spent before the memory is reserved.
     budget.take_bytes(length)?;
     let mut pixels = vec![0; length];
     let image =

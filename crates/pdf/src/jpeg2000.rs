@@ -26,6 +26,7 @@ pub(super) fn decode(
     raw: bool,
     budget: &mut WorkBudget,
 ) -> Result<Option<Jpeg2000Picture>, PdfError> {
+    // Not strict: as with other filters, damaged data gives what can be decoded.
     let settings =
         DecodeSettings { resolve_palette_indices: !raw, strict: false, target_resolution: None };
     let Ok(image) = Image::new(data, &settings) else { return Ok(None) };
@@ -39,12 +40,14 @@ pub(super) fn decode(
     let mut context = DecoderContext::default();
     let Ok(decoded) = image.decode(&mut context) else { return Ok(None) };
     let bytes = decoded.data_u8();
+    // The slices below rely on this, and the decoder does not promise it.
     if bytes.len() != width * height * channels || channels == 0 || colours == 0 {
         return Ok(None);
     }
     let space = match image.color_space() {
         ColorSpace::Icc { profile, .. } => match GreyProfile::parse(profile, colours) {
             Some(profile) => Some(PdfColourSpace::Icc { profile, components: colours }),
+            // A broken profile is no reason to lose the picture.
             None => device_space(colours),
         },
         ColorSpace::Gray | ColorSpace::RGB | ColorSpace::CMYK | ColorSpace::Unknown { .. } => {

@@ -27,9 +27,11 @@ pub(super) fn load(bytes: &[u8], limits: &PdfLimits) -> Result<Document, PdfErro
     };
     let document =
         Document::load_mem_with_options(bytes, options).map_err(|cause| refuse(&cause))?;
+    // lopdf opens files with an empty password, but their usage rights are not ours to drop.
     if document.is_encrypted() || document.encryption_state.is_some() {
         return Err(PdfError::Encrypted);
     }
+    // The number is only known after loading; until then the length of the file bounds it.
     if document.objects.len() > limits.objects {
         let found = document.objects.len();
         return Err(PdfError::TooManyObjects { found, max: limits.objects });
@@ -39,8 +41,8 @@ pub(super) fn load(bytes: &[u8], limits: &PdfLimits) -> Result<Document, PdfErro
 
 /// Reports whether the file has the header of a PDF.
 pub(super) fn has_header(bytes: &[u8]) -> bool {
-    let head = &bytes[..bytes.len().min(HEADER_WITHIN)];
-    head.windows(5).any(|window| window == b"%PDF-")
+    let prefix = &bytes[..bytes.len().min(HEADER_WITHIN)];
+    prefix.windows(5).any(|window| window == b"%PDF-")
 }
 
 fn refuse(error: &lopdf::Error) -> PdfError {
@@ -95,12 +97,12 @@ pub(super) fn pages<'a>(
     let mut result = PageTree::default();
     let mut seen = HashSet::new();
     let mut kids_left = limits.objects;
-    let mut open: Vec<(ObjectId, Rc<Dictionary>, usize)> = Vec::new();
+    let mut pending: Vec<(ObjectId, Rc<Dictionary>, usize)> = Vec::new();
     if let Ok(Object::Reference(id)) = catalog.get(b"Pages") {
-        open.push((*id, Rc::default(), 0));
+        pending.push((*id, Rc::default(), 0));
         seen.insert(*id);
     }
-    while let Some((id, above, depth)) = open.pop() {
+    while let Some((id, above, depth)) = pending.pop() {
         if depth > limits.depth {
             return Err(PdfError::TooDeep { what: "page tree", max: limits.depth });
         }
@@ -109,6 +111,8 @@ pub(super) fn pages<'a>(
             result.pages.push(DocumentPage { id, dictionary: node, inherited: above });
             continue;
         };
+        // Counted before they are visited, since an array
+        // can repeat one reference millions of times.
         let Some(rest) = kids_left.checked_sub(kids.len()) else {
             let found = kids.len().saturating_add(limits.objects);
             return Err(PdfError::TooManyObjects { found, max: limits.objects });
@@ -116,11 +120,13 @@ pub(super) fn pages<'a>(
         kids_left = rest;
         let below = inherit(node, &above);
         result.nodes.push(id);
+        // Reversed, because the stack returns the last one first and pages have an order.
         for kid in kids.iter().rev() {
+            // A node that is its own descendant is visited once.
             if let Object::Reference(id) = kid
                 && seen.insert(*id)
             {
-                open.push((*id, Rc::clone(&below), depth + 1));
+                pending.push((*id, Rc::clone(&below), depth + 1));
             }
         }
     }
@@ -129,6 +135,7 @@ pub(super) fn pages<'a>(
 
 /// Returns the entries that the kids of `node` inherit.
 fn inherit(node: &Dictionary, above: &Rc<Dictionary>) -> Rc<Dictionary> {
+    // Most nodes add nothing, so they share one dictionary.
     if !INHERITED.iter().any(|key| node.has(key)) {
         return Rc::clone(above);
     }
@@ -151,18 +158,20 @@ pub(super) fn page_facts(
     page: &DocumentPage<'_>,
 ) -> DocumentFacts {
     let media = rectangle(document, page, b"MediaBox").unwrap_or(LETTER);
-    let shown = match rectangle(document, page, b"CropBox") {
+    let displayed = match rectangle(document, page, b"CropBox") {
+        // A crop box that lies outside of the media box is ignored.
         Some(crop) => intersection(crop, media).unwrap_or(media),
         None => media,
     };
     let unit = number(document, entry(document, page.dictionary, b"UserUnit"));
     let unit = unit.filter(|unit| *unit > 0.0 && *unit < 1e6).unwrap_or(1.0);
-    let [left, bottom, right, top] = shown;
+    let [left, bottom, right, top] = displayed;
     let (width_pt, height_pt) = ((right - left) * unit, (top - bottom) * unit);
-    let turn = number(document, page.entry(document, b"Rotate")).unwrap_or(0.0);
-    let quarter = index((turn / 90.0).rem_euclid(4.0), 3);
+    let rotation = number(document, page.entry(document, b"Rotate")).unwrap_or(0.0);
+    // The angle may be negative or more than a full turn.
+    let quarter_turns = index((rotation / 90.0).rem_euclid(4.0), 3);
     let (width_pt, height_pt) =
-        if quarter % 2 == 1 { (height_pt, width_pt) } else { (width_pt, height_pt) };
+        if quarter_turns % 2 == 1 { (height_pt, width_pt) } else { (width_pt, height_pt) };
     DocumentFacts { pages, width_pt, height_pt, active: active::find(document) }
 }
 
@@ -172,12 +181,13 @@ fn rectangle(document: &Document, page: &DocumentPage<'_>, key: &[u8]) -> Option
     let [a, b, c, d] = &corners[..] else { return None };
     let corner = |object| number(document, object).unwrap_or(0.0);
     let (a, b, c, d) = (corner(a), corner(b), corner(c), corner(d));
+    // Any two opposite corners define a rectangle (ISO 32000-1 §7.9.5).
     let sorted = [a.min(c), b.min(d), a.max(c), b.max(d)];
     (sorted[2] > sorted[0] && sorted[3] > sorted[1]).then_some(sorted)
 }
 
-fn intersection(one: [f32; 4], other: [f32; 4]) -> Option<[f32; 4]> {
-    let [left, bottom] = [one[0].max(other[0]), one[1].max(other[1])];
-    let [right, top] = [one[2].min(other[2]), one[3].min(other[3])];
+fn intersection(first: [f32; 4], second: [f32; 4]) -> Option<[f32; 4]> {
+    let [left, bottom] = [first[0].max(second[0]), first[1].max(second[1])];
+    let [right, top] = [first[2].min(second[2]), first[3].min(second[3])];
     (right > left && top > bottom).then_some([left, bottom, right, top])
 }

@@ -58,6 +58,7 @@ const INK_GREYS: [f32; 16] = {
 pub(super) fn cmyk(cyan: f32, magenta: f32, yellow: f32, black: f32) -> f32 {
     let mut greys = INK_GREYS;
     let mut count = 16;
+    // Each ink halves the table, so the cost is 15 interpolations.
     for ink in [cyan, magenta, yellow, black] {
         let ink = ink.clamp(0.0, 1.0);
         count /= 2;
@@ -72,6 +73,7 @@ pub(super) fn cmyk(cyan: f32, magenta: f32, yellow: f32, black: f32) -> f32 {
 ///
 /// The white point is scaled to that of sRGB, component by component.
 pub(super) fn xyz([x, y, z]: [f32; 3]) -> f32 {
+    // The white point of sRGB is D65 (IEC 61966-2-1), whose Y is 1.
     let (x, z) = (x * 0.9505, z * 1.089);
     let red = 3.2406 * x - 1.5372 * y - 0.4986 * z;
     let green = -0.9689 * x + 1.8758 * y + 0.0415 * z;
@@ -94,6 +96,7 @@ pub(super) fn srgb_decode(level: f32) -> f32 {
 pub(super) fn lab([lightness, a, b]: [f32; 3]) -> f32 {
     let middle = (lightness + 16.0) / 116.0;
     let decode = |part: f32| {
+        // The curve of CIE 15 is linear near black.
         if part >= 6.0 / 29.0 { part.powi(3) } else { 108.0 / 841.0 * (part - 4.0 / 29.0) }
     };
     xyz([decode(middle + a / 500.0), decode(middle), decode(middle - b / 200.0)])

@@ -9,14 +9,14 @@ pub(super) fn decode(input: &[u8], early_change: bool, max: usize) -> Vec<u8> {
     let early = usize::from(early_change);
     let mut bytes: Vec<u8> = Vec::new();
     // The text of each code is a range of the output: start and length.
-    let mut texts: Vec<(usize, usize)> = Vec::with_capacity(CODES);
+    let mut entries: Vec<(usize, usize)> = Vec::with_capacity(CODES);
     let mut previous: Option<(usize, usize)> = None;
-    let mut reader = LzwCodes { input, at: 0 };
+    let mut reader = LzwCodes { input, position: 0 };
     while bytes.len() < max {
-        let Some(code) = reader.next(width(258 + texts.len() + early)) else { break };
+        let Some(code) = reader.next(width(258 + entries.len() + early)) else { break };
         match code {
             CLEAR => {
-                texts.clear();
+                entries.clear();
                 previous = None;
                 continue;
             }
@@ -24,15 +24,19 @@ pub(super) fn decode(input: &[u8], early_change: bool, max: usize) -> Vec<u8> {
             _ => {}
         }
         let start = bytes.len();
+        // Added before the code is looked up, because the code may be that very entry. Its last
+        // byte is the first of the text that follows, so the range grows by one.
         if let Some((from, length)) = previous
-            && texts.len() < CODES - 258
+            // A full table stays as it is until the encoder clears it.
+            && entries.len() < CODES - 258
         {
-            texts.push((from, length + 1));
+            entries.push((from, length + 1));
         }
         if code < CLEAR {
             bytes.extend(u8::try_from(code));
         } else {
-            let Some(&(from, length)) = texts.get(code - 258) else { break };
+            // A code without an entry means damage; everything before it is kept.
+            let Some(&(from, length)) = entries.get(code - 258) else { break };
             // The newest text may overlap the byte that is being written.
             for at in from..from + length {
                 let Some(&byte) = bytes.get(at) else { return bytes };
@@ -58,17 +62,17 @@ fn width(next: usize) -> usize {
 struct LzwCodes<'a> {
     input: &'a [u8],
     /// The position in bits.
-    at: usize,
+    position: usize,
 }
 
 impl LzwCodes<'_> {
     fn next(&mut self, bits: usize) -> Option<usize> {
         let mut code = 0;
-        for bit in self.at..self.at + bits {
+        for bit in self.position..self.position + bits {
             let byte = *self.input.get(bit / 8)?;
             code = code << 1 | usize::from(byte >> (7 - bit % 8) & 1);
         }
-        self.at += bits;
+        self.position += bits;
         Some(code)
     }
 }

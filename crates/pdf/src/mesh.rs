@@ -32,15 +32,17 @@ impl MeshFormat {
         let coordinate_bits = count(document, dictionary, b"BitsPerCoordinate")?;
         let component_bits = count(document, dictionary, b"BitsPerComponent")?;
         let flag_bits = match kind {
+            // A lattice has no flags: its rows have a fixed
+            // number of vertices (ISO 32000-1 §8.7.4.5.6).
             5 => 0,
             _ => count(document, dictionary, b"BitsPerFlag")?,
         };
         let decode = pairs(&numbers(document, dictionary, b"Decode")?);
-        let sensible = matches!(coordinate_bits, 1 | 2 | 4 | 8 | 12 | 16 | 24 | 32)
+        let is_valid = matches!(coordinate_bits, 1 | 2 | 4 | 8 | 12 | 16 | 24 | 32)
             && matches!(component_bits, 1 | 2 | 4 | 8 | 12 | 16)
             && (kind == 5 || matches!(flag_bits, 2 | 4 | 8))
             && decode.len() >= 3;
-        sensible.then_some(MeshFormat { kind, coordinate_bits, component_bits, flag_bits, decode })
+        is_valid.then_some(MeshFormat { kind, coordinate_bits, component_bits, flag_bits, decode })
     }
 
     /// Returns the interval of the first component, which is the function's input if there is a function.
@@ -58,6 +60,7 @@ impl MeshFormat {
 
     /// Returns the number of coordinates and colours that follow a flag.
     fn parts(&self, flag: u32) -> (usize, usize) {
+        // A patch with another flag than 0 shares an edge with the one before it (§8.7.4.5.7).
         match (self.kind, flag & 3) {
             (6, 0) => (24, 4),
             (6, _) => (16, 2),
@@ -78,10 +81,11 @@ pub(super) fn grey_mesh(
     space: &PdfColourSpace,
     dictionary: &mut Dictionary,
 ) -> Result<Vec<u8>, PdfError> {
-    let mut bits = MeshBits { data, at: 0 };
+    let mut bits = MeshBits { data, position: 0 };
     let mut output = Vec::new();
     let components = space.components();
     while let Some(part) = read_part(mesh, &mut bits, components) {
+        // Each part counts as an operator, which bounds a mesh like a content stream.
         scope.session.budget.take_operation()?;
         if mesh.flag_bits > 0 {
             output.push(part.flag.to_le_bytes()[0]);
@@ -98,6 +102,7 @@ pub(super) fn grey_mesh(
     }
     let flat = mesh.decode[..2].iter().flatten().copied().chain([0.0, 1.0]);
     dictionary.set("Decode", flat.map(Object::Real).collect::<Vec<_>>());
+    // Not 8, which would show bands in a gradient of 12 or 16 bits.
     dictionary.set("BitsPerComponent", 16);
     let bits = i64::try_from(mesh.new_coordinate_bits()).unwrap_or(32);
     dictionary.set("BitsPerCoordinate", bits);
@@ -127,14 +132,14 @@ fn read_part(mesh: &MeshFormat, bits: &mut MeshBits<'_>, components: usize) -> O
         for at in 0..components {
             let top = sample_real((1 << mesh.component_bits) - 1);
             let value = sample_real(bits.read(mesh.component_bits)?);
-            let ends = mesh.decode.get(2 + at).copied().unwrap_or([0.0, 1.0]);
-            colour.push(interpolate(value, [0.0, top], ends));
+            let interval = mesh.decode.get(2 + at).copied().unwrap_or([0.0, 1.0]);
+            colour.push(interpolate(value, [0.0, top], interval));
         }
         colours.push(colour);
     }
     if mesh.kind < 6 {
         // Each vertex begins at a byte boundary.
-        bits.at = bits.at.next_multiple_of(8);
+        bits.position = bits.position.next_multiple_of(8);
     }
     Some(MeshPart { flag, coordinates, colours })
 }
@@ -150,19 +155,19 @@ fn write(output: &mut Vec<u8>, value: u32, from: usize, to: usize) {
 struct MeshBits<'a> {
     data: &'a [u8],
     /// The position in bits.
-    at: usize,
+    position: usize,
 }
 
 impl MeshBits<'_> {
     fn read(&mut self, count: usize) -> Option<u32> {
-        if self.at + count > self.data.len() * 8 {
+        if self.position + count > self.data.len() * 8 {
             return None;
         }
         let mut value = 0u32;
-        for bit in self.at..self.at + count {
+        for bit in self.position..self.position + count {
             value = value << 1 | u32::from(self.data[bit / 8] >> (7 - bit % 8) & 1);
         }
-        self.at += count;
+        self.position += count;
         Some(value)
     }
 }

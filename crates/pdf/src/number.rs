@@ -49,11 +49,11 @@ fn integer_real(value: i64) -> f32 {
 
 /// Resolves references to the object itself; a chain that is too long or dangling gives null.
 pub(super) fn resolve<'a>(document: &'a Document, object: &'a Object) -> &'a Object {
-    let mut at = object;
+    let mut current = object;
     for _ in 0..REFERENCES_MAX {
-        match at {
+        match current {
             Object::Reference(id) => match document.objects.get(id) {
-                Some(next) => at = next,
+                Some(next) => current = next,
                 None => return &Object::Null,
             },
             other => return other,
@@ -104,6 +104,7 @@ pub(super) fn numbers(
 
 /// Returns an entry as a non-negative integer.
 pub(super) fn count(document: &Document, dictionary: &Dictionary, key: &[u8]) -> Option<usize> {
+    // Through a real, so that `8.0` counts as well.
     let value = number(document, entry(document, dictionary, key))?;
     usize::try_from(whole(value)).ok()
 }

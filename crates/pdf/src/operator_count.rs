@@ -43,22 +43,23 @@ pub(super) fn check(
 ) -> Result<(), PdfError> {
     let none = Dictionary::new();
     let resources = dictionary_of(page.entry(document, b"Resources")).unwrap_or(&none);
-    let mut weigher =
+    let mut counter =
         OperatorCounter { scope: DocumentScope { document, session }, counts: HashMap::new() };
     let mut bytes = Vec::new();
     match page.entry(document, b"Contents") {
-        Object::Stream(stream) => bytes = weigher.scope.data(stream)?,
+        Object::Stream(stream) => bytes = counter.scope.data(stream)?,
         Object::Array(parts) => {
             for part in parts {
                 if let Object::Stream(stream) = resolve(document, part) {
-                    bytes.extend(weigher.scope.data(stream)?);
+                    bytes.extend(counter.scope.data(stream)?);
+                    // A token never continues in the next stream (ISO 32000-1 §7.8.2).
                     bytes.push(b'\n');
                 }
             }
         }
         _ => {}
     }
-    let drawn = weigher.content(&bytes, resources, 0)?;
+    let drawn = counter.content(&bytes, resources, 0)?;
     if drawn > max { Err(PdfError::TooManyOperators { max }) } else { Ok(()) }
 }
 
@@ -72,7 +73,8 @@ impl OperatorCounter<'_> {
     ) -> Result<u64, PdfError> {
         self.scope.check_depth(depth, "forms")?;
         let document = self.scope.document;
-        let (mut weight, mut glyph, mut text_bytes) = (0_u64, 0_u64, 0_u64);
+        // The sums saturate: nested forms exceed 64 bits easily, and any such sum is too much.
+        let (mut count, mut glyph, mut text_bytes) = (0_u64, 0_u64, 0_u64);
         let mut name = None;
         let mut scanner = ContentScanner::new(bytes);
         while let Some(token) = scanner.next() {
@@ -89,6 +91,7 @@ impl OperatorCounter<'_> {
                     };
                     let drawn = match text {
                         b"BI" => {
+                            // Skipped as an image, because its data could look like operators.
                             inline::read(&mut self.scope, &mut scanner, resources)?;
                             0
                         }
@@ -102,18 +105,19 @@ impl OperatorCounter<'_> {
                             self.stream(group.and_then(Result::ok), resources, depth)?
                         }
                         b"Tf" => {
-                            glyph = self.heaviest_glyph(named(b"Font"), resources, depth)?;
+                            glyph = self.costliest_glyph(named(b"Font"), resources, depth)?;
                             0
                         }
                         b"Tj" | b"TJ" | b"'" | b"\"" => glyph.saturating_mul(text_bytes),
                         _ => 0,
                     };
-                    weight = weight.saturating_add(1).saturating_add(drawn);
+                    count = count.saturating_add(1).saturating_add(drawn);
+                    // Operands belong to one operator.
                     (name, text_bytes) = (None, 0);
                 }
             }
         }
-        Ok(weight)
+        Ok(count)
     }
 
     /// Counts the operators of drawing the stream `object`; zero for images and objects that are not streams.
@@ -126,27 +130,29 @@ impl OperatorCounter<'_> {
         let document = self.scope.document;
         let Some(object) = object else { return Ok(0) };
         let Object::Stream(stream) = resolve(document, object) else { return Ok(0) };
+        // An image executes no operators; its pixels have a limit of their own.
         if matches!(entry(document, &stream.dict, b"Subtype"), Object::Name(name) if name == b"Image")
         {
             return Ok(0);
         }
         let id = object.as_reference().ok();
         match id.and_then(|id| self.counts.get(&id)) {
-            Some(OperatorCount::Known(weight)) => return Ok(*weight),
+            Some(OperatorCount::Known(count)) => return Ok(*count),
             Some(OperatorCount::InProgress) => {
                 return Err(PdfError::Malformed { what: "a form that draws itself" });
             }
             None => self.counts.extend(id.map(|id| (id, OperatorCount::InProgress))),
         }
         let bytes = self.scope.data(stream)?;
+        // Old forms omit their resources and use those of the page (§7.8.3).
         let own = dictionary_of(entry(document, &stream.dict, b"Resources"));
-        let weight = self.content(&bytes, own.unwrap_or(resources), depth + 1)?;
-        self.counts.extend(id.map(|id| (id, OperatorCount::Known(weight))));
-        Ok(weight)
+        let count = self.content(&bytes, own.unwrap_or(resources), depth + 1)?;
+        self.counts.extend(id.map(|id| (id, OperatorCount::Known(count))));
+        Ok(count)
     }
 
     /// Counts the operators of the most expensive glyph of a Type 3 font; zero for other fonts.
-    fn heaviest_glyph(
+    fn costliest_glyph(
         &mut self,
         font: Option<&Object>,
         resources: &Dictionary,
@@ -158,11 +164,11 @@ impl OperatorCounter<'_> {
         };
         let own = dictionary_of(entry(document, font, b"Resources")).unwrap_or(resources);
         let glyphs = dictionary_of(entry(document, font, b"CharProcs"));
-        let mut heaviest = 0;
+        let mut highest = 0;
         for (_, glyph) in glyphs.into_iter().flat_map(Dictionary::iter) {
-            heaviest = heaviest.max(self.stream(Some(glyph), own, depth)?);
+            highest = highest.max(self.stream(Some(glyph), own, depth)?);
         }
-        Ok(heaviest)
+        Ok(highest)
     }
 }
 

@@ -20,17 +20,19 @@ impl DocumentWalk<'_> {
         let matte = {
             let picture =
                 DocumentImage { dictionary: &stream.dict, content: &stream.content, resources };
+            // First, while the dictionary still describes the colour image.
             let matte = bitmap::matte(&mut self.scope, &picture)?;
-            if let Some(change) = grey_image(&mut self.scope, &picture)? {
-                stream.dict = change.dictionary;
-                stream.set_content(change.content);
-                self.mask(&mut stream.dict, change.mask);
+            if let Some(converted) = grey_image(&mut self.scope, &picture)? {
+                stream.dict = converted.dictionary;
+                stream.set_content(converted.content);
+                self.mask(&mut stream.dict, converted.mask);
             }
             matte
         };
         if let Some(matte) = matte {
             self.matte(&mut stream.dict, matte);
         }
+        // A reader may choose an alternate for print, so it has to be grey as well.
         if let Ok(Object::Array(alternates)) = stream.dict.get(b"Alternates") {
             let mut alternates = alternates.clone();
             for alternate in &mut alternates {
@@ -82,6 +84,7 @@ impl DocumentWalk<'_> {
     /// Gives an image a copy of its soft mask in which the matte is grey.
     fn matte(&mut self, image: &mut Dictionary, matte: f32) {
         if let Object::Stream(mask) = entry(self.scope.document, image, b"SMask") {
+            // Another image may share the mask with a matte of its own.
             let mut mask = mask.clone();
             mask.dict.set("Matte", vec![Object::Real(matte)]);
             let reference = self.add(Object::Stream(mask));
@@ -94,10 +97,10 @@ impl DocumentWalk<'_> {
         object: Object,
         resources: &Dictionary,
     ) -> Result<Object, PdfError> {
-        let Some(change) = grey_shading(&mut self.scope, &object, resources)? else {
+        let Some(converted) = grey_shading(&mut self.scope, &object, resources)? else {
             return Ok(object);
         };
-        let shading::ConvertedShading { mut dictionary, content, function } = change;
+        let shading::ConvertedShading { mut dictionary, content, function } = converted;
         if let Some(function) = function {
             let function = self.function(function);
             dictionary.set("Function", function);

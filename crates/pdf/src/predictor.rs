@@ -20,10 +20,12 @@ impl Predictor {
         let bits = count(document, parameters, b"BitsPerComponent").unwrap_or(8);
         let colours = count(document, parameters, b"Colors").unwrap_or(1);
         let columns = count(document, parameters, b"Columns").unwrap_or(1);
-        let sensible = matches!(bits, 1 | 2 | 4 | 8 | 16)
+        let is_valid = matches!(bits, 1 | 2 | 4 | 8 | 16)
             && (1..=64).contains(&colours)
             && (1..=1 << 20).contains(&columns);
-        (kind >= 2 && sensible).then_some(Predictor { png: kind >= 10, bits, colours, columns })
+        // Which of the values from 10 to 15 is stated does
+        // not matter: each row names its own filter.
+        (kind >= 2 && is_valid).then_some(Predictor { png: kind >= 10, bits, colours, columns })
     }
 
     fn row_bytes(&self) -> usize {
@@ -47,12 +49,13 @@ fn png(predictor: &Predictor, bytes: &[u8]) -> Vec<u8> {
         for (at, &byte) in packed.iter().enumerate() {
             let left = if at >= step { row[at - step] } else { 0 };
             let up = above[at];
-            let corner = if at >= step { above[at - step] } else { 0 };
+            let upper_left = if at >= step { above[at - step] } else { 0 };
             row[at] = byte.wrapping_add(match kind {
                 1 => left,
                 2 => up,
                 3 => left.midpoint(up),
-                4 => paeth(left, up, corner),
+                4 => paeth(left, up, upper_left),
+                // Type 0 means that the row was not filtered; unknown types are treated alike.
                 _ => 0,
             });
         }
@@ -62,16 +65,17 @@ fn png(predictor: &Predictor, bytes: &[u8]) -> Vec<u8> {
     result
 }
 
-fn paeth(left: u8, up: u8, corner: u8) -> u8 {
-    let (a, b, c) = (i16::from(left), i16::from(up), i16::from(corner));
+fn paeth(left: u8, up: u8, upper_left: u8) -> u8 {
+    let (a, b, c) = (i16::from(left), i16::from(up), i16::from(upper_left));
     let estimate = a + b - c;
     let (to_a, to_b, to_c) = ((estimate - a).abs(), (estimate - b).abs(), (estimate - c).abs());
+    // The order of the comparisons is part of the format (PNG specification §9.4).
     if to_a <= to_b && to_a <= to_c {
         left
     } else if to_b <= to_c {
         up
     } else {
-        corner
+        upper_left
     }
 }
 
@@ -85,6 +89,7 @@ fn tiff(predictor: &Predictor, mut bytes: Vec<u8>) -> Vec<u8> {
                 }
             }
             16 => {
+                // An odd length would leave half a sample at the end of a damaged row.
                 for at in (2 * colours..row.len().saturating_sub(1)).step_by(2) {
                     let left =
                         u16::from_be_bytes([row[at - 2 * colours], row[at - 2 * colours + 1]]);
@@ -105,8 +110,8 @@ fn tiff_bits(row: &mut [u8], bits: usize, colours: usize) {
     let shift = |at: usize| 8 - bits - at % per_byte * bits;
     for at in colours..row.len() * per_byte {
         let left = row[(at - colours) / per_byte] >> shift(at - colours) & mask;
-        let here = row[at / per_byte] >> shift(at) & mask;
-        let sum = left.wrapping_add(here) & mask;
+        let current = row[at / per_byte] >> shift(at) & mask;
+        let sum = left.wrapping_add(current) & mask;
         row[at / per_byte] = row[at / per_byte] & !(mask << shift(at)) | sum << shift(at);
     }
 }
@@ -119,6 +124,7 @@ pub(super) fn predict(samples: &[u8], columns: usize) -> Vec<u8> {
     for row in samples.chunks(columns.max(1)) {
         let sub = |at: usize| row[at].wrapping_sub(if at > 0 { row[at - 1] } else { 0 });
         let up = |at: usize| row[at].wrapping_sub(above[at]);
+        // The sum of absolute differences, by which PNG encoders choose filters.
         let cost = |difference: u8| u64::from(difference.min(difference.wrapping_neg()));
         let sub_cost: u64 = (0..row.len()).map(|at| cost(sub(at))).sum();
         let up_cost: u64 = (0..row.len()).map(|at| cost(up(at))).sum();

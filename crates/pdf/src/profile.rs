@@ -33,10 +33,13 @@ impl GreyProfile {
             4 => (DataColorSpace::Cmyk, Layout::Rgba),
             _ => return None,
         };
+        // The number of components in the PDF decides how the
+        // samples are read, so the profile must agree.
         if source.color_space != space {
             return None;
         }
         let options = TransformOptions {
+            // Maps the white of the paper to white; black is mapped by the levels below.
             rendering_intent: RenderingIntent::RelativeColorimetric,
             ..TransformOptions::default()
         };
@@ -80,6 +83,7 @@ fn black_point_levels(
         ..TransformOptions::default()
     };
     let srgb = ColorProfile::new_srgb();
+    // Full ink stands in for black where the profile does not convert to ink.
     let mut inks = [255; 4];
     if let Ok(separate) = srgb.create_transform_8bit(Layout::Rgb, source, Layout::Rgba, options) {
         separate.transform(&[0; 3], &mut inks).ok()?;

@@ -48,6 +48,7 @@ pub fn raster(
     if !load::has_header(bytes) {
         return Err(PdfError::NotPdf { found: bytes.len() });
     }
+    // hayro has no limit on operators, so the page is measured before it is handed over.
     check_operator_count(bytes, limits)?;
     let pdf = Pdf::new(bytes.to_vec()).map_err(|error| match error {
         LoadPdfError::Decryption(_) => PdfError::Encrypted,
@@ -71,18 +72,21 @@ fn check_operator_count(bytes: &[u8], limits: &PdfLimits) -> Result<(), PdfError
 
 /// Computes the size of the picture in pixels.
 fn size(page: &Page<'_>, long_side_px: u32, limits: &PdfLimits) -> Result<(u16, u16), PdfError> {
-    let (wide, high) = page.render_dimensions();
-    let scale = f64::from(long_side_px) / f64::from(wide.max(high));
+    let (page_width, page_height) = page.render_dimensions();
+    let scale = f64::from(long_side_px) / f64::from(page_width.max(page_height));
     let edge = |points: f32| {
         let edge = nearest(f64::from(points) * scale);
+        // A page that is a thin line still has a pixel, and
+        // rounding never exceeds what was requested.
         edge.clamp(1, u64::from(long_side_px.max(1)))
     };
-    let (width, height) = (edge(wide), edge(high));
+    let (width, height) = (edge(page_width), edge(page_height));
     let max = limits.pixels;
     let too_large = PdfError::RasterTooLarge { width, height, max };
     if width.saturating_mul(height) > max {
         return Err(too_large);
     }
+    // The renderer addresses pixels with 16 bits.
     match (u16::try_from(width), u16::try_from(height)) {
         (Ok(width), Ok(height)) => Ok((width, height)),
         _ => Err(too_large),
@@ -90,10 +94,10 @@ fn size(page: &Page<'_>, long_side_px: u32, limits: &PdfLimits) -> Result<(u16, 
 }
 
 fn draw(page: &Page<'_>, width: u16, height: u16) -> Pixmap {
-    let (wide, high) = page.render_dimensions();
+    let (page_width, page_height) = page.render_dimensions();
     let scale = Affine::scale_non_uniform(
-        f64::from(width) / f64::from(wide),
-        f64::from(height) / f64::from(high),
+        f64::from(width) / f64::from(page_width),
+        f64::from(height) / f64::from(page_height),
     );
     // No threads: the caller decides where the work runs.
     let settings = vello_cpu::RenderSettings { num_threads: 0, ..Default::default() };

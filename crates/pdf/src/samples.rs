@@ -56,16 +56,16 @@ impl ImageSamples {
         if self.bits == 8 && decode.is_none() {
             return None;
         }
-        let top = (1usize << self.bits.min(8)) - 1;
+        let max = (1usize << self.bits.min(8)) - 1;
         let table = |component: usize| {
             let range = space.sample_range(component, self.bits);
-            let ends =
+            let interval =
                 decode.map_or(range, |decode| [decode[2 * component], decode[2 * component + 1]]);
             let entry = |sample: usize| {
-                let value = interpolate(real(sample), [0.0, real(top)], ends);
+                let value = interpolate(real(sample), [0.0, real(max)], interval);
                 byte(interpolate(value, range, [0.0, 1.0]))
             };
-            (0..=top).map(entry).collect()
+            (0..=max).map(entry).collect()
         };
         Some((0..self.components).map(table).collect())
     }
@@ -87,22 +87,24 @@ pub(super) fn greys(
     let mut greys = vec![0; width * height];
     let mut raw = vec![0u16; width * components];
     let mut units = vec![0u8; width * components];
-    let mut known = HashMap::new();
+    let mut cache = HashMap::new();
     for (y, row) in greys.chunks_exact_mut(width).enumerate() {
         let start = y * units.len();
         match (&tables, samples.bytes.get(start..start + units.len())) {
-            (None, Some(bytes)) => grey_row(scope, space, bytes, row, &mut known)?,
+            // Samples of 8 bits are used in place.
+            (None, Some(bytes)) => grey_row(scope, space, bytes, row, &mut cache)?,
             (None, None) => {
+                // The data ends within this row, so what is missing counts as 0.
                 samples.read_row(y, &mut raw);
                 units.iter_mut().zip(&raw).for_each(|(unit, raw)| *unit = raw.to_le_bytes()[0]);
-                grey_row(scope, space, &units, row, &mut known)?;
+                grey_row(scope, space, &units, row, &mut cache)?;
             }
             (Some(tables), _) => {
                 samples.read_row(y, &mut raw);
                 for (at, (unit, raw)) in units.iter_mut().zip(&raw).enumerate() {
                     *unit = tables[at % components][usize::from(raw >> shift)];
                 }
-                grey_row(scope, space, &units, row, &mut known)?;
+                grey_row(scope, space, &units, row, &mut cache)?;
             }
         }
     }
@@ -112,15 +114,16 @@ pub(super) fn greys(
 /// The maximum number of cached colours, for spaces in which each colour costs a function call.
 const CACHED_COLOURS_MAX: usize = 1 << 16;
 
-/// Computes the greys of one row; `known` is the cache of colours.
+/// Computes the greys of one row; `cache` has the greys of earlier colours.
 fn grey_row(
     scope: &mut DocumentScope<'_>,
     space: &PdfColourSpace,
     units: &[u8],
     row: &mut [u8],
-    known: &mut HashMap<Vec<u8>, u8>,
+    cache: &mut HashMap<Vec<u8>, u8>,
 ) -> Result<(), PdfError> {
     match space {
+        // In these three spaces a row is converted faster than its colours could be looked up.
         PdfColourSpace::Rgb => {
             for (grey, pixel) in row.iter_mut().zip(units.chunks_exact(3)) {
                 *grey = luminance::rgb_byte(pixel[0], pixel[1], pixel[2]);
@@ -137,7 +140,7 @@ fn grey_row(
         space => {
             let components = space.components();
             for (grey, pixel) in row.iter_mut().zip(units.chunks_exact(components)) {
-                if let Some(found) = known.get(pixel) {
+                if let Some(found) = cache.get(pixel) {
                     *grey = *found;
                     continue;
                 }
@@ -148,10 +151,11 @@ fn grey_row(
                     })
                     .collect();
                 *grey = byte(space.grey(scope, &colour)?);
-                if known.len() == CACHED_COLOURS_MAX {
-                    known.clear();
+                // A photograph can have a colour of its own for each pixel.
+                if cache.len() == CACHED_COLOURS_MAX {
+                    cache.clear();
                 }
-                known.insert(pixel.to_vec(), *grey);
+                cache.insert(pixel.to_vec(), *grey);
             }
         }
     }
@@ -173,11 +177,11 @@ pub(super) fn key_mask(samples: &ImageSamples, key: &[f32]) -> Vec<u8> {
     for (y, row) in mask.chunks_exact_mut(row_bytes).enumerate() {
         samples.read_row(y, &mut raw);
         for (x, pixel) in raw.chunks_exact(components).enumerate() {
-            let inside = pixel
+            let is_masked = pixel
                 .iter()
                 .zip(key.chunks_exact(2))
                 .all(|(sample, ends)| (ends[0]..=ends[1]).contains(&f32::from(*sample)));
-            row[x / 8] |= u8::from(inside) << (7 - x % 8);
+            row[x / 8] |= u8::from(is_masked) << (7 - x % 8);
         }
     }
     mask

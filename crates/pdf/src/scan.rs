@@ -27,6 +27,7 @@ pub(super) struct ContentScanner<'a> {
 }
 
 pub(super) fn is_space(byte: u8) -> bool {
+    // ISO 32000-1 §7.2.2, Table 1.
     matches!(byte, b'\0' | b'\t' | b'\n' | b'\x0c' | b'\r' | b' ')
 }
 
@@ -58,6 +59,7 @@ impl<'a> ContentScanner<'a> {
             if self.peek(0) != Some(b'%') {
                 return;
             }
+            // A comment counts as white space.
             self.skip_while(|byte| byte != b'\n' && byte != b'\r');
         }
     }
@@ -84,6 +86,7 @@ impl<'a> ContentScanner<'a> {
                 self.skip_while(is_regular);
                 TokenKind::Number(parse_number(&self.bytes[start..self.at]))
             }
+            // A stray bracket is a token of its own, so that the scanner always advances.
             byte if is_delimiter(byte) => {
                 self.at += 1;
                 TokenKind::Other
@@ -102,6 +105,7 @@ impl<'a> ContentScanner<'a> {
         while let Some(byte) = self.peek(0) {
             self.at += 1;
             match byte {
+                // An escaped parenthesis does not nest.
                 b'\\' => self.at = (self.at + 1).min(self.bytes.len()),
                 b'(' => depth += 1,
                 b')' => {
@@ -124,6 +128,7 @@ impl<'a> ContentScanner<'a> {
             let Some(byte) = self.peek(0) else { break };
             let double = self.peek(1) == Some(byte);
             match byte {
+                // A string may contain brackets.
                 b'(' => {
                     self.string();
                     continue;
@@ -153,6 +158,7 @@ impl<'a> ContentScanner<'a> {
 /// Parses a number as readers do: anything from a second point or a stray letter on is ignored.
 pub(super) fn parse_number(text: &[u8]) -> f32 {
     let signs = text.iter().take_while(|byte| matches!(byte, b'+' | b'-')).count();
+    // Some writers repeat the sign, and readers accept it.
     let negative = text[..signs].contains(&b'-');
     let digits = &text[signs..];
     let whole = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -169,18 +175,20 @@ pub(super) fn parse_number(text: &[u8]) -> f32 {
 pub(super) fn name_of(text: &[u8]) -> Vec<u8> {
     let text = text.strip_prefix(b"/").unwrap_or(text);
     let mut name = Vec::with_capacity(text.len());
-    let mut at = 0;
-    while at < text.len() {
-        let code = (text[at] == b'#').then(|| text.get(at + 1..at + 3)).flatten();
+    let mut position = 0;
+    while position < text.len() {
+        let code =
+            (text[position] == b'#').then(|| text.get(position + 1..position + 3)).flatten();
+        // A `#` without two hexadecimal digits stands for itself.
         let code = code.and_then(|code| std::str::from_utf8(code).ok());
         match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
             Some(byte) => {
                 name.push(byte);
-                at += 3;
+                position += 3;
             }
             None => {
-                name.push(text[at]);
-                at += 1;
+                name.push(text[position]);
+                position += 1;
             }
         }
     }

@@ -49,9 +49,10 @@ pub(super) fn grey_shading(
     let Some(dictionary) = dictionary_of(object) else { return Ok(None) };
     let Ok(space) = dictionary.get(b"ColorSpace") else { return Ok(None) };
     let Some(space) = PdfColourSpace::parse(scope, space, resources, 0)? else { return Ok(None) };
-    let named =
+    // Any other name leads to resources that the conversion drops.
+    let is_device_grey =
         matches!(dictionary.get(b"ColorSpace"), Ok(Object::Name(name)) if name == b"DeviceGray");
-    if space.components() == 0 || (named && matches!(*space, PdfColourSpace::Grey)) {
+    if space.components() == 0 || (is_device_grey && matches!(*space, PdfColourSpace::Grey)) {
         return Ok(None);
     }
     let mut changed = dictionary.clone();
@@ -62,13 +63,13 @@ pub(super) fn grey_shading(
     }
     let kind = count(document, dictionary, b"ShadingType").unwrap_or(0);
     let functions = functions(scope, dictionary)?;
-    let mut change = ConvertedShading { dictionary: changed, content: None, function: None };
+    let mut converted = ConvertedShading { dictionary: changed, content: None, function: None };
     match (kind, object) {
-        (1, _) => change.function = plane(scope, dictionary, &functions, &space)?,
+        (1, _) => converted.function = plane(scope, dictionary, &functions, &space)?,
         (2 | 3, _) => {
             let domain = numbers(document, dictionary, b"Domain").filter(|ends| ends.len() >= 2);
             let domain = domain.map_or([0.0, 1.0], |ends| [ends[0], ends[1]]);
-            change.function = line(scope, &functions, &space, domain)?;
+            converted.function = line(scope, &functions, &space, domain)?;
         }
         (4..=7, Object::Stream(stream)) => {
             let data = scope.data(stream)?;
@@ -76,22 +77,24 @@ pub(super) fn grey_shading(
                 return Ok(None);
             };
             if functions.is_empty() {
-                let content = grey_mesh(scope, &mesh, &data, &space, &mut change.dictionary)?;
-                change.dictionary.remove(b"DecodeParms");
-                change.dictionary.set("Filter", "FlateDecode");
-                change.content = Some(deflate(&content));
+                let content = grey_mesh(scope, &mesh, &data, &space, &mut converted.dictionary)?;
+                // The parameters belong to the former filter.
+                converted.dictionary.remove(b"DecodeParms");
+                converted.dictionary.set("Filter", "FlateDecode");
+                converted.content = Some(deflate(&content));
             } else {
+                // The data holds inputs of the function instead of colours, so it stays as it is.
                 let domain = mesh.colour_range();
-                change.function = line(scope, &functions, &space, domain)?;
-                change.content = Some(stream.content.clone());
+                converted.function = line(scope, &functions, &space, domain)?;
+                converted.content = Some(stream.content.clone());
             }
         }
         _ => return Ok(None),
     }
-    if change.function.is_none() {
-        change.dictionary.remove(b"Function");
+    if converted.function.is_none() {
+        converted.dictionary.remove(b"Function");
     }
-    Ok(Some(change))
+    Ok(Some(converted))
 }
 
 fn functions(
@@ -102,7 +105,7 @@ fn functions(
     let object = resolve(scope.document, object);
     let list = match object {
         Object::Array(list) => &list[..],
-        one => std::slice::from_ref(one),
+        single => std::slice::from_ref(single),
     };
     let mut functions = Vec::new();
     for object in list {
@@ -116,11 +119,11 @@ fn grey_at(
     scope: &mut DocumentScope<'_>,
     functions: &[PdfFunction],
     space: &PdfColourSpace,
-    place: &[f32],
+    point: &[f32],
 ) -> Result<f32, PdfError> {
     let mut colour = Vec::new();
     for function in functions {
-        colour.extend(function.evaluate(place, &mut scope.session.budget)?);
+        colour.extend(function.evaluate(point, &mut scope.session.budget)?);
     }
     space.grey(scope, &colour)
 }
@@ -136,6 +139,7 @@ fn line(
     match functions {
         [] => Ok(None),
         [PdfFunction { kind: FunctionKind::Exponential { from, to, exponent }, domain, .. }]
+            // Interpolating two greys equals the grey of the interpolated colours.
             if space.is_linear() =>
         {
             let low = space.grey(scope, from)?;
@@ -157,6 +161,8 @@ fn line(
         ] => {
             let mut parts = Vec::new();
             for (function, encode) in functions.iter().zip(encode) {
+                // An encoding may run backwards, but a function
+                // is sampled over an ascending domain.
                 let span = [encode[0].min(encode[1]), encode[0].max(encode[1])];
                 parts.extend(line(scope, std::slice::from_ref(function), space, span)?);
             }
@@ -173,8 +179,8 @@ fn line(
             let count = sample_count(functions, domain);
             let mut table = Vec::with_capacity(count);
             for at in 0..count {
-                let place = interpolate(real(at), [0.0, real(count - 1)], domain);
-                table.push(byte(grey_at(scope, functions, space, &[place])?));
+                let input = interpolate(real(at), [0.0, real(count - 1)], domain);
+                table.push(byte(grey_at(scope, functions, space, &[input])?));
             }
             let size = i64::try_from(count).unwrap_or(i64::MAX);
             Ok(Some(sampled(&table, vec![size.into()], ends(domain))))
@@ -185,10 +191,12 @@ fn line(
 /// Returns how many samples one input needs: a table over the same domain is read at its own samples.
 fn sample_count(functions: &[PdfFunction], domain: [f32; 2]) -> usize {
     match functions {
-        [PdfFunction { kind: FunctionKind::Sampled(table), domain: own, .. }]
-            if own[0] == domain =>
+        [PdfFunction { kind: FunctionKind::Sampled(table), domain: table_domain, .. }]
+            if table_domain[0] == domain =>
         {
             let steps = table.size[0].saturating_sub(1).max(1);
+            // A multiple of the table's own steps hits each of its
+            // samples; any other number would blur edges.
             (steps * SAMPLES.div_ceil(steps)).min(4 * SAMPLES) + 1
         }
         _ => SAMPLES + 1,
@@ -209,6 +217,7 @@ fn plane(
     let domain = domain.unwrap_or(vec![0.0, 1.0, 0.0, 1.0]);
     let last = real(SAMPLES_2D - 1);
     let mut table = Vec::with_capacity(SAMPLES_2D * SAMPLES_2D);
+    // In a type 0 function the first input varies fastest.
     for row in 0..SAMPLES_2D {
         let y = interpolate(real(row), [0.0, last], [domain[2], domain[3]]);
         for column in 0..SAMPLES_2D {

@@ -71,6 +71,7 @@ impl PdfColourSpace {
         }
         let document = scope.document;
         let space = match resolve(document, object) {
+            // Not cached: a name means something else with other resources.
             Object::Name(name) => return named(scope, name, resources, depth),
             Object::Array(array) => match array.split_first() {
                 Some((family, rest)) => match resolve(document, family) {
@@ -122,8 +123,10 @@ impl PdfColourSpace {
         match self {
             PdfColourSpace::Cmyk => vec![0.0, 0.0, 0.0, 1.0],
             PdfColourSpace::Icc { components: 4, .. } => vec![0.0, 0.0, 0.0, 1.0],
+            // Full tint (ISO 32000-1 §8.6.6.4).
             PdfColourSpace::Tint { components, .. } => vec![1.0; *components],
             PdfColourSpace::Lab { range } => {
+                // The value nearest to 0 that the range allows (§8.6.5.4).
                 let near = |[low, high]: [f32; 2]| 0.0f32.max(low).min(high);
                 vec![0.0, near(range[0]), near(range[1])]
             }
@@ -154,32 +157,37 @@ impl PdfColourSpace {
         scope: &mut DocumentScope<'_>,
         colour: &[f32],
     ) -> Result<f32, PdfError> {
-        let part = |at: usize| colour.get(at).copied().unwrap_or(0.0);
+        let component = |at: usize| colour.get(at).copied().unwrap_or(0.0);
         Ok(match self {
-            PdfColourSpace::Grey => part(0).clamp(0.0, 1.0),
-            PdfColourSpace::Rgb => luminance::rgb(part(0), part(1), part(2)),
-            PdfColourSpace::Cmyk => luminance::cmyk(part(0), part(1), part(2), part(3)),
+            PdfColourSpace::Grey => component(0).clamp(0.0, 1.0),
+            PdfColourSpace::Rgb => luminance::rgb(component(0), component(1), component(2)),
+            PdfColourSpace::Cmyk => {
+                luminance::cmyk(component(0), component(1), component(2), component(3))
+            }
             PdfColourSpace::CalGrey { gamma } => {
-                let linear = part(0).clamp(0.0, 1.0).powf(*gamma);
+                let linear = component(0).clamp(0.0, 1.0).powf(*gamma);
                 luminance::xyz([linear; 3])
             }
             PdfColourSpace::CalRgb { gamma, matrix } => {
-                let linear = [0, 1, 2].map(|at| part(at).clamp(0.0, 1.0).powf(gamma[at]));
+                let linear = [0, 1, 2].map(|at| component(at).clamp(0.0, 1.0).powf(gamma[at]));
                 luminance::xyz(
                     [0, 1, 2].map(|row| {
                         (0..3).map(|column| linear[column] * matrix[column][row]).sum()
                     }),
                 )
             }
-            PdfColourSpace::Lab { .. } => luminance::lab([part(0), part(1), part(2)]),
+            PdfColourSpace::Lab { .. } => {
+                luminance::lab([component(0), component(1), component(2)])
+            }
             PdfColourSpace::Icc { profile, components } => {
-                let samples: Vec<u8> = (0..*components).map(|at| byte(part(at))).collect();
-                let mut grey = [byte(part(0))];
+                let samples: Vec<u8> = (0..*components).map(|at| byte(component(at))).collect();
+                // Stays if the profile cannot be applied.
+                let mut grey = [byte(component(0))];
                 profile.greys(&samples, &mut grey);
                 f32::from(grey[0]) / 255.0
             }
             PdfColourSpace::Indexed { base, last, table } => {
-                let from = index(part(0), *last) * base.components();
+                let from = index(component(0), *last) * base.components();
                 let colour: Vec<f32> = (0..base.components())
                     .map(|at| {
                         let [low, high] = base.sample_range(at, 8);
@@ -215,6 +223,7 @@ fn named(
         name => {
             return match entry_of(scope, resources, name) {
                 Some(object) => {
+                    // Without resources, so that a space cannot be defined by its own name.
                     PdfColourSpace::parse(scope, &object, &Dictionary::new(), depth + 1)
                 }
                 None => Ok(None),
@@ -224,6 +233,7 @@ fn named(
     if let Some(object) = entry_of(scope, resources, substitute) {
         // Inside a substitute, the names of device spaces have their original meaning.
         let found = PdfColourSpace::parse(scope, &object, &Dictionary::new(), depth + 1)?;
+        // A substitute with another number of components could not take the operands.
         if let Some(found) = found.filter(|found| found.components() == space.components()) {
             return Ok(Some(found));
         }
@@ -254,15 +264,18 @@ fn family_of(
         b"Lab" => Ok(parameters.map(|parameters| {
             let range = numbers(document, parameters, b"Range").map(|flat| pairs(&flat));
             let range = range.unwrap_or_default();
-            let at = |place: usize| range.get(place).copied().unwrap_or([-100.0, 100.0]);
-            PdfColourSpace::Lab { range: [at(0), at(1)] }
+            let interval = |index: usize| range.get(index).copied().unwrap_or([-100.0, 100.0]);
+            PdfColourSpace::Lab { range: [interval(0), interval(1)] }
         })),
         b"ICCBased" => icc(scope, rest, resources, depth),
         b"Indexed" | b"I" => indexed(scope, rest, resources, depth),
         b"Separation" | b"DeviceN" => tint(scope, rest, resources, depth),
         b"Pattern" => {
-            let under = PdfColourSpace::parse(scope, &rest[0], resources, depth + 1)?;
-            Ok(Some(PdfColourSpace::Pattern(under.filter(|under| under.components() > 0))))
+            // `rest` has an element: an array of the name alone was handled before.
+            let underlying = PdfColourSpace::parse(scope, &rest[0], resources, depth + 1)?;
+            Ok(Some(PdfColourSpace::Pattern(
+                underlying.filter(|underlying| underlying.components() > 0),
+            )))
         }
         _ => Ok(None),
     }
@@ -301,7 +314,7 @@ fn icc(
     if let Ok(alternate) = stream.dict.get(b"Alternate") {
         let found = PdfColourSpace::parse(scope, alternate, resources, depth + 1)?;
         if let Some(space) = found.filter(|found| found.components() == components) {
-            // The tint changes nothing, so this is the alternate space under another name.
+            // Without a usable profile this is the alternate space under another name.
             return Ok(plain_copy(&space).or_else(|| device_space(components)));
         }
     }
@@ -353,6 +366,7 @@ fn indexed(
     if base.components() == 0 || matches!(*base, PdfColourSpace::Indexed { .. }) {
         return Ok(None);
     }
+    // The format allows 256 entries (§8.6.6.3).
     let last = index(number(document, last).unwrap_or(0.0), 255);
     let mut table = match resolve(document, table) {
         Object::String(bytes, _) => bytes.clone(),
@@ -370,16 +384,17 @@ fn tint(
     depth: usize,
 ) -> Result<Option<PdfColourSpace>, PdfError> {
     let [names, alternate, function, ..] = rest else { return Ok(None) };
-    let unseen = |name: &Object| matches!(name, Object::Name(name) if name == b"None");
+    let is_invisible = |name: &Object| matches!(name, Object::Name(name) if name == b"None");
     let components = match resolve(scope.document, names) {
+        // DeviceN has a list of colorants, Separation a single name.
         Object::Array(names) => names.len(),
-        name if unseen(name) => return Ok(Some(PdfColourSpace::Invisible)),
+        name if is_invisible(name) => return Ok(Some(PdfColourSpace::Invisible)),
         _ => 1,
     };
     let Some(alternate) = PdfColourSpace::parse(scope, alternate, resources, depth + 1)? else {
         return Ok(None);
     };
     let Some(function) = PdfFunction::parse(scope, function, depth + 1)? else { return Ok(None) };
-    let sensible = (1..=COMPONENTS_MAX).contains(&components) && alternate.components() > 0;
-    Ok(sensible.then_some(PdfColourSpace::Tint { components, alternate, function }))
+    let is_valid = (1..=COMPONENTS_MAX).contains(&components) && alternate.components() > 0;
+    Ok(is_valid.then_some(PdfColourSpace::Tint { components, alternate, function }))
 }

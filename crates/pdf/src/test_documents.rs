@@ -97,13 +97,13 @@ pub(super) fn first_page(document: &Document) -> ObjectId {
 pub(super) fn stream_with(bytes: &[u8], key: &str, name: &str) -> Stream {
     let document = Document::load_mem(bytes).unwrap();
     let mut found = document.objects.values().filter_map(|object| object.as_stream().ok());
-    let is = |stream: &&Stream| {
+    let has_entry = |stream: &&Stream| {
         stream
             .dict
             .get(key.as_bytes())
             .is_ok_and(|value| value.as_name().is_ok_and(|value| value == name.as_bytes()))
     };
-    found.find(is).unwrap().clone()
+    found.find(has_entry).unwrap().clone()
 }
 
 /// A space of names and other objects.

@@ -98,7 +98,9 @@ pub(super) fn walk(
     for page in &pages.pages {
         let found = page.entry(document, b"Resources");
         let resources = match &shared {
-            Some((before, resources)) if std::ptr::eq(*before, found) => Rc::clone(resources),
+            // Pages that inherit one dictionary share one copy
+            // of it; a file can have thousands of them.
+            Some((previous, resources)) if std::ptr::eq(*previous, found) => Rc::clone(resources),
             _ => Rc::new(dictionary_of(found).cloned().unwrap_or_default()),
         };
         shared = Some((found, Rc::clone(&resources)));
@@ -138,6 +140,7 @@ impl<'a> DocumentWalk<'a> {
             }
             return Ok(object.clone());
         }
+        // A direct object is converted each time it is reached, so it counts.
         self.scope.session.budget.take_operation()?;
         self.convert_object(object.clone(), role, resources)
     }
@@ -208,6 +211,8 @@ impl<'a> DocumentWalk<'a> {
                 }
             }
             (PdfObjectKind::Glyph, Object::Stream(stream)) => self.form(stream, resources, true),
+            // A tiling cell starts with the initial colours, not
+            // with those of its caller (ISO 32000-1 §8.7.3.1).
             (PdfObjectKind::Pattern, Object::Stream(stream)) => {
                 self.form(stream, resources, false)
             }
@@ -228,6 +233,7 @@ impl<'a> DocumentWalk<'a> {
             (PdfObjectKind::SoftMask, Object::Dictionary(mask)) => self.soft_mask(mask, resources),
             (PdfObjectKind::Group, Object::Dictionary(mut group)) => {
                 if group.has(b"CS") {
+                    // The group blends colours that are grey by then.
                     group.set("CS", "DeviceGray");
                 }
                 Ok(Object::Dictionary(group))
@@ -267,6 +273,7 @@ impl<'a> DocumentWalk<'a> {
             resources,
         )?;
         if let Ok(Object::Array(font)) = state.get(b"Font") {
+            // The array holds a font and its size; a number passes through unchanged.
             let font = self.convert_object(
                 Object::Array(font.clone()),
                 ObjectRole::Array(PdfObjectKind::Font),
@@ -339,6 +346,7 @@ impl<'a> DocumentWalk<'a> {
         else {
             return Ok(object.clone());
         };
+        // Pages may share a content stream.
         if self.seen.insert(*id) {
             let mut stream = stream.clone();
             self.content(&mut stream, resources, false)?;
@@ -378,6 +386,7 @@ impl<'a> DocumentWalk<'a> {
     ) -> Result<(), PdfError> {
         let bytes = self.scope.data(stream)?;
         if let Some(text) = rewrite(&mut self.scope, &bytes, resources, inherits)? {
+            // The parameters belong to the former filter.
             stream.dict.remove(b"DecodeParms");
             stream.dict.set("Filter", "FlateDecode");
             stream.set_content(deflate(&text));
@@ -406,12 +415,12 @@ impl<'a> DocumentWalk<'a> {
 
     /// Returns the resources of a form or font, or else those of its caller.
     fn own_resources(&mut self, holder: &Dictionary, caller: &Rc<Dictionary>) -> Rc<Dictionary> {
-        let Ok(place) = holder.get(b"Resources") else { return Rc::clone(caller) };
-        let id = place.as_reference().ok();
-        if let Some(known) = id.and_then(|id| self.known_resources.get(&id)) {
-            return Rc::clone(known);
+        let Ok(object) = holder.get(b"Resources") else { return Rc::clone(caller) };
+        let id = object.as_reference().ok();
+        if let Some(cached) = id.and_then(|id| self.known_resources.get(&id)) {
+            return Rc::clone(cached);
         }
-        match dictionary_of(resolve(self.scope.document, place)) {
+        match dictionary_of(resolve(self.scope.document, object)) {
             None => Rc::clone(caller),
             Some(own) => {
                 let own = Rc::new(own.clone());
@@ -422,6 +431,7 @@ impl<'a> DocumentWalk<'a> {
     }
 
     fn resources(&mut self, mut dictionary: Dictionary) -> Result<Object, PdfError> {
+        // Content is interpreted with the original spaces, which the new dictionary lacks.
         let original = Rc::new(dictionary.clone());
         let parts = [
             ("XObject", PdfObjectKind::External),
@@ -433,7 +443,8 @@ impl<'a> DocumentWalk<'a> {
         for (key, part) in parts {
             self.convert_entry(&mut dictionary, key, ObjectRole::Named(part), &original)?;
         }
-        // The dictionary of colour spaces may be shared with objects that refer to it by another name.
+        // The dictionary of colour spaces may be shared with
+        // objects that refer to it by another name.
         self.convert_entry(&mut dictionary, "ColorSpace", ObjectRole::ColourSpaces, &original)?;
         Ok(Object::Dictionary(dictionary))
     }
@@ -444,18 +455,18 @@ impl<'a> DocumentWalk<'a> {
         spaces: &Dictionary,
         resources: &Dictionary,
     ) -> Result<Object, PdfError> {
-        let mut kept = Dictionary::new();
+        let mut retained = Dictionary::new();
         for (key, object) in spaces.iter() {
             let Some(space) = PdfColourSpace::parse(&mut self.scope, object, resources, 0)? else {
                 continue;
             };
             match &*space {
-                PdfColourSpace::Pattern(None) => kept.set(key.clone(), "Pattern"),
+                PdfColourSpace::Pattern(None) => retained.set(key.clone(), "Pattern"),
                 PdfColourSpace::Pattern(Some(_)) => {
                     let name = |text: &str| Object::Name(text.as_bytes().to_vec());
-                    kept.set(key.clone(), vec![name("Pattern"), name("DeviceGray")]);
+                    retained.set(key.clone(), vec![name("Pattern"), name("DeviceGray")]);
                 }
-                PdfColourSpace::Invisible => kept.set(key.clone(), invisible_space()),
+                PdfColourSpace::Invisible => retained.set(key.clone(), invisible_space()),
                 PdfColourSpace::Grey
                 | PdfColourSpace::Rgb
                 | PdfColourSpace::Cmyk
@@ -468,7 +479,7 @@ impl<'a> DocumentWalk<'a> {
                 | PdfColourSpace::Inherited => {}
             }
         }
-        Ok(Object::Dictionary(kept))
+        Ok(Object::Dictionary(retained))
     }
 
     fn font(
@@ -477,6 +488,7 @@ impl<'a> DocumentWalk<'a> {
         resources: &Rc<Dictionary>,
     ) -> Result<Object, PdfError> {
         let document = self.scope.document;
+        // Only the glyphs of Type 3 fonts are content streams.
         if !matches!(entry(document, &font, b"Subtype"), Object::Name(name) if name == b"Type3") {
             return Ok(Object::Dictionary(font));
         }

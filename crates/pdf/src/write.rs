@@ -15,7 +15,7 @@ pub(super) fn write(
     mut document: Document,
     changes: BTreeMap<ObjectId, Object>,
 ) -> Result<Vec<u8>, PdfError> {
-    let modern =
+    let uses_xref_streams =
         matches!(document.reference_table.cross_reference_type, XrefType::CrossReferenceStream);
     for (id, object) in changes {
         document.max_id = document.max_id.max(id.0);
@@ -35,12 +35,13 @@ pub(super) fn write(
     ] {
         document.trailer.remove(key);
     }
+    // Profiles and colour spaces that no page needs any more would only make the file larger.
     let reached = reachable(&document);
     document.objects.retain(|id, _| reached.contains(id));
     renumber(&mut document);
     let options = SaveOptions::builder()
-        .use_object_streams(modern)
-        .use_xref_streams(modern)
+        .use_object_streams(uses_xref_streams)
+        .use_xref_streams(uses_xref_streams)
         .compression_level(6)
         .build();
     let mut bytes = Vec::new();
@@ -89,19 +90,19 @@ fn redirect(object: &mut Object, numbers: &HashMap<ObjectId, ObjectId>) {
 /// Returns the objects that are reachable from the trailer.
 fn reachable(document: &Document) -> HashSet<ObjectId> {
     let mut reached = HashSet::new();
-    let mut open: Vec<&Object> = document.trailer.iter().map(|(_, value)| value).collect();
-    while let Some(object) = open.pop() {
+    let mut pending: Vec<&Object> = document.trailer.iter().map(|(_, value)| value).collect();
+    while let Some(object) = pending.pop() {
         match object {
             Object::Reference(id) => {
                 if let Some(target) = document.objects.get(id)
                     && reached.insert(*id)
                 {
-                    open.push(target);
+                    pending.push(target);
                 }
             }
-            Object::Array(array) => open.extend(array),
-            Object::Dictionary(dictionary) => open.extend(dictionary.iter().map(|(_, v)| v)),
-            Object::Stream(stream) => open.extend(stream.dict.iter().map(|(_, value)| value)),
+            Object::Array(array) => pending.extend(array),
+            Object::Dictionary(dictionary) => pending.extend(dictionary.iter().map(|(_, v)| v)),
+            Object::Stream(stream) => pending.extend(stream.dict.iter().map(|(_, value)| value)),
             Object::Null
             | Object::Boolean(_)
             | Object::Integer(_)

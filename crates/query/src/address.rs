@@ -20,10 +20,11 @@ pub(super) fn is_absolute(text: &[char]) -> bool {
 /// below a text. Query and fragment are ignored, as is trailing punctuation of a sentence.
 pub(super) fn find_item(address: &str) -> Option<ItemKey> {
     let (scheme, rest) = address.trim().split_once("://")?;
-    if !["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+    if !["http", "https"].iter().any(|allowed| scheme.eq_ignore_ascii_case(allowed)) {
         return None;
     }
     let path = rest.split(['?', '#']).next().unwrap_or_default();
+    // The first segment is the host.
     let segments: Vec<&str> = path.split('/').skip(1).collect();
     // The last match counts: a host may serve several archives, each below its own path.
     segments.windows(3).rev().find_map(|parts| {
@@ -41,6 +42,7 @@ fn find_id(name: &str) -> Option<ItemId> {
         let before = match ItemId::parse(stem) {
             Ok(id) => return Some(id),
             Err(ItemIdError::EndsInSuffix { .. }) => token::split_suffix(stem)?.0,
+            // A crop is followed by its parameters, any other operation ends the text.
             Err(ItemIdError::HasOperation { operation }) => match token::split_crop(stem) {
                 Some((before, _)) => before,
                 None => token::strip(stem, operation)?,

@@ -33,7 +33,8 @@ impl TextField {
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         match property::find(name)? {
-            QueryField::Words(place) => Some(place),
+            QueryField::Words(field) => Some(field),
+            // Their values are compared as a whole, so they have no words.
             QueryField::Ordered(_) | QueryField::Id => None,
         }
     }

@@ -35,30 +35,31 @@ pub fn words(text: &str) -> impl Iterator<Item = Word> + '_ {
 pub(super) fn runs(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let run = &rest[border(rest, true)?..];
-        let (run, behind) = run.split_at(border(run, false).unwrap_or(run.len()));
-        rest = behind;
+        let run = &rest[boundary(rest, true)?..];
+        let (run, remainder) = run.split_at(boundary(run, false).unwrap_or(run.len()));
+        rest = remainder;
         Some(run)
     })
 }
 
 /// Returns the start of the first word in a text, or the end of the word at its beginning.
-fn border(text: &str, begins: bool) -> Option<usize> {
-    let mut at = 0;
+fn boundary(text: &str, begins: bool) -> Option<usize> {
+    let mut position = 0;
     loop {
-        let byte = *text.as_bytes().get(at)?;
+        let byte = *text.as_bytes().get(position)?;
+        // Most text is ASCII, where a byte is a character.
         if byte.is_ascii() {
             if byte.is_ascii_alphanumeric() == begins {
-                return Some(at);
+                return Some(position);
             }
-            at += 1;
+            position += 1;
             continue;
         }
-        let c = text[at..].chars().next()?;
+        let c = text[position..].chars().next()?;
         if if begins { c.is_alphanumeric() } else { !belongs(c) } {
-            return Some(at);
+            return Some(position);
         }
-        at += c.len_utf8();
+        position += c.len_utf8();
     }
 }
 
@@ -88,6 +89,7 @@ impl FoldBuffer {
         self.folded.clear();
         self.exact.clear();
         self.accented = false;
+        // Without accents both forms are the same, and bytes are characters.
         if run.is_ascii() {
             self.folded.push_str(&run[..run.len().min(WORD_CHARS_MAX)]);
             self.folded.make_ascii_lowercase();
@@ -99,6 +101,8 @@ impl FoldBuffer {
             self.read_any(run);
         }
         self.accented = self.folded != self.exact;
+        // Letters such as `ß` fold to two, so the folded
+        // form can exceed the limit of the exact one.
         if let Some((end, _)) = self.folded.char_indices().nth(WORD_CHARS_MAX) {
             self.folded.truncate(end);
         }
@@ -127,7 +131,8 @@ impl FoldBuffer {
                 folded => self.folded.push_str(folded),
             }
         }
-        // A combining mark after the cut could belong to the last letter, so the rest is checked too.
+        // A combining mark after the cut could belong to
+        // the last letter, so the rest is checked too.
         run.chars().skip(WORD_CHARS_MAX).all(|c| latin(c).is_some())
     }
 
@@ -138,10 +143,13 @@ impl FoldBuffer {
     fn read_any(&mut self, run: &str) {
         let letters = run.nfkd().flat_map(char::to_lowercase).map(unfinal);
         let letters = letters.filter(|&c| c.is_alphanumeric() || is_combining_mark(c));
+        // Some compatibility forms decompose to a space and a
+        // mark, which would leave the mark in front.
         let composed = letters.nfkc().skip_while(|c| !c.is_alphanumeric());
         self.exact.extend(composed.take(WORD_CHARS_MAX));
-        let bare = self.exact.nfkd().filter(|&c| !is_combining_mark(c));
-        for c in bare.nfc() {
+        let unaccented = self.exact.nfkd().filter(|&c| !is_combining_mark(c));
+        // Composed again, since the decomposition also splits Hangul syllables.
+        for c in unaccented.nfc() {
             match unstroked(c) {
                 "" => self.folded.push(c),
                 letters => self.folded.push_str(letters),
@@ -180,6 +188,7 @@ fn latin(c: char) -> Option<(char, &'static str)> {
     let lower = match c {
         '0'..='9' | 'a'..='z' => return Some((c, "")),
         'A'..='Z' => return Some((c.to_ascii_lowercase(), "")),
+        // `×` lies between the two ranges.
         'À'..='Ö' | 'Ø'..='Þ' => c.to_lowercase().next()?,
         _ => c,
     };

@@ -45,14 +45,14 @@ pub(super) fn text(html: &str) -> String {
     let mut rest = html;
     while let Some((before, tag)) = rest.split_once('<') {
         decode(before, &mut text);
-        rest = behind_tag(tag, &mut text);
+        rest = skip_tag(tag, &mut text);
     }
     decode(rest, &mut text);
     text
 }
 
 /// Returns what follows a tag, a comment or a hidden element; `tag` starts after its `<`.
-fn behind_tag<'a>(tag: &'a str, text: &mut String) -> &'a str {
+fn skip_tag<'a>(tag: &'a str, text: &mut String) -> &'a str {
     if let Some(comment) = tag.strip_prefix("!--") {
         return comment.split_once("-->").map_or("", |(_, rest)| rest);
     }
@@ -64,23 +64,26 @@ fn behind_tag<'a>(tag: &'a str, text: &mut String) -> &'a str {
     }
     let name = &name[..name.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(name.len())];
     let (_, rest) = tag.split_once('>').unwrap_or_default();
+    // Otherwise the last word of a paragraph would run into the first of the next.
     if !INLINE.iter().any(|inline| inline.eq_ignore_ascii_case(name)) {
         text.push('\n');
     }
     let hidden = ["script", "style"].into_iter().find(|hidden| hidden.eq_ignore_ascii_case(name));
     match hidden {
-        Some(hidden) if !tag.starts_with('/') => behind_hidden(rest, hidden),
+        // An end tag without its start hides nothing.
+        Some(hidden) if !tag.starts_with('/') => skip_hidden(rest, hidden),
         _ => rest,
     }
 }
 
 /// Returns the rest from the end tag of a hidden element on.
-fn behind_hidden<'a>(rest: &'a str, name: &str) -> &'a str {
-    let ends = |(at, _): &(usize, &str)| {
+fn skip_hidden<'a>(rest: &'a str, name: &str) -> &'a str {
+    let is_end_tag = |(at, _): &(usize, &str)| {
+        // Compared as bytes, because the text may not have a character boundary there.
         let tag = rest.as_bytes().get(at + 2..at + 2 + name.len());
         tag.is_some_and(|tag| tag.eq_ignore_ascii_case(name.as_bytes()))
     };
-    rest.match_indices("</").find(ends).map_or("", |(at, _)| &rest[at..])
+    rest.match_indices("</").find(is_end_tag).map_or("", |(at, _)| &rest[at..])
 }
 
 /// Copies text with its character references replaced.
@@ -96,6 +99,7 @@ fn decode(mut rest: &str, text: &mut String) {
                 &reference[end + 1..]
             }
             None => {
+                // No reference, as in `AT&T`.
                 text.push('&');
                 reference
             }
@@ -107,7 +111,7 @@ fn decode(mut rest: &str, text: &mut String) {
 /// Returns the character for a reference, the text between `&` and `;`.
 fn character(name: &str) -> Option<char> {
     let Some(number) = name.strip_prefix('#') else {
-        let at = NAMED.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;
+        let at = NAMED.binary_search_by(|(entity, _)| (*entity).cmp(name)).ok()?;
         return Some(NAMED[at].1);
     };
     let code = match number.strip_prefix(['x', 'X']) {

@@ -69,10 +69,11 @@ impl IndexedDocument {
     pub fn of(key: &ItemKey, document: &Document, zone: &TimeZone) -> Self {
         let mut reader =
             WordCollector { tags: String::with_capacity(TAGS_BYTES), ..WordCollector::default() };
-        reader.own(key, document);
-        for top in property::TOP {
-            if let Some(value) = document.value(top) {
-                reader.walk(&mut top.to_owned(), value);
+        reader.add_identity(key, document);
+        // The body comes last, because the limit on words cuts what is read last.
+        for name in property::TOP {
+            if let Some(value) = document.value(name) {
+                reader.walk(&mut name.to_owned(), value);
             }
         }
         reader.keywords(document);
@@ -108,13 +109,13 @@ struct WordCollector {
     accents: Vec<String>,
     numbers: Vec<(NumberField, FiniteNumber)>,
     /// Number of words read so far.
-    read: usize,
+    words_read: usize,
     fold: FoldBuffer,
 }
 
 impl WordCollector {
     /// Adds the item's identity and defaults, which its document may omit.
-    fn own(&mut self, key: &ItemKey, document: &Document) {
+    fn add_identity(&mut self, key: &ItemKey, document: &Document) {
         self.tags.push_str(&tree::id_token(&key.id));
         self.named(property::URI, &key.to_string());
         self.named(property::MEDIA_TYPE, key.media_type.as_str());
@@ -134,16 +135,18 @@ impl WordCollector {
                     path.truncate(end);
                 }
             }
+            // List indexes are no part of a path: `subject.name` means the names of all subjects.
             Value::Array(values) => values.iter().for_each(|value| self.walk(path, value)),
             Value::String(text) => self.named(path, text),
             Value::Number(number) => match NumberField::find(path) {
                 Some(field) => {
+                    // Compared as a number and not as a word.
                     let number = number.as_f64().and_then(FiniteNumber::new);
                     self.numbers.extend(number.map(|number| (field, number)));
                 }
                 None => self.named(path, &number_text(number)),
             },
-            Value::Bool(is) => self.named(path, if *is { "true" } else { "false" }),
+            Value::Bool(flag) => self.named(path, if *flag { "true" } else { "false" }),
             Value::Null => {}
         }
     }
@@ -177,6 +180,7 @@ impl WordCollector {
             }
             if first {
                 // A phrase must not match across two values or properties.
+                // Values of different properties differ in their codes already.
                 if self.last == Some(name) {
                     gap(&mut self.tags);
                 }
@@ -198,13 +202,13 @@ impl WordCollector {
         }
     }
 
-    fn prose(&mut self, place: TextField, text: &str) -> String {
+    fn prose(&mut self, field: TextField, text: &str) -> String {
         let mut column = String::with_capacity(text.len());
         for run in runs(text) {
             if self.read(run) {
                 space(&mut column);
                 column.push_str(&self.fold.folded);
-                self.accent(place, true);
+                self.accent(field, true);
             }
         }
         column
@@ -212,17 +216,18 @@ impl WordCollector {
 
     /// Folds a run; `false` if it has nothing to index.
     fn read(&mut self, run: &str) -> bool {
-        if self.read >= INDEXED_WORDS_MAX || !self.fold.read(run) {
+        if self.words_read >= INDEXED_WORDS_MAX || !self.fold.read(run) {
             return false;
         }
-        self.read += 1;
+        self.words_read += 1;
         true
     }
 
     /// Adds the tokens for the accent of the word just read, if it has one.
-    fn accent(&mut self, place: TextField, free: bool) {
+    fn accent(&mut self, field: TextField, free: bool) {
         let Some(exact) = self.fold.exact() else { return };
-        self.accents.push(tree::accent(place, exact));
+        self.accents.push(tree::accent(field, exact));
+        // A word without a field has to find it as well.
         if free {
             self.accents.push(tree::accent(TextField::Anywhere, exact));
         }
@@ -253,6 +258,7 @@ fn gap(column: &mut String) {
 
 fn push_accents(tags: &mut String, mut accents: Vec<String>) {
     accents.sort_unstable();
+    // Only their presence is looked up, so repetitions would take space for nothing.
     accents.dedup();
     for token in accents {
         space(tags);
@@ -265,9 +271,10 @@ fn facet_values(document: &Document, facet: Facet) -> Vec<String> {
     let mut add = |text: &str| {
         let text = text.trim();
         let end = text.char_indices().nth(FACET_CHARS_MAX).map_or(text.len(), |(end, _)| end);
+        // The cut may leave a space, which would make a value of its own.
         let text = text[..end].trim_end();
-        let known = values.iter().any(|value| value == text);
-        if !text.is_empty() && !known && values.len() < FACET_VALUES_MAX {
+        let is_repeated = values.iter().any(|value| value == text);
+        if !text.is_empty() && !is_repeated && values.len() < FACET_VALUES_MAX {
             values.push(text.to_owned());
         }
     };

@@ -27,13 +27,16 @@ impl Query {
     pub fn matches(&self, document: &IndexedDocument) -> bool {
         match self {
             Self::All => true,
-            Self::Words(words) => words.stand_in(document),
-            Self::Dates(dates) => dates.lie_in(document),
+            Self::Words(words) => words.occurs_in(document),
+            Self::Dates(dates) => dates.contains_date_of(document),
             Self::Numbers(numbers) => {
-                let mut own = document.numbers.iter().filter(|(field, _)| *field == numbers.field);
-                own.any(|&(_, number)| numbers.contains(number))
+                let mut values =
+                    document.numbers.iter().filter(|(field, _)| *field == numbers.field);
+                // A property in a list, such as `subject.relevance`,
+                // has several numbers; one of them suffices.
+                values.any(|&(_, number)| numbers.contains(number))
             }
-            Self::Present(place) => is_present(*place, document),
+            Self::Present(field) => is_present(*field, document),
             Self::Item(id) => {
                 let token = id_token(id);
                 document.tags.split(' ').any(|tag| tag == token)
@@ -45,10 +48,11 @@ impl Query {
     }
 }
 
-/// Whether a document has a word in the place.
-fn is_present(place: TextField, document: &IndexedDocument) -> bool {
+/// Whether a document has a word in the field.
+fn is_present(field: TextField, document: &IndexedDocument) -> bool {
     let has_words = |text: &str| !text.is_empty();
-    match place {
+    match field {
+        // Every item has at least the words of its own identity.
         TextField::Anywhere => true,
         TextField::Headline => has_words(&document.headline),
         TextField::Description => has_words(&document.description),
@@ -61,45 +65,46 @@ fn is_present(place: TextField, document: &IndexedDocument) -> bool {
 }
 
 impl WordPattern {
-    fn stand_in(&self, document: &IndexedDocument) -> bool {
+    fn occurs_in(&self, document: &IndexedDocument) -> bool {
         let tokens = self.tokens();
-        let stand = |text: &str| stands(text, &tokens.phrase, self.prefix);
+        let occurs = |text: &str| has_phrase(text, &tokens.phrase, self.prefix);
         let found = match self.place {
             TextField::Anywhere => {
-                stand(&document.headline)
-                    || stand(&document.description)
-                    || stand(&document.body)
-                    || stand(&document.rest)
+                occurs(&document.headline)
+                    || occurs(&document.description)
+                    || occurs(&document.body)
+                    || occurs(&document.rest)
             }
-            TextField::Headline => stand(&document.headline),
-            TextField::Description => stand(&document.description),
-            TextField::Body => stand(&document.body),
-            TextField::Named(_) => stand(&document.tags),
+            TextField::Headline => occurs(&document.headline),
+            TextField::Description => occurs(&document.description),
+            TextField::Body => occurs(&document.body),
+            TextField::Named(_) => occurs(&document.tags),
         };
+        // An accent in a query is significant (contract search-14).
         found && tokens.exact.iter().all(|exact| document.tags.split(' ').any(|tag| tag == exact))
     }
 }
 
 impl DateRange {
-    fn lie_in(&self, document: &IndexedDocument) -> bool {
+    fn contains_date_of(&self, document: &IndexedDocument) -> bool {
         let mut dates = document.dates.iter().filter(|(field, _)| *field == self.field);
         dates.any(|&(_, moment)| self.contains(moment))
     }
 }
 
 /// Whether the tokens of `phrase` are adjacent in a text.
-fn stands(text: &str, phrase: &[String], prefix: bool) -> bool {
+fn has_phrase(text: &str, phrase: &[String], prefix: bool) -> bool {
     let Some((last, before)) = phrase.split_last() else { return false };
     let mut rest = text;
     loop {
         let mut tokens = rest.split(' ');
-        let whole = before.iter().all(|word| tokens.next() == Some(word));
-        let end = whole.then(|| tokens.next()).flatten();
-        if end.is_some_and(|end| end == last || (prefix && end.starts_with(last.as_str()))) {
+        let precedes = before.iter().all(|word| tokens.next() == Some(word));
+        let next = precedes.then(|| tokens.next()).flatten();
+        if next.is_some_and(|next| next == last || (prefix && next.starts_with(last.as_str()))) {
             return true;
         }
         match rest.split_once(' ') {
-            Some((_, behind)) => rest = behind,
+            Some((_, remainder)) => rest = remainder,
             None => return false,
         }
     }

@@ -63,6 +63,7 @@ impl FiniteNumber {
     /// Converts `value`; `None` if it is not finite. Both zeros are the same number.
     #[must_use]
     pub fn new(value: f64) -> Option<Self> {
+        // Adding zero turns -0 into 0.
         let bits = (value + 0.0).to_bits().cast_signed();
         value.is_finite().then_some(Self(reversed(bits)))
     }
@@ -70,11 +71,12 @@ impl FiniteNumber {
     /// Parses digits with an optional leading `-` and an optional decimal point.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix('-').unwrap_or(text);
-        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+        let (integer, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+        // `f64::from_str` would also accept exponents, `inf` and `NaN`.
         let is_number =
             |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-        let shaped = is_number(whole) && is_number(fraction);
-        shaped.then(|| text.parse().ok()).flatten().and_then(Self::new)
+        let is_decimal = is_number(integer) && is_number(fraction);
+        is_decimal.then(|| text.parse().ok()).flatten().and_then(Self::new)
     }
 
     /// Returns the integer that has the order of the numbers.

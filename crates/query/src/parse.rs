@@ -128,8 +128,8 @@ impl QueryTreeParser<'_> {
         loop {
             parts.push(self.term(field)?);
             self.scanner.skip_blank();
-            let ends = matches!(self.scanner.peek(), None | Some(')'));
-            if ends || self.scanner.peek_operator() == Some(QueryOperator::Or) {
+            let is_end = matches!(self.scanner.peek(), None | Some(')'));
+            if is_end || self.scanner.peek_operator() == Some(QueryOperator::Or) {
                 return Ok(Query::and(parts));
             }
             self.scanner.take_operator(QueryOperator::And);
@@ -162,12 +162,14 @@ impl QueryTreeParser<'_> {
     fn primary(&mut self, field: Option<QueryField>) -> Parsed {
         let colon = match field {
             None | Some(QueryField::Words(_) | QueryField::Id) => ColonMeaning::EndsName,
+            // Times of day contain colons.
             Some(QueryField::Ordered(_)) => ColonMeaning::Character,
         };
         match self.scanner.peek() {
             None => Err(self.scanner.error("expected a word")),
             Some('(' | ')' | '[' | ']' | '{' | '}') => self.bracket(field),
             Some('<' | '>') => self.comparison(field),
+            // `=` begins no word, so this is a comparison that lacks its field.
             Some('=') if field.is_none() => Err(self.unordered()),
             Some(c) if is_quote(c) => self.phrase(field),
             Some(_) => {
@@ -203,6 +205,7 @@ impl QueryTreeParser<'_> {
             Some(c) if c.is_whitespace() => Err(self.no_value(name)),
             Some('(' | '[' | ']' | '{' | '}') => self.bracket(Some(field)),
             Some('<' | '>') => self.comparison(Some(field)),
+            // In front of a number, the sign is part of the value.
             Some(sign @ ('-' | '!')) if matches!(field, QueryField::Words(_)) => {
                 let name = excerpt(name);
                 let what = format!("{sign} has to precede the field, as in {sign}{name}:word");
@@ -303,6 +306,7 @@ impl QueryTreeParser<'_> {
         if field.is_none() && run.is_address {
             return Err(error("an address cannot end in *"));
         }
+        // `storm-*` would otherwise mean the prefix `storm`.
         if !run.text.chars().next_back().is_some_and(belongs) {
             return Err(error("expected letters or digits before *"));
         }
@@ -324,6 +328,7 @@ impl QueryTreeParser<'_> {
         }
         let found = self.leaf(None, run)?;
         Ok(match address::pasted_id(&run.text) {
+            // It may be an ordinary word as well, so both are searched for (contract search-16).
             Some(id) => Query::or(vec![found, Query::Item(id)]),
             None => found,
         })
@@ -333,6 +338,7 @@ impl QueryTreeParser<'_> {
     fn star_query(&mut self, field: Option<QueryField>, position: usize) -> Parsed {
         self.count(position)?;
         Ok(match field {
+            // Every item has an id.
             None | Some(QueryField::Id) => Query::All,
             Some(QueryField::Words(TextField::Named(name)))
                 if property::is_in_every_item(name) =>
@@ -340,6 +346,7 @@ impl QueryTreeParser<'_> {
                 Query::All
             }
             Some(QueryField::Words(place)) => {
+                // Looked up like a prefix: all tokens of the property begin with its code.
                 self.count_prefix(position)?;
                 Query::Present(place)
             }
@@ -352,7 +359,8 @@ impl QueryTreeParser<'_> {
 
     /// Builds a term from a complete run.
     fn leaf(&mut self, field: Option<QueryField>, run: &CharacterRun) -> Parsed {
-        // Ids are not counted: a word that could be an id adds one to itself, and the text bounds the words.
+        // Ids are not counted: a word that could be an id adds
+        // one to itself, and the text bounds the words.
         if field != Some(QueryField::Id) {
             self.count(run.start)?;
         }
@@ -401,6 +409,7 @@ fn check_comparison(run: &CharacterRun) -> Result<(), QueryError> {
 
 /// Builds the query for one item.
 fn item(key: ItemKey) -> Query {
+    // Ids are unique within a media type only.
     let place = TextField::Named(property::MEDIA_TYPE);
     let words = words(key.media_type.as_str()).collect();
     let media_type = Query::Words(WordPattern { place, words, prefix: false, forms: false });
@@ -425,8 +434,8 @@ fn find_field(name: &CharacterRun) -> Result<QueryField, QueryError> {
         let name = excerpt(&name.text);
         error(format!("unknown field {name} (put text that contains a colon in quotes)"))
     };
-    let plain = name.star.is_none().then(|| property::find(&name.text));
-    plain.flatten().ok_or_else(unknown)
+    let field = name.star.is_none().then(|| property::find(&name.text));
+    field.flatten().ok_or_else(unknown)
 }
 
 fn find_words(place: TextField, run: &CharacterRun) -> Result<WordPattern, QueryError> {
@@ -436,10 +445,11 @@ fn find_words(place: TextField, run: &CharacterRun) -> Result<WordPattern, Query
         Some(name) if property::names_items(name) => property::item_words(&run.text),
         Some(_) | None => run.text.as_str().into(),
     };
+    // One word more than allowed shows that the phrase is too long.
     let found: Vec<_> = words(&text).take(PHRASE_WORDS_MAX + 1).collect();
     let Some(last) = found.last() else {
-        let place = name.map(|name| format!(" in {name}")).unwrap_or_default();
-        return error(format!("no letters or digits{place}"), run.start);
+        let location = name.map(|name| format!(" in {name}")).unwrap_or_default();
+        return error(format!("no letters or digits{location}"), run.start);
     };
     if found.len() > PHRASE_WORDS_MAX {
         return error(format!("a phrase of more than {PHRASE_WORDS_MAX} words"), run.start);

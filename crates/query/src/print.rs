@@ -21,18 +21,21 @@ impl Display for Query {
             Self::Words(words) => words.fmt(f),
             Self::Dates(dates) => dates.fmt(f),
             Self::Numbers(numbers) => numbers.fmt(f),
-            Self::Present(place) => write!(f, "{}:*", place.as_str().unwrap_or("*")),
+            Self::Present(field) => write!(f, "{}:*", field.as_str().unwrap_or("*")),
             Self::Item(id) => write!(f, "{}:{id}", property::ID),
-            Self::And(parts) => list(f, parts, " "),
-            Self::Or(parts) => match pasted(parts) {
+            Self::And(parts) => write_list(f, parts, " "),
+            Self::Or(parts) => match pasted_id_of(parts) {
                 Some(id) => id.fmt(f),
-                None => list(f, parts, " OR "),
+                None => write_list(f, parts, " OR "),
             },
             Self::Not(inner) => {
                 f.write_char('-')?;
                 match &**inner {
-                    Self::Or(parts) if pasted(parts).is_some() => inner.fmt(f),
+                    // One word stands for both readings, so the sign negates both without
+                    // parentheses.
+                    Self::Or(parts) if pasted_id_of(parts).is_some() => inner.fmt(f),
                     Self::And(_) | Self::Or(_) => write!(f, "({inner})"),
+                    // A sign with nothing behind it does not parse.
                     Self::All => f.write_char('*'),
                     Self::Words(_)
                     | Self::Dates(_)
@@ -48,11 +51,11 @@ impl Display for Query {
 
 /// Prints the parts of an `And` or `Or`. Only an `Or` needs parentheses: `And` binds tighter, and neither
 /// contains one of its own kind.
-fn list(f: &mut Formatter<'_>, parts: &[Query], between: &str) -> fmt::Result {
+fn write_list(f: &mut Formatter<'_>, parts: &[Query], separator: &str) -> fmt::Result {
     for (index, part) in parts.iter().enumerate() {
-        f.write_str(if index == 0 { "" } else { between })?;
+        f.write_str(if index == 0 { "" } else { separator })?;
         match part {
-            Query::Or(parts) if pasted(parts).is_none() => write!(f, "({part})")?,
+            Query::Or(parts) if pasted_id_of(parts).is_none() => write!(f, "({part})")?,
             Query::All
             | Query::Words(_)
             | Query::Dates(_)
@@ -69,10 +72,11 @@ fn list(f: &mut Formatter<'_>, parts: &[Query], between: &str) -> fmt::Result {
 
 /// Returns the id if `parts` are what a word that could be an id parses to. Such parts print as the word,
 /// because parentheses would nest deeper than in the original.
-fn pasted(parts: &[Query]) -> Option<&ItemId> {
+fn pasted_id_of(parts: &[Query]) -> Option<&ItemId> {
     let [Query::Words(found), Query::Item(id)] = parts else { return None };
-    let is_same = found.place == TextField::Anywhere && !found.prefix;
-    (is_same
+    // Both must come from the same text; any other word with an id is an ordinary `OR`.
+    let is_plain_word = found.place == TextField::Anywhere && !found.prefix;
+    (is_plain_word
         && address::pasted_id(id.as_str()).is_some()
         && words(id.as_str()).eq(found.words.iter().cloned()))
     .then_some(id)
@@ -83,15 +87,17 @@ impl Display for WordPattern {
         if let Some(name) = self.place.as_str() {
             write!(f, "{name}:")?;
         }
-        // A star is not allowed within quotes, and words joined by a hyphen are a phrase without quotes too.
-        // In quotes, no word is read as an id.
+        // A star is not allowed within quotes, and words joined by a hyphen are a phrase without
+        // quotes too. In quotes, no word is read as an id.
         let is_id = |word: &Word| address::pasted_id(&word.folded).is_some();
         let may_be_id = self.place == TextField::Anywhere && self.words.iter().any(is_id);
         let quoted = (self.words.len() > 1 || may_be_id) && !self.prefix;
         f.write_str(if quoted { "\"" } else { "" })?;
         for (index, word) in self.words.iter().enumerate() {
-            let between = if quoted { " " } else { "-" };
-            f.write_str(if index == 0 { "" } else { between })?;
+            let separator = if quoted { " " } else { "-" };
+            f.write_str(if index == 0 { "" } else { separator })?;
+            // An accent in a query is significant (contract search-14), so the accented spelling
+            // is printed.
             f.write_str(word.exact.as_ref().unwrap_or(&word.folded))?;
         }
         let quote = if quoted { "\"" } else { "" };
@@ -107,6 +113,7 @@ impl Display for DateRange {
             None => f.write_str("* TO ")?,
         }
         match self.until {
+            // The end of the tree's range is exclusive, which a brace says.
             Some(until) => write!(f, "{until}}}"),
             None => f.write_str("*]"),
         }
@@ -117,6 +124,7 @@ impl Display for NumericRange {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.field.as_str())?;
         match (self.from, self.until) {
+            // Both bounds of the tree are inclusive, so every form below needs brackets only.
             (Some(from), Some(until)) if from == until => write!(f, "{from}"),
             (Some(from), Some(until)) => write!(f, "[{from} TO {until}]"),
             (Some(from), None) => write!(f, "[{from} TO *]"),

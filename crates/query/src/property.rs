@@ -47,8 +47,8 @@ pub(super) const GEOMETRY: &str = "geometry_geojson";
 
 /// Finds the indexed property with this path.
 pub(super) fn property(path: &str) -> Option<IndexedProperty> {
-    let order = (path.len(), path);
-    let at = PROPERTIES.binary_search_by(|(name, _)| (name.len(), *name).cmp(&order)).ok()?;
+    let sort_key = (path.len(), path);
+    let at = PROPERTIES.binary_search_by(|(name, _)| (name.len(), *name).cmp(&sort_key)).ok()?;
     let (name, free) = PROPERTIES[at];
     Some(IndexedProperty { name, free, code: letters(at) })
 }
@@ -62,6 +62,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 /// Returns the code of a property in the index: two letters that encode its place in the table.
 /// A change of the table is a change of the index version.
 pub(super) fn code(name: &str) -> [char; 2] {
+    // No property has the last code, so tokens of an unknown name match nothing.
     property(name).map_or_else(|| letters(CODES_MAX - 1), |property| property.code)
 }
 
@@ -78,6 +79,7 @@ pub(super) fn find(name: &str) -> Option<QueryField> {
     let name = name.to_ascii_lowercase();
     let date =
         DateField::ALL.into_iter().find(|date| date.as_str() == name).map(OrderedField::Date);
+    // Dates and numbers are columns, not words, so they are not in the table.
     let ordered = date.or_else(|| NumberField::find(&name).map(OrderedField::Number));
     if let Some(ordered) = ordered {
         return Some(QueryField::Ordered(ordered));
@@ -86,6 +88,7 @@ pub(super) fn find(name: &str) -> Option<QueryField> {
         ID => return Some(QueryField::Id),
         "headline" => TextField::Headline,
         "description_text" => TextField::Description,
+        // A document has its body in one of these formats; the index has one text for all of them.
         "body_text" | "body_html5" | "body_richhtml5" => TextField::Body,
         name => TextField::Named(property(name)?.name),
     }))
@@ -93,6 +96,7 @@ pub(super) fn find(name: &str) -> Option<QueryField> {
 
 /// Whether every item has a value of this property.
 pub(super) fn is_in_every_item(name: &str) -> bool {
+    // They follow from the key of the item or have a default, even if the document omits them.
     [URI, MEDIA_TYPE, TYPE, PUB_STATUS].contains(&name)
 }
 
@@ -383,11 +387,11 @@ mod tests {
     #[test]
     fn every_property_is_in_the_schema_or_our_own() {
         let leaves = schema_leaves();
-        let strange: Vec<_> = PROPERTIES
+        let unknown: Vec<_> = PROPERTIES
             .iter()
             .filter(|(name, _)| !leaves.contains(*name) && ![MEDIA_TYPE, KEYWORD].contains(name))
             .collect();
-        assert!(strange.is_empty(), "{strange:?}");
+        assert!(unknown.is_empty(), "{unknown:?}");
     }
 
     #[test]
@@ -411,10 +415,10 @@ mod tests {
     #[test]
     fn the_table_is_sorted_and_every_property_is_reached() {
         assert!(PROPERTIES.is_sorted_by(|(a, _), (b, _)| (a.len(), a) < (b.len(), b)));
-        let ours = [URI, MEDIA_TYPE, TYPE, PUB_STATUS, KEYWORD];
+        let without_top = [URI, MEDIA_TYPE, TYPE, PUB_STATUS, KEYWORD];
         for (name, _) in PROPERTIES {
             let top = name.split('.').next().unwrap();
-            assert_ne!(TOP.contains(&top), ours.contains(&name), "{name}");
+            assert_ne!(TOP.contains(&top), without_top.contains(&name), "{name}");
         }
     }
 

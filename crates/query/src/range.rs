@@ -59,6 +59,7 @@ impl RangeLiteral {
         if scanner.bound() != "TO" {
             return Err(QueryError { what: "expected TO".to_owned(), position });
         }
+        // Whether the range includes this bound depends on the bracket behind it; see below.
         let until = parse_bound(scanner, kind, true)?;
         scanner.skip_space();
         let inclusive = match scanner.peek() {
@@ -84,15 +85,18 @@ impl RangeLiteral {
         let (query, is_empty) = match field {
             OrderedField::Date(field) => {
                 let dates = self.dates(field, zone)?;
-                let ends = dates.from.zip(dates.until);
-                (Query::Dates(dates), ends.is_some_and(|(from, until)| until <= from))
+                let bounds = dates.from.zip(dates.until);
+                // The end of dates is exclusive, so equal bounds leave nothing.
+                (Query::Dates(dates), bounds.is_some_and(|(from, until)| until <= from))
             }
             OrderedField::Number(field) => {
                 let numbers = self.numbers(field)?;
-                let ends = numbers.from.zip(numbers.until);
-                (Query::Numbers(numbers), ends.is_some_and(|(from, until)| until < from))
+                let bounds = numbers.from.zip(numbers.until);
+                // Both bounds of numbers are inclusive, so equal bounds leave one value.
+                (Query::Numbers(numbers), bounds.is_some_and(|(from, until)| until < from))
             }
         };
+        // Swapped bounds are a mistake: a search without hits would hide it.
         if is_empty {
             let what = "the range is empty".to_owned();
             return Err(QueryError { what, position: self.start });
@@ -101,18 +105,20 @@ impl RangeLiteral {
     }
 
     fn dates(&self, field: DateField, zone: &TimeZone) -> Result<DateRange, QueryError> {
-        let moment = |bound: &RangeBound| {
+        let interval = |bound: &RangeBound| {
             TimeInterval::parse(&bound.text, zone)
-                .ok_or_else(|| no_date(&bound.text, bound.position))
+                .ok_or_else(|| not_a_date(&bound.text, bound.position))
         };
         let from = match &self.from {
-            Some(bound) if bound.inclusive => Some(moment(bound)?.start),
-            Some(bound) => Some(moment(bound)?.end),
+            // A bound stands for a whole year, day or second: including it takes all of that
+            // interval, and excluding it skips all of it.
+            Some(bound) if bound.inclusive => Some(interval(bound)?.start),
+            Some(bound) => Some(interval(bound)?.end),
             None => None,
         };
         let until = match &self.until {
-            Some(bound) if bound.inclusive => Some(moment(bound)?.end),
-            Some(bound) => Some(moment(bound)?.start),
+            Some(bound) if bound.inclusive => Some(interval(bound)?.end),
+            Some(bound) => Some(interval(bound)?.start),
             None => None,
         };
         Ok(DateRange { field, from, until })
@@ -120,10 +126,12 @@ impl RangeLiteral {
 
     fn numbers(&self, field: NumberField) -> Result<NumericRange, QueryError> {
         let number = |bound: &RangeBound| {
-            FiniteNumber::parse(&bound.text).ok_or_else(|| no_number(&bound.text, bound.position))
+            FiniteNumber::parse(&bound.text)
+                .ok_or_else(|| not_a_number(&bound.text, bound.position))
         };
         let from = match &self.from {
             Some(bound) if bound.inclusive => Some(number(bound)?),
+            // The next representable number excludes exactly the bound.
             Some(bound) => Some(number(bound)?.above()),
             None => None,
         };
@@ -146,6 +154,7 @@ fn parse_bound(
     let position = scanner.position();
     match scanner.bound() {
         text if text == "*" => Ok(None),
+        // Without a first bound, as in `[TO 4]`, the next text is `TO` itself.
         text if text.is_empty() || text == "TO" => {
             let what = format!("expected a {kind} or *");
             Err(QueryError { what, position })
@@ -154,13 +163,13 @@ fn parse_bound(
     }
 }
 
-fn no_date(text: &str, position: usize) -> QueryError {
+fn not_a_date(text: &str, position: usize) -> QueryError {
     let text = excerpt(text);
     let forms = "expected YYYY, YYYY-MM, YYYY-MM-DD or a time such as 2026-03-02T09:15:00+01:00";
     QueryError { what: format!("{text} is not a date, {forms}"), position }
 }
 
-fn no_number(text: &str, position: usize) -> QueryError {
+fn not_a_number(text: &str, position: usize) -> QueryError {
     let what = format!("{} is not a number, expected digits such as 4, -1 or 0.5", excerpt(text));
     QueryError { what, position }
 }

@@ -58,14 +58,16 @@ impl QueryScanner {
     /// Starts at the first character. Fails if the text is too long or has a character that is not valid in
     /// text.
     pub(super) fn new(text: &str) -> Result<Self, QueryError> {
+        // Checked before the copy below, which takes four bytes for each character.
         if text.len() > QUERY_TEXT_BYTES_MAX {
-            let fits = &text[..text.floor_char_boundary(QUERY_TEXT_BYTES_MAX)];
+            let within_limit = &text[..text.floor_char_boundary(QUERY_TEXT_BYTES_MAX)];
             let what = format!("longer than {QUERY_TEXT_BYTES_MAX} bytes");
-            return Err(QueryError { what, position: fits.chars().count() + 1 });
+            return Err(QueryError { what, position: within_limit.chars().count() + 1 });
         }
         let chars: Vec<char> = text.chars().collect();
-        let bad = |c: &char| *c == '\u{fffd}' || (c.is_control() && !c.is_whitespace());
-        match chars.iter().position(bad) {
+        // A replacement character is what remains of bytes that were not UTF-8.
+        let is_invalid = |c: &char| *c == '\u{fffd}' || (c.is_control() && !c.is_whitespace());
+        match chars.iter().position(is_invalid) {
             Some(at) => Err(QueryError { what: "not valid text".to_owned(), position: at + 1 }),
             None => Ok(Self { chars, at: 0 }),
         }
@@ -109,9 +111,11 @@ impl QueryScanner {
             let rest = &self.chars[self.at..];
             let length = rest.iter().position(|&c| is_delimiter(c)).unwrap_or(rest.len());
             let is_mark = |c: &char| !belongs(*c) && !"*^~|<>=:\\".contains(*c);
-            let (piece, behind) = rest.split_at(length);
+            let (piece, following) = rest.split_at(length);
+            // A sign before a space is an incomplete term, and the parser reports it.
             let is_sign = piece.first().is_none_or(|c| matches!(c, '!' | '+' | '-'));
-            let is_alone = behind.first().is_none_or(|&c| c.is_whitespace() || c == ')');
+            let is_alone = following.first().is_none_or(|&c| c.is_whitespace() || c == ')');
+            // `&&` has a meaning even between two spaces; a single `&` is punctuation.
             let has_operator = piece.windows(2).any(|pair| pair == ['&', '&']);
             if is_sign || !is_alone || !piece.iter().all(is_mark) || has_operator {
                 return;
@@ -124,6 +128,8 @@ impl QueryScanner {
     fn operator_ahead(&self) -> Option<(QueryOperator, usize)> {
         let rest = &self.chars[self.at..];
         QueryOperator::SPELLINGS.into_iter().find_map(|(name, operator)| {
+            // `ORKAN` is a word that begins with an operator; `&&` and `||` need no space behind
+            // them.
             let is_word = name.starts_with(char::is_alphabetic);
             let ends = !is_word || rest.get(name.len()).is_none_or(|&c| is_delimiter(c));
             (begins(rest, name) && ends).then_some((operator, name.len()))
@@ -166,6 +172,7 @@ impl QueryScanner {
         let mut run = CharacterRun { text, start, star: None, comparison: None, is_address };
         while let Some(c) = self.peek() {
             let ends = match is_address {
+                // An address may have brackets, such as those of an IPv6 host.
                 true => is_delimiter(c) && !matches!(c, '[' | ']' | '{' | '}'),
                 false => {
                     let ends_name = c == ':' && colon == ColonMeaning::EndsName;
@@ -175,6 +182,7 @@ impl QueryScanner {
             if ends {
                 break;
             }
+            // Only now is it known that the star was not the last character.
             if let Some(position) = run.star {
                 return Err(star_within(position));
             }
@@ -183,6 +191,7 @@ impl QueryScanner {
             }
             match c {
                 '*' => {
+                    // A star directly behind a phrase or a group would look like a wildcard on it.
                     if run.text.is_empty() && self.follows_term(run.start) {
                         return Err(star_within(run.start));
                     }
@@ -211,9 +220,11 @@ impl QueryScanner {
                 "a ? within a word is not a wildcard (in quotes it is text)"
             }
             '^' => "^ is not supported, words have no weights (in quotes it is text)",
+            // At the start of a word, as in `~100`, it is punctuation for "about".
             '~' if !is_first || self.follows_term(run.start) => {
                 "~ is not supported, words match as written (in quotes it is text)"
             }
+            // A slash alone is punctuation, as in `AC/DC` and `/TT`.
             '/' if is_first && closes_regex(rest) => {
                 "regular expressions are not supported (in quotes / is text)"
             }
@@ -224,6 +235,7 @@ impl QueryScanner {
 
     /// Whether a phrase or a group ends directly before the position.
     fn follows_term(&self, position: usize) -> bool {
+        // Positions count from 1, so the character before has the index `position - 2`.
         let before = position.checked_sub(2).and_then(|at| self.chars.get(at));
         before.is_some_and(|&c| is_quote(c) || c == ')')
     }
@@ -243,6 +255,7 @@ impl QueryScanner {
         loop {
             match self.peek() {
                 None => return Err(self.error("expected a closing quote")),
+                // As punctuation the star would be dropped, although a wildcard was meant.
                 Some('*') => return Err(self.error("a * within quotes is not a wildcard")),
                 Some(c) if is_quote(c) => {
                     self.at += 1;
@@ -283,6 +296,7 @@ fn closes_regex(rest: &[char]) -> bool {
     let ends = |at: usize| rest.get(at + 1).is_none_or(|&c| is_delimiter(c));
     let closes =
         |at: usize| rest[at] == '/' && rest[at - 1] != '\\' && !rest[at - 1].is_whitespace();
+    // An expression has one character at least, so `//` is not one.
     (2..rest.len()).any(|at| closes(at) && ends(at))
 }
 

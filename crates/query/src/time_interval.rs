@@ -18,26 +18,28 @@ impl TimeInterval {
     /// A time with seconds stands for that whole second, like a day for the whole day; one with a
     /// fraction stands for a millisecond, the resolution of the index.
     pub(super) fn parse(text: &str, zone: &TimeZone) -> Option<Self> {
-        if !has_shape(text) {
+        if !has_rfc3339_shape(text) {
             return None;
         }
-        let (first, span) = match text.len() {
+        let (first_day, span) = match text.len() {
             4 => (format!("{text}-01-01"), Span::new().years(1)),
             7 => (format!("{text}-01"), Span::new().months(1)),
             10 => (text.to_owned(), Span::new().days(1)),
             _ => return Self::time(text, zone),
         };
-        let day: Date = first.parse().ok()?;
+        let day: Date = first_day.parse().ok()?;
         // East of Greenwich, year 0 would start in UTC in a year without four digits.
         if day.year() < 1 {
             return None;
         }
+        // The end of the year 9999 is beyond the last timestamp.
         let end = day.checked_add(span).ok().and_then(|end| midnight(end, zone));
         Some(Self { start: midnight(day, zone)?, end: end.unwrap_or(Timestamp::MAX) })
     }
 
     fn time(text: &str, zone: &TimeZone) -> Option<Self> {
         let start = parse_time(text, zone)?;
+        // An earlier time has a year without four digits, and would not parse again when printed.
         if start < Timestamp::from_second(YEAR_0_S).ok()? {
             return None;
         }
@@ -69,18 +71,21 @@ fn midnight(day: Date, zone: &TimeZone) -> Option<Timestamp> {
 }
 
 /// Whether digits and dashes are where RFC 3339 requires them; the parsers of `jiff` accept much more.
-fn has_shape(text: &str) -> bool {
+fn has_rfc3339_shape(text: &str) -> bool {
     const SHAPE: &[u8; 11] = b"0000-00-00T";
     let fits = |(found, expected): (u8, &u8)| match expected {
         b'0' => found.is_ascii_digit(),
         _ => found.eq_ignore_ascii_case(expected),
     };
-    let time = |c: char| c.is_ascii_digit() || ":.+-zZ".contains(c);
+    let is_time_character = |c: char| c.is_ascii_digit() || ":.+-zZ".contains(c);
+    // ASCII only, so that the slice below cannot split a character.
     text.is_ascii()
         && text.bytes().zip(SHAPE).all(fits)
         && match text.len() {
             4 | 7 | 10 => true,
-            16.. => text[11..].chars().all(time),
+            // A time has hours and minutes at least. The check excludes the name of a zone in
+            // brackets, which `jiff` accepts.
+            16.. => text[11..].chars().all(is_time_character),
             _ => false,
         }
 }
@@ -91,7 +96,8 @@ mod tests {
 
     fn check(text: &str, expected: Option<(&str, &str)>) {
         let zone = TimeZone::get("Europe/Stockholm").unwrap();
-        let found = TimeInterval::parse(text, &zone).map(|moment| (moment.start, moment.end));
+        let found =
+            TimeInterval::parse(text, &zone).map(|interval| (interval.start, interval.end));
         let expected = expected.map(|(a, b)| (a.parse().unwrap(), b.parse().unwrap()));
         assert_eq!(found, expected, "{text}");
     }

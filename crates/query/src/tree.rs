@@ -52,6 +52,7 @@ impl Query {
                 | Self::Not(_) => all.push(part),
             }
         }
+        // A conjunction of one part does not exist, so that equal queries have equal trees.
         match all.len() {
             0 => Self::All,
             1 => all.remove(0),
@@ -77,6 +78,7 @@ impl Query {
                 | Self::Not(_) => any.push(part),
             }
         }
+        // As in `and`: equal queries have equal trees.
         if any.len() == 1 { any.remove(0) } else { Self::Or(any) }
     }
 
@@ -99,14 +101,14 @@ impl Query {
     /// Removes inflected forms: every word then matches only as written.
     #[must_use]
     pub fn without_forms(self) -> Self {
-        let all = |parts: Vec<Self>| parts.into_iter().map(Self::without_forms).collect();
+        let each = |parts: Vec<Self>| parts.into_iter().map(Self::without_forms).collect();
         match self {
             Self::All | Self::Dates(_) | Self::Numbers(_) | Self::Present(_) | Self::Item(_) => {
                 self
             }
             Self::Words(words) => Self::Words(WordPattern { forms: false, ..words }),
-            Self::And(parts) => Self::And(all(parts)),
-            Self::Or(parts) => Self::Or(all(parts)),
+            Self::And(parts) => Self::And(each(parts)),
+            Self::Or(parts) => Self::Or(each(parts)),
             Self::Not(inner) => Self::Not(Box::new(inner.without_forms())),
         }
     }
@@ -114,7 +116,7 @@ impl Query {
     /// Removes inflected forms below `Not`, so that an exclusion matches only as written.
     #[must_use]
     pub(super) fn with_exact_exclusions(self) -> Self {
-        let all = |parts: Vec<Self>| parts.into_iter().map(Self::with_exact_exclusions).collect();
+        let each = |parts: Vec<Self>| parts.into_iter().map(Self::with_exact_exclusions).collect();
         match self {
             Self::All
             | Self::Dates(_)
@@ -122,8 +124,9 @@ impl Query {
             | Self::Numbers(_)
             | Self::Present(_)
             | Self::Item(_) => self,
-            Self::And(parts) => Self::And(all(parts)),
-            Self::Or(parts) => Self::Or(all(parts)),
+            Self::And(parts) => Self::And(each(parts)),
+            Self::Or(parts) => Self::Or(each(parts)),
+            // An exclusion must not remove what was not named: `-hund` leaves `hundar`.
             Self::Not(inner) => Self::Not(Box::new(inner.without_forms())),
         }
     }
@@ -172,10 +175,13 @@ impl WordPattern {
             | TextField::Description
             | TextField::Body => word.folded.clone(),
         };
-        let whole = self.words.len() - usize::from(self.prefix && !self.words.is_empty());
-        let accented = self.words[..whole].iter().filter_map(|word| word.exact.as_deref());
+        // The spelling of a prefix is incomplete, so no whole word can be compared with its
+        // accents.
+        let complete = self.words.len() - usize::from(self.prefix && !self.words.is_empty());
+        let accented = self.words[..complete].iter().filter_map(|word| word.exact.as_deref());
         let mut exact = Vec::new();
         for token in accented.map(|word| accent(self.place, word)) {
+            // A phrase may repeat a word, and each token costs a lookup.
             if !exact.contains(&token) {
                 exact.push(token);
             }
@@ -205,8 +211,8 @@ pub fn id_token(id: &ItemId) -> String {
 }
 
 /// Returns the token that says that a word with an accent occurs in a place.
-pub(super) fn accent(place: TextField, exact: &str) -> String {
-    let mut token = match place {
+pub(super) fn accent(field: TextField, exact: &str) -> String {
+    let mut token = match field {
         TextField::Anywhere => String::new(),
         TextField::Headline => "h".to_owned(),
         TextField::Description => "d".to_owned(),

@@ -62,7 +62,7 @@ fn main() -> Outcome<()> {
     let (folder, zone) = (Path::new(folder), TimeZone::get("Europe/Stockholm")?);
     if !folder.join("meta.json").exists() {
         fs::create_dir_all(folder)?;
-        take_in(Path::new(items), folder, &zone)?;
+        index_items(Path::new(items), folder, &zone)?;
     }
     let watch = Instant::now();
     let index = SearchIndex::open(folder, MEMORY_BYTES)?;
@@ -71,12 +71,13 @@ fn main() -> Outcome<()> {
     let parse = if totals.len() > 1 { parse_with_forms } else { parse };
     let searches = read_searches(&fs::read_to_string(queries)?, &zone, parse)?;
     let mut lines = String::new();
+    // The first round fills the caches of sets; the others show what cached searches take.
     for round in ["first", "again", "again"] {
         let mut times = Vec::with_capacity(searches.len());
         lines.clear();
         for search in &searches {
             let watch = Instant::now();
-            let total = answer(&snapshot, search)?;
+            let total = evaluate(&snapshot, search)?;
             times.push((watch.elapsed(), search.line.as_str()));
             lines.push_str(&format!("{total}\t{}\n", search.line));
         }
@@ -94,7 +95,7 @@ fn main() -> Outcome<()> {
                     .filter(|at| *at < count)
                     .and_then(|at| searches.get(at % searches.len()))
                 {
-                    if let Err(cause) = answer(&snapshot, search) {
+                    if let Err(cause) = evaluate(&snapshot, search) {
                         say!("{}: {cause}", search.line);
                     }
                 }
@@ -107,7 +108,8 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-fn take_in(items: &Path, folder: &Path, zone: &TimeZone) -> Outcome<()> {
+fn index_items(items: &Path, folder: &Path, zone: &TimeZone) -> Outcome<()> {
+    // Nothing is searched while items are added, so no memory is needed for cached sets.
     let index = SearchIndex::create(folder, 0)?;
     let mut writer = index.writer()?;
     let watch = Instant::now();
@@ -122,6 +124,7 @@ fn take_in(items: &Path, folder: &Path, zone: &TimeZone) -> Outcome<()> {
         number += 1;
         let document = Document::from_stored(&line?)?;
         let uri = document.text("uri").unwrap_or_default().to_owned();
+        // A URI ends in `<mediaType>/<id>`, whatever its host and base path.
         let path: Vec<&str> = uri.rsplitn(3, '/').collect();
         let [id, media_type, ..] = path.as_slice() else { return Err("no uri".into()) };
         let key = ItemKey::parse(&format!("{media_type}/{id}"))?;
@@ -148,26 +151,26 @@ fn take_in(items: &Path, folder: &Path, zone: &TimeZone) -> Outcome<()> {
 }
 
 fn read_searches(text: &str, zone: &TimeZone, parse: Parse) -> Outcome<Vec<ExampleSearch>> {
-    let made: Value = serde_json::from_str(text)?;
-    let products: Vec<String> = serde_json::from_value(made["products"].clone())?;
-    let queries = made["queries"].as_array().ok_or("no queries")?;
-    queries.iter().map(|one| read_search(one, &products, zone, parse)).collect()
+    let generated: Value = serde_json::from_str(text)?;
+    let products: Vec<String> = serde_json::from_value(generated["products"].clone())?;
+    let queries = generated["queries"].as_array().ok_or("no queries")?;
+    queries.iter().map(|search| read_search(search, &products, zone, parse)).collect()
 }
 
 fn read_search(
-    one: &Value,
+    search: &Value,
     products: &[String],
     zone: &TimeZone,
     parse: Parse,
 ) -> Outcome<ExampleSearch> {
-    let parameter = |name: &str| one["parameters"][name].as_str();
+    let parameter = |name: &str| search["parameters"][name].as_str();
     let midnight = |day: &str| -> Outcome<Timestamp> {
         Ok(day.parse::<Date>()?.to_zoned(zone.clone())?.timestamp())
     };
     let media_type =
-        one["path"].as_str().and_then(|path| path.split('/').nth(3)).unwrap_or("_all");
+        search["path"].as_str().and_then(|path| path.split('/').nth(3)).unwrap_or("_all");
     let now = Timestamp::now().to_zoned(zone.clone());
-    let back = match parameter("tr") {
+    let earliest = match parameter("tr") {
         Some("y") => Some(now.checked_sub(1.year())?.timestamp()),
         Some("m") => Some(now.checked_sub(1.month())?.timestamp()),
         _ => None,
@@ -175,7 +178,7 @@ fn read_search(
     let filter = SearchFilter {
         media_type: match media_type {
             "_all" => None,
-            name => MediaType::ALL.into_iter().find(|one| one.as_str() == name),
+            name => MediaType::ALL.into_iter().find(|media_type| media_type.as_str() == name),
         },
         query: parse(parameter("q").unwrap_or_default(), zone)?,
         products: parameter("p")
@@ -184,11 +187,11 @@ fn read_search(
             .map(str::to_owned)
             .collect(),
         products_excluded: Vec::new(),
-        coverage: match one["agreement"].as_u64() {
+        coverage: match search["agreement"].as_u64() {
             Some(1..) => Coverage::Products(products.to_vec()),
             _ => Coverage::Everything,
         },
-        from: parameter("trs").map(midnight).transpose()?.or(back),
+        from: parameter("trs").map(midnight).transpose()?.or(earliest),
         until: parameter("tre").map(midnight).transpose()?,
         statuses: vec![PubStatus::Usable],
         hides_embargoed_at: Some(Timestamp::now()),
@@ -206,27 +209,28 @@ fn read_search(
     };
     let skip = parameter("fr").map_or(Ok(0), str::parse)?;
     let facets = if parameter("facets").is_some() { Facet::ALL.to_vec() } else { Vec::new() };
-    let line = format!("{} {}", one["path"], one["parameters"]);
+    let line = format!("{} {}", search["path"], search["parameters"]);
     Ok(ExampleSearch { filter, page: ResultPage { sort, skip, size: PAGE }, facets, line })
 }
 
 /// Evaluates a search as the server does; returns the total.
-fn answer(snapshot: &IndexSnapshot, search: &ExampleSearch) -> Outcome<u64> {
+fn evaluate(snapshot: &IndexSnapshot, search: &ExampleSearch) -> Outcome<u64> {
     let never = &|| false;
     let found = snapshot.find(&search.filter, &[], never)?;
     let hits = found.page(search.page, &search.filter.query, never)?;
     let facets = found.facets(&search.facets, never)?;
+    // Otherwise the compiler may leave out results that nothing reads.
     std::hint::black_box((hits, facets));
     Ok(found.total())
 }
 
 fn report(round: &str, mut times: Vec<(Duration, &str)>) {
     times.sort_unstable();
-    let at = |share: usize| {
+    let percentile_ms = |share: usize| {
         let (time, _) = times[(times.len() * share / 100).min(times.len() - 1)];
         time.as_secs_f64() * 1e3
     };
-    let shares = [50, 90, 95, 99, 100].map(|share| format!("{:.2}", at(share)));
+    let shares = [50, 90, 95, 99, 100].map(|share| format!("{:.2}", percentile_ms(share)));
     say!("{round}: p50 p90 p95 p99 max = {} ms", shares.join(" "));
     for (time, line) in times.iter().rev().take(5) {
         say!("    {:.1} ms {line}", time.as_secs_f64() * 1e3);

@@ -29,18 +29,19 @@ pub struct MatchedDocuments<'a> {
 }
 
 impl IndexSnapshot {
-    /// Finds the versions that match `filter`, except those numbered in `gone`, which the index may
+    /// Finds the versions that match `filter`, except those numbered in `removed`, which the index may
     /// still contain.
     ///
     /// Fails with [`IndexError::TimedOut`] soon after `is_over` returns true.
     pub fn find(
         &self,
         filter: &SearchFilter,
-        gone: &[u32],
+        removed: &[u32],
         is_over: DeadlineCheck<'_>,
     ) -> Result<MatchedDocuments<'_>> {
         let mut sets = Vec::with_capacity(self.segments.len());
         for segment in &self.segments {
+            // Checked here too: where all sets are cached, no lookup runs that would check.
             if is_over() {
                 return Err(IndexError::TimedOut);
             }
@@ -52,7 +53,9 @@ impl IndexSnapshot {
             }
             let evaluation = SegmentEvaluation { snapshot: self, segment, is_over };
             let mut found = evaluation.matching(filter)?;
-            for number in gone {
+            // The index lags behind the database, which lists what was replaced or withdrawn since
+            // (contract search-12).
+            for number in removed {
                 if let Some(doc) = segment.find(self.shared.fields.number, *number)? {
                     found.remove(doc);
                 }
@@ -70,11 +73,11 @@ impl IndexSnapshot {
         words: &WordPattern,
         is_over: DeadlineCheck<'_>,
     ) -> Result<Vec<Arc<RoaringBitmap>>> {
-        let of = |segment| {
+        let find_in_segment = |segment| {
             let evaluation = SegmentEvaluation { snapshot: self, segment, is_over };
             evaluation.find_cached(FilterCondition::Words(words.clone()))
         };
-        self.segments.iter().map(of).collect()
+        self.segments.iter().map(find_in_segment).collect()
     }
 }
 
@@ -91,11 +94,11 @@ impl MatchedDocuments<'_> {
         query: &Query,
         is_over: DeadlineCheck<'_>,
     ) -> Result<Vec<RoaringBitmap>> {
-        let of = |(segment, found): (&IndexSegment, &RoaringBitmap)| {
+        let match_in_segment = |(segment, found): (&IndexSegment, &RoaringBitmap)| {
             let evaluation = SegmentEvaluation { snapshot: self.snapshot, segment, is_over };
             Ok(found & evaluation.evaluate(query)?.as_ref())
         };
-        self.snapshot.segments.iter().zip(&self.sets).map(of).collect()
+        self.snapshot.segments.iter().zip(&self.sets).map(match_in_segment).collect()
     }
 
     /// Returns the version numbers on a page; `query` determines the relevance.
@@ -158,6 +161,8 @@ impl AsRef<RoaringBitmap> for ConditionSet<'_> {
 impl<'a> SegmentEvaluation<'a> {
     /// Returns the documents that match and are not removed.
     fn matching(&self, filter: &SearchFilter) -> Result<RoaringBitmap> {
+        // Cached sets may contain removed documents, so the live ones take part in every
+        // intersection.
         let mut required = vec![ConditionSet::Set(Cow::Borrowed(&*self.segment.live))];
         if let Some(media_type) = filter.media_type {
             required.push(self.cached_set(FilterCondition::MediaType(media_type))?);
@@ -172,21 +177,24 @@ impl<'a> SegmentEvaluation<'a> {
         let mut excluded = Vec::new();
         match &filter.query {
             Query::All => {}
+            // The parts of a conjunction join the other conditions, so that the smallest set of
+            // all comes first.
             Query::And(parts) => self.split(parts, &mut required, &mut excluded)?,
-            whole @ (Query::Words(_)
+            single @ (Query::Words(_)
             | Query::Dates(_)
             | Query::Numbers(_)
             | Query::Present(_)
             | Query::Item(_)
             | Query::Or(_)
             | Query::Not(_)) => {
-                self.split(std::slice::from_ref(whole), &mut required, &mut excluded)?;
+                self.split(std::slice::from_ref(single), &mut required, &mut excluded)?;
             }
         }
         if !filter.products_excluded.is_empty() {
             excluded.push(self.products(&filter.products_excluded)?);
         }
         if let Some(now) = filter.hides_embargoed_at {
+            // It changes with time and not with a commit, so it is not cached.
             let hidden = self.segment.hidden(now.as_millisecond());
             excluded.push(ConditionSet::Set(Cow::Owned(hidden)));
         }
@@ -198,6 +206,7 @@ impl<'a> SegmentEvaluation<'a> {
     /// Removes documents outside the range of `_tstamp`.
     fn restrict(&self, found: &mut RoaringBitmap, filter: &SearchFilter) {
         let segment = self.segment;
+        // Documents are sorted by `_tstamp`, the latest first, so a bound cuts off one end.
         if let Some(from) = filter.from {
             found.remove_range(segment.later_or_at(from.as_millisecond())..);
         }
@@ -214,6 +223,7 @@ impl<'a> SegmentEvaluation<'a> {
             let OrderPosition { order_ms, .. } = after;
             let (later, end) = (segment.later(order_ms), segment.later_or_at(order_ms));
             found.remove_range(end..);
+            // Documents with equal times are not sorted by number, so each of them is compared.
             for doc in later..end {
                 if segment.place(doc) <= after {
                     found.remove(doc);
@@ -253,9 +263,11 @@ impl<'a> SegmentEvaluation<'a> {
             Query::Words(words) => self.cached_set(FilterCondition::Words(words.clone())),
             Query::Dates(dates) => self.cached_set(FilterCondition::Dates(*dates)),
             Query::Numbers(numbers) => self.cached_set(FilterCondition::Numbers(*numbers)),
-            Query::Present(place) => self.cached_set(FilterCondition::Present(*place)),
+            Query::Present(field) => self.cached_set(FilterCondition::Present(*field)),
             Query::Item(id) => self.cached_set(FilterCondition::Item(id.clone())),
             Query::And(parts) => {
+                // With exclusions only, as in `(-a -b)`, the conjunction starts from all
+                // documents.
                 let (mut required, mut excluded) = (vec![live()], Vec::new());
                 self.split(parts, &mut required, &mut excluded)?;
                 Ok(ConditionSet::Set(Cow::Owned(combine(required, &excluded))))
@@ -273,8 +285,9 @@ impl<'a> SegmentEvaluation<'a> {
     }
 
     fn statuses(&self, statuses: &[PubStatus]) -> Result<ConditionSet<'a>> {
-        if let [one] = statuses {
-            return self.cached_set(FilterCondition::Status(*one));
+        // The usual case: a single status needs no union, and its set is shared with the cache.
+        if let [status] = statuses {
+            return self.cached_set(FilterCondition::Status(*status));
         }
         let sets = statuses.iter().map(|status| self.cached_set(FilterCondition::Status(*status)));
         let sets: Vec<_> = sets.collect::<Result<_>>()?;
@@ -284,6 +297,7 @@ impl<'a> SegmentEvaluation<'a> {
     /// Returns the documents with at least one of the product codes.
     fn products(&self, codes: &[String]) -> Result<ConditionSet<'a>> {
         let mut codes = codes.to_vec();
+        // Sorted, so that the same codes in any order share one cache entry.
         codes.sort_unstable();
         codes.dedup();
         self.cached_set(FilterCondition::Products(codes.into()))
@@ -295,41 +309,43 @@ impl<'a> SegmentEvaluation<'a> {
     }
 
     fn find_cached(&self, condition: FilterCondition) -> Result<Arc<RoaringBitmap>> {
-        let kept = &self.snapshot.shared.set_cache;
-        kept.get_or_insert(self.segment.id(), condition, |condition| self.look_up(condition))
+        let cache = &self.snapshot.shared.set_cache;
+        cache.get_or_insert(self.segment.id(), condition, |condition| self.look_up(condition))
     }
 
     fn look_up(&self, condition: &FilterCondition) -> Result<RoaringBitmap> {
         let fields = &self.snapshot.shared.fields;
-        let look = TermLookup::new(self.snapshot, self.segment, self.is_over);
+        let lookup = TermLookup::new(self.snapshot, self.segment, self.is_over);
         match condition {
-            FilterCondition::Words(words) if words.forms => self.forms(words, look),
-            FilterCondition::Words(words) => look.words(words),
+            FilterCondition::Words(words) if words.forms => self.forms(words, lookup),
+            FilterCondition::Words(words) => lookup.words(words),
             FilterCondition::Dates(dates) => self.dates(*dates),
             FilterCondition::Numbers(numbers) => self.numbers(*numbers),
-            FilterCondition::Present(place) => look.present(*place),
-            FilterCondition::Item(id) => look.any_of(fields.accents, [id_token(id).as_str()]),
-            FilterCondition::MediaType(one) => look.any_of(fields.media_type, [one.as_str()]),
-            FilterCondition::Status(one) => look.any_of(fields.status, [one.as_str()]),
+            FilterCondition::Present(field) => lookup.present(*field),
+            FilterCondition::Item(id) => lookup.any_of(fields.accents, [id_token(id).as_str()]),
+            FilterCondition::MediaType(name) => lookup.any_of(fields.media_type, [name.as_str()]),
+            FilterCondition::Status(name) => lookup.any_of(fields.status, [name.as_str()]),
             FilterCondition::Products(codes) => {
                 let field = fields.facet(Facet::ProductCode);
-                look.any_of(field, codes.iter().map(String::as_str))
+                lookup.any_of(field, codes.iter().map(String::as_str))
             }
         }
     }
 
     /// Finds documents with a word or an inflected form of it.
-    fn forms(&self, words: &WordPattern, look: TermLookup<'_>) -> Result<RoaringBitmap> {
+    fn forms(&self, words: &WordPattern, lookup: TermLookup<'_>) -> Result<RoaringBitmap> {
         let written = FilterCondition::Words(WordPattern { forms: false, ..words.clone() });
+        // Cached on its own, because the order of relevance asks for hits as written, too.
         let written = self.find_cached(written)?;
         let terms = stems::query_terms(words);
         let field = self.snapshot.shared.fields.stems;
-        Ok(look.any_of(field, terms.iter().map(String::as_str))? | &*written)
+        Ok(lookup.any_of(field, terms.iter().map(String::as_str))? | &*written)
     }
 
     /// Finds documents with a date in a range.
     fn dates(&self, dates: DateRange) -> Result<RoaringBitmap> {
         let from = dates.from.map_or(i64::MIN, |from| from.as_millisecond());
+        // The engine includes both ends of a range; the end of dates is exclusive.
         let Some(last) =
             dates.until.map_or(Some(i64::MAX), |end| end.as_millisecond().checked_sub(1))
         else {
@@ -347,7 +363,8 @@ impl<'a> SegmentEvaluation<'a> {
 
     /// Finds documents with a value of `column` from `from` to `last`, both inclusive.
     fn in_range(&self, column: &Column<i64>, from: i64, last: i64) -> RoaringBitmap {
-        // Without this check the engine returns the segment's smallest value for a range that ends before it.
+        // Without this check the engine returns the segment's smallest value for a range that ends
+        // before it.
         if last < from || last < column.min_value() {
             return RoaringBitmap::new();
         }

@@ -64,14 +64,16 @@ pub(crate) fn count(
     let dictionaries = &found.snapshot.shared.dictionaries;
     let mut counts: Vec<u64> = Vec::new();
     for (segment, set) in found.snapshot.segments.iter().zip(&found.sets) {
+        // A dictionary is read at the first count; a segment without matches need not be.
         if set.is_empty() {
             continue;
         }
         let values = segment.columns.values(facet, || dictionaries.read(segment, facet))?;
-        let kept = &found.snapshot.shared.set_cache.facets;
-        let make = || values.count(segment, set, is_over);
-        let local = kept.get_or_count(segment.id(), facet, set, make)?;
+        let cache = &found.snapshot.shared.set_cache.facets;
+        let count_values = || values.count(segment, set, is_over);
+        let local = cache.get_or_count(segment.id(), facet, set, count_values)?;
         for (number, count) in values.numbers.iter().zip(local.iter().copied()) {
+            // Most values of a segment have no match, and skipping them keeps the array short.
             if count > 0 {
                 let at = usize_of(*number);
                 if at >= counts.len() {
@@ -88,12 +90,14 @@ impl FacetDictionaries {
     /// Assigns numbers to the values of a segment.
     fn read(&self, segment: &IndexSegment, facet: Facet) -> Result<SegmentFacetValues> {
         let column = segment.reader.fast_fields().str(facet_column(facet))?;
+        // A segment in which no document has the facet has no column.
         let Some(column) = column else {
             let column = Column::build_empty_column(segment.max_doc());
             return Ok(SegmentFacetValues { numbers: Vec::new(), counts: Vec::new(), column });
         };
         let mut numbers = Vec::with_capacity(column.num_terms());
         {
+            // The lock is held while the dictionary is read, but not while the column is counted.
             let lock = &self.0[facet.index()];
             let mut dictionary = lock.write().unwrap_or_else(PoisonError::into_inner);
             let mut entries = column.dictionary().stream()?;
@@ -103,8 +107,8 @@ impl FacetDictionaries {
         }
         let column = column.ords().clone();
         let mut counts = vec![0; numbers.len()];
-        for place in column.values.iter() {
-            add(&mut counts, place);
+        for ordinal in column.values.iter() {
+            add(&mut counts, ordinal);
         }
         Ok(SegmentFacetValues { numbers, counts, column })
     }
@@ -116,14 +120,15 @@ impl FacetDictionaries {
         // Only the top values are returned. A selection finds the smallest count among them without
         // comparing texts.
         let mut frequent: Vec<u64> = counts.iter().copied().filter(|count| *count > 0).collect();
-        let least = if frequent.len() > FACET_COUNTS_MAX {
-            let (_, least, _) =
+        let threshold = if frequent.len() > FACET_COUNTS_MAX {
+            let (_, threshold, _) =
                 frequent.select_nth_unstable_by(FACET_COUNTS_MAX - 1, |one, other| other.cmp(one));
-            *least
+            *threshold
         } else {
             1
         };
-        let values = counts.iter().zip(&dictionary.values).filter(|(count, _)| **count >= least);
+        let values =
+            counts.iter().zip(&dictionary.values).filter(|(count, _)| **count >= threshold);
         let mut values: Vec<(u64, &str)> =
             values.map(|(count, value)| (*count, &**value)).collect();
         values.sort_unstable_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(other.1)));
@@ -132,8 +137,8 @@ impl FacetDictionaries {
     }
 }
 
-fn add(counts: &mut [u32], place: u64) {
-    if let Some(count) = usize::try_from(place).ok().and_then(|at| counts.get_mut(at)) {
+fn add(counts: &mut [u32], ordinal: u64) {
+    if let Some(count) = usize::try_from(ordinal).ok().and_then(|at| counts.get_mut(at)) {
         *count += 1;
     }
 }
@@ -147,18 +152,19 @@ impl SegmentFacetValues {
         is_over: DeadlineCheck<'_>,
     ) -> Result<Vec<u32>> {
         // For more than half of the documents it is faster to count the others and subtract.
-        let all = u64::from(segment.max_doc());
-        if set.len() * 2 <= all {
+        let doc_count = u64::from(segment.max_doc());
+        if set.len() * 2 <= doc_count {
             let mut counts = vec![0; self.numbers.len()];
-            self.each(set, is_over, |place| add(&mut counts, place))?;
+            self.each(set, is_over, |ordinal| add(&mut counts, ordinal))?;
             return Ok(counts);
         }
-        let mut left_out = RoaringBitmap::new();
-        left_out.insert_range(0..segment.max_doc());
-        left_out -= set;
+        let mut excluded = RoaringBitmap::new();
+        excluded.insert_range(0..segment.max_doc());
+        excluded -= set;
+        // Removed documents are in these counts and among the excluded ones, so they cancel out.
         let mut counts = self.counts.clone();
-        self.each(&left_out, is_over, |place| {
-            if let Some(count) = usize::try_from(place).ok().and_then(|at| counts.get_mut(at)) {
+        self.each(&excluded, is_over, |ordinal| {
+            if let Some(count) = usize::try_from(ordinal).ok().and_then(|at| counts.get_mut(at)) {
                 *count -= 1;
             }
         })?;
@@ -172,12 +178,13 @@ impl SegmentFacetValues {
         is_over: DeadlineCheck<'_>,
         mut each: impl FnMut(u64),
     ) -> Result<()> {
-        let single = matches!(self.column.get_cardinality(), Cardinality::Full);
+        let is_single_valued = matches!(self.column.get_cardinality(), Cardinality::Full);
         for (count, doc) in set.iter().enumerate() {
             if count % DOCS_PER_DEADLINE_CHECK == 0 && is_over() {
                 return Err(IndexError::TimedOut);
             }
-            if single {
+            // Where each document has one value, its number is also the index of the value.
+            if is_single_valued {
                 each(self.column.values.get_val(doc));
             } else {
                 self.column.values_for_doc(doc).for_each(&mut each);

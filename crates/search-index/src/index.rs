@@ -53,6 +53,8 @@ impl SearchIndex {
     /// `memory_bytes`.
     pub fn create(path: &Path, memory_bytes: u64) -> Result<Self> {
         let (schema, fields) = schema();
+        // Most searches show the latest items first, and a page then reads only the start of a
+        // segment.
         let sorting = IndexSortByField { field: ORDER.to_owned(), order: Order::Desc };
         let settings = IndexSettings { sort_by_field: Some(sorting), ..IndexSettings::default() };
         let engine = tantivy::Index::builder().schema(schema).settings(settings);
@@ -71,14 +73,15 @@ impl SearchIndex {
         engine.set_fast_field_tokenizers(tokenizers());
         let (schema, fields) = schema();
         if engine.schema() != schema {
-            let other = "the index was built by another version".to_owned();
-            return Err(tantivy::TantivyError::SchemaError(other).into());
+            let message = "the index was built by another version".to_owned();
+            return Err(tantivy::TantivyError::SchemaError(message).into());
         }
         Self::of(engine, fields, memory_bytes)
     }
 
     fn of(engine: tantivy::Index, fields: SchemaFields, memory_bytes: u64) -> Result<Self> {
         let position = position(&engine)?;
+        // A reload on its own would show a commit whose position this process has not read.
         let reader = engine.reader_builder().reload_policy(ReloadPolicy::Manual);
         let reader: IndexReader = reader.try_into()?;
         let shared = Arc::new(SharedIndexState {
@@ -133,6 +136,7 @@ impl SearchIndex {
 /// Reads the position of the last commit; `None` before the first one.
 fn position(engine: &tantivy::Index) -> Result<Option<CommitPosition>> {
     let payload = engine.load_metas()?.payload;
+    // A payload of another version counts as none: the caller then builds a new index.
     Ok(payload.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
@@ -142,35 +146,35 @@ impl IndexSnapshot {
         searcher: Searcher,
         position: Option<CommitPosition>,
     ) -> Result<Self> {
-        let mut known = shared.segments.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut previous = shared.segments.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = HashMap::with_capacity(searcher.segment_readers().len());
         let mut segments = Vec::with_capacity(searcher.segment_readers().len());
         for reader in searcher.segment_readers() {
             let (id, removed) = (reader.segment_id(), reader.delete_opstamp());
-            let segment = match known.get(&id) {
+            let segment = match previous.get(&id) {
                 // Unchanged since the last commit, deletions included.
                 Some((same, segment)) if *same == removed => segment.clone(),
-                before => {
-                    let facts = match before {
+                // Only the live documents differ: columns are immutable, and what is cached with
+                // them stays valid.
+                changed => {
+                    let columns = match changed {
                         Some((_, segment)) => Arc::clone(&segment.columns),
                         None => Arc::new(SegmentColumns::read(reader)?),
                     };
-                    IndexSegment {
-                        reader: reader.clone(),
-                        columns: facts,
-                        live: Arc::new(live(reader)),
-                    }
+                    IndexSegment { reader: reader.clone(), columns, live: Arc::new(live(reader)) }
                 }
             };
             next.insert(id, (removed, segment.clone()));
             segments.push(segment);
         }
-        let gone: HashSet<_> = known.keys().filter(|id| !next.contains_key(id)).copied().collect();
-        if !gone.is_empty() {
-            shared.set_cache.evict_segments(gone);
+        let dropped: HashSet<_> =
+            previous.keys().filter(|id| !next.contains_key(id)).copied().collect();
+        // Merged segments never return, and their sets would take the memory of others.
+        if !dropped.is_empty() {
+            shared.set_cache.evict_segments(dropped);
         }
-        *known = next;
-        drop(known);
+        *previous = next;
+        drop(previous);
         Ok(Self { shared: Arc::clone(shared), searcher, segments, position })
     }
 
@@ -201,11 +205,11 @@ impl IndexSnapshot {
 
     /// Returns the number of each version in it with its [`stamp`](crate::stamp), in no particular order.
     pub fn versions(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        let of = |segment: &'_ IndexSegment| {
+        let versions_of = |segment: &'_ IndexSegment| {
             let version = |doc| (segment.number(doc), segment.stamp(doc));
             segment.live.iter().map(version).collect::<Vec<_>>()
         };
-        self.segments.iter().flat_map(of)
+        self.segments.iter().flat_map(versions_of)
     }
 }
 

@@ -16,27 +16,29 @@ pub(crate) fn by_order(
     descending: bool,
     page: ResultPage,
 ) -> Vec<u32> {
-    let Some(wanted) = ranks_needed(found, page) else { return Vec::new() };
-    let mut places = Vec::new();
+    let Some(needed) = ranks_needed(found, page) else { return Vec::new() };
+    let mut ranks = Vec::new();
     for (segment, set) in found.snapshot.segments.iter().zip(&found.sets) {
-        let mut taken = LowestRanks::new(wanted);
-        // Documents with equal times are unsorted, so the last group of them is examined as a whole.
+        let mut lowest = LowestRanks::new(needed);
+        // Documents with equal times are unsorted, so the last group of them is examined as a
+        // whole.
         let mut docs: Box<dyn Iterator<Item = u32>> =
+            // Documents are numbered by `_tstamp`, the latest first.
             if descending { Box::new(set.iter()) } else { Box::new(set.iter().rev()) };
         let mut last = None;
         let mut seen = 0;
         docs.by_ref()
             .map(|doc| segment.place(doc))
-            .take_while(|place| {
+            .take_while(|position| {
                 seen += 1;
-                let goes_on = seen <= wanted || last == Some(place.order_ms);
-                last = Some(place.order_ms);
-                goes_on
+                let is_needed = seen <= needed || last == Some(position.order_ms);
+                last = Some(position.order_ms);
+                is_needed
             })
-            .for_each(|place| taken.add(rank_by_time(place.order_ms, place.number, descending)));
-        places.extend(taken.finish());
+            .for_each(|hit| lowest.add(rank_by_time(hit.order_ms, hit.number, descending)));
+        ranks.extend(lowest.finish());
     }
-    page_numbers(places, page)
+    page_numbers(ranks, page)
 }
 
 /// Returns the version numbers of a page in the order of another date; versions without it come last.
@@ -47,8 +49,8 @@ pub(crate) fn by_date(
     page: ResultPage,
     is_over: DeadlineCheck<'_>,
 ) -> Result<Vec<u32>> {
-    let Some(wanted) = ranks_needed(found, page) else { return Ok(Vec::new()) };
-    let mut least = LowestRanks::new(wanted);
+    let Some(needed) = ranks_needed(found, page) else { return Ok(Vec::new()) };
+    let mut lowest = LowestRanks::new(needed);
     for (segment, set) in found.snapshot.segments.iter().zip(&found.sets) {
         let column = segment.dates(date)?;
         for (count, doc) in set.iter().enumerate() {
@@ -57,17 +59,19 @@ pub(crate) fn by_date(
             }
             let value = column.first(doc);
             // Skipping early saves the lookup of the number for most documents.
-            if value.is_some_and(|ms| least.is_beyond(if descending { !ms } else { ms })) {
+            if value.is_some_and(|ms| lowest.is_beyond(if descending { !ms } else { ms })) {
                 continue;
             }
             let number = segment.number(doc);
-            least.add(match value {
+            lowest.add(match value {
                 Some(ms) => rank_by_time(ms, number, descending),
+                // Versions without the date come last in both directions, among themselves by
+                // number.
                 None => (i64::MAX, rank_by_time(0, number, descending).1, number),
             });
         }
     }
-    Ok(page_numbers(least.finish(), page))
+    Ok(page_numbers(lowest.finish(), page))
 }
 
 /// A version's rank in an order, lowest first: primary key, secondary key, version number.
@@ -75,15 +79,16 @@ pub(crate) type Rank = (i64, u32, u32);
 
 /// Returns the rank of a version by a time and its number.
 pub(crate) fn rank_by_time(ms: i64, number: u32, descending: bool) -> Rank {
-    // The bitwise complement reverses the order.
+    // The bitwise complement reverses the order, and unlike negation it cannot overflow.
     if descending { (!ms, !number, number) } else { (ms, number, number) }
 }
 
 /// Returns how many of the lowest ranks determine a page; `None` for an empty page.
 pub(crate) fn ranks_needed(found: &MatchedDocuments<'_>, page: ResultPage) -> Option<usize> {
     let total = usize::try_from(found.total()).unwrap_or(usize::MAX);
-    let wanted = page.skip.saturating_add(page.size).min(total);
-    (page.size > 0 && page.skip < wanted).then_some(wanted)
+    // The total bounds what is selected: a large `skip` costs no more than there are hits.
+    let needed = page.skip.saturating_add(page.size).min(total);
+    (page.size > 0 && page.skip < needed).then_some(needed)
 }
 
 /// Returns the version numbers of a page from ranked versions.
@@ -95,17 +100,17 @@ pub(crate) fn page_numbers<K: Ord + Copy>(
     ranked.into_iter().skip(page.skip).take(page.size).map(|(_, _, number)| number).collect()
 }
 
-/// Selects the lowest of many ranks, with memory for twice as many as wanted.
+/// Selects the lowest of many ranks, with memory for twice as many as needed.
 pub(crate) struct LowestRanks<K> {
-    wanted: usize,
+    needed: usize,
     ranks: Vec<(K, u32, u32)>,
     /// Ranks from this one on are not among the lowest.
     bound: Option<(K, u32, u32)>,
 }
 
 impl<K: Ord + Copy> LowestRanks<K> {
-    pub(crate) fn new(wanted: usize) -> Self {
-        Self { wanted, ranks: Vec::new(), bound: None }
+    pub(crate) fn new(needed: usize) -> Self {
+        Self { needed, ranks: Vec::new(), bound: None }
     }
 
     /// Whether no rank with this key can be among the lowest.
@@ -118,15 +123,16 @@ impl<K: Ord + Copy> LowestRanks<K> {
             return;
         }
         self.ranks.push(rank);
-        if self.ranks.len() >= self.wanted.saturating_mul(2).max(64) {
+        // A selection takes linear time, so it waits until it can drop half of the ranks.
+        if self.ranks.len() >= self.needed.saturating_mul(2).max(64) {
             self.shrink();
         }
     }
 
     fn shrink(&mut self) {
-        if self.ranks.len() > self.wanted && self.wanted > 0 {
-            self.ranks.select_nth_unstable(self.wanted - 1);
-            self.ranks.truncate(self.wanted);
+        if self.ranks.len() > self.needed && self.needed > 0 {
+            self.ranks.select_nth_unstable(self.needed - 1);
+            self.ranks.truncate(self.needed);
             self.bound = self.ranks.last().copied();
         }
     }
@@ -147,13 +153,13 @@ mod tests {
         let ranks: Vec<Rank> = (0..1000).map(|at| (at * 7919 % 1000 / 3, 0, 0)).collect();
         let ranks: Vec<Rank> =
             ranks.iter().zip(0_u32..).map(|((key, ..), number)| (*key, number, number)).collect();
-        let mut least = LowestRanks::new(50);
-        ranks.iter().for_each(|rank| least.add(*rank));
+        let mut lowest = LowestRanks::new(50);
+        ranks.iter().for_each(|rank| lowest.add(*rank));
         let mut expected = ranks;
         expected.sort_unstable();
         expected.truncate(50);
-        let mut kept = least.finish();
-        kept.sort_unstable();
-        assert_eq!(kept, expected);
+        let mut found = lowest.finish();
+        found.sort_unstable();
+        assert_eq!(found, expected);
     }
 }

@@ -22,7 +22,7 @@ use crate::schema::SchemaFields;
 use crate::words::{DeadlineCheck, fields_of};
 
 /// The boost of a word in the headline.
-const HEADLINE: f32 = 6.0;
+const HEADLINE_BOOST: f32 = 6.0;
 /// Documents between two deadline checks.
 const DOCS_PER_DEADLINE_CHECK: usize = 4096;
 
@@ -44,6 +44,7 @@ fn relevant(query: &Query) -> Vec<&WordPattern> {
 /// prefixes.
 fn scoring(fields: &SchemaFields, words: &[&WordPattern]) -> Option<BooleanQuery> {
     let mut parts: Vec<(Occur, Box<dyn EngineQuery>)> = Vec::new();
+    // A prefix stands for many words, whose separate frequencies say little: see `weight_groups`.
     for words in words.iter().filter(|words| !words.prefix) {
         let tokens = words.tokens();
         for field in fields_of(fields, words.place) {
@@ -55,10 +56,11 @@ fn scoring(fields: &SchemaFields, words: &[&WordPattern]) -> Option<BooleanQuery
                 _ => Box::new(PhraseQuery::new(terms)),
             };
             let part = if field == fields.headline {
-                Box::new(BoostQuery::new(part, HEADLINE))
+                Box::new(BoostQuery::new(part, HEADLINE_BOOST))
             } else {
                 part
             };
+            // The documents match already; the query only scores them, so no part is required.
             parts.push((Occur::Should, part));
         }
     }
@@ -78,10 +80,10 @@ fn weight_groups(
     words: &[&WordPattern],
     is_over: DeadlineCheck<'_>,
 ) -> Result<Vec<WeightGroup>> {
-    let mut weighed = Vec::new();
+    let mut groups = Vec::new();
     for words in words.iter().filter(|words| words.prefix || words.forms) {
         let sets = snapshot.documents_with(words, is_over)?;
-        let rarity =
+        let idf =
             inverse_document_frequency(sets.iter().map(|set| set.len()).sum(), snapshot.len());
         let headline = match words.place {
             TextField::Anywhere => {
@@ -93,19 +95,21 @@ fn weight_groups(
             | TextField::Body
             | TextField::Named(_) => None,
         };
-        weighed.push(WeightGroup { sets, weight: rarity });
-        weighed
-            .extend(headline.map(|sets| WeightGroup { sets, weight: rarity * (HEADLINE - 1.0) }));
+        groups.push(WeightGroup { sets, weight: idf });
+        // The group above counts every hit once, so this one adds the rest of the boost.
+        let weight = idf * (HEADLINE_BOOST - 1.0);
+        groups.extend(headline.map(|sets| WeightGroup { sets, weight }));
     }
-    Ok(weighed)
+    Ok(groups)
 }
 
-/// Computes the weight of words that `holding` of `all` documents contain: the inverse document frequency of
+/// Computes the weight of words that `matching` of `all` documents contain: the inverse document frequency of
 /// BM25, never negative.
-fn inverse_document_frequency(holding: u64, all: u64) -> f32 {
+fn inverse_document_frequency(matching: u64, all: u64) -> f32 {
     #[expect(clippy::cast_precision_loss, reason = "a weight needs no more digits")]
-    let (holding, all) = (holding as f32, all.max(holding) as f32);
-    ((all - holding + 0.5) / (holding + 0.5)).ln_1p()
+    // Cached sets may contain removed documents, which `all` does not count.
+    let (matching, all) = (matching as f32, all.max(matching) as f32);
+    ((all - matching + 0.5) / (matching + 0.5)).ln_1p()
 }
 
 /// Returns the version numbers of a page, most relevant first, and newest first among equally relevant ones.
@@ -116,45 +120,49 @@ pub(crate) fn by_relevance(
     page: ResultPage,
     is_over: DeadlineCheck<'_>,
 ) -> Result<Vec<u32>> {
-    let Some(wanted) = order::ranks_needed(found, page) else { return Ok(Vec::new()) };
+    let Some(needed) = order::ranks_needed(found, page) else { return Ok(Vec::new()) };
     let snapshot = found.snapshot;
     let words = relevant(query);
     let scoring = scoring(&snapshot.shared.fields, &words);
     let groups = weight_groups(snapshot, &words, is_over)?;
     if scoring.is_none() && groups.is_empty() {
+        // Without words, all hits are equally relevant.
         return Ok(order::by_order(found, true, page));
     }
     let written = query.clone().without_forms();
     let has_forms = written != *query;
     let written = has_forms.then(|| found.documents_matching(&written, is_over)).transpose()?;
+    // Frequencies of the whole index, so that scores of different segments can be compared.
     let enabled = EnableScoring::enabled_from_searcher(&snapshot.searcher);
     let weight = scoring.map(|scoring| scoring.weight(enabled)).transpose()?;
-    let mut least = LowestRanks::new(wanted);
-    for (at, (segment, set)) in snapshot.segments.iter().zip(&found.sets).enumerate() {
-        let docs = weight.as_ref().map(|weight| weight.scorer(&segment.reader, 1.0));
-        let mut docs = docs.transpose()?;
+    let mut lowest = LowestRanks::new(needed);
+    for (index, (segment, set)) in snapshot.segments.iter().zip(&found.sets).enumerate() {
+        let scorer = weight.as_ref().map(|weight| weight.scorer(&segment.reader, 1.0));
+        let mut scorer = scorer.transpose()?;
         for (count, doc) in set.iter().enumerate() {
             if count % DOCS_PER_DEADLINE_CHECK == 0 && is_over() {
                 return Err(IndexError::TimedOut);
             }
-            let mut score = docs.as_mut().map_or(0.0, |docs| {
-                let reached = if docs.doc() < doc { docs.seek(doc) } else { docs.doc() };
-                if reached == doc { docs.score() } else { 0.0 }
+            let mut score = scorer.as_mut().map_or(0.0, |scorer| {
+                // A scorer only moves forward, and may have passed this document already.
+                let reached = if scorer.doc() < doc { scorer.seek(doc) } else { scorer.doc() };
+                if reached == doc { scorer.score() } else { 0.0 }
             });
             for group in &groups {
-                if group.sets.get(at).is_some_and(|set| set.contains(doc)) {
+                if group.sets.get(index).is_some_and(|set| set.contains(doc)) {
                     score += group.weight;
                 }
             }
             // Scores are never negative, so their bits have the same order.
             let bits = Reverse(score.max(0.0).to_bits());
-            let is_other = written.as_ref().is_some_and(|sets| !sets[at].contains(doc));
-            if !least.is_beyond((is_other, bits, i64::MIN)) {
-                let place = segment.place(doc);
-                let key = (is_other, bits, !place.order_ms);
-                least.add((key, !place.number, place.number));
+            let is_inflected = written.as_ref().is_some_and(|sets| !sets[index].contains(doc));
+            // The score alone excludes most documents, which saves the lookup of their positions.
+            if !lowest.is_beyond((is_inflected, bits, i64::MIN)) {
+                let position = segment.place(doc);
+                let key = (is_inflected, bits, !position.order_ms);
+                lowest.add((key, !position.number, position.number));
             }
         }
     }
-    Ok(order::page_numbers(least.finish(), page))
+    Ok(order::page_numbers(lowest.finish(), page))
 }

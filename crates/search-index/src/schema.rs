@@ -76,7 +76,9 @@ pub(crate) fn schema() -> (Schema, SchemaFields) {
     let mut builder = Schema::builder();
     let number = NumericOptions::default().set_fast().set_indexed();
     let column = NumericOptions::default().set_fast();
+    // These fields only filter, so they need neither frequencies nor norms.
     let term = text("raw", IndexRecordOption::Basic, false);
+    // Positions serve phrases, norms serve relevance and the lookup of `headline:*`.
     let words = || text(TERMS, IndexRecordOption::WithFreqsAndPositions, true);
     let fields = SchemaFields {
         number: builder.add_u64_field(NUMBER, number),
@@ -113,6 +115,7 @@ fn text(tokenizer: &str, option: IndexRecordOption, norms: bool) -> TextOptions 
 fn add_facet(builder: &mut SchemaBuilder, facet: Facet, term: &TextOptions) -> Field {
     let options = match facet {
         Facet::ProductCode => term.clone(),
+        // These are only counted; queries for their values use the words of the property.
         Facet::SubjectCode | Facet::PlaceName | Facet::PersonName | Facet::CopyrightHolder => {
             TextOptions::default()
         }
@@ -188,6 +191,7 @@ impl TokenStream for TermStream<'_> {
         for term in self.terms.by_ref() {
             let position = self.position;
             self.position += 1;
+            // A gap takes a position without a term, so that no phrase matches across it.
             if term != GAP && !term.is_empty() {
                 self.token.text.clear();
                 self.token.text.push_str(term);

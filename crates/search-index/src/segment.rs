@@ -41,30 +41,32 @@ impl SegmentColumns {
         let columns = reader.fast_fields();
         let embargoed: Column<i64> = columns.i64(HIDDEN_UNTIL)?;
         let mut docs = Vec::new();
+        // Few documents have an embargo, so searches read this list instead of the column.
         embargoed.get_docids_for_value_range(i64::MIN..=i64::MAX, 0..reader.max_doc(), &mut docs);
-        let until = |doc: u32| embargoed.first(doc).map(|ms| (doc, ms));
+        let with_end = |doc: u32| embargoed.first(doc).map(|ms| (doc, ms));
         Ok(Self {
             id: reader.segment_id(),
             order: columns.i64(ORDER)?.values,
             numbers: columns.u64(NUMBER)?.values,
             stamps: columns.u64(STAMP)?.values,
-            embargoed: docs.into_iter().filter_map(until).collect(),
+            embargoed: docs.into_iter().filter_map(with_end).collect(),
             values: Default::default(),
         })
     }
 
-    /// Returns the numbers of a facet's values, computed by `make` on first use.
+    /// Returns the numbers of a facet's values, computed by `compute` on first use.
     pub(crate) fn values(
         &self,
         facet: Facet,
-        make: impl FnOnce() -> Result<SegmentFacetValues>,
+        compute: impl FnOnce() -> Result<SegmentFacetValues>,
     ) -> Result<Arc<SegmentFacetValues>> {
-        let kept = &self.values[facet.index()];
-        if let Some(values) = kept.get() {
+        let cell = &self.values[facet.index()];
+        if let Some(values) = cell.get() {
             return Ok(Arc::clone(values));
         }
-        let made = Arc::new(make()?);
-        Ok(Arc::clone(kept.get_or_init(|| made)))
+        // An initializer that can fail may run twice at once; the first result is used.
+        let computed = Arc::new(compute()?);
+        Ok(Arc::clone(cell.get_or_init(|| computed)))
     }
 }
 
@@ -155,6 +157,7 @@ impl IndexSegment {
         let terms = self.reader.inverted_index(field)?;
         let postings = terms.read_postings(&term, IndexRecordOption::Basic)?;
         let Some(mut postings) = postings else { return Ok(None) };
+        // A number that was removed and added again has several documents, of which one is live.
         let mut doc = postings.doc();
         while doc != tantivy::TERMINATED {
             if self.live.contains(doc) {

@@ -55,35 +55,38 @@ impl SetCache {
     /// Creates a cache of at most `bytes`.
     pub(crate) fn new(bytes: u64) -> Self {
         let weigh = |(_, condition): &(SegmentId, FilterCondition), set: &Arc<RoaringBitmap>| {
+            // The serialized size is close to that in memory, and cheap to compute.
             let bytes = set.serialized_size() + condition.size_bytes() + ENTRY_BYTES;
             u32::try_from(bytes).unwrap_or(u32::MAX)
         };
-        let for_facets = bytes / FACETS_SHARE;
-        let sets = moka::sync::Cache::builder().max_capacity(bytes - for_facets).weigher(weigh);
+        let facets_bytes = bytes / FACETS_SHARE;
+        let sets = moka::sync::Cache::builder().max_capacity(bytes - facets_bytes).weigher(weigh);
         let sets = sets.support_invalidation_closures().build();
-        Self { sets, facets: FacetCountCache::new(for_facets) }
+        Self { sets, facets: FacetCountCache::new(facets_bytes) }
     }
 
     /// Evicts the entries of segments that no longer exist.
     pub(crate) fn evict_segments(&self, segments: HashSet<SegmentId>) {
         self.facets.evict_counts(segments.clone());
-        let is_gone = move |(id, _): &(SegmentId, FilterCondition), _: &_| segments.contains(id);
+        let is_evicted =
+            move |(id, _): &(SegmentId, FilterCondition), _: &_| segments.contains(id);
         // An error would mean that closures are not enabled, but the builder enables them.
-        drop(self.sets.invalidate_entries_if(is_gone));
+        drop(self.sets.invalidate_entries_if(is_evicted));
     }
 
-    /// Returns the documents of `condition` in a segment, computed by `make` on a cache miss.
+    /// Returns the documents of `condition` in a segment, computed by `compute` on a cache miss.
     pub(crate) fn get_or_insert<E>(
         &self,
         segment: SegmentId,
         condition: FilterCondition,
-        make: impl FnOnce(&FilterCondition) -> Result<RoaringBitmap, E>,
+        compute: impl FnOnce(&FilterCondition) -> Result<RoaringBitmap, E>,
     ) -> Result<Arc<RoaringBitmap>, E> {
         let key = (segment, condition);
         if let Some(set) = self.sets.get(&key) {
             return Ok(set);
         }
-        let set = Arc::new(make(&key.1)?);
+        // A search that runs out of time fails here, so no incomplete set is cached.
+        let set = Arc::new(compute(&key.1)?);
         self.sets.insert(key, Arc::clone(&set));
         Ok(set)
     }
@@ -107,8 +110,8 @@ impl FacetCountCache {
 
     /// Creates a cache of at most `bytes`.
     pub(crate) fn new(bytes: u64) -> Self {
-        let weigh = |_: &(SegmentId, Facet, u64), kept: &Arc<CachedCounts>| {
-            let bytes = kept.set.serialized_size() + kept.counts.len() * 4 + ENTRY_BYTES;
+        let weigh = |_: &(SegmentId, Facet, u64), cached: &Arc<CachedCounts>| {
+            let bytes = cached.set.serialized_size() + cached.counts.len() * 4 + ENTRY_BYTES;
             u32::try_from(bytes).unwrap_or(u32::MAX)
         };
         let counts = moka::sync::Cache::builder().max_capacity(bytes).weigher(weigh);
@@ -117,29 +120,29 @@ impl FacetCountCache {
 
     /// Evicts the counts of segments that no longer exist.
     fn evict_counts(&self, segments: HashSet<SegmentId>) {
-        let is_gone = move |(id, ..): &(SegmentId, Facet, u64), _: &_| segments.contains(id);
-        drop(self.counts.invalidate_entries_if(is_gone));
+        let is_evicted = move |(id, ..): &(SegmentId, Facet, u64), _: &_| segments.contains(id);
+        drop(self.counts.invalidate_entries_if(is_evicted));
     }
 
-    /// Returns the counts of `facet` in `set`, computed by `make` on a cache miss.
+    /// Returns the counts of `facet` in `set`, computed by `compute` on a cache miss.
     pub(crate) fn get_or_count<E>(
         &self,
         segment: SegmentId,
         facet: Facet,
         set: &RoaringBitmap,
-        make: impl FnOnce() -> Result<Vec<u32>, E>,
+        compute: impl FnOnce() -> Result<Vec<u32>, E>,
     ) -> Result<Arc<Vec<u32>>, E> {
         let size = set.len();
         if size < Self::DOCS_MIN {
-            return Ok(Arc::new(make()?));
+            return Ok(Arc::new(compute()?));
         }
         let key = (segment, facet, size);
-        if let Some(kept) = self.counts.get(&key).filter(|kept| kept.set == *set) {
-            return Ok(Arc::clone(&kept.counts));
+        if let Some(cached) = self.counts.get(&key).filter(|cached| cached.set == *set) {
+            return Ok(Arc::clone(&cached.counts));
         }
-        let counts = Arc::new(make()?);
-        let kept = CachedCounts { set: set.clone(), counts: Arc::clone(&counts) };
-        self.counts.insert(key, Arc::new(kept));
+        let counts = Arc::new(compute()?);
+        let cached = CachedCounts { set: set.clone(), counts: Arc::clone(&counts) };
+        self.counts.insert(key, Arc::new(cached));
         Ok(counts)
     }
 }
@@ -148,42 +151,43 @@ impl FacetCountCache {
 pub(crate) struct SetBuilder {
     max_doc: u32,
     /// Few documents, as concatenated lists.
-    few: Vec<u32>,
+    sparse: Vec<u32>,
     /// Many documents, as one bit for each document of the segment.
-    many: Option<Vec<u8>>,
+    dense: Option<Vec<u8>>,
 }
 
 /// The fraction (1/64) of a segment's documents from which a bitmap is faster than sorting.
-const MANY_SHARE: usize = 64;
+const DENSE_SHARE: usize = 64;
 
 impl SetBuilder {
     pub(crate) fn new(max_doc: u32) -> Self {
-        Self { max_doc, few: Vec::new(), many: None }
+        Self { max_doc, sparse: Vec::new(), dense: None }
     }
 
     /// Adds documents of the segment, in any order.
     pub(crate) fn add(&mut self, docs: &[u32]) {
-        if let Some(bits) = &mut self.many {
+        if let Some(bits) = &mut self.dense {
             set_bits(bits, docs);
             return;
         }
-        self.few.extend_from_slice(docs);
-        if self.few.len() > usize_of(self.max_doc) / MANY_SHARE {
+        self.sparse.extend_from_slice(docs);
+        if self.sparse.len() > usize_of(self.max_doc) / DENSE_SHARE {
+            // From here on, memory no longer grows with the documents, and nothing needs sorting.
             let mut bits = vec![0; usize_of(self.max_doc).div_ceil(8)];
-            set_bits(&mut bits, &self.few);
-            self.few = Vec::new();
-            self.many = Some(bits);
+            set_bits(&mut bits, &self.sparse);
+            self.sparse = Vec::new();
+            self.dense = Some(bits);
         }
     }
 
     /// Returns the set of all documents that were added.
     pub(crate) fn finish(mut self) -> RoaringBitmap {
-        match self.many {
+        match self.dense {
             Some(bits) => RoaringBitmap::from_lsb0_bytes(0, &bits),
             None => {
-                self.few.sort_unstable();
-                self.few.dedup();
-                RoaringBitmap::from_sorted_iter(self.few).unwrap_or_default()
+                self.sparse.sort_unstable();
+                self.sparse.dedup();
+                RoaringBitmap::from_sorted_iter(self.sparse).unwrap_or_default()
             }
         }
     }
@@ -211,10 +215,10 @@ mod tests {
         for count in [3, 40, 5000] {
             let lists: Vec<Vec<u32>> =
                 (1..4).map(|step| (0..count).map(|doc| doc * step % 6000).collect()).collect();
-            let mut gathering = SetBuilder::new(6000);
-            lists.iter().for_each(|list| gathering.add(list));
+            let mut builder = SetBuilder::new(6000);
+            lists.iter().for_each(|list| builder.add(list));
             let expected: RoaringBitmap = lists.concat().into_iter().collect();
-            assert_eq!(gathering.finish(), expected, "{count}");
+            assert_eq!(builder.finish(), expected, "{count}");
         }
     }
 }

@@ -44,6 +44,7 @@ impl StemLanguage {
         match primary.trim().to_ascii_lowercase().as_str() {
             "sv" => &[Self::Swedish],
             "en" => &[Self::English],
+            // One algorithm serves both written forms of Norwegian.
             "no" | "nb" | "nn" => &[Self::Norwegian],
             "da" => &[Self::Danish],
             "fi" => &[Self::Finnish],
@@ -66,6 +67,7 @@ impl StemLanguage {
 
     /// Returns the stem of a word.
     pub(crate) fn stem(self, word: &Word) -> Stem {
+        // Endings depend on accents: `område` and `omrade` have different stems.
         let spelled = word.exact.as_deref().unwrap_or(&word.folded);
         let stem = Stemmer::new(self.algorithm()).stem(spelled);
         let folded = fold(&stem);
@@ -105,18 +107,18 @@ fn fold(word: &str) -> String {
 /// Returns the stem `folded` of the word `exact` with the word's accents restored; `None` if it
 /// has none.
 fn accented(exact: &str, folded: &str) -> Option<String> {
-    let (mut own, mut rest) = (String::with_capacity(exact.len()), folded);
-    let mut letters = [0; 4];
+    let (mut restored, mut rest) = (String::with_capacity(exact.len()), folded);
+    let mut buffer = [0; 4];
     for c in exact.chars() {
         // Algorithms also change the last letters of a stem; these are taken from the stem.
-        let Some(behind) = rest.strip_prefix(fold(c.encode_utf8(&mut letters)).as_str()) else {
+        let Some(remaining) = rest.strip_prefix(fold(c.encode_utf8(&mut buffer)).as_str()) else {
             break;
         };
-        own.push(c);
-        rest = behind;
+        restored.push(c);
+        rest = remaining;
     }
-    own.push_str(rest);
-    (own != folded).then_some(own)
+    restored.push_str(rest);
+    (restored != folded).then_some(restored)
 }
 
 /// Words whose stems are cached, about 150 bytes each.
@@ -127,11 +129,11 @@ const STEMS_CACHED_MAX: usize = 100_000;
 #[derive(Default)]
 pub(crate) struct DocumentStemmer {
     /// Stems by language code followed by the word as spelled.
-    known: HashMap<String, CachedStem>,
+    cache: HashMap<String, CachedStem>,
     /// A reusable buffer for the cache key.
     key: String,
     /// The number of the current text.
-    text: u64,
+    text_number: u64,
 }
 
 /// The cached stem of a word.
@@ -139,7 +141,7 @@ struct CachedStem {
     /// `None` for a token that is not stemmed, such as a number.
     stem: Option<Stem>,
     /// The number of the last text in which it occurred.
-    text: u64,
+    text_number: u64,
 }
 
 impl DocumentStemmer {
@@ -156,7 +158,7 @@ impl DocumentStemmer {
         let languages = StemLanguage::of(&indexed.language);
         let mut terms = String::with_capacity(texts.iter().map(|text| text.len() * 2).sum());
         for ((letter, _), text) in STEM_FIELDS.iter().zip(texts) {
-            self.text += 1;
+            self.text_number += 1;
             let accented = accented_words(letter, accents);
             for language in languages {
                 for spelled in accented.iter().filter_map(|word| word.exact.as_deref()) {
@@ -181,29 +183,31 @@ impl DocumentStemmer {
         self.key.clear();
         self.key.push_str(language.code());
         self.key.push_str(spelled);
-        if !self.known.contains_key(&self.key) {
-            if self.known.len() >= STEMS_CACHED_MAX {
-                // Clearing everything is rare and keeps the cache simple; frequent words return at once.
-                self.known.clear();
+        if !self.cache.contains_key(&self.key) {
+            if self.cache.len() >= STEMS_CACHED_MAX {
+                // Clearing everything is rare and keeps the cache simple; frequent words return at
+                // once.
+                self.cache.clear();
             }
             let word = words(spelled).next().filter(|_| !spelled.contains(char::is_numeric));
             let stem = word.map(|word| language.stem(&word));
-            self.known.insert(self.key.clone(), CachedStem { stem, text: 0 });
+            self.cache.insert(self.key.clone(), CachedStem { stem, text_number: 0 });
         }
-        let known = self.known.get_mut(&self.key)?;
-        let is_first = known.text != self.text;
-        known.text = self.text;
-        known.stem.as_ref().filter(|_| is_first)
+        let cached = self.cache.get_mut(&self.key)?;
+        // Only presence is indexed, so a repeated stem would cost space and tell nothing.
+        let is_first = cached.text_number != self.text_number;
+        cached.text_number = self.text_number;
+        cached.stem.as_ref().filter(|_| is_first)
     }
 }
 
 /// Returns the words with accents in a text field, sorted by their folded forms.
 fn accented_words(letter: &str, accents: &str) -> Vec<Word> {
-    let of_place = |token| {
-        let (place, word) = str::split_once(token, "==")?;
-        (place == letter).then_some(word)
+    let in_field = |token| {
+        let (field, word) = str::split_once(token, "==")?;
+        (field == letter).then_some(word)
     };
-    let mut found: Vec<Word> = accents.split(' ').filter_map(of_place).flat_map(words).collect();
+    let mut found: Vec<Word> = accents.split(' ').filter_map(in_field).flat_map(words).collect();
     found.sort_unstable_by(|one, other| one.folded.cmp(&other.folded));
     found
 }
@@ -223,14 +227,17 @@ fn push_stem(terms: &mut String, letter: &str, language: StemLanguage, stem: &St
 }
 
 /// Returns the terms of which a document with a form of the word has at least one.
-pub(crate) fn query_terms(wanted: &WordPattern) -> Vec<String> {
-    let is_meant = |place: TextField| wanted.place == TextField::Anywhere || wanted.place == place;
+pub(crate) fn query_terms(pattern: &WordPattern) -> Vec<String> {
+    let is_searched =
+        |field: TextField| pattern.place == TextField::Anywhere || pattern.place == field;
     let mut terms = Vec::new();
-    for word in &wanted.words {
+    for word in &pattern.words {
         for language in StemLanguage::ALL {
             let Stem { folded, accented } = language.stem(word);
+            // An accent in the query is significant (contract search-14); the index has both
+            // spellings of a stem.
             let stem = accented.unwrap_or(folded);
-            for (letter, _) in STEM_FIELDS.iter().filter(|(_, place)| is_meant(*place)) {
+            for (letter, _) in STEM_FIELDS.iter().filter(|(_, field)| is_searched(*field)) {
                 let mut term = String::new();
                 push_term(&mut term, letter, language, &stem);
                 terms.push(term);
@@ -294,9 +301,9 @@ mod tests {
             ..IndexedDocument::default()
         };
         let accents = "==möten ==lågar b==lågar h==möten";
-        let mut stemming = DocumentStemmer::default();
-        let terms = stemming.document_terms(&indexed, accents);
-        assert_eq!(stemming.document_terms(&indexed, accents), terms);
+        let mut stemmer = DocumentStemmer::default();
+        let terms = stemmer.document_terms(&indexed, accents);
+        assert_eq!(stemmer.document_terms(&indexed, accents), terms);
         let mut terms: Vec<&str> = terms.split(' ').collect();
         terms.sort_unstable();
         let expected =

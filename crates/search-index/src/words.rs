@@ -21,8 +21,8 @@ pub(crate) type DeadlineCheck<'a> = &'a dyn Fn() -> bool;
 const DOCS_PER_DEADLINE_CHECK: usize = 4096;
 
 /// Returns the index fields with the words of a text field.
-pub(crate) fn fields_of(fields: &SchemaFields, place: TextField) -> Vec<Field> {
-    match place {
+pub(crate) fn fields_of(fields: &SchemaFields, text_field: TextField) -> Vec<Field> {
+    match text_field {
         TextField::Anywhere => vec![fields.headline, fields.description, fields.body, fields.rest],
         TextField::Headline => vec![fields.headline],
         TextField::Description => vec![fields.description],
@@ -65,20 +65,24 @@ impl<'a> TermLookup<'a> {
             }
         }
         let mut found = self.found.finish();
+        // The phrase was found in its folded form; an accent in the query is significant (contract
+        // search-14).
         for accent in &tokens.exact {
             if found.is_empty() {
                 break;
             }
-            let accents = TermLookup::new(snapshot, segment, is_over);
-            found &= accents.any_of(fields.accents, [accent.as_str()])?;
+            let lookup = TermLookup::new(snapshot, segment, is_over);
+            found &= lookup.any_of(fields.accents, [accent.as_str()])?;
         }
         Ok(found)
     }
 
     /// Finds the documents with any word in a text field.
-    pub(crate) fn present(mut self, place: TextField) -> Result<RoaringBitmap> {
-        for field in fields_of(&self.snapshot.shared.fields, place) {
-            match place {
+    pub(crate) fn present(mut self, text_field: TextField) -> Result<RoaringBitmap> {
+        for field in fields_of(&self.snapshot.shared.fields, text_field) {
+            match text_field {
+                // All properties share one field without norms, so the terms of this one are
+                // looked up.
                 TextField::Named(name) => self.prefix(field, &property_token_prefix(name))?,
                 TextField::Anywhere
                 | TextField::Headline
@@ -138,10 +142,12 @@ impl<'a> TermLookup<'a> {
         let terms = self.terms(field)?;
         let mut range = terms.terms().range().ge(start.as_bytes()).into_stream()?;
         while range.advance() {
+            // Terms are sorted, so all those with the prefix follow each other.
             if !range.key().starts_with(start.as_bytes()) {
                 break;
             }
             self.postings(&terms, range.value())?;
+            // Each term counts as 64 documents: many rare terms must reach the next check, too.
             self.check_deadline(64)?;
         }
         Ok(())
@@ -165,12 +171,15 @@ impl<'a> TermLookup<'a> {
     fn phrase(&mut self, field: Field, phrase: &[String], prefix: bool) -> Result<()> {
         let scoring = EnableScoring::disabled_from_searcher(&self.snapshot.searcher);
         let weight = if prefix {
-            // Terms have only letters, digits, marks and `=`, so each is literal in a regular expression.
+            // Terms have only letters, digits, marks and `=`, so each is literal in a regular
+            // expression.
             let mut patterns = phrase.to_vec();
             if let Some(last) = patterns.last_mut() {
                 last.push_str(".*");
             }
             let mut query = RegexPhraseQuery::new(field, patterns);
+            // By default the engine refuses a phrase with many terms; the deadline bounds the work
+            // here.
             query.set_max_expansions(u32::MAX);
             query.weight(scoring)?
         } else {
@@ -183,6 +192,8 @@ impl<'a> TermLookup<'a> {
             block.push(docs.doc());
             if block.len() == 128 {
                 self.found.add(&block);
+                // The engine examines many documents for each hit, so every block is followed by a
+                // check.
                 self.check_deadline(DOCS_PER_DEADLINE_CHECK)?;
                 block.clear();
             }

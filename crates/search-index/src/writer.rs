@@ -73,6 +73,7 @@ pub struct CommitPosition {
 /// It distinguishes versions with the same number, which occur if the database lost rows in between.
 #[must_use]
 pub fn stamp(key: &str, stored_ms: i64) -> u64 {
+    // Stamps are stored in the index; the hashers of the standard library may change.
     let bytes = key.bytes().chain(stored_ms.to_le_bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -84,14 +85,14 @@ pub struct IndexWriter {
     engine: tantivy::IndexWriter,
     fields: SchemaFields,
     /// The stemmers, one per adder.
-    stemmings: [DocumentStemmer; ADDERS],
+    stemmers: [DocumentStemmer; ADDERS],
 }
 
 /// Adds items on one thread, concurrently with other adders.
 pub struct VersionAdder<'a> {
     engine: &'a tantivy::IndexWriter,
     fields: &'a SchemaFields,
-    stemming: &'a mut DocumentStemmer,
+    stemmer: &'a mut DocumentStemmer,
 }
 
 impl IndexWriter {
@@ -118,17 +119,18 @@ impl IndexWriter {
         policy.set_level_log_size(LAYER_LOG2);
         policy.set_min_layer_size(LAYER_DOCUMENTS);
         engine.set_merge_policy(Box::new(policy));
-        Ok(Self { engine, fields, stemmings: Default::default() })
+        Ok(Self { engine, fields, stemmers: Default::default() })
     }
 
     /// Returns the adders, each for one thread.
     pub fn adders(&mut self) -> [VersionAdder<'_>; ADDERS] {
         let (engine, fields) = (&self.engine, &self.fields);
-        self.stemmings.each_mut().map(|stemming| VersionAdder { engine, fields, stemming })
+        self.stemmers.each_mut().map(|stemmer| VersionAdder { engine, fields, stemmer })
     }
 
     /// Adds a version on the calling thread.
     pub fn add(&mut self, item: &ItemVersion<'_>) -> Result<()> {
+        // Always the same adder, so that the cache of its stemmer is used.
         let [mut adder, ..] = self.adders();
         adder.add(item)
     }
@@ -141,6 +143,7 @@ impl IndexWriter {
     /// Makes all changes up to `position` durable and available to the next refresh.
     pub fn commit(&mut self, position: &CommitPosition) -> Result<()> {
         let payload = serde_json::to_string(position).map_err(std::io::Error::other)?;
+        // The position is part of the commit, so neither is ever visible without the other.
         let mut commit = self.engine.prepare_commit()?;
         commit.set_payload(&payload);
         commit.commit()?;
@@ -184,7 +187,8 @@ impl VersionAdder<'_> {
         if !accents.is_empty() {
             document.add_text(fields.accents, &accents);
         }
-        document.add_text(fields.stems, self.stemming.document_terms(item.indexed, &accents));
+        document.add_text(fields.stems, self.stemmer.document_terms(item.indexed, &accents));
+        // Milliseconds are the resolution of the index, in ranges and in the order of hits.
         for (date, at) in dates {
             let at_ms = at.as_millisecond();
             document.add_i64(fields.date(*date), at_ms);
@@ -206,6 +210,7 @@ impl VersionAdder<'_> {
 fn split_tags(tags: &str) -> (String, String) {
     let (mut properties, mut accents) = (String::with_capacity(tags.len()), String::new());
     for token in tags.split(' ') {
+        // Tokens of properties have a single `=`.
         let text = match token.find("==") {
             Some(_) => &mut accents,
             None => &mut properties,

@@ -21,18 +21,23 @@ const CREDIT: [&str; 1] = ["credit"];
 #[must_use]
 pub fn from_document(document: &Document, uri: &str) -> Caption {
     let text = |name: &str| document.text(name).unwrap_or_default().to_owned();
-    let either = |one: &str, other: &str| {
-        document.text(one).or(document.text(other)).unwrap_or_default().to_owned()
+    let either = |first: &str, second: &str| {
+        document.text(first).or(document.text(second)).unwrap_or_default().to_owned()
     };
-    let (city, nation) = (related(document, "place", &CITY), related(document, "place", &COUNTRY));
+    let (city, country) =
+        (related(document, "place", &CITY), related(document, "place", &COUNTRY));
     let credit = related(document, "infosource", &CREDIT);
-    let role = |entry: &&str| !entry.is_empty();
+    let not_empty = |entry: &&str| !entry.is_empty();
     Caption {
         headline: text("headline"),
         title: either("slugline", "title"),
         description: text("description_text"),
         byline: byline(document),
-        byline_role: document.texts("bylines", "role").find(role).unwrap_or_default().to_owned(),
+        byline_role: document
+            .texts("bylines", "role")
+            .find(not_empty)
+            .unwrap_or_default()
+            .to_owned(),
         credit: field(credit, "name").to_owned(),
         source: text("source"),
         copyright_notice: text("copyrightnotice"),
@@ -40,8 +45,11 @@ pub fn from_document(document: &Document, uri: &str) -> Caption {
         usage_terms: text("usageterms"),
         instructions: text("ednote"),
         city: field(city, "name").to_owned(),
-        country: field(nation, "name").to_owned(),
-        country_code: country::normalize_code(field(nation, "code")).unwrap_or_default(),
+        country: field(country, "name").to_owned(),
+        // Providers also use codes of their own, which the caption's ISO code cannot hold.
+        country_code: country::normalize_code(field(country, "code")).unwrap_or_default(),
+        // The country has a position as well, but that of the city says where the picture was
+        // taken.
         position: city
             .and_then(position)
             .or_else(|| objects(document, "place").find_map(position)),
@@ -76,6 +84,8 @@ pub fn to_fields(caption: &Caption, zone: &TimeZone) -> Map<String, Value> {
     };
     set("versioncreated", json!(caption.created.as_deref().and_then(|text| time(text, zone))));
     set("headline", json!(caption.headline));
+    // The slugline is the first choice on the way back (contract files-12), so the title needs no
+    // property of its own.
     set("slugline", json!(caption.title));
     set("description_text", json!(caption.description));
     set("byline", json!(caption.byline));
@@ -92,9 +102,10 @@ pub fn to_fields(caption: &Caption, zone: &TimeZone) -> Map<String, Value> {
     let person = |name: &String| json!({ "name": name });
     set("person", caption.persons.iter().map(person).collect());
     let code = |code: &String| json!({ "code": code, "scheme": SUBJECT_SCHEME });
-    let word = |word: &String| json!({ "name": word, "scheme": KEYWORD_SCHEME });
+    // Keywords get their own scheme, by which `is_keyword` recognizes them on the way back.
+    let keyword = |keyword: &String| json!({ "name": keyword, "scheme": KEYWORD_SCHEME });
     let codes = caption.subject_codes.iter().map(code);
-    set("subject", codes.chain(caption.keywords.iter().map(word)).collect());
+    set("subject", codes.chain(caption.keywords.iter().map(keyword)).collect());
     if !caption.credit.is_empty() {
         set("infosource", json!([{ "name": caption.credit, "rel": CREDIT[0] }]));
     }
@@ -102,6 +113,7 @@ pub fn to_fields(caption: &Caption, zone: &TimeZone) -> Map<String, Value> {
 }
 
 fn bylines(caption: &Caption) -> Value {
+    // The plain `byline` has the name already; the list is there only to hold the role.
     if caption.byline_role.is_empty() {
         return Value::Null;
     }
@@ -113,6 +125,7 @@ fn places(caption: &Caption) -> Value {
     let geometry = caption.position.map(
         |(latitude, longitude)| json!({ "type": "Point", "coordinates": [longitude, latitude] }),
     );
+    // A position without a city still needs an entry that it can be stored in.
     let mut city = json!({ "name": caption.city, "rel": CITY[0], "scheme": PLACE_SCHEME });
     if caption.city.is_empty() {
         city = json!({});
@@ -154,14 +167,14 @@ fn byline(document: &Document) -> String {
     if let Some(byline) = document.text("byline") {
         return byline.to_owned();
     }
-    let one = |entry| match field(Some(entry), "byline") {
+    let name_of = |entry| match field(Some(entry), "byline") {
         "" => {
             let names = ["firstname", "lastname"].map(|name| field(Some(entry), name));
             names.join(" ").trim().to_owned()
         }
         byline => byline.to_owned(),
     };
-    let all = objects(document, "bylines").map(one).filter(|byline| !byline.is_empty());
+    let all = objects(document, "bylines").map(name_of).filter(|byline| !byline.is_empty());
     all.collect::<Vec<_>>().join(", ")
 }
 
@@ -204,11 +217,14 @@ fn urgency(value: &Value) -> Option<u8> {
 fn position(place: &Value) -> Option<(f64, f64)> {
     let coordinates = place.get("geometry_geojson")?.get("coordinates")?;
     let number = |index: usize| coordinates.get(index)?.as_f64();
+    // GeoJSON puts the longitude first (RFC 7946 §3.1.1).
     Some((number(1)?, number(0)?))
 }
 
 /// Converts a caption's time to the schema's form, with a UTC offset.
 fn time(text: &str, zone: &TimeZone) -> Option<String> {
+    // Kept as it is written, so that a caption of ours gives back the same document (contract
+    // files-15).
     if text.parse::<jiff::Timestamp>().is_ok() {
         return Some(text.to_owned());
     }
@@ -289,9 +305,9 @@ mod tests {
                 keywords, country_code: code.to_owned(), ..caption()
             };
             let fields = to_fields(&photograph, &TimeZone::UTC);
-            let said = through_a_document(&photograph);
-            let keep = metadata::WriteOptions { orientation: 1, gps: true };
-            let jpeg = jpeg::samples::file(&metadata::write(&said, &[], keep));
+            let restored = through_a_document(&photograph);
+            let options = metadata::WriteOptions { orientation: 1, gps: true };
+            let jpeg = jpeg::samples::file(&metadata::write(&restored, &[], options));
             let header = jpeg::header::JpegHeader::parse(&jpeg, &jpeg::samples::LIMITS).expect("sound");
             let read = metadata::read(&header, &jpeg).caption;
             prop_assert_eq!(to_fields(&read, &TimeZone::UTC), fields);

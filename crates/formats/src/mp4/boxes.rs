@@ -51,6 +51,7 @@ impl BoxHeader {
     pub(super) fn parse(bytes: &[u8], available: u64) -> Option<Self> {
         let (size, rest) = bytes.split_first_chunk::<4>()?;
         let (kind, rest) = rest.split_first_chunk::<4>()?;
+        // Size 0 reaches to the end of the parent; size 1 announces 64 bits after the kind.
         let (header_bytes, size_bytes) = match u32::from_be_bytes(*size) {
             0 => (8, available),
             1 => (16, u64::from_be_bytes(*rest.first_chunk::<8>()?)),
@@ -68,6 +69,7 @@ impl<'a> Iterator for BoxIterator<'a> {
     type Item = Result<(BoxKind, &'a [u8]), VideoError>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        // Left empty on an error, which ends the iteration.
         let bytes = std::mem::take(&mut self.0);
         let available = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         if available < BoxHeader::BYTES_MIN {
@@ -81,9 +83,10 @@ impl<'a> Iterator for BoxIterator<'a> {
         let end = usize::try_from(header.size_bytes).ok();
         let start = usize::try_from(header.header_bytes).ok();
         let found = end.and_then(|end| bytes.split_at_checked(end));
-        let Some((contents, rest)) = found
-            .and_then(|(whole, rest)| start.and_then(|start| Some((whole.get(start..)?, rest))))
-        else {
+        // A size below that of the header is an error too, or the iteration would never advance.
+        let Some((contents, rest)) = found.and_then(|(current, rest)| {
+            start.and_then(|start| Some((current.get(start..)?, rest)))
+        }) else {
             return Some(Err(VideoError::Damaged { kind: header.kind }));
         };
         self.0 = rest;
@@ -157,6 +160,7 @@ impl<'a> BoxFields<'a> {
     pub(super) fn duration(&mut self, version: u8) -> Result<Option<u64>, VideoError> {
         let found = self.u32_or_u64(version)?;
         let unknown = if version == 0 { u64::from(u32::MAX) } else { u64::MAX };
+        // Writers of fragmented files leave 0, since the duration is not known at the start.
         Ok((found != 0 && found != unknown).then_some(found))
     }
 

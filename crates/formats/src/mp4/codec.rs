@@ -68,10 +68,12 @@ fn hevc(config: &[u8]) -> Option<String> {
     let compatible = u32::from_be_bytes(*config.get(2..)?.first_chunk()?);
     let constraints: [u8; 6] = *config.get(6..)?.first_chunk()?;
     let level = config.get(12)?;
-    let space = ["", "A", "B", "C"][usize::from(first >> 6)];
+    // Profile space 0 is written as nothing (ISO/IEC 14496-15 annex E).
+    let profile_space = ["", "A", "B", "C"][usize::from(first >> 6)];
     let tier = if first & 0x20 == 0 { 'L' } else { 'H' };
     let profile = first & 0x1f;
-    let mut text = format!("{space}{profile}.{:X}.{tier}{level}", compatible.reverse_bits());
+    let mut text =
+        format!("{profile_space}{profile}.{:X}.{tier}{level}", compatible.reverse_bits());
     let count = constraints.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     for byte in &constraints[..count] {
         // Writing to a string cannot fail.
@@ -91,6 +93,7 @@ fn av1(config: &[u8]) -> Option<String> {
     let [first, second] = config.get(1..)?.first_chunk()?;
     let (profile, level) = (first >> 5, first & 0x1f);
     let tier = if second & 0x80 == 0 { 'M' } else { 'H' };
+    // The flag for 12 bits counts only together with that for more than 8.
     let depth = match (second & 0x40 != 0, second & 0x20 != 0) {
         (false, _) => 8,
         (true, false) => 10,
@@ -127,18 +130,18 @@ impl<'a> StreamDescriptor<'a> {
     fn parse(esds: &'a [u8]) -> Option<Self> {
         let stream = descriptor(esds.get(4..)?, 3)?;
         let flags = *stream.get(2)?;
-        let mut at = 3;
+        let mut offset = 3;
         // Optional fields by flag: the stream depended on, a URL with its length, the clock stream.
         if flags & 0x80 != 0 {
-            at += 2;
+            offset += 2;
         }
         if flags & 0x40 != 0 {
-            at += 1 + usize::from(*stream.get(at)?);
+            offset += 1 + usize::from(*stream.get(offset)?);
         }
         if flags & 0x20 != 0 {
-            at += 2;
+            offset += 2;
         }
-        let decoder = descriptor(stream.get(at..)?, 4)?;
+        let decoder = descriptor(stream.get(offset..)?, 4)?;
         // The fixed fields of the decoder configuration take 13 bytes.
         let specific = decoder.get(13..).and_then(|rest| descriptor(rest, 5)).unwrap_or_default();
         Some(Self { object_type: *decoder.first()?, specific })

@@ -31,6 +31,7 @@ impl DisplayMatrix {
 
     /// Returns the width and height of the bounding box of a transformed picture.
     fn bounds(self, width: u128, height: u128) -> (u128, u128) {
+        // Rotation and mirroring make factors negative, but a size has no sign.
         let [a, b, c, d] = [self.a, self.b, self.c, self.d].map(|x| u128::from(x.unsigned_abs()));
         ((a * width + c * height) >> 16, (b * width + d * height) >> 16)
     }
@@ -58,6 +59,8 @@ impl VideoGeometry {
         let coded = (u32::from(self.coded.0) << 16, u32::from(self.coded.1) << 16);
         let is_given = self.track.0 != 0 && self.track.1 != 0 && self.track != coded;
         let (width, height) = if is_given { self.track } else { coded };
+        // Widened to 128 bits, because size, pixel aspect and two matrices multiply to more than
+        // 64.
         let (mut width, height) = (u128::from(width), u128::from(height));
         if let (false, Some((horizontal, vertical))) = (is_given, self.pixel)
             && horizontal != 0

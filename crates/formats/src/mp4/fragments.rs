@@ -20,6 +20,7 @@ pub(super) struct SampleClock {
 impl SampleClock {
     /// Adds `samples` with a total duration of `time`, after the existing ones.
     pub(super) fn add(&mut self, samples: u64, time: u64) {
+        // An empty run must not set the start of the track.
         if samples == 0 {
             return;
         }
@@ -36,6 +37,7 @@ impl SampleClock {
 
     /// Returns the milliseconds from the first sample to the end of the last one.
     pub(super) fn milliseconds(self, timescale: u32) -> Option<u64> {
+        // `end` never moves back, so it is not before `start`.
         milliseconds(self.end - self.start?, timescale)
     }
 
@@ -44,6 +46,7 @@ impl SampleClock {
         let samples = u128::from(self.samples) * u128::from(timescale);
         let time = u128::from(self.time);
         let millionths = (samples * 1_000_000 + time / 2).checked_div(time)?;
+        // A rate above 4,294 per second does not fit and comes from damaged durations.
         let millionths = u32::try_from(millionths).ok().filter(|&found| found != 0)?;
         Some(f64::from(millionths) / 1e6)
     }
@@ -61,6 +64,7 @@ pub(super) fn add_fragment(moof: &[u8], movie: &mut MovieIndex) -> Result<(), Vi
         let flags = fields.version_and_flags()?.1;
         let id = fields.u32()?;
         let tracks = [Some(&mut movie.video), movie.audio.as_mut()];
+        // Other tracks, such as subtitles, are not reported, so their fragments do not count.
         let Some(track) = tracks.into_iter().flatten().find(|track| track.id == id) else {
             continue;
         };
@@ -94,6 +98,7 @@ fn add_runs(traf: &[u8], sample_duration: u32, track: &mut Track) -> Result<(), 
     for found in BoxIterator(traf) {
         let (kind, contents) = found?;
         match &kind.0 {
+            // Precedes the runs that it applies to (ISO/IEC 14496-12 §8.8.12).
             b"tfdt" => {
                 let mut fields = BoxFields::new(b"tfdt", contents);
                 let version = fields.version_and_flags()?.0;

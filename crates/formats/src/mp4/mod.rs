@@ -99,6 +99,7 @@ pub fn facts<R: Read + Seek>(
 ) -> Result<VideoFacts, VideoError> {
     let layout = scan(reader, size_bytes, limits)?;
     let mut movie = MovieIndex::parse(&layout.index, limits)?;
+    // Without `mvex` the index is complete, and stray fragments do not belong to the movie.
     if movie.fragmented {
         for range in &layout.fragments {
             let moof = read_exactly(reader, range.clone(), BoxKind::MOOF)?;
@@ -120,6 +121,7 @@ pub fn facts<R: Read + Seek>(
 }
 
 fn bitrate_bps(size_bytes: u64, duration_ms: u64) -> u64 {
+    // The product of a length and 8,000 can exceed 64 bits.
     let millibits = u128::from(size_bytes) * 8 * 1000;
     let duration_ms = u128::from(duration_ms);
     let rounded = (millibits + duration_ms / 2).checked_div(duration_ms).unwrap_or(0);

@@ -54,6 +54,7 @@ impl MovieIndex {
         fields.skip(if version == 0 { 8 } else { 16 })?;
         let timescale = fields.u32()?;
         let duration = fields.duration(version)?;
+        // Rate, volume and reserved fields.
         fields.skip(16)?;
         let matrix = DisplayMatrix::parse(&mut fields)?;
         let mut tracks = parse_tracks(moov, limits)?;
@@ -80,8 +81,10 @@ impl MovieIndex {
         let tracks = || [Some(&self.video), self.audio.as_ref()].into_iter().flatten();
         let clocks = tracks().filter_map(|track| track.clock.milliseconds(track.timescale)).max();
         let found = if self.fragmented {
-            let all = self.fragments_duration;
-            all.and_then(|all| milliseconds(all, self.timescale)).or(header.max(clocks))
+            // Without `mehd` the header may cover only the samples of the index, so the longer one
+            // counts.
+            let total = self.fragments_duration;
+            total.and_then(|total| milliseconds(total, self.timescale)).or(header.max(clocks))
         } else {
             header
                 .or_else(|| tracks().filter_map(|track| self.track_duration_ms(track)).max())
@@ -163,6 +166,7 @@ impl Track {
         let mut track = Self::parse_header(load(trak, b"tkhd", b"trak")?)?;
         (track.timescale, track.duration) = parse_media_header(load(mdia, b"mdhd", b"mdia")?)?;
         track.handler = parse_handler(load(mdia, b"hdlr", b"mdia")?)?;
+        // Edits shorten or delay the media, so their total is what a player shows.
         if let Some(edts) = find(trak, b"edts")?
             && let Some(elst) = find(edts, b"elst")?
         {
@@ -277,6 +281,7 @@ fn parse_media_header(mdhd: &[u8]) -> Result<(u32, Option<u64>), VideoError> {
 /// Parses the kind of a track: `vide`, `soun` and so on.
 fn parse_handler(hdlr: &[u8]) -> Result<[u8; 4], VideoError> {
     let mut fields = BoxFields::new(b"hdlr", hdlr);
+    // Version, flags and a predefined field.
     fields.skip(8)?;
     Ok(fields.u32()?.to_be_bytes())
 }
@@ -287,6 +292,7 @@ fn parse_edits(elst: &[u8]) -> Result<Option<u64>, VideoError> {
     let version = fields.version_and_flags()?.0;
     let count = fields.u32()?;
     let mut sum = 0_u64;
+    // Duration, media time and rate, of which the first two depend on the version.
     for mut entry in fields.entries(count, if version == 0 { 12 } else { 20 })? {
         sum = sum.saturating_add(entry.u32_or_u64(version)?);
     }

@@ -32,22 +32,23 @@ pub(super) fn scan<R: Read + Seek>(
     if size_bytes < BoxHeader::BYTES_MIN {
         return Err(VideoError::TooShort { size_bytes });
     }
-    let (mut at, mut count) = (0, 0);
+    let (mut offset, mut count) = (0, 0);
     let (mut index, mut data_seen, mut fast_start) = (None, false, false);
     let (mut fragments, mut fragments_bytes) = (Vec::new(), 0_u64);
-    while size_bytes.saturating_sub(at) >= BoxHeader::BYTES_MIN {
+    // A remainder that is shorter than a header cannot be a box.
+    while size_bytes.saturating_sub(offset) >= BoxHeader::BYTES_MIN {
         count += 1;
         if count > limits.boxes {
             return Err(VideoError::TooManyBoxes { max: limits.boxes });
         }
-        let header = read_header(reader, at, size_bytes)?;
-        let contents = match span(&header, at, size_bytes) {
+        let header = read_header(reader, offset, size_bytes)?;
+        let contents = match span(&header, offset, size_bytes) {
             Ok(contents) => contents,
             // Other programs append data to finished files, so a bad box after the index is ignored.
             Err(_) if index.is_some() && !is_media(header.kind) => break,
             Err(error) => return Err(error),
         };
-        at = contents.end;
+        offset = contents.end;
         match &header.kind.0 {
             b"moov" if index.is_none() => {
                 index = Some(read_index(reader, contents, limits)?);
@@ -78,31 +79,34 @@ fn is_media(kind: BoxKind) -> bool {
 
 fn read_header<R: Read + Seek>(
     reader: &mut R,
-    at: u64,
+    offset: u64,
     size_bytes: u64,
 ) -> Result<BoxHeader, VideoError> {
-    let available = size_bytes - at;
-    let end = at + available.min(BoxHeader::BYTES_MAX);
-    let bytes = read_exactly(reader, at..end, BoxKind([0; 4]))?;
+    let available = size_bytes - offset;
+    // One read that suffices for a 64-bit size as well.
+    let end = offset + available.min(BoxHeader::BYTES_MAX);
+    let bytes = read_exactly(reader, offset..end, BoxKind([0; 4]))?;
     let header = BoxHeader::parse(&bytes, available);
     let kind = bytes.get(4..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
-    if at == 0 && !FIRST.contains(&&kind) {
+    // Checked before the size, so that a file of another kind is not reported as damaged.
+    if offset == 0 && !FIRST.contains(&&kind) {
         return Err(VideoError::NotMp4 { found: BoxKind(kind) });
     }
     header.ok_or(VideoError::Damaged { kind: BoxKind(kind) })
 }
 
-/// Returns the byte range of the contents of a box that starts at `at`.
-fn span(header: &BoxHeader, at: u64, size_bytes: u64) -> Result<Range<u64>, VideoError> {
+/// Returns the byte range of the contents of a box that starts at `offset`.
+fn span(header: &BoxHeader, offset: u64, size_bytes: u64) -> Result<Range<u64>, VideoError> {
     let kind = header.kind;
+    // The scan would not advance past such a box.
     if header.size_bytes < header.header_bytes {
         return Err(VideoError::Damaged { kind });
     }
-    let end = at.saturating_add(header.size_bytes);
+    let end = offset.saturating_add(header.size_bytes);
     if end > size_bytes {
         return Err(VideoError::Truncated { kind, end, size_bytes });
     }
-    Ok(at + header.header_bytes..end)
+    Ok(offset + header.header_bytes..end)
 }
 
 fn read_index<R: Read + Seek>(
@@ -129,6 +133,7 @@ pub(super) fn read_exactly<R: Read + Seek>(
     let mut bytes = Vec::new();
     let read = reader.by_ref().take(length).read_to_end(&mut bytes)?;
     let read = u64::try_from(read).unwrap_or(u64::MAX);
+    // The file is shorter than its stated size; it may have been cut since it was measured.
     if read < length {
         let size_bytes = range.start + read;
         return Err(VideoError::Truncated { kind, end: range.end, size_bytes });

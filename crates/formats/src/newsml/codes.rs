@@ -25,7 +25,7 @@ pub(crate) const SCHEMES: [(&str, &str); 9] = [
 /// Finds the alias of a scheme.
 pub(super) fn alias(scheme: &str) -> Option<&'static str> {
     let scheme = scheme.strip_suffix('/').unwrap_or(scheme);
-    SCHEMES.iter().find(|(known, _)| *known == scheme).map(|(_, alias)| *alias)
+    SCHEMES.iter().find(|(candidate, _)| *candidate == scheme).map(|(_, alias)| *alias)
 }
 
 /// Builds a QCode, such as the news item nature or publishing status, from an alias and a code.

@@ -90,11 +90,12 @@ pub(super) fn write_subjects(
     for (name, kind) in SUBJECTS {
         let list = ConceptList { name, element: "subject", kind: Some(kind) };
         let entries = item.entries(name);
-        let named = if name == "place" { count(&entries) } else { HashMap::new() };
+        // Only places have positions, so only they must be distinguishable.
+        let identity_counts = if name == "place" { count(&entries) } else { HashMap::new() };
         for (index, entry) in entries.into_iter().enumerate() {
             let mut placed = Vec::new();
             if name == "place"
-                && let Some(position) = position(entry, &named)
+                && let Some(position) = position(entry, &identity_counts)
             {
                 asserts.positions.push(position);
                 placed.push("geometry_geojson");
@@ -129,7 +130,9 @@ fn write_entry<'a>(
     placed: &[&str],
 ) -> io::Result<()> {
     let code = code(entry);
+    // A literal identifies a concept only where no vocabulary does.
     let literal = code.is_none().then(|| literal(entry)).flatten();
+    // Schema 1.6 has both on subjects only; elsewhere they are unknown properties.
     let percent = |name| entry.get(name).filter(|_| list.name == "subject").and_then(percent);
     let (confidence, relevance) = (percent("confidence"), percent("relevance"));
     let attributes = [
@@ -150,6 +153,8 @@ fn write_entry<'a>(
     }
     for (member, value) in entry {
         let placed = match member.as_str() {
+            // The element has the name on one line; any other form is kept as an extension
+            // property.
             "name" => name.is_some_and(|name| lexical::one_line(name) == name),
             "code" | "scheme" => code.is_some(),
             "confidence" => confidence.is_some(),
@@ -172,6 +177,7 @@ fn write_keyword<'a>(
 ) -> io::Result<bool> {
     let text = |name: &str| entry.get(name).and_then(Value::as_str);
     let is_keyword = text("scheme").and_then(codes::alias) == Some(KEYWORDS);
+    // The element `keyword` is plain text, without room for a code.
     let Some(name) = text("name").filter(|_| is_keyword && !entry.contains_key("code")) else {
         return Ok(false);
     };
@@ -182,6 +188,7 @@ fn write_keyword<'a>(
     xml.leaf("keyword", attributes, &line)?;
     for (member, value) in entry {
         let placed = match member.as_str() {
+            // Implied by the element itself.
             "scheme" => true,
             "name" => line == name,
             "confidence" => confidence.is_some(),
@@ -230,7 +237,7 @@ fn count(entries: &[&Map<String, Value>]) -> HashMap<ConceptIdentity, usize> {
 /// distinguished from all others of the document.
 fn position(
     entry: &Map<String, Value>,
-    named: &HashMap<ConceptIdentity, usize>,
+    identity_counts: &HashMap<ConceptIdentity, usize>,
 ) -> Option<PlacePosition> {
     let geometry = entry.get("geometry_geojson")?.as_object()?;
     let [Value::Number(longitude), Value::Number(latitude)] =
@@ -239,10 +246,12 @@ fn position(
         return None;
     };
     let (longitude, latitude) = (longitude.to_string(), latitude.to_string());
+    // Further members of the geometry would be lost in the assertion.
     let plain = geometry.len() == 2
         && geometry.get("type")?.as_str()? == "Point"
         && lexical::is_decimal(&longitude)
         && lexical::is_decimal(&latitude);
-    let identity = identity(entry).filter(|identity| plain && named.get(identity) == Some(&1))?;
+    let identity =
+        identity(entry).filter(|identity| plain && identity_counts.get(identity) == Some(&1))?;
     Some(PlacePosition { identity, longitude, latitude })
 }

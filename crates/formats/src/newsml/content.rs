@@ -25,6 +25,7 @@ pub(super) struct ContentSet<'a> {
 /// Takes the content of a news item; parts without a place become extension properties.
 pub(super) fn take<'a>(item: &mut ItemSource<'a>) -> ContentSet<'a> {
     let mut bodies = ContentSet::default();
+    // Other items have no `contentSet`; their bodies are extension properties already.
     if item.kind != ItemKind::News {
         return bodies;
     }
@@ -33,6 +34,7 @@ pub(super) fn take<'a>(item: &mut ItemSource<'a>) -> ContentSet<'a> {
     }
     bodies.text = item.text("body_text");
     bodies.sports = item.text("body_sportsml");
+    // The counts are attributes of `inlineXML`, so they need an HTML body.
     let counted = !bodies.html.is_empty();
     let mut count = |name| {
         let value = item.members.get(name)?;
@@ -72,6 +74,7 @@ pub(super) fn write(
     let headline = item.members.get("headline").and_then(Value::as_str).unwrap_or_default();
     xml.open("contentSet", [])?;
     for (index, (variant, html)) in bodies.html.iter().enumerate() {
+        // The document counts one body; repeated counts would claim them for both.
         let count = |count: &'_ Option<String>| count.clone().filter(|_| index == 0);
         let (characters, words) = (count(&bodies.charcount), count(&bodies.wordcount));
         let attributes = [
@@ -81,6 +84,7 @@ pub(super) fn write(
             ("wordcount", words.as_deref()),
         ];
         xml.open("inlineXML", attributes)?;
+        // XHTML requires a title, even an empty one.
         xhtml::write(xml, &lexical::one_line(headline), html)?;
         xml.close("inlineXML")?;
     }
@@ -103,13 +107,14 @@ fn write_rendition(
     rendition: &Map<String, Value>,
 ) -> io::Result<()> {
     let text = |name: &str| rendition.get(name).and_then(Value::as_str);
-    let whole =
+    let integer =
         |name| rendition.get(name).and_then(Value::as_u64).map(|number| number.to_string());
     let href = text("href").filter(|href| lexical::is_uri(href));
-    let (size, width, height) = (whole("sizeinbytes"), whole("width"), whole("height"));
+    let (size, width, height) = (integer("sizeinbytes"), integer("width"), integer("height"));
     let duration = rendition.get("duration").filter(|duration| duration.is_number());
     let duration = duration.map(Value::to_string);
     let video = text("mimetype").is_some_and(|mimetype| mimetype.starts_with("video/"));
+    // The attribute is for video; an audio rendition keeps its rate as an extension property.
     let bitrate = text("bitrate").filter(|bitrate| video && lexical::is_positive(bitrate));
     let unit = unit(text("unit"));
     xml.open(

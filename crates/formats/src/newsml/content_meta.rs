@@ -22,6 +22,7 @@ pub(super) fn write(
     if let Some(tag) = item.valid_text("language", lexical::is_language) {
         xml.empty("language", [("tag", Some(tag))])?;
     }
+    // Of the three items, only a `newsItem` has genres and a credit line.
     if item.kind == ItemKind::News {
         let genre = ConceptList { name: "genre", element: "genre", kind: None };
         concepts::write_list(xml, item, genre)?;
@@ -42,10 +43,12 @@ pub(super) fn write(
     }
     for (name, role) in [("description_text", None), ("description_usage", Some("tt:usage"))] {
         if let Some(description) = item.text(name) {
+            // A plain description has the role that the standard gives it by the type of the item.
             let role = role.unwrap_or_else(|| description_role(item));
             xml.leaf("description", [("role", Some(role))], description)?;
         }
     }
+    // The last element of the part: by now every property has been taken or added to the list.
     item.about_content.write(xml, "contentMetaExtProperty")?;
     xml.close("contentMeta")?;
     Ok(asserts)
@@ -83,6 +86,7 @@ fn administrative(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Res
 
 fn creators(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<()> {
     let bylines = item.entries("bylines");
+    // The plain byline names the same people as `bylines`, so it is a creator only without them.
     if bylines.is_empty()
         && item.kind == ItemKind::News
         && let Some(byline) = item.members.get("byline").and_then(Value::as_str)

@@ -21,6 +21,7 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &ItemSource<'_>) -> io::Resul
     let uri = text("uri").filter(|uri| lexical::is_uri(uri));
     xml.empty("conceptId", [("uri", uri)])?;
     xml.empty("type", [("qcode", Some("cpnat:event"))])?;
+    // The schema requires a name, even an empty one.
     let name = text("headline").or(text("title")).unwrap_or_default();
     xml.leaf("name", [], &lexical::one_line(name))?;
     if let Some(definition) = text("description_text") {
@@ -34,7 +35,7 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &ItemSource<'_>) -> io::Resul
 
 /// Selects the properties with the start and the end: the times, else the days.
 pub(super) fn event_dates(members: &Map<String, Value>) -> Option<EventDates> {
-    let first = |time: &'static str, day: &'static str| {
+    let first_valid = |time: &'static str, day: &'static str| {
         let text = |name| members.get(name).and_then(Value::as_str).unwrap_or_default();
         if lexical::is_date_time(text(time)) {
             Some(time)
@@ -42,22 +43,24 @@ pub(super) fn event_dates(members: &Map<String, Value>) -> Option<EventDates> {
             lexical::is_date(text(day)).then_some(day)
         }
     };
-    let start = first("datetime", "date")?;
-    Some(EventDates { start, end: first("enddatetime", "enddate") })
+    // Dates without a start are not valid in the schema.
+    let start = first_valid("datetime", "date")?;
+    Some(EventDates { start, end: first_valid("enddatetime", "enddate") })
 }
 
 /// Passes on the properties that the concept has no place for as extension properties.
 pub(super) fn take(item: &mut ItemSource<'_>) {
     let details = event_dates(item.members);
-    for (time, used) in [
+    for (time, written) in [
         ("datetime", details.as_ref().map(|details| details.start)),
         ("enddatetime", details.as_ref().and_then(|details| details.end)),
     ] {
-        if let Some(value) = item.members.get(time).filter(|_| used != Some(time)) {
+        if let Some(value) = item.members.get(time).filter(|_| written != Some(time)) {
             item.about_content.add(time, value);
         }
     }
     let Some(value) = item.members.get("body_event") else { return };
+    // Without dates there is no `eventDetails` that could hold the location.
     let Some(event) = value.as_object().filter(|_| details.is_some()) else {
         item.about_content.add("body_event", value);
         return;

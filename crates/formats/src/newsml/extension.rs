@@ -59,11 +59,14 @@ impl<'a> ExtensionProperties<'a> {
 
     fn add_at(&mut self, path: Cow<'a, str>, value: &'a Value) {
         let (value, json): (Cow<'a, str>, bool) = match value {
+            // Without content, like an empty list.
             Value::Null => return,
             Value::String(text) => (text.as_str().into(), false),
             Value::Bool(true) => ("true".into(), false),
             Value::Bool(false) => ("false".into(), false),
             Value::Number(number) => (number.to_string().into(), false),
+            // Each level repeats the path above it, so unlimited depth would make the output
+            // quadratic.
             Value::Array(values) if path.len() <= PATH_MAX_BYTES => {
                 for (index, value) in values.iter().enumerate() {
                     self.add_at(Cow::Owned(format!("{path}/{index}")), value);
@@ -86,6 +89,7 @@ impl<'a> ExtensionProperties<'a> {
         let mut rel = String::from("ttninjs:");
         let alias = rel.len();
         for property in &self.properties {
+            // One buffer serves all paths, which saves an allocation for each.
             rel.truncate(alias);
             rel.push_str(&property.path);
             let kind = property.json.then_some("tt:json");

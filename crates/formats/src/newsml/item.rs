@@ -85,11 +85,13 @@ impl<'a> ItemSource<'a> {
         };
         let guid = self.text("uri").unwrap_or_default();
         let version = self.valid_text("version", lexical::is_positive);
+        // Only looked up, because `content_meta` takes the property.
         let language = self.members.get("language").and_then(Value::as_str);
         let language = language.filter(|language| lexical::is_language(language));
         open_item(xml, element, (guid, version, language))?;
         rights::write(xml, &mut self)?;
         item_meta::write(xml, &mut self, sender)?;
+        // Comes before `content_meta`, which writes the extension properties that are found here.
         let bodies = content::take(&mut self);
         if self.kind == ItemKind::Event {
             event::take(&mut self);
@@ -140,6 +142,7 @@ impl<'a> ItemSource<'a> {
         let Some(value) = self.members.get(name) else { return Vec::new() };
         let values = value.as_array().map(Vec::as_slice).unwrap_or_default();
         let entries: Option<Vec<_>> = values.iter().map(Value::as_object).collect();
+        // A value that is not a list has no entries either and must not pass for an empty list.
         entries.filter(|_| value.is_array()).unwrap_or_else(|| {
             self.about_content.add(name, value);
             Vec::new()
@@ -196,6 +199,7 @@ pub(super) fn write_named(
 pub(super) fn version_time<'a>(members: &'a Map<String, Value>, sent: &'a str) -> &'a str {
     let names = ["versioncreated", "versionstored", "firstcreated", "contentcreated", "datetime"];
     let times = names.iter().filter_map(|name| members.get(*name).and_then(Value::as_str));
+    // `sent` comes from the caller and may be malformed, so the chain ends with a valid time.
     let mut times = times.chain([sent, "1970-01-01T00:00:00Z"]);
     times.find(|time| lexical::is_date_time(time)).unwrap_or_default()
 }
@@ -211,6 +215,8 @@ pub(super) fn status_qcode(members: &Map<String, Value>) -> String {
     match members.get("pubstatus").and_then(Value::as_str) {
         Some(status @ ("replaced" | "commissioned")) => codes::qcode("ttstat", status),
         Some(status @ ("withheld" | "canceled")) => codes::qcode("stat", status),
+        // The default of the standard; `item_meta` keeps an unknown status as an extension
+        // property.
         Some(_) | None => "stat:usable".to_owned(),
     }
 }

@@ -19,6 +19,7 @@ pub(super) fn write(
     let class = class(item);
     xml.empty("itemClass", [("qcode", class.as_deref())])?;
     item::write_provider(xml, sender)?;
+    // The element has `version_time`; this keeps a malformed time as an extension property.
     item.valid_text("versioncreated", lexical::is_date_time);
     xml.leaf("versionCreated", [], item.version_time)?;
     for (element, name) in [("firstCreated", "firstcreated"), ("embargoed", "embargoed")] {
@@ -62,6 +63,7 @@ fn is_status(text: &str) -> bool {
 fn links(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<()> {
     if let Some(value) = item.members.get("replacing") {
         let values = value.as_array().map(Vec::as_slice).unwrap_or_default();
+        // Written in full or not at all: links would lose the positions of the other entries.
         if value.is_array() && values.iter().all(Value::is_string) {
             for replaced in values.iter().filter_map(Value::as_str) {
                 let rel = Some("irel:previousVersion");

@@ -53,6 +53,7 @@ pub(super) fn is_date(text: &str) -> bool {
         2 => 28 + u32::from(leap),
         _ => 0,
     };
+    // XML Schema 1.0 has no year 0.
     year > 0 && (1..=days).contains(&day)
 }
 
@@ -97,6 +98,8 @@ pub(super) fn is_language(text: &str) -> bool {
 
 /// Reports whether the text is a positive integer in canonical form.
 pub(super) fn is_positive(text: &str) -> bool {
+    // Any 18 digits fit a signed integer of 64 bits, the widest that readers can be expected to
+    // have.
     (1..=18).contains(&text.len())
         && !text.starts_with('0')
         && text.bytes().all(|byte| byte.is_ascii_digit())
@@ -115,7 +118,7 @@ pub(super) fn is_decimal(text: &str) -> bool {
 /// ASCII only, percent signs before two hexadecimal digits, no user name, and a numeric port.
 pub(super) fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
-    let schemes = scheme.bytes().enumerate().all(|(index, byte)| {
+    let valid_scheme = scheme.bytes().enumerate().all(|(index, byte)| {
         byte.is_ascii_alphabetic()
             || index > 0 && (byte.is_ascii_digit() || b"+-.".contains(&byte))
     });
@@ -134,14 +137,19 @@ pub(super) fn is_uri(text: &str) -> bool {
         };
         (0..bytes.len()).all(fits)
     };
-    let authority = match path.strip_prefix("//") {
+    let valid_authority = match path.strip_prefix("//") {
         Some(rest) => {
             let authority = rest.split(['/', '?']).next().unwrap_or_default();
+            // A missing port passes the checks as a valid one.
             let (host, port) = authority.split_once(':').unwrap_or((authority, "80"));
             let digits = port.bytes().all(|byte| byte.is_ascii_digit());
             !host.is_empty() && plain(host, b"") && (1..=5).contains(&port.len()) && digits
         }
         None => !path.is_empty(),
     };
-    !scheme.is_empty() && schemes && authority && plain(path, b":@/?") && plain(fragment, b":@/?")
+    !scheme.is_empty()
+        && valid_scheme
+        && valid_authority
+        && plain(path, b":@/?")
+        && plain(fragment, b":@/?")
 }

@@ -30,6 +30,7 @@ pub(super) fn write(
     let entries = entries(main);
     let sender = lexical::one_line(message.sender);
     let versioned = item::version_time(main, message.sent);
+    // A malformed time would make the message invalid.
     let sent = if lexical::is_date_time(message.sent) { message.sent } else { versioned };
     let mut xml = XmlWriter::start(out)?;
     xml.open("newsMessage", [("xmlns", Some("http://iptc.org/std/nar/2006-10-01/"))])?;
@@ -54,6 +55,8 @@ pub(super) fn write(
 fn entries(main: &Map<String, Value>) -> Vec<PackageEntry<'_>> {
     let mut entries = vec![PackageEntry { key: "", members: main, associated: 0..0 }];
     let mut index = 0;
+    // The list is also the queue of the search, so the documents that are associated with one are
+    // a range of it.
     while index < entries.len() {
         let first = entries.len();
         let associations = entries[index].members.get("associations").and_then(Value::as_object);
@@ -110,6 +113,7 @@ impl NewsPackage<'_> {
     fn item_ref(&self, xml: &mut XmlWriter<'_>, index: usize) -> io::Result<()> {
         let entry = &self.entries[index];
         let residref = [("residref", Some(uri(entry.members)))];
+        // The main document is not associated with another, so it has no key.
         if index == 0 {
             xml.empty("itemRef", residref)?;
         } else {

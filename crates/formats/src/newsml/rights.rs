@@ -52,6 +52,7 @@ fn rights_expression<'a>(
     let text = |name| members.get(name).and_then(Value::as_str);
     let link = text("linkedrights").filter(|link| lexical::is_uri(link));
     let language = text("langid").filter(|language| lexical::is_uri(language));
+    // The schema requires the language, so an expression without one cannot be written.
     let expression = language.zip(text("encodedrights"));
     for (name, value) in members {
         let placed = match name.as_str() {

@@ -14,6 +14,7 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, title: &str, html: &str) -> io::Res
     xml.close("head")?;
     xml.open("body", [])?;
     let mut written = Ok(());
+    // The walk cannot be stopped, so the events after an error are ignored.
     html::walk(html, &mut |event| {
         if written.is_ok() {
             written = write_event(xml, &event);

@@ -83,6 +83,7 @@ impl<'w> XmlWriter<'w> {
 
     /// Writes text, escaping it.
     pub(super) fn text(&mut self, text: &str) -> io::Result<()> {
+        // Not left to quick-xml, which does not remove the characters that XML forbids.
         let escaped = escape(text, text_entity);
         self.writer.write_event(Event::Text(BytesText::from_escaped(escaped)))
     }
@@ -141,6 +142,7 @@ fn escape(text: &str, entity: fn(u8) -> Option<&'static str>) -> Cow<'_, str> {
     // 0xef starts U+F000 to U+FFFF, which include the two code points that XML does not allow.
     let plain =
         |byte: u8| (byte >= b' ' || byte == b'\t') && byte != 0xef && entity(byte).is_none();
+    // Most texts need no change and are written without a copy.
     let Some(first) = text.bytes().position(|byte| !plain(byte)) else { return text.into() };
     let mut escaped = String::with_capacity(text.len() + 16);
     escaped.push_str(&text[..first]);

@@ -11,6 +11,7 @@ pub(super) const ZIP64_ENTRIES_MIN: u64 = 0xffff;
 const FLAG_UTF8: u16 = 1 << 11;
 /// APPNOTE 4.5, the first version with ZIP64, and Unix, so that the file mode below applies.
 const MADE_BY: u16 = 3 << 8 | VERSION_ZIP64;
+// The lowest versions of readers that can extract each kind of entry (APPNOTE §4.4.3.2).
 const VERSION_STORED: u16 = 10;
 const VERSION_DEFLATED: u16 = 20;
 const VERSION_ZIP64: u16 = 45;
@@ -55,15 +56,15 @@ impl RecordNumbers {
     /// (APPNOTE §4.5.3), and strict readers require the two records to agree.
     fn of(entry: &ArchiveEntry, offset: Option<u64>) -> Self {
         let (unpacked, packed) = (entry.uncompressed_bytes(), entry.size_bytes);
-        let mut long = Vec::new();
+        let mut zip64_fields = Vec::new();
         let (unpacked, packed) = if has_zip64_sizes(entry) {
-            long.extend([unpacked, packed]);
+            zip64_fields.extend([unpacked, packed]);
             (u64::MAX, u64::MAX)
         } else {
             (unpacked, packed)
         };
-        long.extend(offset.filter(|&offset| offset >= ZIP64_SIZE_MIN));
-        Self { uncompressed_bytes: unpacked, compressed_bytes: packed, zip64_fields: long }
+        zip64_fields.extend(offset.filter(|&offset| offset >= ZIP64_SIZE_MIN));
+        Self { uncompressed_bytes: unpacked, compressed_bytes: packed, zip64_fields }
     }
 
     /// Writes the fields from "version needed" to "extra field length", which both records share.
@@ -89,6 +90,7 @@ impl RecordNumbers {
         if self.zip64_fields.is_empty() {
             return;
         }
+        // The kind of the ZIP64 extra field (APPNOTE §4.5.3).
         put16(out, 1);
         put16(
             out,
@@ -117,8 +119,8 @@ pub(super) fn local_bytes(entry: &ArchiveEntry) -> u64 {
 /// Returns the length of an entry's record in the central directory; its local header is at `offset`.
 pub(super) fn record_bytes(entry: &ArchiveEntry, offset: u64) -> u64 {
     let sizes = if has_zip64_sizes(entry) { 16 } else { 0 };
-    let long = sizes + if offset >= ZIP64_SIZE_MIN { 8 } else { 0 };
-    RECORD_BYTES + name_bytes(entry) + if long == 0 { 0 } else { EXTRA_BYTES + long }
+    let zip64_bytes = sizes + if offset >= ZIP64_SIZE_MIN { 8 } else { 0 };
+    RECORD_BYTES + name_bytes(entry) + if zip64_bytes == 0 { 0 } else { EXTRA_BYTES + zip64_bytes }
 }
 
 /// Writes the header before an entry's contents (APPNOTE §4.3.7).
@@ -168,6 +170,7 @@ impl CentralDirectory {
     pub(super) fn put_end(self, out: &mut Vec<u8>) {
         if self.is_zip64() {
             put32(out, 0x0606_4b50);
+            // The size does not count the signature and itself (APPNOTE §4.3.14.1).
             put64(out, ZIP64_END_BYTES - 12);
             put16(out, MADE_BY);
             put16(out, VERSION_ZIP64);
@@ -177,6 +180,8 @@ impl CentralDirectory {
             put64(out, self.entries);
             put64(out, self.size_bytes);
             put64(out, self.offset);
+            // The locator, by which readers find the record above: its disk, its offset, one disk
+            // in all.
             put32(out, 0x0706_4b50);
             put32(out, 0);
             put64(out, self.offset + self.size_bytes);

@@ -69,6 +69,7 @@ impl ArchiveLayout {
             return Err(ArchiveError::TooManyEntries { count, max });
         }
         let mut seen = HashSet::with_capacity(count);
+        // Case-insensitive file systems would extract both names to one file.
         let mut is_new =
             |entry: &ArchiveEntry| seen.insert(entry.name.as_str().to_ascii_lowercase());
         if let Some(entry) = entries.iter().find(|entry| !is_new(entry)) {
@@ -79,30 +80,31 @@ impl ArchiveLayout {
 
     /// Like [`new`](Self::new), without checking the number of entries and their names.
     pub(super) fn new_unchecked(entries: Vec<ArchiveEntry>) -> Result<Self, ArchiveError> {
-        let mut at = 0_u64;
-        let mut step = |size_bytes: u64| {
-            let start = at;
-            at = start.checked_add(size_bytes).filter(|&end| i64::try_from(end).is_ok())?;
+        let mut position = 0_u64;
+        let mut advance = |size_bytes: u64| {
+            let start = position;
+            // File offsets are signed, so an archive that needs 64 bits could not be stored.
+            position = start.checked_add(size_bytes).filter(|&end| i64::try_from(end).is_ok())?;
             Some(start)
         };
-        let mut lay = || {
+        let mut lay_out = || {
             let mut headers = Vec::with_capacity(entries.len());
             for entry in &entries {
-                headers.push(step(local_bytes(entry))?);
-                step(entry.size_bytes)?;
+                headers.push(advance(local_bytes(entry))?);
+                advance(entry.size_bytes)?;
             }
             let mut records = Vec::with_capacity(entries.len());
             for (entry, &header) in entries.iter().zip(&headers) {
-                records.push(step(record_bytes(entry, header))?);
+                records.push(advance(record_bytes(entry, header))?);
             }
-            let end = step(0)?;
+            let end = advance(0)?;
             let offset = *records.first().unwrap_or(&end);
             let count = u64::try_from(entries.len()).ok()?;
             let directory = CentralDirectory { entries: count, offset, size_bytes: end - offset };
-            step(directory.end_bytes())?;
-            Some((headers, records, directory, step(0)?))
+            advance(directory.end_bytes())?;
+            Some((headers, records, directory, advance(0)?))
         };
-        let (headers, records, directory, size_bytes) = lay().ok_or(ArchiveError::TooLong)?;
+        let (headers, records, directory, size_bytes) = lay_out().ok_or(ArchiveError::TooLong)?;
         Ok(Self { entries, headers, records, directory, size_bytes })
     }
 
@@ -168,6 +170,8 @@ impl ArchiveLayout {
         let first = last_at_or_before(&self.records, range.start);
         let mut bytes = Vec::new();
         for index in (first..self.entries.len()).take(RECORDS_PER_PIECE) {
+            // Readers first ask for the last bytes of an archive; that builds no more records than
+            // it needs.
             if self.records[index] >= range.end {
                 break;
             }
@@ -177,15 +181,16 @@ impl ArchiveLayout {
     }
 }
 
-/// Returns the index of the last of `starts` that is not after `at`. They are ascending, and the first is not
-/// after `at`.
-fn last_at_or_before(starts: &[u64], at: u64) -> usize {
-    starts.partition_point(|&start| start <= at).saturating_sub(1)
+/// Returns the index of the last of `starts` that is not after `offset`. They are ascending, and the
+/// first is not after `offset`.
+fn last_at_or_before(starts: &[u64], offset: u64) -> usize {
+    starts.partition_point(|&start| start <= offset).saturating_sub(1)
 }
 
 /// Returns the part of `bytes`, which begin at offset `start`, that is within `range`.
 fn cut(mut bytes: Vec<u8>, start: u64, range: &Range<u64>) -> ArchivePiece {
-    let index = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX).min(bytes.len());
+    let index =
+        |offset: u64| usize::try_from(offset - start).unwrap_or(usize::MAX).min(bytes.len());
     let (from, to) = (index(range.start), index(range.end));
     bytes.truncate(to);
     bytes.drain(..from);

@@ -50,6 +50,7 @@ fn encode(picture: &UnencodedPicture<'_>) -> Result<Vec<u8>, RasterError> {
     let original = &picture.original;
     let chroma = match picture.output.sampling {
         OutputSampling::S420 => ChromaSubsampling::Quarter,
+        // The subsampling turns with the pixels: 4:2:2 becomes 4:4:0.
         OutputSampling::Keep if picture.is_quarter_turned => original.chroma.transposed(),
         OutputSampling::Keep => original.chroma,
     };

@@ -145,9 +145,9 @@ impl ImageFormat {
     }
 
     fn decoder(self) -> Result<&'static ImageDecoder, RasterError> {
-        let written =
+        let not_readable =
             || RasterError::Unsupported(format!("{} files are only written", self.0.name));
-        self.0.decoder.as_ref().ok_or_else(written)
+        self.0.decoder.as_ref().ok_or_else(not_readable)
     }
 
     /// Encodes a picture as a file without metadata.
@@ -170,6 +170,7 @@ impl ImageFormat {
         if picture.pixels.channels < 4 || self.0.holds_inks {
             return (self.0.encode)(&picture);
         }
+        // Encoders do not see the profile, which the conversion of inks needs.
         let pixels = colour::to_srgb(picture.pixels.into_owned(), icc, picture.inks_inverted)?;
         (self.0.encode)(&UnencodedPicture { pixels: Cow::Owned(pixels), ..picture })
     }
@@ -195,6 +196,7 @@ impl fmt::Debug for ImageFormat {
 
 impl PartialEq for ImageFormat {
     fn eq(&self, other: &Self) -> bool {
+        // By name, in agreement with the order and the hash below.
         self.0.name == other.0.name
     }
 }

@@ -53,28 +53,31 @@ impl Watermark {
         chroma: ChromaSubsampling,
     ) -> PlacedMark {
         let image = orientation.oriented_size(stored);
-        let place = orientation.to_stored(self.placement(image), stored);
+        let rect = orientation.to_stored(self.placement(image), stored);
         let cell = chroma.cell();
-        let offset = (place.x % cell.0, place.y % cell.1);
-        let key = LayerKey { size: place.size(), orientation, cell, offset };
-        let mut kept = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = kept.iter().position(|layers| layers.key == key) {
-            let layers = kept.remove(at);
-            kept.push(Arc::clone(&layers));
-            return PlacedMark { layers, rect: place };
+        let offset = (rect.x % cell.0, rect.y % cell.1);
+        let key = LayerKey { size: rect.size(), orientation, cell, offset };
+        let mut cached = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = cached.iter().position(|layers| layers.key == key) {
+            // Moves to the end, because the list is in order of use.
+            let layers = cached.remove(found);
+            cached.push(Arc::clone(&layers));
+            return PlacedMark { layers, rect };
         }
-        drop(kept);
+        drop(cached);
         // Prepared outside the lock: two threads may prepare the same mark, but neither waits.
         let (stamp, _) = self.prepare(image);
         let layers = Arc::new(MarkLayers::new(&stamp, key));
-        let mut kept = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|other| other.key != key);
-        kept.push(Arc::clone(&layers));
-        let mut pixels: usize = kept.iter().map(|layers| layers.luma.len()).sum();
-        while kept.len() > CACHED_BITMAPS_MAX || pixels > CACHED_PIXELS_MAX && kept.len() > 1 {
-            pixels -= kept.remove(0).luma.len();
+        let mut cached = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another thread may have prepared the same mark meanwhile.
+        cached.retain(|other| other.key != key);
+        cached.push(Arc::clone(&layers));
+        let mut pixels: usize = cached.iter().map(|layers| layers.luma.len()).sum();
+        // The newest layers stay even if they exceed the limit alone.
+        while cached.len() > CACHED_BITMAPS_MAX || pixels > CACHED_PIXELS_MAX && cached.len() > 1 {
+            pixels -= cached.remove(0).luma.len();
         }
-        PlacedMark { layers, rect: place }
+        PlacedMark { layers, rect }
     }
 }
 
@@ -82,6 +85,7 @@ impl MarkLayers {
     fn new(stamp: &MarkBitmap, key: LayerKey) -> Self {
         let data = stamp.pixels.as_flattened().to_vec();
         let upright = Pixels { size: stamp.size, channels: 4, data };
+        // The mark is upright, and the blocks that it changes are as stored.
         let turned = key.orientation.inverse().orient(upright);
         let pixels = turned.data.as_chunks::<4>().0;
         let (cells_across, cells_down) = (
@@ -95,8 +99,8 @@ impl MarkLayers {
             for (x, pixel) in (key.offset.0..).zip(row) {
                 let (alpha, parts) = &mut cells[index(x / key.cell.0)];
                 *alpha += i32::from(pixel[3]);
-                for (part, own) in parts.iter_mut().zip(chroma_components(*pixel)) {
-                    *part += own;
+                for (part, component) in parts.iter_mut().zip(chroma_components(*pixel)) {
+                    *part += component;
                 }
             }
         }
@@ -119,8 +123,8 @@ impl PlacedMark {
             let width = index(key.size.width);
             for_each_row(grid, self.rect, |row, samples, from| {
                 let marks = &luma[row * width + from..];
-                for (sample, [part, alpha]) in samples.iter_mut().zip(marks) {
-                    *sample = composite(*sample, *part, *alpha);
+                for (sample, [luma, alpha]) in samples.iter_mut().zip(marks) {
+                    *sample = composite(*sample, *luma, *alpha);
                 }
             });
         }
@@ -131,12 +135,12 @@ impl PlacedMark {
             width: *cells_across,
             height: u32::try_from(colour.len()).unwrap_or(0) / (*cells_across).max(1),
         };
-        let whole = i32::try_from(across * down * 255).unwrap_or(i32::MAX);
+        let alpha_max = i32::try_from(across * down * 255).unwrap_or(i32::MAX);
         for (number, grid) in grids.enumerate().take(2) {
             for_each_row(grid, cells, |row, samples, from| {
                 let marks = &colour[row * index(*cells_across) + from..];
                 for (sample, (alpha, parts)) in samples.iter_mut().zip(marks) {
-                    *sample = blend_chroma_sample(*sample, *alpha, parts[number], whole);
+                    *sample = blend_chroma_sample(*sample, *alpha, parts[number], alpha_max);
                 }
             });
         }

@@ -150,6 +150,7 @@ impl Watermark {
     /// Reads the artwork and validates the settings.
     pub fn new(setup: MarkSetup) -> Result<Watermark, MarkError> {
         let MarkSetup { width_fraction, margin_fraction, opacity, .. } = setup;
+        // NaN fails every comparison, so it is out of range too.
         in_range("width", width_fraction, width_fraction > 0.0 && width_fraction <= 1.0)?;
         in_range("margin", margin_fraction, (0.0..0.5).contains(&margin_fraction))?;
         in_range("opacity", opacity, opacity > 0.0 && opacity <= 1.0)?;
@@ -165,16 +166,8 @@ impl Watermark {
             }
             MarkKind::Png(file) => Artwork::Picture(read_png(&file)?),
         };
-        let (kept, layers) = (Mutex::default(), Mutex::default());
-        Ok(Watermark {
-            artwork,
-            width_fraction,
-            margin_fraction,
-            opacity,
-            id,
-            bitmaps: kept,
-            layers,
-        })
+        let (bitmaps, layers) = (Mutex::default(), Mutex::default());
+        Ok(Watermark { artwork, width_fraction, margin_fraction, opacity, id, bitmaps, layers })
     }
 
     /// Returns a hash of everything that affects the mark's pixels, for cache keys: 32 hex digits.
@@ -190,16 +183,17 @@ impl Watermark {
     #[must_use]
     pub fn placement(&self, image: Size) -> Rect {
         let margin = rounded(f64::from(self.margin_fraction) * f64::from(image.width));
+        // On a wide, low picture a margin of its width would leave no room for the mark.
         let margin = margin.min(image.height / 4);
         let room = Size {
             width: image.width.saturating_sub(margin).max(1),
             height: image.height.saturating_sub(2 * margin).max(1),
         };
-        let wanted = f64::from(self.width_fraction) * f64::from(image.width);
+        let desired = f64::from(self.width_fraction) * f64::from(image.width);
         let aspect = self.aspect();
-        let most =
+        let width_max =
             (f64::from(u32::try_from(BITMAP_PIXELS_MAX).unwrap_or(u32::MAX)) / aspect).sqrt();
-        let width = wanted.min(f64::from(room.height) / aspect).min(most);
+        let width = desired.min(f64::from(room.height) / aspect).min(width_max);
         let height = rounded(width * aspect).clamp(1, room.height);
         let width = rounded(width).clamp(1, room.width);
         Rect { x: margin, y: image.height.saturating_sub(margin + height), width, height }
@@ -222,21 +216,22 @@ impl Watermark {
     pub(crate) fn prepare(&self, image: Size) -> (Arc<MarkBitmap>, MarkPosition) {
         let rect = self.placement(image);
         let size = Size { width: rect.width, height: rect.height };
-        let place = MarkPosition { x: i64::from(rect.x), y: i64::from(rect.y) };
+        let position = MarkPosition { x: i64::from(rect.x), y: i64::from(rect.y) };
         if let Some(stamp) = self.find_cached(size) {
-            return (stamp, place);
+            return (stamp, position);
         }
         // Drawn outside the lock: two threads may draw the same mark, but neither waits.
         let stamp = Arc::new(self.draw(size));
         self.cache_bitmap(Arc::clone(&stamp));
-        (stamp, place)
+        (stamp, position)
     }
 
     fn find_cached(&self, size: Size) -> Option<Arc<MarkBitmap>> {
-        let mut kept = self.bitmaps.lock().unwrap_or_else(PoisonError::into_inner);
-        let index = kept.iter().position(|stamp| stamp.size == size)?;
-        let stamp = kept.remove(index);
-        kept.push(Arc::clone(&stamp));
+        let mut cached = self.bitmaps.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = cached.iter().position(|stamp| stamp.size == size)?;
+        // Moves to the end, because the list is in order of use.
+        let stamp = cached.remove(index);
+        cached.push(Arc::clone(&stamp));
         Some(stamp)
     }
 
@@ -245,12 +240,13 @@ impl Watermark {
         if stamp.pixels.len() > CACHED_PIXELS_MAX {
             return;
         }
-        let mut kept = self.bitmaps.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|other| other.size != stamp.size);
-        kept.push(stamp);
-        let mut pixels: usize = kept.iter().map(|stamp| stamp.pixels.len()).sum();
-        while kept.len() > CACHED_BITMAPS_MAX || pixels > CACHED_PIXELS_MAX {
-            pixels -= kept.remove(0).pixels.len();
+        let mut cached = self.bitmaps.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another thread may have drawn the same size meanwhile.
+        cached.retain(|other| other.size != stamp.size);
+        cached.push(stamp);
+        let mut pixels: usize = cached.iter().map(|stamp| stamp.pixels.len()).sum();
+        while cached.len() > CACHED_BITMAPS_MAX || pixels > CACHED_PIXELS_MAX {
+            pixels -= cached.remove(0).pixels.len();
         }
     }
 
@@ -294,6 +290,7 @@ fn id(setup: &MarkSetup) -> String {
         add(&fraction.to_le_bytes());
     }
     let hex = |byte: &u8| format!("{byte:02x}");
+    // 128 bits make a collision between two settings improbable.
     hash.finalize()[..16].iter().map(hex).collect()
 }
 
@@ -305,18 +302,18 @@ fn glyphs<'a>(font: &'a Font<'_>, line: &'a str, size: f32) -> Vec<PositionedGly
 fn measure(font: &Font<'_>, line: &str) -> Option<LineBounds> {
     let boxes = glyphs(font, line, MEASURE_FONT_SIZE);
     let boxes = boxes.iter().filter_map(PositionedGlyph::pixel_bounding_box);
-    let all = boxes.reduce(|mut all, one| {
-        all.min = Point { x: all.min.x.min(one.min.x), y: all.min.y.min(one.min.y) };
-        all.max = Point { x: all.max.x.max(one.max.x), y: all.max.y.max(one.max.y) };
-        all
+    let bounds = boxes.reduce(|mut bounds, glyph| {
+        bounds.min = Point { x: bounds.min.x.min(glyph.min.x), y: bounds.min.y.min(glyph.min.y) };
+        bounds.max = Point { x: bounds.max.x.max(glyph.max.x), y: bounds.max.y.max(glyph.max.y) };
+        bounds
     })?;
     // Boxes have a few thousand pixels, which f32 represents exactly.
     let float = |value: i32| i16::try_from(value).map(f32::from).ok();
     Some(LineBounds {
-        left: float(all.min.x)?,
-        top: float(all.min.y)?,
-        width: float(all.width())?,
-        height: float(all.height())?,
+        left: float(bounds.min.x)?,
+        top: float(bounds.min.y)?,
+        width: float(bounds.width())?,
+        height: float(bounds.height())?,
     })
     .filter(|ink| ink.width >= 1.0 && ink.height >= 1.0)
 }
@@ -416,6 +413,7 @@ fn shade(letters: &GrayImage, shadow: Vec<u8>, opacity: f32) -> MarkBitmap {
     let pixel = |(letter, dark): (&u8, u8)| {
         let (letter, dark) = (f32::from(*letter) / 255.0, f32::from(dark) / 255.0);
         let white = level(letter * opacity);
+        // Rounding must not make the premultiplied white brighter than its alpha.
         let alpha = level((letter + dark * (1.0 - letter)) * opacity).max(white);
         [white, white, white, alpha]
     };
@@ -446,6 +444,7 @@ fn draw_picture(picture: &Pixels, size: Size, opacity: f32) -> MarkBitmap {
         }
         pixel[3] = level(alpha);
     }
+    // If scaling fails, the mark is transparent and the render still succeeds.
     let scaled = resize(multiplied, size).map_or_else(|_| Vec::new(), |pixels| pixels.data);
     let mut pixels: Vec<[u8; 4]> = scaled.as_chunks::<4>().0.to_vec();
     for pixel in &mut pixels {

@@ -44,11 +44,11 @@ pub fn render(
     marker: &Watermark,
     stage: &dyn Fn(RenderStage) -> bool,
 ) -> Result<RenderOutput, RasterError> {
-    let mut work = RenderState::new(job, marker, stage, open(job)?);
+    let mut state = RenderState::new(job, marker, stage, open(job)?);
     for step in job.steps {
-        work.apply(step)?;
+        state.apply(step)?;
     }
-    work.finish()
+    state.finish()
 }
 
 /// Opens the file, repairs its headers if necessary, and checks its size.
@@ -56,9 +56,11 @@ fn open<'a>(job: &RenderJob<'a>) -> Result<DecodableFile<'a>, RasterError> {
     let source = &job.source;
     let opened = source.format.open(source.file)?;
     let (size, pixels_max) = (opened.header.size, job.limits.pixels_max);
+    // The limit is on the original, even where `file` is a smaller copy of it.
     if size.pixels().max(source.stored.pixels()) > pixels_max {
         return Err(RasterError::TooLarge { size, pixels_max });
     }
+    // Crops are in pixels of the size that the caller expects, so they would be cut elsewhere.
     if size != source.shows {
         return Err(RasterError::Decode(format!(
             "the file holds {}x{} pixels, expected {}x{}",
@@ -124,18 +126,19 @@ impl<'a> RenderState<'a> {
     }
 
     fn apply(&mut self, step: &RenderStep) -> Result<(), RasterError> {
-        let here = size_of(self.region);
+        let size = size_of(self.region);
         match step {
             RenderStep::Watermark => self.marks.push(self.region),
             RenderStep::Crop(crop) => {
-                check_crop(*crop, here)?;
+                check_crop(*crop, size)?;
                 let (x, y) = (self.region.x + crop.x, self.region.y + crop.y);
                 self.region = Rect { x, y, ..*crop };
             }
-            RenderStep::Fit { long_px } => self.scale(fit(here, *long_px))?,
+            RenderStep::Fit { long_px } => self.scale(fit(size, *long_px))?,
             RenderStep::Cover { width, height } => {
-                let (scaled, cut) = cover(here, *width, *height);
+                let (scaled, cut) = cover(size, *width, *height);
                 self.scale(scaled)?;
+                // The window is chosen by content, so the pixels are needed now.
                 let pixels = self.marked_pixels(None)?;
                 let window = interest::window(&pixels, cut)?;
                 self.rebase(pixels);
@@ -150,11 +153,13 @@ impl<'a> RenderState<'a> {
         self.base = Some(pixels);
     }
 
-    fn scale(&mut self, wanted: Size) -> Result<(), RasterError> {
-        if wanted != size_of(self.region) {
-            let pixels = self.marked_pixels(Some(wanted))?;
+    fn scale(&mut self, target: Size) -> Result<(), RasterError> {
+        // Without a change of size nothing is decoded yet, so `planes` can still keep the
+        // components.
+        if target != size_of(self.region) {
+            let pixels = self.marked_pixels(Some(target))?;
             self.begin(RenderStage::Decode)?;
-            let small = resize(pixels, wanted)?;
+            let small = resize(pixels, target)?;
             self.rebase(small);
         }
         Ok(())
@@ -162,27 +167,28 @@ impl<'a> RenderState<'a> {
 
     /// Returns the pixels of the region with the pending watermarks blended in.
     ///
-    /// With `wanted`, the pixels may be at a reduced scale, but are not smaller than `wanted`.
-    fn marked_pixels(&mut self, wanted: Option<Size>) -> Result<Pixels, RasterError> {
+    /// With `target`, the pixels may be at a reduced scale, but are not smaller than `target`.
+    fn marked_pixels(&mut self, target: Option<Size>) -> Result<Pixels, RasterError> {
         let region = self.region;
         let pixels = match self.base.take() {
             Some(base) => crop_pixels(base, region),
             // Watermarks are placed in pixels of the full size, so they rule out a reduced scale.
-            None => self.decode(wanted.filter(|_| self.marks.is_empty()))?,
+            None => self.decode(target.filter(|_| self.marks.is_empty()))?,
         };
         if self.marks.is_empty() {
             return Ok(pixels);
         }
+        // Marks are in sRGB, so pixels that have to be converted are converted before the blend.
         let mut pixels = self.convert(pixels)?;
         self.begin(RenderStage::Blend)?;
-        let ground = match pixels.channels {
+        let model = match pixels.channels {
             1 => SampleModel::Grey,
             3 => SampleModel::Rgb,
             _ => SampleModel::Inks { inverted: self.job.source.adobe },
         };
         for canvas in std::mem::take(&mut self.marks) {
-            let (stamp, place) = self.marker.prepare(size_of(canvas));
-            blend_pixels(&mut pixels, &stamp, translate_mark(place, canvas, region), ground);
+            let (stamp, position) = self.marker.prepare(size_of(canvas));
+            blend_pixels(&mut pixels, &stamp, translate_mark(position, canvas, region), model);
         }
         Ok(pixels)
     }
@@ -199,7 +205,7 @@ impl<'a> RenderState<'a> {
     }
 
     /// Decodes the region of the original and turns it upright.
-    fn decode(&mut self, wanted: Option<Size>) -> Result<Pixels, RasterError> {
+    fn decode(&mut self, target: Option<Size>) -> Result<Pixels, RasterError> {
         self.begin(RenderStage::Decode)?;
         let source = &self.job.source;
         let orientation = source.orientation;
@@ -207,16 +213,17 @@ impl<'a> RenderState<'a> {
         let is_whole = size_of(stored) == source.stored;
         // The file is a level, a smaller copy of the original.
         let is_smaller = self.header.size != source.stored;
-        let scale = wanted.filter(|_| is_whole).map_or(DecodeScale::FULL, |wanted| {
-            decode_scale(self.header.size, orientation.oriented_size(wanted))
+        let scale = target.filter(|_| is_whole).map_or(DecodeScale::FULL, |target| {
+            decode_scale(self.header.size, orientation.oriented_size(target))
         });
-        if is_smaller && !(is_whole && wanted.is_some()) {
+        if is_smaller && !(is_whole && target.is_some()) {
             let text = "a smaller copy was given for a step that needs the original";
             return Err(RasterError::Internal(text.to_owned()));
         }
         let DecodeOutput { value, warning } = self.decode_at(scale)?;
         self.record_decode(value.size, warning);
         let pixels = if is_whole { value } else { crop_pixels(value, stored) };
+        // Lets the caller cancel between decoding and turning.
         self.begin(RenderStage::Decode)?;
         Ok(orientation.orient(pixels))
     }
@@ -226,10 +233,9 @@ impl<'a> RenderState<'a> {
         if self.header.size != self.job.source.stored {
             self.render_path = RenderPath::Level;
         } else if let Some(bands) = self.job.source.bands {
-            let BandDecoder { scan, index, colour, parallel_map: spread, should_continue: go_on } =
-                bands;
-            let bytes = ByteRanges::whole(&self.file).with_cancellation(go_on);
-            if let Ok(decoded) = decode_bands(scan, index, colour, &bytes, scale, spread) {
+            let BandDecoder { scan, index, colour, parallel_map, should_continue } = bands;
+            let bytes = ByteRanges::whole(&self.file).with_cancellation(should_continue);
+            if let Ok(decoded) = decode_bands(scan, index, colour, &bytes, scale, parallel_map) {
                 self.render_path = RenderPath::Bands;
                 return Ok(decoded);
             }
@@ -260,8 +266,8 @@ impl<'a> RenderState<'a> {
                 self.encode(pixels)?
             }
         };
-        let RenderState { decoded_pixels, render_path: way, warning, .. } = self;
-        Ok(RenderOutput { file, size, keeps_profile, decoded_pixels, render_path: way, warning })
+        let RenderState { decoded_pixels, render_path, warning, .. } = self;
+        Ok(RenderOutput { file, size, keeps_profile, decoded_pixels, render_path, warning })
     }
 
     fn encode(&self, pixels: Pixels) -> Result<Vec<u8>, RasterError> {
@@ -284,20 +290,20 @@ impl<'a> RenderState<'a> {
         let (job, PictureHeader { size, space, chroma }) = (self.job, self.header);
         let orientation = job.source.orientation;
         let stored = orientation.to_stored(self.region, size);
-        let samplings = match job.output.sampling {
+        let same_sampling = match job.output.sampling {
             OutputSampling::Keep => true,
             OutputSampling::S420 => {
                 chroma == ChromaSubsampling::Quarter || space == ColourSpace::Grey
             }
         };
-        let known = matches!(space, ColourSpace::Grey | ColourSpace::YCbCr)
+        let has_planes = matches!(space, ColourSpace::Grey | ColourSpace::YCbCr)
             && chroma != ChromaSubsampling::Other;
-        let stays = self.base.is_none()
+        let unconverted = self.base.is_none()
             && job.output.colour == OutputColour::Keep
             && job.output.format == ImageFormat::JPEG;
-        if !(samplings
-            && known
-            && stays
+        if !(same_sampling
+            && has_planes
+            && unconverted
             && is_on_chroma_grid(stored, orientation.reversed_axes(), chroma))
         {
             return Ok(None);
@@ -305,6 +311,7 @@ impl<'a> RenderState<'a> {
         self.begin(RenderStage::Decode)?;
         let decoded = match codec::decode_planes(&self.file) {
             Ok(decoded) => decoded,
+            // The library refuses some samplings as planes that it can decode to pixels.
             Err(CodecError::Unsupported(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
@@ -314,8 +321,8 @@ impl<'a> RenderState<'a> {
             self.begin(RenderStage::Blend)?;
         }
         for canvas in std::mem::take(&mut self.marks) {
-            let (stamp, place) = self.marker.prepare(size_of(canvas));
-            blend_planes(&mut planes, &stamp, translate_mark(place, canvas, self.region));
+            let (stamp, position) = self.marker.prepare(size_of(canvas));
+            blend_planes(&mut planes, &stamp, translate_mark(position, canvas, self.region));
         }
         Ok(Some(planes))
     }
@@ -323,10 +330,10 @@ impl<'a> RenderState<'a> {
 
 /// Converts the position of a watermark on `canvas` to a position in `region`; both rectangles are in
 /// the same pixels.
-pub(super) fn translate_mark(place: MarkPosition, canvas: Rect, region: Rect) -> MarkPosition {
+pub(super) fn translate_mark(position: MarkPosition, canvas: Rect, region: Rect) -> MarkPosition {
     MarkPosition {
-        x: place.x + i64::from(canvas.x) - i64::from(region.x),
-        y: place.y + i64::from(canvas.y) - i64::from(region.y),
+        x: position.x + i64::from(canvas.x) - i64::from(region.x),
+        y: position.y + i64::from(canvas.y) - i64::from(region.y),
     }
 }
 
@@ -349,12 +356,12 @@ pub(super) fn orient_planes(planes: Planes, region: Rect, orientation: Orientati
         return Planes { size, space, chroma, data };
     }
     let layout = Planes::layout(size, space, chroma);
-    let wanted = Planes::layout(size_of(region), space, chroma);
+    let target = Planes::layout(size_of(region), space, chroma);
     let (across, down) = chroma.cell();
     let index = |value: u32| usize::try_from(value).expect("indices have at least 32 bits");
     let edge = |value: usize| u32::try_from(value).expect("edges come from 32-bit sizes");
-    let mut out = Vec::with_capacity(Planes::sample_count(&wanted));
-    for (number, (from, to)) in layout.iter().zip(&wanted).enumerate() {
+    let mut out = Vec::with_capacity(Planes::sample_count(&target));
+    for (number, (from, to)) in layout.iter().zip(&target).enumerate() {
         let (x, y) =
             if number == 0 { (region.x, region.y) } else { (region.x / across, region.y / down) };
         let mut part = Vec::with_capacity(to.width * to.height);

@@ -121,6 +121,7 @@ impl ChromaSubsampling {
             Subsamp::Sub1x2 => ChromaSubsampling::HalfDown,
             Subsamp::Sub4x1 => ChromaSubsampling::QuarterAcross,
             Subsamp::Sub1x4 => ChromaSubsampling::QuarterDown,
+            // The library may add samplings: its enum is not exhaustive.
             Subsamp::Unknown | _ => ChromaSubsampling::Other,
         }
     }
@@ -130,6 +131,7 @@ impl ChromaSubsampling {
             return Subsamp::Gray;
         }
         match self {
+            // An unusual sampling is encoded without subsampling, which loses no chroma.
             ChromaSubsampling::Full | ChromaSubsampling::Other => Subsamp::None,
             ChromaSubsampling::Half => Subsamp::Sub2x1,
             ChromaSubsampling::Quarter => Subsamp::Sub2x2,
@@ -307,8 +309,8 @@ const UNSUPPORTED: [&str; 6] = [
 ];
 
 /// Converts the library's result to success, a warning, or an error.
-fn warning_of(answer: turbojpeg::Result<()>) -> Result<Option<String>, CodecError> {
-    match answer {
+fn warning_of(result: turbojpeg::Result<()>) -> Result<Option<String>, CodecError> {
+    match result {
         Ok(()) => Ok(None),
         Err(error) => match failure(&error) {
             LibraryFailure::Warning(text) => Ok(Some(text)),
@@ -343,6 +345,7 @@ fn failure(error: &turbojpeg::Error) -> LibraryFailure {
 
 fn fatal(error: &turbojpeg::Error) -> CodecError {
     match failure(error) {
+        // Nothing has been decoded yet, so there is no picture that the warning could go with.
         LibraryFailure::Warning(text) => CodecError::Corrupt(text),
         LibraryFailure::Fatal(error) => error,
     }
@@ -391,6 +394,8 @@ pub fn decode(jpeg: &[u8], scale: DecodeScale) -> Result<DecodeOutput<Pixels>, C
     decompressor.set_scaling_factor(factor).map_err(|error| fatal(&error))?;
     let size = scale.scaled_size(size);
     let (channels, width, height) = (space.channels(), px(size.width), px(size.height));
+    // Zeroed: a damaged file leaves samples unwritten, and the bytes must repeat (contract
+    // media-24).
     let mut data = vec![0; width * height * channels];
     let image = Image {
         pixels: data.as_mut_slice(),
@@ -456,6 +461,7 @@ fn compressor(encoding: EncodeOptions) -> turbojpeg::Result<Compressor> {
 pub fn encode(pixels: &Pixels, encoding: EncodeOptions) -> Result<Vec<u8>, CodecError> {
     let failed = |error: turbojpeg::Error| CodecError::Encode(error.to_string());
     let mut compressor = compressor(encoding).map_err(failed)?;
+    // The library would otherwise derive the colour space from the pixel format.
     compressor.set_colorspace(encoding.space.colorspace()).map_err(failed)?;
     let width = px(pixels.size.width);
     let image = Image {

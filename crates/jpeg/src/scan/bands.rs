@@ -35,7 +35,7 @@ pub fn are_exact(scan: &Scan) -> bool {
 #[must_use]
 pub fn split(scan: &Scan) -> Vec<Range<u32>> {
     let row_pixels = u64::from(scan.mcu.height) * u64::from(scan.size.width);
-    let wanted = u32::try_from(BAND_PIXELS.div_ceil(row_pixels.max(1))).unwrap_or(u32::MAX);
+    let rows_per_band = u32::try_from(BAND_PIXELS.div_ceil(row_pixels.max(1))).unwrap_or(u32::MAX);
     let starts_with_restart = |row: &u32| {
         scan.interval == 0
             || (u64::from(*row) * u64::from(scan.across)).is_multiple_of(u64::from(scan.interval))
@@ -43,7 +43,7 @@ pub fn split(scan: &Scan) -> Vec<Range<u32>> {
     let mut bands = Vec::new();
     let mut start = 0;
     while start < scan.down {
-        let end = (start.saturating_add(wanted)..scan.down).find(starts_with_restart);
+        let end = (start.saturating_add(rows_per_band)..scan.down).find(starts_with_restart);
         let end = end.unwrap_or(scan.down);
         bands.push(start..end);
         start = end;
@@ -70,38 +70,41 @@ pub fn band(
     rows: &Range<u32>,
     colour: &[u8],
 ) -> Result<Vec<u8>, ScanError> {
-    let (first, behind) = (rows.start * scan.across, rows.end * scan.across);
+    let (first, end_mcu) = (rows.start * scan.across, rows.end * scan.across);
     let mut data = UnstuffedData::default();
-    index.fill(&mut data, bytes, first..behind)?;
-    let mut walk = index.seek(scan, &data, first)?;
-    walk.begin()?;
+    index.fill(&mut data, bytes, first..end_mcu)?;
+    let mut cursor = index.seek(scan, &data, first)?;
+    cursor.begin()?;
     let mut recoder = ScanRecoder::new(scan)?;
-    let mut from = walk.position();
+    let mut from = cursor.position();
+    // The first DC differences refer to MCUs before the band. After a restart they refer to 0 and
+    // stay valid.
     if scan.interval == 0 {
-        recoder.recode_mcu(&data, &mut walk)?;
-        from = walk.position();
+        recoder.recode_mcu(&data, &mut cursor)?;
+        from = cursor.position();
     }
-    let end = if behind >= scan.mcus() {
+    let end = if end_mcu >= scan.mcus() {
         data.from_file_position(index.end)?
     } else {
         // After the restart marker, if there is one; the loop below leaves that marker out.
-        let mut end = index.seek(scan, &data, behind - 1)?;
+        let mut end = index.seek(scan, &data, end_mcu - 1)?;
         end.begin()?;
         end.skip_mcu()?;
         end.check()?;
         end.position()
     };
     let mut writer = recoder.writer;
-    let mut number = 0;
+    let mut restart_number = 0;
     let mut next = data.first_restart_after(from);
     while let Some((start, _)) = data.restart(next).filter(|(start, _)| *start < end) {
         // Whole bytes, including the padding of the last one. Restart numbers count from 0 in each file.
         writer.copy(&data, from, start);
-        writer.restart(number);
-        (number, from, next) = ((number + 1) & 7, start, next + 1);
+        writer.restart(restart_number);
+        (restart_number, from, next) = ((restart_number + 1) & 7, start, next + 1);
     }
     writer.copy(&data, from, end);
     let top = rows.start * scan.mcu.height;
+    // The last band ends with the picture, not with its last row of MCUs.
     let height = scan.size.height.min(rows.end * scan.mcu.height) - top;
     let interval = u16::try_from(scan.interval).map_err(|_| ScanError::Tables)?;
     let mut out = vec![0xFF, 0xD8];

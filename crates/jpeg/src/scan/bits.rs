@@ -41,6 +41,7 @@ impl UnstuffedData {
         // `ByteRun` stores offsets in 32 bits.
         u32::try_from(stuffed.len()).map_err(|_| ScanError::Length)?;
         self.origin = origin;
+        // Stands if no marker follows.
         self.end_offset = origin + long(stuffed.len());
         self.bytes.clear();
         self.bytes.reserve(stuffed.len() + PAD);
@@ -54,6 +55,7 @@ impl UnstuffedData {
             }
             match stuffed.get(found + 1) {
                 Some(0) => self.bytes.extend_from_slice(&stuffed[at..=found]),
+                // The padding before the marker stays in the data; the cursor checks its length.
                 Some(number @ 0xD0..=0xD7) => {
                     self.bytes.extend_from_slice(&stuffed[at..found]);
                     self.restarts.push((self.bytes.len(), number - 0xD0));
@@ -94,20 +96,22 @@ impl UnstuffedData {
     pub fn to_file_position(&self, position: u64) -> u64 {
         let byte = short(usize::try_from(position / 8).unwrap_or(usize::MAX));
         let run = self.runs.partition_point(|run| run.data_offset <= byte).saturating_sub(1);
-        let ByteRun { data_offset: here, file_offset: there } = self.runs[run];
-        (self.origin + u64::from(there) + u64::from(byte - here)) * 8 + position % 8
+        let ByteRun { data_offset: data_start, file_offset: file_start } = self.runs[run];
+        (self.origin + u64::from(file_start) + u64::from(byte - data_start)) * 8 + position % 8
     }
 
     /// Converts a position in the file to one in the data; the inverse of
     /// [`UnstuffedData::to_file_position`].
     ///
     /// Fails with [`ScanError::Bytes`] for a position outside the data.
-    pub fn from_file_position(&self, place: u64) -> Result<u64, ScanError> {
-        let there = (place / 8).checked_sub(self.origin).ok_or(ScanError::Bytes)?;
-        let there = u32::try_from(there).map_err(|_| ScanError::Bytes)?;
-        let run = self.runs.partition_point(|run| run.file_offset <= there).saturating_sub(1);
-        let ByteRun { data_offset: here, file_offset: start } = self.runs[run];
-        let position = (u64::from(here) + u64::from(there - start)) * 8 + place % 8;
+    pub fn from_file_position(&self, file_position: u64) -> Result<u64, ScanError> {
+        let file_offset = (file_position / 8).checked_sub(self.origin).ok_or(ScanError::Bytes)?;
+        let file_offset = u32::try_from(file_offset).map_err(|_| ScanError::Bytes)?;
+        let run =
+            self.runs.partition_point(|run| run.file_offset <= file_offset).saturating_sub(1);
+        let ByteRun { data_offset: data_start, file_offset: file_start } = self.runs[run];
+        let position =
+            (u64::from(data_start) + u64::from(file_offset - file_start)) * 8 + file_position % 8;
         if position <= self.bit_count() { Ok(position) } else { Err(ScanError::Bytes) }
     }
 
@@ -126,6 +130,7 @@ impl UnstuffedData {
         let at = usize::try_from(position / 8).unwrap_or(usize::MAX);
         let bytes = self.bytes.get(at..).unwrap_or_default();
         let first = bytes.first_chunk::<8>().map_or(0, |chunk| u64::from_be_bytes(*chunk));
+        // A position within a byte needs bits of a ninth byte.
         let next = bytes.get(8).copied().map_or(0, u64::from);
         let shift = position % 8;
         first << shift | next << shift >> 8
@@ -226,12 +231,14 @@ impl EntropyWriter {
     fn grow(&mut self, word: [u8; 8]) {
         self.bytes.truncate(self.at);
         self.bytes.extend_from_slice(&word);
+        // Grows in proportion, so that the total cost of copying is linear.
         self.bytes.resize(self.at + self.at / 2 + GROWTH, 0);
     }
 
     /// Copies the bits `start..end` of `data`.
     pub(super) fn copy(&mut self, data: &UnstuffedData, start: u64, end: u64) {
         let mut at = start;
+        // `put` takes at most 56 bits at a time.
         while at + 56 <= end {
             self.put(data.word(at) >> 8, 56);
             at += 56;

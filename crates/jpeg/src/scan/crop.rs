@@ -80,11 +80,12 @@ pub fn crop(
     let mut data = UnstuffedData::default();
     for span in rows(scan, &mcus) {
         index.fill(&mut data, bytes, span.clone())?;
-        let mut walk = index.seek(scan, &data, span.start)?;
+        let mut cursor = index.seek(scan, &data, span.start)?;
+        // The new file has no restart markers, so data with them is copied run by run.
         if scan.interval == 0 {
-            recoder.copy_span(scan, index, &data, &mut walk, span.end)?;
+            recoder.copy_span(scan, index, &data, &mut cursor, span.end)?;
         } else {
-            recoder.copy_run(&data, &mut walk, span.end)?;
+            recoder.copy_run(&data, &mut cursor, span.end)?;
         }
     }
     let mut out = vec![0xFF, 0xD8];
@@ -124,18 +125,18 @@ impl ScanRecoder {
         scan: &Scan,
         index: &ScanIndex,
         data: &UnstuffedData,
-        walk: &mut ScanCursor<'_>,
+        cursor: &mut ScanCursor<'_>,
         end: u32,
     ) -> Result<(), ScanError> {
-        self.recode_mcu(data, walk)?;
-        let start = walk.position();
+        self.recode_mcu(data, cursor)?;
+        let start = cursor.position();
         // The last MCU is read, so that the predictors after it are known.
-        if walk.mcu() < end {
-            let mut behind = index.seek(scan, data, end - 1)?;
-            behind.skip_mcu()?;
-            behind.check()?;
-            self.last = behind.predictors()?.map(i32::from);
-            self.writer.copy(data, start, behind.position());
+        if cursor.mcu() < end {
+            let mut tail = index.seek(scan, data, end - 1)?;
+            tail.skip_mcu()?;
+            tail.check()?;
+            self.last = tail.predictors()?.map(i32::from);
+            self.writer.copy(data, start, tail.position());
         }
         Ok(())
     }
@@ -146,53 +147,56 @@ impl ScanRecoder {
     fn copy_run(
         &mut self,
         data: &UnstuffedData,
-        walk: &mut ScanCursor<'_>,
+        cursor: &mut ScanCursor<'_>,
         end: u32,
     ) -> Result<(), ScanError> {
         let mut from = None;
-        while walk.mcu() < end {
-            let before = walk.position();
-            let restarted = walk.begin()?.is_some();
+        while cursor.mcu() < end {
+            let before = cursor.position();
+            let restarted = cursor.begin()?.is_some();
             if let Some(start) = from.take_if(|_| restarted) {
                 self.writer.copy(data, start, before);
             }
             if from.is_none() {
                 // The DC differences referred to another MCU, or to 0 after a restart.
-                self.recode_mcu(data, walk)?;
-                from = Some(walk.position());
+                self.recode_mcu(data, cursor)?;
+                from = Some(cursor.position());
             } else {
-                walk.skip_mcu()?;
+                cursor.skip_mcu()?;
             }
-            self.last = walk.predictors()?.map(i32::from);
+            self.last = cursor.predictors()?.map(i32::from);
         }
-        walk.check()?;
+        cursor.check()?;
         if let Some(start) = from {
-            self.writer.copy(data, start, walk.position());
+            self.writer.copy(data, start, cursor.position());
         }
         Ok(())
     }
 
-    /// Writes the next MCU of `walk`; the first DC difference of each component refers to the last
-    /// written DC.
+    /// Writes the next MCU of `cursor`; the first DC difference of each component refers to the
+    /// last written DC.
     pub(super) fn recode_mcu(
         &mut self,
         data: &UnstuffedData,
-        walk: &mut ScanCursor<'_>,
+        cursor: &mut ScanCursor<'_>,
     ) -> Result<(), ScanError> {
         let Self { coders, writer, last } = self;
         let mut written = Ok(());
         let mut seen = [false; COMPONENTS_MAX];
-        walk.report_blocks(&mut |place: BlockSpan| {
-            let first = !std::mem::replace(&mut seen[place.component], true);
+        cursor.report_blocks(&mut |span: BlockSpan| {
+            let first = !std::mem::replace(&mut seen[span.component], true);
+            // Later blocks of a component follow the same block as before, so their codes stay
+            // valid.
             let start = if first {
-                let difference = place.dc - last[place.component];
-                written = written.and(coders[place.component].write_dc(writer, difference));
-                place.ac
+                let difference = span.dc - last[span.component];
+                // The callback cannot return an error, so the first one is kept for later.
+                written = written.and(coders[span.component].write_dc(writer, difference));
+                span.ac
             } else {
-                place.start
+                span.start
             };
-            writer.copy(data, start, place.end);
-            last[place.component] = place.dc;
+            writer.copy(data, start, span.end);
+            last[span.component] = span.dc;
         })?;
         written
     }
@@ -211,6 +215,7 @@ fn coders(scan: &Scan) -> Result<Vec<BlockCoder>, ScanError> {
 /// Returns a table of the file, extended with a code for every symbol if there is room.
 fn spec(scan: &Scan, class: usize, number: usize) -> Result<HuffmanSpec, ScanError> {
     let spec = scan.specs[class][number].as_ref().ok_or(ScanError::Tables)?;
+    // A new DC difference can need a symbol that the encoder of the file never used.
     Ok(spec.completed(class).unwrap_or_else(|| spec.clone()))
 }
 

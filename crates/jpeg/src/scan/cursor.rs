@@ -76,6 +76,7 @@ impl<'a> ScanCursor<'a> {
             dc: entry.dc.map(i32::from),
             mcu,
             interval,
+            // An entry may lie in the middle of an interval.
             until_restart: if interval == 0 { 0 } else { interval - mcu % interval },
             next_restart: data.first_restart_after(position),
         })
@@ -99,6 +100,7 @@ impl<'a> ScanCursor<'a> {
     pub(super) fn predictors(&self) -> Result<[i16; COMPONENTS_MAX], ScanError> {
         let mut out = [0; COMPONENTS_MAX];
         for (to, from) in out.iter_mut().zip(self.dc) {
+            // The index stores predictors in 16 bits, which suffice for any valid picture.
             *to = i16::try_from(from).map_err(|_| self.damaged())?;
         }
         Ok(out)
@@ -118,8 +120,9 @@ impl<'a> ScanCursor<'a> {
             let (start, number) =
                 self.data.restart(self.next_restart).ok_or_else(|| self.damaged())?;
             // Only the padding of the last byte may be left; more would be lost data.
-            let left = start.checked_sub(self.position()).filter(|left| *left < 8);
-            if left.is_none() || u32::from(number) != expected {
+            let unread_bits =
+                start.checked_sub(self.position()).filter(|unread_bits| *unread_bits < 8);
+            if unread_bits.is_none() || u32::from(number) != expected {
                 return Err(self.damaged());
             }
             self.reader = EntropyReader::new(self.data, start);
@@ -141,15 +144,15 @@ impl<'a> ScanCursor<'a> {
     /// Skips the next MCU, updating the DC predictors.
     #[inline]
     pub(super) fn skip_mcu(&mut self) -> Result<(), ScanError> {
-        let mut wild = 0;
+        let mut out_of_range = 0;
         for plan in &self.plans {
             let dc = &mut self.dc[plan.component];
             let skipped = read_dc(&mut self.reader, plan.dc, dc)
                 .and_then(|()| skip_ac(&mut self.reader, plan.ac));
             skipped.ok_or(ScanError::Damaged { mcu: self.mcu })?;
-            wild |= beyond_16_bits(*dc);
+            out_of_range |= beyond_16_bits(*dc);
         }
-        if wild != 0 {
+        if out_of_range != 0 {
             return Err(self.damaged());
         }
         self.mcu += 1;
@@ -181,9 +184,9 @@ impl<'a> ScanCursor<'a> {
         &mut self,
         strip: &mut CoefficientStrip,
         column: usize,
-        found: &mut impl FnMut(BlockSpan),
+        report: &mut impl FnMut(BlockSpan),
     ) -> Result<(), ScanError> {
-        let mut wild = 0;
+        let mut out_of_range = 0;
         for (number, plan) in self.plans.iter().enumerate() {
             let component = plan.component;
             let block = strip.block_mut(number, column);
@@ -194,13 +197,13 @@ impl<'a> ScanCursor<'a> {
                 // The predictors of an index of another file can be out of range.
                 let first = dc.wrapping_mul(divisor(plan.steps[0]));
                 block[0] = low_16(first);
-                wild |= beyond_16_bits(first) | beyond_16_bits(*dc);
-                wild |= decode_ac(&mut self.reader, plan, block)?;
+                out_of_range |= beyond_16_bits(first) | beyond_16_bits(*dc);
+                out_of_range |= decode_ac(&mut self.reader, plan, block)?;
                 Some(BlockSpan { component, dc: *dc, start, ac, end: self.reader.position() })
             });
-            found(decoded.ok_or(ScanError::Damaged { mcu: self.mcu })?);
+            report(decoded.ok_or(ScanError::Damaged { mcu: self.mcu })?);
         }
-        if wild != 0 {
+        if out_of_range != 0 {
             return Err(ScanError::Range);
         }
         self.mcu += 1;
@@ -210,7 +213,7 @@ impl<'a> ScanCursor<'a> {
     /// Skips the next MCU and reports the position of each of its blocks.
     pub(super) fn report_blocks(
         &mut self,
-        found: &mut impl FnMut(BlockSpan),
+        report: &mut impl FnMut(BlockSpan),
     ) -> Result<(), ScanError> {
         let damaged = self.damaged();
         for plan in &self.plans {
@@ -220,7 +223,7 @@ impl<'a> ScanCursor<'a> {
             self.reader.refill();
             skip_ac(&mut self.reader, plan.ac).ok_or(damaged)?;
             let (component, end) = (plan.component, self.reader.position());
-            found(BlockSpan { component, dc: self.dc[component], start, ac, end });
+            report(BlockSpan { component, dc: self.dc[component], start, ac, end });
         }
         self.mcu += 1;
         self.check()
@@ -290,6 +293,7 @@ fn skip_ac(reader: &mut EntropyReader<'_>, table: &HuffmanDecoder) -> Option<()>
             reader.skip(step.total_bits());
             at += step.advance();
             if at >= 64 {
+                // A run that ends beyond the block, without an end-of-block code, is damage.
                 return (at == 64 || at > END_OF_BLOCK).then_some(());
             }
         }
@@ -306,19 +310,20 @@ fn decode_ac(
     plan: &ComponentPlan<'_>,
     block: &mut Block,
 ) -> Option<u32> {
-    let (mut at, mut wild) = (1usize, 0);
+    let (mut at, mut out_of_range) = (1usize, 0);
     loop {
+        // A code with its value takes at most 26 bits, so one refill serves two codes.
         let step = plan.ac.find(reader.buffer)?;
-        if !read_ac_code(reader, step, plan.steps, block, &mut at, &mut wild) {
+        if !read_ac_code(reader, step, plan.steps, block, &mut at, &mut out_of_range) {
             break;
         }
         reader.refill();
         let step = plan.ac.find(reader.buffer)?;
-        if !read_ac_code(reader, step, plan.steps, block, &mut at, &mut wild) {
+        if !read_ac_code(reader, step, plan.steps, block, &mut at, &mut out_of_range) {
             break;
         }
     }
-    (at <= 64).then_some(wild >> 16)
+    (at <= 64).then_some(out_of_range >> 16)
 }
 
 /// Decodes one AC code; returns false after the last one of the block.
@@ -329,7 +334,7 @@ fn read_ac_code(
     steps: &[u32; 128],
     block: &mut Block,
     at: &mut usize,
-    wild: &mut u32,
+    out_of_range: &mut u32,
 ) -> bool {
     if step.value_bits() == 0 {
         reader.skip(step.code_bits());
@@ -340,12 +345,13 @@ fn read_ac_code(
         return *at < 64;
     }
     *at += index(step.advance()) - 1;
-    let place = steps[*at & 127];
-    let product = value(reader.buffer << step.code_bits(), step.value_bits()) * divisor(place);
+    // The mask replaces a bounds check; damaged data can lead past the block.
+    let entry = steps[*at & 127];
+    let product = value(reader.buffer << step.code_bits(), step.value_bits()) * divisor(entry);
     reader.skip(step.total_bits());
     // Collects range errors of the whole block, to avoid a branch per coefficient.
-    *wild |= product.wrapping_add(1 << 15).cast_unsigned();
-    block[index(place >> 16) & 63] = low_16(product);
+    *out_of_range |= product.wrapping_add(1 << 15).cast_unsigned();
+    block[index(entry >> 16) & 63] = low_16(product);
     *at += 1;
     *at < 64
 }
@@ -438,10 +444,12 @@ impl BlockCoder {
             let at = rest.trailing_zeros();
             rest &= rest - 1;
             let coefficient = i32::from(block[usize::from(ZIGZAG[index(at) & 63]) & 63]);
+            // Ten bits, the largest AC coefficient of an 8-bit picture (T.81 table F.2).
             if self.write_value(writer, at - next, coefficient.clamp(-1023, 1023)) {
                 next = at + 1;
             }
         }
+        // A block whose last coefficient is not zero has no end-of-block code (T.81 F.1.2.2).
         if next < 64 {
             let (code, length) = self.ac.code_of(0);
             if length == 0 {
@@ -476,18 +484,18 @@ impl BlockCoder {
     #[cold]
     fn write_uncoded(&self, writer: &mut EntropyWriter, mut run: u32, value: i32) -> bool {
         let (zeros, zeros_length) = self.ac.code_of(0xF0);
-        let mut held = Vec::new();
+        let mut pending = Vec::new();
         while run > 15 && zeros_length > 0 {
-            held.push((zeros, zeros_length));
+            pending.push((zeros, zeros_length));
             run -= 16;
         }
         for size in (1..=size_of(value).min(AC_SIZE_MAX)).rev() {
-            let most = (1 << size) - 1;
-            let value = value.clamp(-most, most);
+            let limit = (1 << size) - 1;
+            let value = value.clamp(-limit, limit);
             if let Some(codes) = self.split(run, size) {
-                held.extend(codes);
-                let last = held.len() - 1;
-                for (index, (code, length)) in held.into_iter().enumerate() {
+                pending.extend(codes);
+                let last = pending.len() - 1;
+                for (index, (code, length)) in pending.into_iter().enumerate() {
                     if index == last {
                         writer.put(u64::from(code) << size | bits_of(value, size), length + size);
                     } else {

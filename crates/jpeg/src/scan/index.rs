@@ -60,8 +60,9 @@ impl ScanIndex {
         let mut data = UnstuffedData::default();
         data.fill(stuffed, scan.start)?;
         // Segments after the scan, such as tables, can make libjpeg-turbo refuse the file.
-        let behind = usize::try_from(data.end_offset()).ok().and_then(|at| file.get(at + 1..));
-        let next = behind.unwrap_or_default().iter().find(|byte| **byte != 0xFF);
+        let after_marker =
+            usize::try_from(data.end_offset()).ok().and_then(|at| file.get(at + 1..));
+        let next = after_marker.unwrap_or_default().iter().find(|byte| **byte != 0xFF);
         if next != Some(&EOI) {
             return Err(ScanError::Scans);
         }
@@ -69,24 +70,24 @@ impl ScanIndex {
         if data.restart(0).is_some_and(|(start, _)| start == 0) {
             return Err(ScanError::Damaged { mcu: 0 });
         }
-        let every = spacing(scan.mcus(), data.end_offset() - scan.start);
-        let mut walk = ScanCursor::at(scan, &data, &first(scan), 0)?;
+        let spacing = spacing(scan.mcus(), data.end_offset() - scan.start);
+        let mut cursor = ScanCursor::at(scan, &data, &first(scan), 0)?;
         let mut entries = Vec::new();
-        let mut until = 0;
+        let mut until_entry = 0;
         for _ in 0..scan.mcus() {
-            walk.begin()?;
-            if until == 0 {
-                walk.check()?;
-                let place = data.to_file_position(walk.position());
-                entries.push(IndexEntry { bit_position: place, dc: walk.predictors()? });
-                until = every;
+            cursor.begin()?;
+            if until_entry == 0 {
+                cursor.check()?;
+                let bit_position = data.to_file_position(cursor.position());
+                entries.push(IndexEntry { bit_position, dc: cursor.predictors()? });
+                until_entry = spacing;
             }
-            until -= 1;
-            walk.skip_mcu()?;
+            until_entry -= 1;
+            cursor.skip_mcu()?;
         }
-        walk.check()?;
-        let (end, marker) = (data.to_file_position(walk.position()), data.end_offset());
-        Ok(Self { spacing: every, entries, end, marker })
+        cursor.check()?;
+        let (end, marker) = (data.to_file_position(cursor.position()), data.end_offset());
+        Ok(Self { spacing, entries, end, marker })
     }
 
     /// Finds the last entry at or before `mcu`, and the MCU of that entry.
@@ -99,9 +100,9 @@ impl ScanIndex {
     /// Returns the byte range of the file that holds `mcus`, starting at the entry at or before them.
     pub(super) fn byte_range(&self, mcus: Range<u32>) -> Result<Range<u64>, ScanError> {
         let (entry, _) = self.entry(mcus.start)?;
-        let behind =
+        let next_entry =
             usize::try_from(mcus.end.div_ceil(self.spacing)).map_err(|_| ScanError::Bytes)?;
-        let end = self.entries.get(behind).map_or(self.marker, |next| {
+        let end = self.entries.get(next_entry).map_or(self.marker, |next| {
             // Includes the byte that the next entry points into, and a stuffed byte after it.
             (next.bit_position / 8 + 2).min(self.marker)
         });
@@ -117,9 +118,9 @@ impl ScanIndex {
         mcu: u32,
     ) -> Result<ScanCursor<'a>, ScanError> {
         let (entry, at) = self.entry(mcu)?;
-        let mut walk = ScanCursor::at(scan, data, entry, at)?;
-        walk.skip_to(mcu)?;
-        Ok(walk)
+        let mut cursor = ScanCursor::at(scan, data, entry, at)?;
+        cursor.skip_to(mcu)?;
+        Ok(cursor)
     }
 
     /// Unstuffs the bytes of `mcus` into `data`.
@@ -140,12 +141,13 @@ impl ScanIndex {
     pub fn matches_scan(&self, scan: &Scan, length: u64) -> bool {
         let count = scan
             .mcus()
+            // Refuses a spacing of 0, which only damaged data has.
             .checked_div(self.spacing)
             .and_then(|_| usize::try_from(scan.mcus().div_ceil(self.spacing)).ok());
-        let places = || self.entries.iter().map(|entry| entry.bit_position).chain([self.end]);
+        let positions = || self.entries.iter().map(|entry| entry.bit_position).chain([self.end]);
         count == Some(self.entries.len())
             && self.entries.first() == Some(&first(scan))
-            && places().zip(places().skip(1)).all(|(a, b)| a < b)
+            && positions().zip(positions().skip(1)).all(|(a, b)| a < b)
             && self.end <= self.marker.saturating_mul(8)
             && self.marker < length
     }

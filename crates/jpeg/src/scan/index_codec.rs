@@ -60,6 +60,7 @@ impl ScanIndex {
         put_varint(out, u64::try_from(self.entries.len()).unwrap_or(u64::MAX));
         let mut last = IndexEntry::default();
         for entry in &self.entries {
+            // Positions ascend, so the differences of a valid index do not wrap.
             put_varint(out, entry.bit_position.wrapping_sub(last.bit_position));
             for (dc, last) in entry.dc.iter().zip(last.dc).take(components) {
                 put_varint(out, zigzag_encode(i32::from(*dc) - i32::from(last)));
@@ -73,12 +74,12 @@ impl ScanIndex {
     /// Use [`ScanIndex::matches_scan`] to check whether the index belongs to a scan.
     #[must_use]
     pub fn unpack(components: usize, bytes: &mut &[u8]) -> Option<Self> {
-        let every = u32::try_from(take_varint(bytes)?).ok().filter(|every| *every > 0)?;
+        let spacing = u32::try_from(take_varint(bytes)?).ok().filter(|spacing| *spacing > 0)?;
         let (marker, end) = (take_varint(bytes)?, take_varint(bytes)?);
         let count = take_varint(bytes)?;
         // Each number of an entry takes at least one byte, which bounds the allocation below.
-        let most = u64::try_from(bytes.len() / (1 + components)).ok()?;
-        if count > most.min(ENTRIES_MAX) || components > COMPONENTS_MAX {
+        let count_max = u64::try_from(bytes.len() / (1 + components)).ok()?;
+        if count > count_max.min(ENTRIES_MAX) || components > COMPONENTS_MAX {
             return None;
         }
         let mut entries = Vec::with_capacity(usize::try_from(count).ok()?);
@@ -95,7 +96,7 @@ impl ScanIndex {
             entries.push(entry);
             last = entry;
         }
-        Some(Self { spacing: every, entries, end, marker })
+        Some(Self { spacing, entries, end, marker })
     }
 }
 
@@ -110,12 +111,12 @@ mod tests {
             steps in prop::collection::vec((1u64..1 << 40, any::<[i16; 4]>()), 0..50),
             every in 1u32.., marker: u64, end: u64, components in 1usize..=4,
         ) {
-            let mut place = 0u64;
+            let mut position = 0u64;
             let entry = |(step, dc): &(u64, [i16; 4])| {
-                place += step;
+                position += step;
                 let mut dc = *dc;
                 dc[components..].fill(0);
-                IndexEntry { bit_position: place, dc }
+                IndexEntry { bit_position: position, dc }
             };
             let index = ScanIndex { spacing: every, entries: steps.iter().map(entry).collect(), end, marker };
             let mut packed = Vec::new();

@@ -207,6 +207,8 @@ impl Scan {
     /// [`ScanError`] with the reason why random access is not possible.
     pub fn read(header: &JpegHeader, head: &[u8]) -> Result<Self, ScanError> {
         match header.process {
+            // With 8 bits, extended differs from baseline only in the number of tables (T.81 table
+            // B.1).
             CodingProcess::Baseline | CodingProcess::Extended => {}
             CodingProcess::Progressive
             | CodingProcess::Lossless
@@ -345,8 +347,8 @@ fn read_huffman(mut payload: &[u8], specs: &mut Specs) -> Result<(), ScanError> 
         }
         let (symbols, rest) = rest.split_at_checked(total).ok_or(ScanError::Tables)?;
         let class = specs.get_mut(usize::from(head >> 4)).ok_or(ScanError::Tables)?;
-        let place = class.get_mut(usize::from(head & 15)).ok_or(ScanError::Tables)?;
-        *place = Some(HuffmanSpec { counts: *counts, symbols: symbols.to_vec() });
+        let slot = class.get_mut(usize::from(head & 15)).ok_or(ScanError::Tables)?;
+        *slot = Some(HuffmanSpec { counts: *counts, symbols: symbols.to_vec() });
         payload = rest;
     }
     Ok(())
@@ -365,6 +367,7 @@ fn read_quantisation(mut payload: &[u8], quants: &mut Quants) -> Result<(), Scan
                 u16::from_be_bytes([values[2 * index], values[2 * index + 1]])
             };
         }
+        // T.81 B.2.4.1 forbids a step of 0.
         if head >> 4 > 1 || table.contains(&0) {
             return Err(ScanError::Tables);
         }
@@ -402,6 +405,7 @@ fn read_components(
     let mut components = Vec::with_capacity(selectors.len());
     for (component, [id, numbers]) in header.components.iter().zip(selectors) {
         let (h, v) = (component.h, component.v);
+        // T.81 B.2.3 requires the order of the frame.
         if component.id != *id {
             return Err(ScanError::Scans);
         }
@@ -439,8 +443,8 @@ fn read_components(
 fn steps(quant: &[u16; 64]) -> Box<[u32; 128]> {
     // The entries beyond a block write a zero (divisor 0) to the last coefficient.
     let mut steps = Box::new([63 << 16; 128]);
-    for ((step, divisor), place) in steps.iter_mut().zip(quant).zip(ZIGZAG) {
-        *step = u32::from(*divisor) | u32::from(place) << 16;
+    for ((step, divisor), position) in steps.iter_mut().zip(quant).zip(ZIGZAG) {
+        *step = u32::from(*divisor) | u32::from(position) << 16;
     }
     steps
 }
@@ -453,6 +457,7 @@ fn planes(
     match (header.colour(), components) {
         (Some(ColourModel::Gray), _) => Some((ColourSpace::Grey, ChromaSubsampling::Full)),
         (Some(ColourModel::YCbCr), [luma, blue, red]) => {
+            // Planes need full luma and one grid for both chroma components.
             let full = luma.cell == (1, 1)
                 && (blue.across, blue.down) == (red.across, red.down)
                 && blue.across * blue.cell.0 == luma.across
@@ -497,16 +502,16 @@ impl<'a> ByteRanges<'a> {
 
     /// Makes work with these bytes cancellable.
     ///
-    /// `go_on` is called before each row of MCUs and each band; once it returns `false`, the work ends
-    /// with [`ScanError::Stopped`].
+    /// `should_continue` is called before each row of MCUs and each band; once it returns `false`,
+    /// the work ends with [`ScanError::Stopped`].
     #[must_use]
-    pub fn with_cancellation(self, go_on: ShouldContinue<'a>) -> Self {
-        Self { should_continue: Some(go_on), ..self }
+    pub fn with_cancellation(self, should_continue: ShouldContinue<'a>) -> Self {
+        Self { should_continue: Some(should_continue), ..self }
     }
 
     /// Fails with [`ScanError::Stopped`] if the work was cancelled.
     fn check_continue(&self) -> Result<(), ScanError> {
-        if self.should_continue.is_none_or(|go_on| go_on()) {
+        if self.should_continue.is_none_or(|should_continue| should_continue()) {
             Ok(())
         } else {
             Err(ScanError::Stopped)

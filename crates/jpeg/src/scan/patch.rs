@@ -54,11 +54,11 @@ fn touched_mcus(scan: &Scan, rect: Rect) -> Result<McuRect, ScanError> {
 pub fn byte_range(scan: &Scan, index: &ScanIndex, rect: Rect) -> Result<Range<u64>, ScanError> {
     let mcus = touched_mcus(scan, rect)?;
     let first = mcus.rows.start * scan.across + mcus.columns.start;
-    let behind = (mcus.rows.end - 1) * scan.across + mcus.columns.end;
+    let end_mcu = (mcus.rows.end - 1) * scan.across + mcus.columns.end;
     // Everything up to the next restart marker is shifted by bits, so it has to be copied.
     let end = match scan.interval {
         0 => scan.mcus(),
-        interval => behind.div_ceil(interval).saturating_mul(interval).min(scan.mcus()),
+        interval => end_mcu.div_ceil(interval).saturating_mul(interval).min(scan.mcus()),
     };
     index.byte_range(first..end)
 }
@@ -89,11 +89,12 @@ pub fn patch(
     let mut data = UnstuffedData::default();
     data.fill(bytes.find(range.clone())?, range.start)?;
     let first = mcus.rows.start * scan.across + mcus.columns.start;
-    let mut walk = index.seek(scan, &data, first)?;
-    walk.begin()?;
-    let start = walk.position();
+    let mut cursor = index.seek(scan, &data, first)?;
+    cursor.begin()?;
+    let start = cursor.position();
     let mut recoder = ScanRecoder::new(scan)?;
-    recoder.last = walk.predictors()?.map(i32::from);
+    // The first new DC difference refers to an MCU that does not change.
+    recoder.last = cursor.predictors()?.map(i32::from);
     let mut rewrite = ScanRewrite {
         scan,
         index,
@@ -103,20 +104,22 @@ pub fn patch(
         rect,
         strip: CoefficientStrip::new(scan, to_usize(mcus.columns.end - mcus.columns.start)),
         copied: start,
-        done: first,
+        next_mcu: first,
         aligned: false,
     };
     // The prefix ends on a byte boundary; the bits of the byte that contains `start` are copied.
     rewrite.recoder.writer.copy(&data, start - start % 8, start);
-    let mut is_there = true;
+    let mut is_adjacent = true;
     for row in mcus.rows.clone() {
         bytes.check_continue()?;
-        if !is_there {
-            walk = rewrite.bridge(row * scan.across + mcus.columns.start)?;
+        // Untouched MCUs lie between this row and the one before, so they are copied.
+        if !is_adjacent {
+            cursor = rewrite.bridge(row * scan.across + mcus.columns.start)?;
         }
-        rewrite.patch_row(&mut walk, dct, paint, row, &mcus.columns)?;
+        rewrite.patch_row(&mut cursor, dct, paint, row, &mcus.columns)?;
         let next = (row + 1) * scan.across + mcus.columns.start;
-        is_there = rewrite.rejoin(&mut walk, Some(next).filter(|_| row + 1 < mcus.rows.end))?;
+        is_adjacent =
+            rewrite.rejoin(&mut cursor, Some(next).filter(|_| row + 1 < mcus.rows.end))?;
     }
     let suffix = rewrite.finish()?;
     let mut middle = Vec::new();
@@ -132,8 +135,9 @@ pub fn patch(
 
 fn divisors(component: &ScanComponent) -> Divisors {
     let mut natural = [1; 64];
-    for (value, place) in component.quant.iter().zip(ZIGZAG) {
-        natural[usize::from(place) & 63] = *value;
+    // Files store tables in zigzag order, the transform wants them row by row.
+    for (value, position) in component.quant.iter().zip(ZIGZAG) {
+        natural[usize::from(position) & 63] = *value;
     }
     Divisors::new(&natural)
 }
@@ -150,7 +154,7 @@ struct ScanRewrite<'a> {
     /// Position of the next bit of the data to copy.
     copied: u64,
     /// Number of the next MCU to write.
-    done: u32,
+    next_mcu: u32,
     /// Whether a restart marker followed the last change, so that the data is byte-aligned as in the
     /// file.
     aligned: bool,
@@ -160,12 +164,12 @@ impl<'a> ScanRewrite<'a> {
     /// Copies the data before MCU `target`; returns a cursor at `target`, with `begin` called.
     fn bridge(&mut self, target: u32) -> Result<ScanCursor<'a>, ScanError> {
         self.copy_to_restart(target)?;
-        let mut walk = self.index.seek(self.scan, self.data, target)?;
-        walk.begin()?;
-        self.copy_to(walk.position());
-        self.recoder.last = walk.predictors()?.map(i32::from);
-        self.done = target;
-        Ok(walk)
+        let mut cursor = self.index.seek(self.scan, self.data, target)?;
+        cursor.begin()?;
+        self.copy_to(cursor.position());
+        self.recoder.last = cursor.predictors()?.map(i32::from);
+        self.next_mcu = target;
+        Ok(cursor)
     }
 
     /// Copies up to the next restart marker, if there is one at or before MCU `limit`.
@@ -177,18 +181,18 @@ impl<'a> ScanRewrite<'a> {
             return Ok(());
         }
         let interval = self.scan.interval;
-        let restart = self.done.div_ceil(interval).saturating_mul(interval);
+        let restart = self.next_mcu.div_ceil(interval).saturating_mul(interval);
         if restart > limit || restart >= self.scan.mcus() {
             return Ok(());
         }
-        let mut walk = self.index.seek(self.scan, self.data, restart - 1)?;
-        walk.begin()?;
-        walk.skip_mcu()?;
-        walk.check()?;
-        self.recoder.writer.copy(self.data, self.copied, walk.position());
-        let number = walk.begin()?.ok_or(ScanError::Damaged { mcu: restart })?;
+        let mut cursor = self.index.seek(self.scan, self.data, restart - 1)?;
+        cursor.begin()?;
+        cursor.skip_mcu()?;
+        cursor.check()?;
+        self.recoder.writer.copy(self.data, self.copied, cursor.position());
+        let number = cursor.begin()?.ok_or(ScanError::Damaged { mcu: restart })?;
         self.recoder.writer.restart(number);
-        (self.copied, self.done, self.aligned) = (walk.position(), restart, true);
+        (self.copied, self.next_mcu, self.aligned) = (cursor.position(), restart, true);
         Ok(())
     }
 
@@ -207,41 +211,42 @@ impl<'a> ScanRewrite<'a> {
 
     /// Decodes, paints and encodes the touched MCUs of a row.
     ///
-    /// `walk` must be at the first of them, with `begin` called.
+    /// `cursor` must be at the first of them, with `begin` called.
     fn patch_row(
         &mut self,
-        walk: &mut ScanCursor<'a>,
+        cursor: &mut ScanCursor<'a>,
         dct: Dct,
         paint: &mut dyn FnMut(&mut RegionSamples),
         row: u32,
         columns: &Range<u32>,
     ) -> Result<(), ScanError> {
         self.strip.clear();
-        let mut places = Vec::new();
+        let mut spans = Vec::new();
         let mut restarts = Vec::new();
         for column in 0..columns.len() {
             if column > 0
-                && let Some(number) = walk.begin()?
+                && let Some(number) = cursor.begin()?
             {
                 restarts.push((column, number));
             }
-            walk.decode_and_report(&mut self.strip, column, &mut |place| places.push(place))?;
+            cursor.decode_and_report(&mut self.strip, column, &mut |span| spans.push(span))?;
         }
-        walk.check()?;
+        cursor.check()?;
         let mut samples = strip_samples(self.scan, row, columns);
         self.strip.inverse(dct, &mut samples.grids, 0);
         paint(&mut samples);
         self.strip.forward(dct, &samples.grids, 0, &self.divisors);
+        // New codes have other lengths, so the data that follows is shifted by some bits.
         self.aligned = false;
         let mut restarts = restarts.into_iter().peekable();
-        for (column, places) in places.chunks_exact(self.scan.blocks.len()).enumerate() {
+        for (column, spans) in spans.chunks_exact(self.scan.blocks.len()).enumerate() {
             if let Some((_, number)) = restarts.next_if(|(at, _)| *at == column) {
                 self.recoder.writer.restart(number);
                 self.recoder.last = [0; COMPONENTS_MAX];
             }
-            self.code_mcu(places, row, columns.start, column)?;
+            self.code_mcu(spans, row, columns.start, column)?;
         }
-        (self.copied, self.done) = (walk.position(), walk.mcu());
+        (self.copied, self.next_mcu) = (cursor.position(), cursor.mcu());
         Ok(())
     }
 
@@ -249,28 +254,28 @@ impl<'a> ScanRewrite<'a> {
     /// the others.
     fn code_mcu(
         &mut self,
-        places: &[BlockSpan],
+        spans: &[BlockSpan],
         row: u32,
         first: u32,
         column: usize,
     ) -> Result<(), ScanError> {
         let Self { scan, data, recoder, rect, strip, .. } = self;
         let ScanRecoder { coders, writer, last } = recoder;
-        for (number, place) in places.iter().enumerate() {
-            let at = strip.position(number, column);
-            let coder = &coders[place.component];
-            let origin = strip.origin(at, scan, row, first);
-            if is_touched(&scan.components[place.component], origin, *rect) {
-                let block = strip.block(at);
+        for (number, span) in spans.iter().enumerate() {
+            let position = strip.position(number, column);
+            let coder = &coders[span.component];
+            let origin = strip.origin(position, scan, row, first);
+            if is_touched(&scan.components[span.component], origin, *rect) {
+                let block = strip.block(position);
                 let dc = i32::from(block[0]);
-                coder.write_dc(writer, dc - last[place.component])?;
+                coder.write_dc(writer, dc - last[span.component])?;
                 coder.write_ac(writer, block)?;
-                last[place.component] = dc;
+                last[span.component] = dc;
             } else {
                 // The previous block may have changed, so the DC difference has to be recoded.
-                coder.write_dc(writer, place.dc - last[place.component])?;
-                writer.copy(data, place.ac, place.end);
-                last[place.component] = place.dc;
+                coder.write_dc(writer, span.dc - last[span.component])?;
+                writer.copy(data, span.ac, span.end);
+                last[span.component] = span.dc;
             }
         }
         Ok(())
@@ -278,22 +283,26 @@ impl<'a> ScanRewrite<'a> {
 
     /// Connects the written data to the data that follows.
     ///
-    /// `next` is the next touched MCU. If it follows immediately, `walk` is left there, with `begin`
-    /// called, and the result is true.
-    fn rejoin(&mut self, walk: &mut ScanCursor<'a>, next: Option<u32>) -> Result<bool, ScanError> {
-        if self.done >= self.scan.mcus() {
+    /// `next` is the next touched MCU. If it follows immediately, `cursor` is left there, with
+    /// `begin` called, and the result is true.
+    fn rejoin(
+        &mut self,
+        cursor: &mut ScanCursor<'a>,
+        next: Option<u32>,
+    ) -> Result<bool, ScanError> {
+        if self.next_mcu >= self.scan.mcus() {
             return Ok(false);
         }
-        let is_next = next == Some(self.done);
-        if let Some(number) = walk.begin()? {
+        let is_next = next == Some(self.next_mcu);
+        if let Some(number) = cursor.begin()? {
             // A restart resets the predictors, so the next MCU need not be recoded.
             self.recoder.writer.restart(number);
             self.recoder.last = [0; COMPONENTS_MAX];
             self.aligned = true;
         } else if !is_next {
-            self.recoder.recode_mcu(self.data, walk)?;
+            self.recoder.recode_mcu(self.data, cursor)?;
         }
-        (self.copied, self.done) = (walk.position(), walk.mcu());
+        (self.copied, self.next_mcu) = (cursor.position(), cursor.mcu());
         Ok(is_next)
     }
 
@@ -303,7 +312,8 @@ impl<'a> ScanRewrite<'a> {
         if self.aligned {
             return Ok(self.data.to_file_position(self.copied) / 8);
         }
-        if self.done < self.scan.mcus() {
+        // Without a restart marker the shift lasts to the end of the scan.
+        if self.next_mcu < self.scan.mcus() {
             self.copy_to(self.data.from_file_position(self.index.end)?);
         }
         Ok(self.index.marker)

@@ -96,13 +96,14 @@ pub fn decode(
     let mut data = UnstuffedData::default();
     for (row, span) in rows(scan, &mcus).enumerate() {
         index.fill(&mut data, bytes, span.clone())?;
-        let mut walk = index.seek(scan, &data, span.start)?;
+        let mut cursor = index.seek(scan, &data, span.start)?;
+        // Zero coefficients are not written, so those of the last row must not remain.
         strip.clear();
         for column in 0..count {
-            walk.begin()?;
-            walk.decode_mcu(&mut strip, column)?;
+            cursor.begin()?;
+            cursor.decode_mcu(&mut strip, column)?;
         }
-        walk.check()?;
+        cursor.check()?;
         strip.inverse(dct, &mut samples.grids, row);
     }
     Ok(samples)
@@ -298,8 +299,9 @@ impl UpsamplingAxis {
             CountedFrom::Start => i64::from(start),
         };
         let cells = i64::from(cell);
-        let behind = u32::try_from(pixel.rem_euclid(cells)).unwrap_or(0);
-        Self { first: pixel.div_euclid(cells), offset: behind, cell }
+        // The first cell can begin before the picture, so the pixel may be negative.
+        let offset = u32::try_from(pixel.rem_euclid(cells)).unwrap_or(0);
+        Self { first: pixel.div_euclid(cells), offset, cell }
     }
 
     /// Returns the weight of the preceding sample, out of `cell`.
@@ -326,28 +328,31 @@ impl SampleGrid {
         let rows = clamped(down.first, plane.height + 1, self.origin.1, self.size.height);
         let row = |y: usize| &self.data[rows[y] * self.stride..][..self.stride];
         let rows_out = out.chunks_exact_mut(plane.width.max(1)).enumerate();
+        // On the grid of the component, as luma always is, samples are copied unchanged.
         if across.offset == 0 && down.offset == 0 {
             rows_out.for_each(|(y, out)| copy(row(y), &columns, out));
             return;
         }
         // Interpolates one row horizontally; results are weighted by the pixels of a cell.
-        let weighed = |y: usize, samples: &mut [u8], sums: &mut Vec<u16>| {
+        let interpolate_row = |y: usize, samples: &mut [u8], sums: &mut Vec<u16>| {
             copy(row(y), &columns, samples);
             let (from, to) = (across.weight_before(), across.weight_after());
             sums.clear();
             let pairs = samples.iter().zip(&samples[1..]);
+            // The weights of a cell add up to at most 4, so sums fit 16 bits.
             sums.extend(pairs.map(|(a, b)| u16::from(*a) * from + u16::from(*b) * to));
         };
         let mut samples = vec![0; plane.width + 1];
         let (mut upper, mut lower) = (Vec::new(), Vec::new());
-        weighed(0, &mut samples, &mut lower);
+        interpolate_row(0, &mut samples, &mut lower);
         let (from, to) = (down.weight_before(), down.weight_after());
         // The number of pixels in a cell is a power of two, so the division is a shift.
         let area = across.cell * down.cell;
         let (half, shift) = (u16::try_from(area / 2).unwrap_or(0), area.trailing_zeros());
         for (y, out) in rows_out {
+            // Each row is interpolated once: it is the lower one first, then the upper one.
             std::mem::swap(&mut upper, &mut lower);
-            weighed(y + 1, &mut samples, &mut lower);
+            interpolate_row(y + 1, &mut samples, &mut lower);
             for ((sample, a), b) in out.iter_mut().zip(&upper).zip(&lower) {
                 let [low, _] = ((a * from + b * to + half) >> shift).to_le_bytes();
                 *sample = low;
@@ -359,8 +364,8 @@ impl SampleGrid {
 /// Returns the indices on a grid of `count` samples from `first`; samples outside repeat the edges.
 fn clamped(first: i64, count: usize, origin: u32, size: u32) -> Vec<usize> {
     let last = i64::from(size.saturating_sub(1));
-    let place = |at: i64| usize::try_from((at - i64::from(origin)).clamp(0, last)).unwrap_or(0);
-    (first..).take(count).map(place).collect()
+    let index = |at: i64| usize::try_from((at - i64::from(origin)).clamp(0, last)).unwrap_or(0);
+    (first..).take(count).map(index).collect()
 }
 
 /// Copies the samples at `columns`, which are consecutive except where they repeat an edge.

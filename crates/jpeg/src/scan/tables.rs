@@ -43,8 +43,8 @@ impl HuffmanSpec {
     /// table decodes the same with the extended one. `None` if there is no room for them.
     #[must_use]
     pub fn completed(&self, class: usize) -> Option<Self> {
-        let known = |symbol: &u8| self.symbols.contains(symbol);
-        let missing: Vec<u8> = symbols(class).filter(|symbol| !known(symbol)).collect();
+        let present = |symbol: &u8| self.symbols.contains(symbol);
+        let missing: Vec<u8> = symbols(class).filter(|symbol| !present(symbol)).collect();
         let used: u32 = (0u32..).zip(self.counts).map(|(at, n)| u32::from(n) << (15 - at)).sum();
         // Not 0x10000: the code of all ones must stay unused.
         let room = 0xFFFFu32.checked_sub(used)?;
@@ -85,6 +85,7 @@ impl CodeLookup {
     fn new(length: u8, symbol: u8, class: usize) -> Self {
         let (size, advance) = match (class, symbol >> 4, symbol & 15) {
             (DC, _, _) => (symbol, 1),
+            // Of the symbols without a value only ZRL continues the block (T.81 F.1.2.2.1).
             (_, run, 0) if run != 15 => (0, END),
             (_, run, size) => (size, run + 1),
         };
@@ -166,7 +167,7 @@ impl HuffmanDecoder {
             for _ in 0..count {
                 let symbol = *spec.symbols.get(index).ok_or(ScanError::Tables)?;
                 // The code of all ones must stay unused, so this code must not be the last of its length.
-                if code + 1 >= 1 << length || !is_known(symbol, class) {
+                if code + 1 >= 1 << length || !is_valid_symbol(symbol, class) {
                     return Err(ScanError::Tables);
                 }
                 let step = CodeLookup::new(length, symbol, class);
@@ -180,6 +181,7 @@ impl HuffmanDecoder {
             }
             code <<= 1;
         }
+        // A DC code is followed by one of another table, so only AC codes form pairs.
         if class == AC {
             for (index, bits) in (0u64..1 << PAIR).enumerate() {
                 table.pairs[index] = table.make_pair(bits << (64 - PAIR));
@@ -190,11 +192,13 @@ impl HuffmanDecoder {
 
     /// Combines the codes at the start of `buffer`, of which [`PAIR`] bits are known.
     fn make_pair(&self, buffer: u64) -> CodePair {
-        let known = |buffer, left: u32| self.find(buffer).filter(|step| step.total_bits() <= left);
-        let Some(first) = known(buffer, PAIR) else { return CodePair(0) };
+        let fitting =
+            |buffer, left: u32| self.find(buffer).filter(|step| step.total_bits() <= left);
+        let Some(first) = fitting(buffer, PAIR) else { return CodePair(0) };
         let (mut total, mut advance) = (first.total_bits(), first.advance());
+        // After an end of block comes a DC code, which is in another table.
         if advance < u32::from(END)
-            && let Some(second) = known(buffer << total, PAIR - total)
+            && let Some(second) = fitting(buffer << total, PAIR - total)
         {
             total += second.total_bits();
             advance += second.advance();
@@ -234,7 +238,7 @@ fn top(buffer: u64) -> usize {
     (buffer >> (64 - LOOK)) as usize
 }
 
-fn is_known(symbol: u8, class: usize) -> bool {
+fn is_valid_symbol(symbol: u8, class: usize) -> bool {
     match (class, symbol & 15) {
         (DC, _) => symbol <= DC_SIZE_MAX,
         (_, 0) => symbol == 0 || symbol == SIXTEEN_ZEROS,

@@ -18,11 +18,11 @@ impl IndexedJpeg {
         for row in 0..scan.down {
             let span = row * scan.across..(row + 1) * scan.across;
             index.fill(&mut data, &self.bytes(), span.clone()).unwrap();
-            let mut walk = index.seek(scan, &data, span.start).unwrap();
+            let mut cursor = index.seek(scan, &data, span.start).unwrap();
             let mut strip = CoefficientStrip::new(scan, to_usize(scan.across));
             for column in 0..to_usize(scan.across) {
-                walk.begin().unwrap();
-                walk.decode_mcu(&mut strip, column).unwrap();
+                cursor.begin().unwrap();
+                cursor.decode_mcu(&mut strip, column).unwrap();
             }
             for (out, blocks) in out.iter_mut().zip(strip.all()) {
                 out.extend_from_slice(blocks);
@@ -36,16 +36,16 @@ impl IndexedJpeg {
         let scan = &self.scan;
         let mut data = UnstuffedData::default();
         self.index.fill(&mut data, &self.bytes(), 0..scan.mcus()).unwrap();
-        let mut walk = self.index.seek(scan, &data, 0).unwrap();
+        let mut cursor = self.index.seek(scan, &data, 0).unwrap();
         let mut recoder = ScanRecoder::new(scan).unwrap();
         for mcu in 0..scan.mcus() {
-            walk.begin().unwrap();
+            cursor.begin().unwrap();
             if mcu > 0 && mcu.is_multiple_of(u32::from(interval)) {
                 let [number, ..] = (mcu / u32::from(interval) - 1).to_le_bytes();
                 recoder.writer.restart(number & 7);
                 recoder.last = [0; COMPONENTS_MAX];
             }
-            recoder.recode_mcu(&data, &mut walk).unwrap();
+            recoder.recode_mcu(&data, &mut cursor).unwrap();
         }
         let mut jpeg = vec![0xFF, 0xD8];
         jpeg.extend_from_slice(&self.colour);

@@ -158,6 +158,7 @@ impl ChannelId {
         if !is_user {
             return Err(ChannelIdError::Owner);
         }
+        // The last colon of an id separates owner and name (contract deliveries-17).
         let fits = |c: char| !c.is_control() && c != ':';
         let is_name = (1..=CHANNEL_NAME_CHARS_MAX).contains(&name.chars().count())
             && name.chars().all(fits)
@@ -185,6 +186,7 @@ impl FromStr for ChannelId {
     type Err = ChannelIdError;
 
     fn from_str(text: &str) -> Result<Self, ChannelIdError> {
+        // From the right, because user names may contain colons.
         let parts = text.strip_prefix("user:").and_then(|rest| rest.rsplit_once(':'));
         let (owner, name) = parts.ok_or(ChannelIdError::Form)?;
         Self::new(owner, name)

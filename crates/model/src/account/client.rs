@@ -66,6 +66,6 @@ impl OAuthClient {
     /// Returns the lifetime of the client's access tokens, where `seconds` is that of other clients.
     #[must_use]
     pub fn access_token_s(&self, seconds: u32) -> u32 {
-        self.access_token_s.map_or(seconds, |own| own.min(seconds))
+        self.access_token_s.map_or(seconds, |limit| limit.min(seconds))
     }
 }

@@ -24,12 +24,14 @@ impl FromStr for Money {
             None => (false, text),
         };
         let (units, cents) = digits.split_once('.').ok_or(MoneyError)?;
+        // `i64::from_str` alone would accept a sign here, as in `1.+5`.
         let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         if units.is_empty() || cents.len() != 2 || !all_digits(units) || !all_digits(cents) {
             return Err(MoneyError);
         }
         let units: i64 = units.parse().map_err(|_| MoneyError)?;
         let cents: i64 = cents.parse().map_err(|_| MoneyError)?;
+        // An overflow is refused, since a wrapped amount is another price.
         let amount = units.checked_mul(100).and_then(|sum| sum.checked_add(cents));
         let amount = amount.ok_or(MoneyError)?;
         Ok(Self { hundredths: if negative { -amount } else { amount } })
@@ -38,6 +40,7 @@ impl FromStr for Money {
 
 impl fmt::Display for Money {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The sign is printed separately: -0.50 divided by 100 is 0, which has none.
         let amount = self.hundredths.unsigned_abs();
         let sign = if self.hundredths < 0 { "-" } else { "" };
         write!(f, "{sign}{}.{:02}", amount / 100, amount % 100)
@@ -46,6 +49,7 @@ impl fmt::Display for Money {
 
 impl Serialize for Money {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // A JSON number would pass through floating point in most clients (contract purchases-11).
         serializer.collect_str(self)
     }
 }

@@ -175,7 +175,9 @@ impl MessageContent {
     /// Each item is listed once, newest first. Items beyond [`DIGEST_ITEMS_MAX`] are only counted.
     #[must_use]
     pub fn merge(&self, newer: &Self) -> Option<Self> {
-        let counted = |content: &Self| match content {
+        let unlisted = |content: &Self| match content {
+            // A push message goes to a single device, and mail
+            // about an account must arrive on its own.
             Self::Push { .. }
             | Self::DeviceMoved { .. }
             | Self::SetPassword { .. }
@@ -185,9 +187,11 @@ impl MessageContent {
             Self::Item { .. } => Some(0),
             Self::Digest { more, .. } => Some(*more),
         };
-        let mut more = counted(self)?.saturating_add(counted(newer)?);
+        // Items that an earlier merge dropped cannot be compared, so they are added up.
+        let mut more = unlisted(self)?.saturating_add(unlisted(newer)?);
         let mut items: Vec<String> = Vec::new();
         for item in newer.items().iter().chain(self.items()) {
+            // A linear search suffices: the list has at most `DIGEST_ITEMS_MAX` entries.
             if items.contains(item) {
                 continue;
             }

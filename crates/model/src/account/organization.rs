@@ -53,9 +53,11 @@ impl Organization {
     /// Reports whether administrators may give a user the e-mail address `address`.
     #[must_use]
     pub fn allows_address(&self, address: &str) -> bool {
+        // The last `@`, because a quoted local part may contain one (RFC 5321 §4.1.2). A text
+        // without `@` has no domain and matches none.
         let domain = address.rsplit_once('@').map_or("", |(_, domain)| domain);
         self.mail_domains.is_empty()
-            || self.mail_domains.iter().any(|own| own.eq_ignore_ascii_case(domain))
+            || self.mail_domains.iter().any(|allowed| allowed.eq_ignore_ascii_case(domain))
     }
 }
 

@@ -105,6 +105,8 @@ const fn row(
 
 const ROLES: &[Scope] = &[Scope::Roles];
 const PROFILE: &[Scope] = &[Scope::Profile];
+// A key outlives the token that creates it, so a token
+// needs all scopes of the key (contract access-8).
 const KEY: &[Scope] = &[
     Scope::OpenId,
     Scope::Roles,
@@ -142,6 +144,7 @@ static TABLE: [PermissionRow; 25] = [
     PermissionRow {
         holder: PermissionHolder::Administrators,
         ..row(
+            // The contract gives administrators all orders with `roles` alone (contract login-14).
             Permission::OrganizationOrders,
             ROLES,
             &[Scope::Admin],
@@ -204,6 +207,8 @@ static TABLE: [PermissionRow; 25] = [
     ),
     row(Permission::ReadChannels, ROLES, PROFILE, "See and test your delivery channels"),
     row(
+        // Channels are an extension, so no client of the
+        // contract loses anything if its token needs `profile`.
         Permission::WriteChannels,
         PROFILE,
         PROFILE,
@@ -284,7 +289,8 @@ impl Permission {
         match self.row() {
             Some(row) if enforced => row.enforced,
             Some(row) => row.contract,
-            // Unreachable, as a test proves that the table is complete. Requiring every scope fails closed.
+            // Unreachable, as a test proves that the table is
+            // complete. Requiring every scope fails closed.
             None => &Scope::ALL,
         }
     }
@@ -301,15 +307,20 @@ impl Permission {
     /// endpoint do not.
     #[must_use]
     pub fn is_granted(self, scopes: ScopeSet, enforced: bool, user: &User) -> bool {
+        // Unreachable as well, and closed if it were not.
         let Some(row) = self.row() else { return false };
-        let held = match row.holder {
+        let is_eligible = match row.holder {
             PermissionHolder::Everybody => true,
+            // Read from the user, not from the token: an access level that is taken away ends at
+            // once (contract users-9).
             PermissionHolder::Administrators => user.access.admin,
             PermissionHolder::Providers => user.roles.iter().any(|role| role == ROLE_PROVIDER),
         };
-        let api = scopes.contains(Scope::Roles)
+        let has_scopes = scopes.contains(Scope::Roles)
             && self.scopes(enforced).iter().all(|scope| scopes.contains(*scope));
-        held && (api || row.claims.is_some_and(|scope| scopes.contains(scope)))
+        // The id token and the user endpoint give claims
+        // without `roles`, so the consent page must list them.
+        is_eligible && (has_scopes || row.claims.is_some_and(|scope| scopes.contains(scope)))
     }
 }
 
@@ -337,7 +348,9 @@ mod tests {
 
     fn opened(scopes: &[Scope], enforced: bool, admin: bool) -> Vec<Permission> {
         let (scopes, user) = (ScopeSet::from_scopes(scopes), user(admin));
-        Permission::all().filter(|one| one.is_granted(scopes, enforced, &user)).collect()
+        Permission::all()
+            .filter(|permission| permission.is_granted(scopes, enforced, &user))
+            .collect()
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Scope {
+    // The values only make a mask in memory; tokens are stored with the names of their scopes.
     /// Adds OpenID Connect: the identity of the user.
     OpenId = 1,
     /// Exposes the claim `email`.
@@ -105,10 +106,12 @@ impl ScopeSet {
     /// with a refresh token.
     pub fn parse(text: &str) -> Result<Self, ScopeError> {
         let mut scopes = Self::NONE;
+        // An empty list is not an error here: each caller decides what a missing scope means.
         if text.is_empty() {
             return Ok(scopes);
         }
         for word in text.split(' ') {
+            // The characters of `scope-token` in RFC 6749 §3.3.
             let allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
             if word.is_empty() || !word.bytes().all(allowed) {
                 return Err(ScopeError::Malformed);
@@ -116,9 +119,10 @@ impl ScopeSet {
             if word == "offline_access" {
                 continue;
             }
-            let known = Scope::ALL.into_iter().find(|scope| scope.as_str() == word);
+            let found = Scope::ALL.into_iter().find(|scope| scope.as_str() == word);
+            // The word is echoed in the response and may be as long as the request.
             let unknown = || ScopeError::Unknown(word.chars().take(ECHO_CHARS_MAX).collect());
-            scopes = scopes.with(known.ok_or_else(unknown)?);
+            scopes = scopes.with(found.ok_or_else(unknown)?);
         }
         Ok(scopes)
     }
@@ -149,6 +153,7 @@ impl ScopeSet {
 
     /// Iterates over the scopes of the set.
     pub fn iter(self) -> impl Iterator<Item = Scope> {
+        // In the order of `ALL`, so that a set prints in the same way however it was written.
         Scope::ALL.into_iter().filter(move |scope| self.contains(*scope))
     }
 }

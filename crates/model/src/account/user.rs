@@ -58,6 +58,7 @@ impl User {
     #[must_use]
     pub fn display_name(&self) -> String {
         let parts = [self.first_name.as_deref(), self.last_name.as_deref()];
+        // An imported name may be present and empty, which would print a lone space.
         let name = parts.into_iter().flatten().filter(|part| !part.is_empty());
         let name = name.collect::<Vec<_>>().join(" ");
         if name.is_empty() { self.user_name.clone() } else { name }

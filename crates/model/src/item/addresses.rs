@@ -30,6 +30,7 @@ impl Document {
         match layout {
             DocumentLayout::Full => collect(&self.fields, 0, &mut keys),
             DocumentLayout::Bare => {
+                // The layout serves one association and none of its own (contract search-9).
                 let first = nested_in(&self.fields, "associations").next();
                 keys.extend(first.and_then(key_of));
             }
@@ -55,6 +56,7 @@ fn collect(fields: &Map<String, Value>, depth: usize, keys: &mut HashSet<ItemKey
         return;
     }
     for nested in NESTED.iter().flat_map(|name| nested_in(fields, name)) {
+        // Items beyond the limit are served as links, like unknown ones.
         if keys.len() < ASSOCIATIONS_LOOKED_UP_MAX {
             keys.extend(key_of(nested));
         }
@@ -85,6 +87,8 @@ impl<L: MediaLinks> AddressRewriter<'_, L> {
     /// caller writes the item's own renditions.
     pub(super) fn rewrite(&self, key: &ItemKey, fields: &mut Map<String, Value>) {
         let uri = self.links.item(key);
+        // `shift_remove` throughout: plain `remove` moves the last
+        // property into the gap, which reorders the document.
         fields.shift_remove("uri");
         fields.shift_insert(0, "uri".to_owned(), Value::String(uri));
         web_address::remove_non_web(fields);
@@ -126,6 +130,7 @@ impl<L: MediaLinks> AddressRewriter<'_, L> {
     }
 
     fn write_uri(&self, value: &mut Value) {
+        // An address that names no item of ours, such as `urn:…`, stays as it was sent.
         if let Value::String(uri) = value
             && let Ok(named) = ItemUri::parse(uri)
         {
@@ -136,6 +141,8 @@ impl<L: MediaLinks> AddressRewriter<'_, L> {
     /// Returns the item's URL at our host, with the crop of the original URI.
     fn uri(&self, named: &ItemUri) -> String {
         let item = self.links.item(&named.key);
+        // The crop is the editors' and in pixels of the Hires,
+        // so it holds at any host (contract items-12).
         named.crop.map_or_else(|| item.clone(), |crop| format!("{item}{crop}"))
     }
 
@@ -144,24 +151,28 @@ impl<L: MediaLinks> AddressRewriter<'_, L> {
     fn write_nested(&self, fields: &mut Map<String, Value>, depth: usize) {
         for name in NESTED {
             let Some(Value::Object(nested)) = fields.get_mut(name) else { continue };
-            for one in nested.values_mut().filter_map(Value::as_object_mut) {
-                web_address::remove_non_web(one);
-                let uri = one.get("uri").and_then(Value::as_str);
+            for linked in nested.values_mut().filter_map(Value::as_object_mut) {
+                web_address::remove_non_web(linked);
+                let uri = linked.get("uri").and_then(Value::as_str);
                 let named = uri.and_then(|uri| ItemUri::parse(uri).ok());
                 // Deeper levels were not looked up.
-                let is_near = depth < ASSOCIATION_DEPTH_MAX;
-                let held =
-                    named.as_ref().filter(|_| is_near).map(|named| (self.presence)(&named.key));
-                let held = held.unwrap_or(ItemPresence::Absent);
-                if let Some(named) = named.filter(|_| held != ItemPresence::Absent) {
-                    one.insert("uri".to_owned(), Value::String(self.uri(&named)));
-                    self.write_renditions(&named.key, one);
-                    self.write_own(one);
+                let was_looked_up = depth < ASSOCIATION_DEPTH_MAX;
+                let presence = named
+                    .as_ref()
+                    .filter(|_| was_looked_up)
+                    .map(|named| (self.presence)(&named.key));
+                let presence = presence.unwrap_or(ItemPresence::Absent);
+                if let Some(named) = named.filter(|_| presence != ItemPresence::Absent) {
+                    linked.insert("uri".to_owned(), Value::String(self.uri(&named)));
+                    self.write_renditions(&named.key, linked);
+                    self.write_own(linked);
                 }
-                if held != ItemPresence::Files || is_empty(one.get("renditions")) {
-                    strip_renditions(one);
+                // Without renditions the item is only a link,
+                // whatever the document says (contract items-11).
+                if presence != ItemPresence::Files || is_empty(linked.get("renditions")) {
+                    strip_renditions(linked);
                 }
-                self.write_nested(one, depth + 1);
+                self.write_nested(linked, depth + 1);
             }
         }
     }
@@ -173,6 +184,7 @@ fn is_empty(renditions: Option<&Value>) -> bool {
 
 /// Removes the renditions of an associated item and marks it as a link.
 fn strip_renditions(fields: &mut Map<String, Value>) {
+    // Only an existing statement is corrected; the property is optional in the schema.
     if fields.shift_remove("renditions").is_some() && fields.contains_key("representationtype") {
         let representation = Value::String("associated".to_owned());
         fields.insert("representationtype".to_owned(), representation);
@@ -187,8 +199,9 @@ fn path_of<'a>(href: &'a str, key: &ItemKey) -> Option<&'a str> {
     let (_scheme, rest) = href.split_once("://")?;
     let rest = rest.split(['?', '#']).next()?;
     let folder = format!("/media/{}/", key.media_type);
-    let (at, _) = rest.rmatch_indices(folder.as_str()).next()?;
-    let path = &rest[at..];
+    // The last match: the path of the other host may contain the same segments before it.
+    let (start, _) = rest.rmatch_indices(folder.as_str()).next()?;
+    let path = &rest[start..];
     let name = path[folder.len()..].split('/').next()?;
     // The path is appended to our base URL, so it must not escape from it.
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
@@ -200,6 +213,7 @@ fn path_of<'a>(href: &'a str, key: &ItemKey) -> Option<&'a str> {
 fn is_of(name: &str, id: &str) -> bool {
     // Ids contain no dots.
     let mut stem = name.split('.').next().unwrap_or_default();
+    // Each round strips at least one character, so the loop ends.
     while stem != id {
         let operation =
             || [WATERMARK, CUTPASTE, INDESIGN].iter().find_map(|token| strip(stem, token));

@@ -170,8 +170,8 @@ impl<'a> AssetGroup<'a> {
 
     /// Iterates over the selected files.
     pub fn all(self) -> impl Iterator<Item = &'a Asset> {
-        let wanted = self.association;
-        self.assets.iter().filter(move |asset| asset.association.as_ref() == wanted)
+        let association = self.association;
+        self.assets.iter().filter(move |asset| asset.association.as_ref() == association)
     }
 
     /// Finds the file with this name and extension.
@@ -197,6 +197,7 @@ impl<'a> AssetGroup<'a> {
         };
         let own = self.named(usage);
         match usage {
+            // Nothing stands in for the Hires, which customers buy (contract access-15).
             RenditionUsage::Hires => own,
             RenditionUsage::Preview | RenditionUsage::Thumbnail => {
                 own.or_else(|| self.named(RenditionUsage::Hires)).or_else(largest)

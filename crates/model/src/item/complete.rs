@@ -17,11 +17,14 @@ impl Document {
     pub fn complete(&mut self, key: &ItemKey, now: Timestamp, zone: &TimeZone) {
         let stored = rfc3339(now, zone);
         let document_type = key.media_type.document_type();
+        // The next three are facts of the service, so they
+        // replace what was sent; the rest are only defaults.
         self.fields.insert("type".to_owned(), json!(document_type));
         self.fields.insert("versionstored".to_owned(), json!(stored));
         self.fields.insert("representationtype".to_owned(), json!("complete"));
         self.set_default("pubstatus", || json!("usable"));
         self.set_default("version", || json!("1"));
+        // Before the dates below, which are derived from it.
         self.set_default("versioncreated", || json!(stored));
         if is_future(key.media_type) {
             self.complete_future_dates(zone);
@@ -64,6 +67,7 @@ impl Document {
         self.set_default("profile", || json!("PUBL"));
         if let Some(created) = self.text("versioncreated").map(str::to_owned) {
             self.set_default("datetime", || json!(created));
+            // RFC 3339 begins with the date, in the offset that the sender chose.
             let date: String = created.chars().take(10).collect();
             self.set_default("date", || json!(date));
         }
@@ -74,9 +78,10 @@ impl Document {
     fn complete_future_dates(&mut self, zone: &TimeZone) {
         self.set_default("profile", || json!("INFO"));
         self.set_default("mimetype", || json!("application/json"));
-        if let Some(at) = self.text("datetime").map(str::to_owned) {
-            let date: String = at.chars().take(10).collect();
+        if let Some(datetime) = self.text("datetime").map(str::to_owned) {
+            let date: String = datetime.chars().take(10).collect();
             self.set_default("date", || json!(date));
+        // An event without a time of day is ordered at the start of its day.
         } else if let Some(midnight) = self.text("date").and_then(|date| midnight(date, zone)) {
             self.fields.insert("datetime".to_owned(), json!(rfc3339(midnight, zone)));
         }
@@ -100,11 +105,13 @@ impl Document {
     #[must_use]
     pub fn is_newer_than(&self, old: &Self) -> bool {
         let [new_version, old_version] = [self, old].map(|one| one.text("version"));
+        // As text, version 10 would precede version 9.
         let numbers = [new_version, old_version].map(|text| text?.parse::<u64>().ok());
         let higher = match numbers {
             [Some(new), Some(old)] => new > old,
             _ => new_version > old_version,
         };
+        // One of the two suffices (contract items-15).
         higher || self.time("versioncreated") > old.time("versioncreated")
     }
 
@@ -137,6 +144,8 @@ impl Document {
         let stored = || self.time("versionstored").unwrap_or(now);
         match media_type {
             MediaType::Image | MediaType::Stockfoto | MediaType::Video => {
+                // A date in the future falls under this too, so a
+                // camera with a wrong clock cannot stay on top.
                 created.filter(|created| *created < last_midnight(now, zone)).unwrap_or(now)
             }
             MediaType::Planning | MediaType::Calendar => {
@@ -169,11 +178,13 @@ fn complete_associations(fields: &mut Map<String, Value>) {
     for associated in associations.values_mut().filter_map(Value::as_object_mut) {
         if !associated.contains_key("representationtype") {
             let renditions = associated.get("renditions").and_then(Value::as_object);
+            // Whether the archive has the item is only known when the document is served.
             let embedded = renditions.is_some_and(|renditions| !renditions.is_empty());
-            let word = if embedded { "incomplete" } else { "associated" };
-            associated.insert("representationtype".to_owned(), json!(word));
+            let representation = if embedded { "incomplete" } else { "associated" };
+            associated.insert("representationtype".to_owned(), json!(representation));
         }
         let uri = associated.get("uri").and_then(Value::as_str).unwrap_or_default();
+        // An explicit type stays even if it contradicts the URI (contract items-6).
         if let (false, Ok(key)) = (associated.contains_key("type"), ItemKey::from_uri(uri)) {
             associated.insert("type".to_owned(), json!(key.media_type.document_type()));
         }
@@ -185,6 +196,7 @@ fn complete_associations(fields: &mut Map<String, Value>) {
 /// Returns the start of the day `date`, `YYYY-MM-DD`, in `zone`.
 fn midnight(date: &str, zone: &TimeZone) -> Option<Timestamp> {
     let day: Date = date.parse().ok()?;
+    // Where the clock skips midnight, jiff takes the first instant after the gap.
     day.to_zoned(zone.clone()).ok().map(|midnight| midnight.timestamp())
 }
 
@@ -196,8 +208,8 @@ fn last_midnight(now: Timestamp, zone: &TimeZone) -> Timestamp {
 
 /// Formats a time as `2026-03-02T09:15:00+01:00`: whole seconds, with the offset of `zone`.
 #[must_use]
-pub(super) fn rfc3339(at: Timestamp, zone: &TimeZone) -> String {
-    at.to_zoned(zone.clone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
+pub(super) fn rfc3339(time: Timestamp, zone: &TimeZone) -> String {
+    time.to_zoned(zone.clone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
 }
 
 #[cfg(test)]
@@ -311,8 +323,8 @@ mod tests {
         let embedded = json!({
             "uri": "http://a/media/video/z", "renditions": rendition, "associations": { "b": link },
         });
-        let kept = json!({ "uri": "http://a/media/text/t", "type": "composite", "representationtype": "complete" });
-        let all = json!({ "a000": link, "a001": embedded, "a002": kept, "a003": { "uri": "http://a/x" } });
+        let explicit = json!({ "uri": "http://a/media/text/t", "type": "composite", "representationtype": "complete" });
+        let all = json!({ "a000": link, "a001": embedded, "a002": explicit, "a003": { "uri": "http://a/x" } });
         let document = incoming("text/x", &json!({ "associations": all }));
         let found = document.value("associations").expect("associations");
         let check = |at: &str, expected: [Value; 2]| {

@@ -34,36 +34,38 @@ impl DocumentLayout {
         if self == Self::Full {
             return;
         }
-        cut_one(fields);
+        reduce(fields);
         let Some(Value::Object(associations)) = fields.get_mut("associations") else { return };
         let first = std::mem::take(associations).into_iter().next();
         let Some((name, Value::Object(mut association))) = first else {
             fields.shift_remove("associations");
             return;
         };
-        cut_one(&mut association);
+        reduce(&mut association);
         association.shift_remove("associations");
         associations.insert(name, Value::Object(association));
     }
 }
 
-fn cut_one(fields: &mut Map<String, Value>) {
+fn reduce(fields: &mut Map<String, Value>) {
     fields.retain(|name, _| BARE.contains(&name.as_str()));
     let Some(Value::Object(renditions)) = fields.get_mut("renditions") else { return };
     match thumbnail(renditions) {
         Some(thumbnail) => renditions.retain(|id, _| *id == thumbnail),
+        // The layout has the thumbnail alone, so a larger
+        // picture is no substitute (contract search-9).
         None => drop(fields.shift_remove("renditions")),
     }
 }
 
 /// Finds the id of the Normal Thumbnail, or else of any thumbnail.
 fn thumbnail(renditions: &Map<String, Value>) -> Option<String> {
-    let is = |rendition: &Value, name: &str, word: &str| {
-        rendition.get(name).and_then(Value::as_str) == Some(word)
+    let has_value = |rendition: &Value, name: &str, value: &str| {
+        rendition.get(name).and_then(Value::as_str) == Some(value)
     };
     let (usage, variant) = (RenditionUsage::Thumbnail.as_str(), RenditionVariant::Normal.as_str());
-    let thumbnails = || renditions.iter().filter(|(_, one)| is(one, "usage", usage));
-    let normal = thumbnails().find(|(_, one)| is(one, "variant", variant));
+    let thumbnails = || renditions.iter().filter(|(_, one)| has_value(one, "usage", usage));
+    let normal = thumbnails().find(|(_, one)| has_value(one, "variant", variant));
     normal.or_else(|| thumbnails().next()).map(|(id, _)| id.clone())
 }
 
@@ -82,12 +84,12 @@ mod tests {
     #[test]
     fn bare_keeps_eight_properties_and_of_renditions_the_thumbnail() {
         let thumbnail = json!({ "usage": "Thumbnail", "variant": "Normal", "href": "http://a/t" });
-        let kept = json!({
+        let expected = json!({
             "uri": "http://a/media/text/x", "headline": "H", "date": "2026-03-02",
             "pubstatus": "usable", "originaltransmissionreference": "x", "copyrightholder": "TT",
             "renditions": { "r03": thumbnail },
         });
-        let mut document = kept.clone();
+        let mut document = expected.clone();
         document["body_text"] = json!("long");
         document["$standard"] = json!({ "name": "TTNINJS" });
         document["renditions"] = json!({
@@ -95,7 +97,7 @@ mod tests {
             "r02": { "usage": "Thumbnail", "variant": "Cropped" },
             "r03": thumbnail,
         });
-        check(&document, &kept);
+        check(&document, &expected);
     }
 
     #[test]

@@ -127,6 +127,8 @@ impl Document {
             found: found.to_owned(),
             expected: expected.to_owned(),
         };
+        // A missing `uri` or `type` follows from the key, but a contradiction means that the
+        // sender mixed up two items.
         if let Some(uri) = fields.get("uri").and_then(Value::as_str)
             && ItemKey::from_uri(uri).ok().as_ref() != Some(key)
         {
@@ -146,9 +148,9 @@ impl Document {
             unreachable!("wrapped in an object above")
         };
         // The schema allows URIs of any scheme; only web addresses are safe to serve as links.
-        let others = web_address::find_violations(&fields);
-        if !others.is_empty() {
-            return Err(DocumentError::Schema(others));
+        let violations = web_address::find_violations(&fields);
+        if !violations.is_empty() {
+            return Err(DocumentError::Schema(violations));
         }
         check_replacing(&fields)?;
         // The `uri` is added when the document is served, as it depends on the public host.
@@ -159,6 +161,7 @@ impl Document {
     /// Parses a document that this service stored, without validating it again.
     pub fn from_stored(text: &str) -> Result<Self, DocumentError> {
         serde_json::from_str(text)
+            // A rule that was added later must not make stored documents unreadable.
             .map(|fields| Self { fields })
             .map_err(|cause| DocumentError::NotJson(cause.to_string()))
     }
@@ -209,6 +212,7 @@ impl Document {
     pub fn associations(&self) -> impl Iterator<Item = (AssociationKey, &Map<String, Value>)> {
         let all = self.fields.get("associations").and_then(Value::as_object);
         all.into_iter().flatten().filter_map(|(key, value)| {
+            // The schema allows any key; one that no URL can name has no renditions of ours.
             Some((AssociationKey::parse(key).ok()?, value.as_object()?))
         })
     }
@@ -221,6 +225,7 @@ impl Document {
             Some("commissioned") => PubStatus::Commissioned,
             Some("withheld") => PubStatus::Withheld,
             Some("canceled") => PubStatus::Canceled,
+            // The schema allows no other word and calls this one the default.
             _ => PubStatus::Usable,
         }
     }
@@ -238,6 +243,7 @@ fn check_replacing(fields: &Map<String, Value>) -> Result<(), DocumentError> {
         return Ok(());
     }
     let message = format!("has {count} uris, more than the limit of {REPLACING_MAX}");
+    // Reported like a violation of the schema, so that clients handle one kind of error.
     Err(DocumentError::Schema(vec![SchemaViolation::new("/replacing", "maximum", message)]))
 }
 

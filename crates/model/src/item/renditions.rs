@@ -84,6 +84,8 @@ impl RenditionSizes {
             RenditionScaling::Full => upright,
             RenditionScaling::Fit(long_px) => upright.fit_within(long_px),
             RenditionScaling::Square(px) => {
+                // A picture smaller than the square is cropped
+                // but never enlarged (contract media-11).
                 Size { width: upright.width.min(px), height: upright.height.min(px) }
             }
         })
@@ -224,7 +226,7 @@ impl DocumentRequest<'_> {
     /// Builds the document with our URLs.
     ///
     /// Its renditions are derived from the files of the item and of its associated objects; renditions listed
-    /// in the stored document are ignored. `held` returns how much this service has of each of
+    /// in the stored document are ignored. `presence` returns how much this service has of each of
     /// [`Document::linked_items`]; an item without files becomes a mere link.
     ///
     /// Fails with [`CropError`] if the crop exceeds the Hires image.
@@ -232,11 +234,13 @@ impl DocumentRequest<'_> {
         &self,
         document: Document,
         links: &L,
-        held: &dyn Fn(&ItemKey) -> ItemPresence,
+        presence: &dyn Fn(&ItemKey) -> ItemPresence,
     ) -> Result<Value, CropError> {
         let renditions = self.renditions(None, links)?;
         let mut fields = document.fields;
         self.layout.apply(&mut fields);
+        // Those of the stored document are not served: they are at
+        // other hosts or would be 404 (contract items-10).
         if renditions.is_empty() {
             fields.shift_remove("renditions");
         } else {
@@ -245,8 +249,9 @@ impl DocumentRequest<'_> {
         if self.layout == DocumentLayout::Full && !fields.contains_key("$standard") {
             fields.insert("$standard".to_owned(), standard());
         }
-        AddressRewriter { links, presence: held }.rewrite(self.key, &mut fields);
-        self.write_associations(&mut fields, links, held)?;
+        // Before the associations: files that came with the item replace what the rewriter strips.
+        AddressRewriter { links, presence }.rewrite(self.key, &mut fields);
+        self.write_associations(&mut fields, links, presence)?;
         Ok(Value::Object(fields))
     }
 
@@ -256,17 +261,20 @@ impl DocumentRequest<'_> {
         &self,
         fields: &mut Map<String, Value>,
         links: &L,
-        held: &dyn Fn(&ItemKey) -> ItemPresence,
+        presence: &dyn Fn(&ItemKey) -> ItemPresence,
     ) -> Result<(), CropError> {
         let Some(Value::Object(associations)) = fields.get_mut("associations") else {
             return Ok(());
         };
         for (key, associated) in associations {
+            // No media URL can name such an object.
             let Ok(key) = AssociationKey::parse(key) else { continue };
             let Some(associated) = associated.as_object_mut() else { continue };
             let uri = associated.get("uri").and_then(Value::as_str).unwrap_or_default();
+            // An object of the archive keeps its own renditions,
+            // except where the item refers to itself.
             if ItemKey::from_uri(uri)
-                .is_ok_and(|item| item != *self.key && held(&item) == ItemPresence::Files)
+                .is_ok_and(|item| item != *self.key && presence(&item) == ItemPresence::Files)
             {
                 continue;
             }
@@ -294,12 +302,13 @@ impl DocumentRequest<'_> {
             Some(_) => &OF_ASSOCIATIONS,
         };
         let mut renditions = Map::new();
-        for (place, (name, extension)) in listed.iter().enumerate() {
+        for (index, (name, extension)) in listed.iter().enumerate() {
+            // The list names no other rendition, so no other URL is built.
             if self.layout == DocumentLayout::Bare && *name != THUMBNAIL {
                 continue;
             }
             let href = links.file(self.key, association, *name, *extension);
-            let told = match extension {
+            let rendition = match extension {
                 RenditionExtension::Image(_) => {
                     self.picture(files, association, *name, href, links)?
                 }
@@ -307,8 +316,10 @@ impl DocumentRequest<'_> {
                     files.find(*name, *extension).map(|asset| describe_asset(asset, &href))
                 }
             };
-            if let Some(told) = told {
-                renditions.insert(format!("r{place:02}"), told);
+            if let Some(rendition) = rendition {
+                // The id counts places of the table, not entries:
+                // a missing rendition moves no other one.
+                renditions.insert(format!("r{index:02}"), rendition);
             }
         }
         Ok(renditions)
@@ -322,9 +333,11 @@ impl DocumentRequest<'_> {
         href: String,
         links: &L,
     ) -> Result<Option<Value>, CropError> {
+        // Without a source picture the URL would be 404 (contract items-10).
         let Some(size) = self.sizes.rendition_size(files, name) else { return Ok(None) };
         let hires = files.picture(RenditionUsage::Hires).map(|picture| picture.upright());
-        // The crop is in pixels of the item's own Hires, so it does not apply to associated objects.
+        // The crop is in pixels of the item's own Hires, so
+        // it does not apply to associated objects.
         let crop = match (self.crop, association, hires) {
             (Some(crop), None, Some(hires)) => Some(scale_crop(crop, hires, size)?),
             _ => None,
@@ -359,6 +372,7 @@ fn describe_asset(asset: &Asset, href: &str) -> Value {
         "variant": name.variant.as_str(),
         "mimetype": asset.extension().mime_type(),
         "href": href,
+        // Rendered pictures lack this property: their length is unknown until they are rendered.
         "sizeinbytes": asset.length(),
     });
     match &asset.file {
@@ -373,7 +387,9 @@ fn describe_asset(asset: &Asset, href: &str) -> Value {
         AssetFile::Video(VideoFile { shown, duration_ms, bitrate, .. }) => {
             rendition["width"] = json!(shown.width);
             rendition["height"] = json!(shown.height);
+            // Rounded up, or a clip of less than a second would last 0.
             rendition["duration"] = json!(duration_ms.div_ceil(1000));
+            // A string, because the schema says so.
             rendition["bitrate"] = json!(bitrate.to_string());
         }
     }
@@ -414,8 +430,8 @@ mod tests {
         for variant in RenditionVariant::ALL {
             for usage in RenditionUsage::ALL {
                 let name = RenditionName::new(variant, usage);
-                let is_made = sizes.scaling(name).is_some();
-                assert_eq!(RenditionName::PICTURES.contains(&name), is_made, "{name}");
+                let is_rendered = sizes.scaling(name).is_some();
+                assert_eq!(RenditionName::PICTURES.contains(&name), is_rendered, "{name}");
             }
         }
     }

@@ -18,6 +18,8 @@ impl Document {
         let mut keys: Vec<ItemKey> = Vec::new();
         let uris = self.fields.get("replacing").and_then(Value::as_array).into_iter().flatten();
         for found in uris.filter_map(|uri| ItemKey::from_uri(uri.as_str()?).ok()) {
+            // A document may list an item twice, or itself; each
+            // replaced item is written once in the transaction.
             if found != *key && !keys.contains(&found) {
                 keys.push(found);
             }
@@ -51,13 +53,15 @@ impl Document {
         if replaced.iter().any(|(_, document)| document.is_none()) {
             history.extend(self.own_revisions(), key);
         }
-        for (other, document) in replaced {
+        for (replaced_key, document) in replaced {
             let Some(document) = document else { continue };
             history.extend(document.own_revisions(), key);
-            if !history.contains(other) {
-                history.extend([&document.revision(other)], key);
+            // The history of an item that replaced others ends with that item already.
+            if !history.contains(replaced_key) {
+                history.extend([&document.revision(replaced_key)], key);
             }
         }
+        // Last, even where an earlier history contains it (contract items-16).
         let own = self.revision(key);
         self.fields.insert("revisions".to_owned(), history.finish_with(own));
     }
@@ -109,8 +113,9 @@ impl RevisionHistory {
 
     /// Returns the history with its last entry; the oldest entries beyond the limit are dropped.
     fn finish_with(mut self, own: Value) -> Value {
-        let beyond = (self.entries.len() + 1).saturating_sub(REVISIONS_MAX);
-        self.entries.drain(..beyond);
+        // The item's own entry counts and is never dropped.
+        let excess = (self.entries.len() + 1).saturating_sub(REVISIONS_MAX);
+        self.entries.drain(..excess);
         self.entries.push(own);
         Value::Array(self.entries)
     }
@@ -132,12 +137,12 @@ mod tests {
     }
 
     fn write(mut document: Document, id: &str, replaced: &[(&str, &Document)]) -> Document {
-        let known = |other: &ItemKey| {
+        let stored = |other: &ItemKey| {
             let found = replaced.iter().find(|(id, _)| key(id) == *other);
             found.map(|(_, document)| (*document).clone())
         };
         let keys = document.replaced_keys(&key(id));
-        let replaced: Vec<_> = keys.into_iter().map(|key| (key.clone(), known(&key))).collect();
+        let replaced: Vec<_> = keys.into_iter().map(|key| (key.clone(), stored(&key))).collect();
         document.write_revisions(&key(id), &replaced);
         document
     }
@@ -197,9 +202,9 @@ mod tests {
     #[test]
     fn references_to_unknown_items_are_unchanged() {
         let mut b = document("b", &["gone", "a"]);
-        let came =
+        let sent =
             json!([{ "uri": "http://a/media/text/gone", "slug": "OLD" }, { "uri": "urn:x" }]);
-        b.fields.insert("revisions".to_owned(), came);
+        b.fields.insert("revisions".to_owned(), sent);
         let b = write(b, "b", &[("a", &document("a", &[]))]);
         let uris: Vec<_> = b.texts("revisions", "uri").collect();
         assert_eq!(uris[..2], ["http://a/media/text/gone", "urn:x"]);

@@ -32,29 +32,33 @@ impl SchemaViolation {
 
     /// Converts one error of the validator: one violation for each unknown property.
     fn of(error: &ValidationError<'_>) -> Vec<Self> {
-        let at = error.instance_path().to_string();
+        let pointer = error.instance_path().to_string();
         let kind = error.kind();
         let rule = kind.keyword();
         if let ValidationErrorKind::AdditionalProperties { unexpected } = kind {
+            // The validator reports the enclosing object; the
+            // sender needs the property (contract items-5).
             let unknown = |name: &String| {
-                Self::new(&child_pointer(&at, name), rule, format!("'{name}' is unknown"))
+                Self::new(&child_pointer(&pointer, name), rule, format!("'{name}' is unknown"))
             };
             return unexpected.iter().take(VIOLATIONS_MAX).map(unknown).collect();
         }
         let mut message = error.to_string();
+        // The message may quote the value, such as a body of many kilobytes.
         if let Some((end, _)) = message.char_indices().nth(MESSAGE_CHARS_MAX) {
             message.truncate(end);
             message.push('…');
         }
         if let ValidationErrorKind::Required { property: Value::String(name) } = kind {
-            return vec![Self::new(&child_pointer(&at, name), rule, message)];
+            return vec![Self::new(&child_pointer(&pointer, name), rule, message)];
         }
-        vec![Self::new(&at, rule, message)]
+        vec![Self::new(&pointer, rule, message)]
     }
 }
 
 /// Returns the JSON pointer of the property `name` of the value at `path`.
 pub(super) fn child_pointer(path: &str, name: &str) -> String {
+    // RFC 6901 §3; the tilde first, or it would escape the escape of the slash.
     format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
@@ -71,6 +75,8 @@ fn validator() -> &'static Validator {
         let schema: Value = serde_json::from_str(SCHEMA).expect("the shipped schema is JSON");
         jsonschema::options()
             .with_draft(Draft::Draft4)
+            // Explicit, because the default depends on the draft;
+            // without it `uri` and `date-time` would accept any text.
             .should_validate_formats(true)
             .build(&schema)
             .expect("the shipped schema compiles")
@@ -87,6 +93,7 @@ pub(super) fn check(document: &Value) -> Result<(), Vec<SchemaViolation>> {
     let errors = validator().iter_errors(document).take(VIOLATIONS_MAX);
     let mut problems: Vec<SchemaViolation> =
         errors.flat_map(|error| SchemaViolation::of(&error)).collect();
+    // A single error can stand for several unknown properties.
     problems.truncate(VIOLATIONS_MAX);
     Err(problems)
 }

@@ -17,8 +17,14 @@ const LIST: &str = "replacing";
 pub(super) fn is_web(address: &str) -> bool {
     let Some((scheme, rest)) = address.split_once("://") else { return false };
     let is_known = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
-    let is_odd = |c: char| c.is_whitespace() || c.is_control() || c == '\\';
-    is_known && !rest.is_empty() && !rest.starts_with(['/', '?', '#']) && !rest.contains(is_odd)
+    // Browsers remove tabs and line feeds from a URL and read a backslash as a slash, so checks
+    // before that could be evaded.
+    let is_forbidden = |c: char| c.is_whitespace() || c.is_control() || c == '\\';
+    // A second slash in place of the host is skipped by browsers: `http:///x` leads to the host x.
+    is_known
+        && !rest.is_empty()
+        && !rest.starts_with(['/', '?', '#'])
+        && !rest.contains(is_forbidden)
 }
 
 /// Finds the URLs in `document` that are not web addresses, with their places; at most [`VIOLATIONS_MAX`].
@@ -29,70 +35,78 @@ pub(super) fn find_violations(document: &Map<String, Value>) -> Vec<SchemaViolat
     found
 }
 
-fn collect_violations(fields: &Map<String, Value>, at: &str, found: &mut Vec<SchemaViolation>) {
+fn collect_violations(
+    fields: &Map<String, Value>,
+    parent: &str,
+    found: &mut Vec<SchemaViolation>,
+) {
     for (name, value) in fields {
-        let place = child_pointer(at, name);
+        let pointer = child_pointer(parent, name);
         if let Some(text) = value.as_str().filter(|_| SINGLE.contains(&name.as_str())) {
-            found.extend(check_address(text, &place));
+            found.extend(check_address(text, &pointer));
         }
+        // The JSON parser limits the nesting depth, and so this recursion.
         if let Some(inner) = value.as_object() {
-            collect_violations(inner, &place, found);
+            collect_violations(inner, &pointer, found);
         }
-        for (index, one) in value.as_array().into_iter().flatten().enumerate() {
-            let place = child_pointer(&place, &index.to_string());
-            if let Some(text) = one.as_str().filter(|_| name == LIST) {
-                found.extend(check_address(text, &place));
+        for (index, entry) in value.as_array().into_iter().flatten().enumerate() {
+            let pointer = child_pointer(&pointer, &index.to_string());
+            if let Some(text) = entry.as_str().filter(|_| name == LIST) {
+                found.extend(check_address(text, &pointer));
             }
-            if let Some(inner) = one.as_object() {
-                collect_violations(inner, &place, found);
+            if let Some(inner) = entry.as_object() {
+                collect_violations(inner, &pointer, found);
             }
         }
+        // Bounds the memory that a document full of bad addresses takes.
         if found.len() >= VIOLATIONS_MAX {
             return;
         }
     }
 }
 
-fn check_address(address: &str, place: &str) -> Option<SchemaViolation> {
+fn check_address(address: &str, pointer: &str) -> Option<SchemaViolation> {
+    // The message repeats the address, which may be of any length.
     let quoted: String = address.chars().take(80).collect();
     let message = || format!("{quoted:?} is not an address that begins with http:// or https://");
-    (!is_web(address)).then(|| SchemaViolation::new(place, "format", message()))
+    (!is_web(address)).then(|| SchemaViolation::new(pointer, "format", message()))
 }
 
 /// Removes URLs that are not web addresses from a served document, and with them entries that are meaningless
 /// without: associations and revisions, which are identified by their URI.
 pub(super) fn remove_non_web(fields: &mut Map<String, Value>) {
-    let is_foreign = |value: &Value| value.as_str().is_some_and(|address| !is_web(address));
-    if fields.get("replacedby").is_some_and(is_foreign) {
+    let is_not_web = |value: &Value| value.as_str().is_some_and(|address| !is_web(address));
+    if fields.get("replacedby").is_some_and(is_not_web) {
         fields.shift_remove("replacedby");
     }
     if fields
         .get("rightsinfo")
         .and_then(|rights| rights.get("linkedrights"))
-        .is_some_and(is_foreign)
+        .is_some_and(is_not_web)
     {
         fields.shift_remove("rightsinfo");
     }
     if let Some(Value::Array(replaced)) = fields.get_mut(LIST) {
-        replaced.retain(|uri| !is_foreign(uri));
+        replaced.retain(|uri| !is_not_web(uri));
     }
     if let Some(Value::Array(indicators)) = fields.get_mut("trustindicator") {
         for indicator in indicators.iter_mut().filter_map(Value::as_object_mut) {
-            if indicator.get("href").is_some_and(is_foreign) {
+            if indicator.get("href").is_some_and(is_not_web) {
                 indicator.shift_remove("href");
             }
         }
     }
-    let has_foreign_uri = |one: &Value| one.get("uri").is_some_and(is_foreign);
+    let has_non_web_uri = |one: &Value| one.get("uri").is_some_and(is_not_web);
     if let Some(Value::Array(revisions)) = fields.get_mut("revisions") {
-        revisions.retain(|one| !has_foreign_uri(one));
+        // The schema requires the `uri` of a revision, so the entry cannot stay without it.
+        revisions.retain(|one| !has_non_web_uri(one));
         for revision in revisions.iter_mut().filter_map(Value::as_object_mut) {
             remove_non_web(revision);
         }
     }
     for name in super::addresses::NESTED {
         if let Some(Value::Object(nested)) = fields.get_mut(name) {
-            nested.retain(|_, one| !has_foreign_uri(one));
+            nested.retain(|_, one| !has_non_web_uri(one));
         }
     }
 }

@@ -75,6 +75,7 @@ impl FileExtension {
     pub(crate) fn split(name: &str) -> Option<(&str, Self)> {
         let renditions = RenditionExtension::all().map(Self::Rendition);
         let documents = DocumentExtension::ALL.into_iter().map(Self::Document);
+        // The order does not matter: no extension is the end of another one.
         renditions
             .chain(documents)
             .find_map(|extension| Some((token::strip(name, extension.as_str())?, extension)))

@@ -8,7 +8,7 @@ use crate::media_url::{DocumentExtension, MediaPath, MediaTarget, PathError, Pic
 
 /// A placeholder item. Its id has the minimum length, so that text that a format would add to the id is
 /// noticed.
-const STAND_IN: &str = "image/x";
+const PLACEHOLDER_ITEM: &str = "image/x";
 
 /// A file format for any item, such as `_NormalPreview.jpg`, `-watermark_NormalPreview.jpg` or `.json`.
 ///
@@ -51,11 +51,13 @@ impl MediaFormat {
         if text.len() > Self::BYTES_MAX {
             return Err(PathError::TooLong { bytes: text.len(), max: Self::BYTES_MAX }.into());
         }
+        // A slash would begin the part of an associated object, and a key fits only one item.
         if text.contains('/') {
             return Err(FormatError::Association);
         }
-        let path = MediaPath::parse(&format!("{STAND_IN}{text}"))?;
-        if path.key().to_string() != STAND_IN {
+        let path = MediaPath::parse(&format!("{PLACEHOLDER_ITEM}{text}"))?;
+        // Text that is no known token becomes part of the id, as in any media URL.
+        if path.key().to_string() != PLACEHOLDER_ITEM {
             return Err(FormatError::Unknown { found: text.to_owned() });
         }
         let has_crop = match path.target() {

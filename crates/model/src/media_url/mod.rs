@@ -169,12 +169,15 @@ impl MediaPath {
                     return Err(operation.repeated_error());
                 }
                 PictureOperation::Crop(spec) => *crop = Some(spec),
+                // The address of an item may carry a crop of its
+                // stored `uri`, but a mark needs a picture.
                 PictureOperation::Watermark => return Err(missing_extension(operation)),
             },
             MediaTarget::Pricelist => return Err(missing_extension(operation)),
             MediaTarget::Rendition(file) if file.extension.accepts_operations() => {
                 file.operations.push(operation)?;
             }
+            // Only an image can be cropped and marked (contract media-19).
             MediaTarget::Rendition(file) => {
                 return Err(operation.not_allowed_error(FileExtension::Rendition(file.extension)));
             }
@@ -239,11 +242,11 @@ impl fmt::Display for RenditionFile {
         for operation in self.operations() {
             write!(f, "{operation}")?;
         }
-        let bare = match self.extension {
+        let has_short_form = match self.extension {
             RenditionExtension::Pdf | RenditionExtension::Eps => self.association.is_none(),
             RenditionExtension::Image(_) | RenditionExtension::Mp4 => false,
         };
-        if !(bare && self.name == RenditionName::NORMAL_HIRES) {
+        if !(has_short_form && self.name == RenditionName::NORMAL_HIRES) {
             write!(f, "_{}", self.name)?;
         }
         f.write_str(self.extension.as_str())

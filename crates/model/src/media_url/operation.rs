@@ -60,7 +60,7 @@ impl OperationList {
     ///
     /// Fails with [`PathError::RepeatedOperation`].
     pub fn push(&mut self, operation: PictureOperation) -> Result<(), PathError> {
-        if self.0.iter().any(|known| known.name() == operation.name()) {
+        if self.0.iter().any(|existing| existing.name() == operation.name()) {
             return Err(operation.repeated_error());
         }
         self.0.push(operation);

@@ -17,20 +17,26 @@ const PARTS: [&str; 3] = [part::MEDIA_TYPE, part::ID, part::ASSOCIATION];
 
 /// Parses the raw path below `/media/`.
 pub(crate) fn parse(path: &str) -> Result<MediaPath, PathError> {
+    // First, so that everything below works on a short text.
     if path.len() > MediaPath::BYTES_MAX {
         return Err(PathError::TooLong { bytes: path.len(), max: MediaPath::BYTES_MAX });
     }
     let parts: Vec<&str> = path.split('/').collect();
     for (index, text) in parts.iter().enumerate() {
+        // All parts are checked before any is parsed, so
+        // that no encoded slash reaches the grammar.
         check_part(PARTS.get(index).copied().unwrap_or(part::PATH), text)?;
     }
     match parts[..] {
         [media_type, name] => parse_file(MediaType::parse(media_type)?, name),
         [media_type, name, PRICELIST] => {
+            // A stored `uri` may end in a crop, and its price
+            // list is that of the item (contract items-12).
             let item = parse_item(MediaType::parse(media_type)?, name)?;
             Ok(MediaPath::pricelist(item.key().clone()))
         }
         [media_type, id, name] => parse_association(parse_key(media_type, id)?, name),
+        // The first mistake from the left is named.
         [media_type] => Err(match MediaType::parse(media_type) {
             Ok(_) => PathError::MissingId,
             Err(error) => error.into(),
@@ -41,6 +47,8 @@ pub(crate) fn parse(path: &str) -> Result<MediaPath, PathError> {
 
 /// Refuses percent-encoding, separators of other systems, and parts that name a directory.
 fn check_part(part: &'static str, text: &str) -> Result<(), PathError> {
+    // Nothing in the grammar needs these, and proxies
+    // and file systems read them in different ways.
     let bad = |c: &char| !c.is_ascii_graphic() || matches!(c, '%' | '\\' | ';' | '?' | '#');
     match text.chars().find(bad) {
         Some(found) => Err(PathError::BadCharacter { part, found }),
@@ -94,6 +102,7 @@ fn parse_file(media_type: MediaType, name: &str) -> Result<MediaPath, PathError>
     let path = match extension {
         FileExtension::Document(extension) => MediaPath::document(key, extension),
         FileExtension::Rendition(extension) => {
+            // No suffix means the Normal Hires of any extension (contract media-3).
             let rendition = name.suffix.unwrap_or(RenditionName::NORMAL_HIRES);
             MediaPath::rendition(key, rendition, extension)
         }
@@ -112,6 +121,7 @@ fn parse_association(key: ItemKey, name: &str) -> Result<MediaPath, PathError> {
         FileExtension::Document(_) => return Err(PathError::NoDocument { extension }),
     };
     let name = split_name(stem, extension)?;
+    // Unlike an item, an associated object has no default suffix (contract media-6).
     let Some(rendition) = name.suffix else {
         return Err(PathError::MissingSuffix { found: name.subject.to_owned() });
     };
@@ -125,6 +135,7 @@ fn split_extension(name: &str) -> Result<(&str, FileExtension), PathError> {
         return Ok(found);
     }
     let found = name.rsplit('.').next().unwrap_or_default();
+    // `.txt` alone is no extension, so the message names the two that end in it.
     if found.eq_ignore_ascii_case("txt") {
         return Err(PathError::UnknownText);
     }
@@ -143,6 +154,7 @@ struct FileNameParts<'a> {
 fn split_name(stem: &str, extension: FileExtension) -> Result<FileNameParts<'_>, PathError> {
     let (stem, suffix) = split_suffix(stem, extension)?;
     let (subject, operations) = split_operations(stem)?;
+    // `ItemId::parse` would refuse it as well, but with a message about the id.
     if let Some((_, found)) = token::split_suffix(subject) {
         let found = found.to_owned();
         return Err(if operations.is_empty() {
@@ -184,7 +196,7 @@ fn lone_variant(suffix: &str, extension: RenditionExtension) -> Option<Rendition
 fn split_operations(mut stem: &str) -> Result<(&str, Vec<PictureOperation>), PathError> {
     let mut reversed: Vec<PictureOperation> = Vec::new();
     while let Some((before, name, parameters)) = split_operation(stem) {
-        if reversed.iter().any(|known| known.name() == name) {
+        if reversed.iter().any(|existing| existing.name() == name) {
             return Err(PathError::RepeatedOperation { operation: name });
         }
         reversed.push(match parameters {
@@ -193,12 +205,15 @@ fn split_operations(mut stem: &str) -> Result<(&str, Vec<PictureOperation>), Pat
         });
         stem = before;
     }
+    // Stripped from the right, but applied in the order written (contract media-18).
     reversed.reverse();
     Ok((stem, reversed))
 }
 
 /// Splits the last operation off: the text before it, its name, and the parameters of a crop.
 fn split_operation(stem: &str) -> Option<(&str, &'static str, Option<&str>)> {
+    // The mark first: a crop runs to the end of the text,
+    // so a mark behind it would become a parameter.
     if let Some(before) = token::strip(stem, token::WATERMARK) {
         return Some((before, token::WATERMARK, None));
     }

@@ -35,6 +35,7 @@ fn id_like() -> impl Strategy<Value = String> {
         "-Cropped",
     ];
     let mixed = prop::collection::vec(select(pieces.to_vec()), 1..6).prop_map(|p| p.concat());
+    // Random letters alone would hardly ever form a token.
     prop_oneof![mixed, "[A-Za-z0-9][A-Za-z0-9_-]{0,127}"]
 }
 
@@ -90,6 +91,8 @@ fn any_path() -> impl Strategy<Value = MediaPath> {
     (bare, any_operations()).prop_map(|(path, operations)| {
         operations
             .into_iter()
+            // A refused operation leaves the path as it was,
+            // so that every generated path is valid.
             .fold(path, |path, operation| path.clone().with_operation(operation).unwrap_or(path))
     })
 }

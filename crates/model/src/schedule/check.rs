@@ -53,8 +53,8 @@ pub(super) fn expand_nickname(cron: &str) -> Result<&str, ScheduleError> {
     let found = NICKNAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(trimmed));
     let names = || NICKNAMES.map(|(name, _)| name).join(", ");
     let unknown = || {
-        let shown: String = trimmed.chars().take(NICKNAME_CHARS_SHOWN).collect();
-        ScheduleError::Cron(format!("{shown:?} is not a schedule; expected one of {}", names()))
+        let excerpt: String = trimmed.chars().take(NICKNAME_CHARS_SHOWN).collect();
+        ScheduleError::Cron(format!("{excerpt:?} is not a schedule; expected one of {}", names()))
     };
     found.map(|(_, expression)| *expression).ok_or_else(unknown)
 }
@@ -62,11 +62,12 @@ pub(super) fn expand_nickname(cron: &str) -> Result<&str, ScheduleError> {
 /// Fails unless `cron` is a well-formed expression of five fields.
 pub(super) fn check_expression(cron: &str) -> Result<(), ScheduleError> {
     let refused = |text: String| Err(ScheduleError::Cron(text));
+    // Before anything is split or echoed, as the text comes from a query parameter.
     if cron.len() > SCHEDULE_CHARS_MAX {
         return refused(format!("the schedule is longer than {SCHEDULE_CHARS_MAX} characters"));
     }
-    let known = |c: char| c == ' ' || c.is_ascii_alphanumeric() || "*/,-?#".contains(c);
-    if let Some(bad) = cron.chars().find(|&c| !known(c)) {
+    let is_allowed = |c: char| c == ' ' || c.is_ascii_alphanumeric() || "*/,-?#".contains(c);
+    if let Some(bad) = cron.chars().find(|&c| !is_allowed(c)) {
         return refused(format!("{bad:?} cannot be used in a schedule"));
     }
     let fields: Vec<&str> = cron.split_ascii_whitespace().collect();
@@ -80,6 +81,8 @@ pub(super) fn check_expression(cron: &str) -> Result<(), ScheduleError> {
         let words = |part: &str| {
             // A step is a count and so not limited to the values of the field.
             let (values, step) = part.split_once('/').unwrap_or((part, "1"));
+            // Each word is checked on its own, so croner
+            // never replaces a name inside another word.
             is_number(step) && values.split(['-', '#']).all(|word| is_word(kind, word))
         };
         if !field.split(',').all(words) {
@@ -113,6 +116,7 @@ impl CronField {
 }
 
 fn is_number(text: &str) -> bool {
+    // No value and no useful step has three digits.
     (1..=2).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
@@ -126,6 +130,7 @@ fn is_word(field: CronField, word: &str) -> bool {
     let star = |word: &str| word == "*";
     match field {
         CronField::Minute | CronField::Hour => star(word) || number(word),
+        // `L` is the last day of the month, `W` the weekday nearest to a date.
         CronField::Day => {
             star(word) || word == "?" || number(before('W')) || ["L", "LW"].contains(&&*upper)
         }
@@ -144,6 +149,7 @@ pub(super) fn convert_error(error: CronError) -> ScheduleError {
         CronError::InvalidDate | CronError::InvalidTime | CronError::TimeSearchLimitExceeded => {
             "the schedule contains a time that does not exist".to_owned()
         }
+        // These texts describe the expression; they are lowered to read like our own messages.
         CronError::InvalidPattern(text)
         | CronError::IllegalCharacters(text)
         | CronError::ComponentError(text) => {
@@ -158,12 +164,13 @@ pub(super) fn convert_error(error: CronError) -> ScheduleError {
 /// from the system's database if there is one, since it may be newer.
 pub(super) fn find_zone(name: &str) -> Result<TimeZone, ScheduleError> {
     let refused = || {
-        let shown = name.chars().filter(|c| !c.is_control()).take(TIME_ZONE_CHARS_MAX);
-        ScheduleError::Zone(shown.collect())
+        let excerpt = name.chars().filter(|c| !c.is_control()).take(TIME_ZONE_CHARS_MAX);
+        ScheduleError::Zone(excerpt.collect())
     };
+    // `Factory` is a placeholder in the IANA database for a machine without a zone.
     if name.len() > TIME_ZONE_CHARS_MAX || name.eq_ignore_ascii_case("Factory") {
         return Err(refused());
     }
-    let known = TimeZoneDatabase::bundled().get(name).map_err(|_| refused())?;
-    Ok(TimeZone::get(name).unwrap_or(known))
+    let bundled = TimeZoneDatabase::bundled().get(name).map_err(|_| refused())?;
+    Ok(TimeZone::get(name).unwrap_or(bundled))
 }

@@ -47,7 +47,7 @@ pub struct Schedule {
     pattern: CronPattern,
     /// The matching hours, ascending and never empty.
     hours: Vec<i8>,
-    // The matching minutes, ascending and never empty.
+    /// The matching minutes, ascending and never empty.
     minutes: Vec<i8>,
     zone: TimeZone,
 }
@@ -75,17 +75,19 @@ impl Schedule {
     /// Fails with a text for the user.
     pub fn parse(cron: &str, zone: &str) -> Result<Self, ScheduleError> {
         let cron = check::expand_nickname(cron)?;
+        // croner accepts more than cron does, so the text is checked first; see `check`.
         check::check_expression(cron)?;
         let zone = check::find_zone(zone)?;
         let parser =
             CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
         let Cron { pattern } = parser.parse(cron).map_err(check::convert_error)?;
-        let small = |values: Vec<u16>| values.into_iter().flat_map(i8::try_from).collect();
-        let hours: Vec<i8> = small(pattern.hours.values());
-        let minutes: Vec<i8> = small(pattern.minutes.values());
+        // jiff counts hours and minutes in `i8`.
+        let to_i8 = |values: Vec<u16>| values.into_iter().flat_map(i8::try_from).collect();
+        let hours: Vec<i8> = to_i8(pattern.hours.values());
+        let minutes: Vec<i8> = to_i8(pattern.minutes.values());
         let schedule = Self { pattern, hours, minutes, zone };
-        let some_time = !schedule.hours.is_empty() && !schedule.minutes.is_empty();
-        if some_time && schedule.has_days() { Ok(schedule) } else { Err(ScheduleError::Never) }
+        let has_times = !schedule.hours.is_empty() && !schedule.minutes.is_empty();
+        if has_times && schedule.has_days() { Ok(schedule) } else { Err(ScheduleError::Never) }
     }
 
     /// Finds the first run strictly after `after`.
@@ -102,8 +104,8 @@ impl Schedule {
         let mut changes = self.zone.following(since);
         let mut start = since;
         let mut offset = self.zone.to_offset(since);
-        // The furthest that the wall clock has ever been, even if it was set back since. Times before it have
-        // already had their run.
+        // The furthest that the wall clock has ever been, even if it was set back since. Times
+        // before it have already had their run.
         let mut reached = offset.to_datetime(since);
         loop {
             let change = changes.next();
@@ -121,23 +123,27 @@ impl Schedule {
     /// Finds the first run in an offset period that is later than `after`.
     fn next_in_period(
         &self,
-        stretch: &OffsetPeriod,
+        period: &OffsetPeriod,
         reached: DateTime,
         after: Timestamp,
     ) -> Option<Timestamp> {
-        let first = stretch.offset.to_datetime(stretch.start);
+        let first = period.offset.to_datetime(period.start);
+        // An interval follows the clock; naming all 24 hours is the same as `*`.
         let every_hour = self.hours.len() == 24;
         // Times between `reached` and `first` were skipped by the offset change.
         let skipped =
-            !every_hour && stretch.start > after && self.find_matching(reached, first).is_some();
+            !every_hour && period.start > after && self.find_matching(reached, first).is_some();
+        // One run stands for all that were skipped, or
+        // several digests would be sent at the same moment.
         if skipped {
-            return Some(stretch.start);
+            return Some(period.start);
         }
+        // In the repeated hour of autumn, a named hour has had its run.
         let from = if every_hour { first } else { first.max(reached) };
         // A run exactly at `after` was the previous one.
-        let next = round_up(stretch.offset.to_datetime(after).checked_add(NANOSECOND).ok()?)?;
-        let run = self.find_matching(from.max(next), stretch.offset.to_datetime(stretch.end))?;
-        stretch.offset.to_timestamp(run).ok()
+        let next = round_up(period.offset.to_datetime(after).checked_add(NANOSECOND).ok()?)?;
+        let run = self.find_matching(from.max(next), period.offset.to_datetime(period.end))?;
+        period.offset.to_timestamp(run).ok()
     }
 
     /// Finds the first matching minute of the wall clock in `from..end`.
@@ -147,6 +153,7 @@ impl Schedule {
         while day.at(0, 0, 0, 0) < end {
             if let Some(time) = self.matches(day).then(|| self.next_time(time)).flatten() {
                 let found = day.to_datetime(time);
+                // The first match decides: a later day is even further beyond the end.
                 return (found < end).then_some(found);
             }
             (day, time) = (day.tomorrow().ok()?, Time::midnight());
@@ -161,6 +168,7 @@ impl Schedule {
         let minute = if hour > from.hour() { 0 } else { from.minute() };
         let (hour, minute) = match next(&self.minutes, minute) {
             Some(minute) => (hour, minute),
+            // No minute is left in this hour, so the first one of the next matching hour.
             None => (next(&self.hours, hour.checked_add(1)?)?, *self.minutes.first()?),
         };
         Time::new(hour, minute, 0, 0).ok()
@@ -171,6 +179,7 @@ impl Schedule {
         let month = number(day.month());
         let weekday =
             Weekday::from_days_from_sunday(number(day.weekday().to_sunday_zero_offset()));
+        // croner fails only on values outside the calendar, which jiff does not give.
         self.pattern.month_match(month).unwrap_or(false)
             && self
                 .pattern
@@ -183,13 +192,13 @@ impl Schedule {
     /// Within 28 years a year begins on each weekday, with and without a leap day. Eight more years cover
     /// gaps that span the end of that cycle.
     fn has_days(&self) -> bool {
-        let mut without = 0;
+        let mut years_without = 0;
         for year in 2000..2036 {
             let first = Date::constant(year, 1, 1);
             let mut days =
                 first.series(jiff::Span::new().days(1)).take_while(|d| d.year() == year);
-            without = if days.any(|day| self.matches(day)) { 0 } else { without + 1 };
-            if without >= 8 {
+            years_without = if days.any(|day| self.matches(day)) { 0 } else { years_without + 1 };
+            if years_without >= 8 {
                 return false;
             }
         }

@@ -57,17 +57,18 @@ pub(super) struct EntryConditions<'a> {
 }
 
 impl InterestEntry {
-    /// Creates an entry that is `filed` under pairs of a key and the place in the key's list.
+    /// Creates an entry filed under `postings`: pairs of a key and the place in the key's list.
     pub(super) fn new(
         number: i64,
         media_type: u8,
-        under: IndexKeyKind,
-        filed: &[(u32, u32)],
-        asks: CoverageRule,
+        key_kind: IndexKeyKind,
+        postings: &[(u32, u32)],
+        coverage_rule: CoverageRule,
         conditions: EntryConditions<'_>,
     ) -> Self {
         let EntryConditions { products, excluded, agreements, program } = conditions;
-        let (keys, places): (Vec<u32>, Vec<u32>) = filed.iter().copied().unzip();
+        let (keys, places): (Vec<u32>, Vec<u32>) = postings.iter().copied().unzip();
+        // One list for everything: an entry of one cache line has no room for six vectors.
         let all = [&keys, &places, products, excluded, agreements, program].concat();
         let mut inline = [0; INLINE];
         let data = match (inline.get_mut(..all.len()), u8::try_from(all.len())) {
@@ -83,10 +84,10 @@ impl InterestEntry {
             products: length(products.len()),
             excluded: length(excluded.len()),
             agreements: length(agreements.len()),
-            keys: u16::try_from(filed.len()).expect("no more keys than the limit"),
+            keys: u16::try_from(postings.len()).expect("no more keys than the limit"),
             media_type,
-            key_kind: under,
-            coverage_rule: asks,
+            key_kind,
+            coverage_rule,
         }
     }
 
@@ -105,10 +106,10 @@ impl InterestEntry {
 
     /// Updates its place in the list of one of its keys.
     pub(super) fn set_place(&mut self, which: u16, place: u32) {
-        let at = usize::from(self.keys) + usize::from(which);
+        let index = usize::from(self.keys) + usize::from(which);
         match &mut self.data {
-            EntryNumbers::Inline(_, numbers) => numbers[at] = place,
-            EntryNumbers::Boxed(numbers) => numbers[at] = place,
+            EntryNumbers::Inline(_, numbers) => numbers[index] = place,
+            EntryNumbers::Boxed(numbers) => numbers[index] = place,
         }
     }
 

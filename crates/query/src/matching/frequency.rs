@@ -20,6 +20,7 @@ pub(super) struct FrequencySketch {
 impl FrequencySketch {
     /// Counts each distinct token of a document once.
     pub(super) fn learn(&mut self, indexed: &IndexedDocument) {
+        // Allocated with the first document, so that a matcher which never learns takes no memory.
         self.counters.resize(2 * RARITY_COUNTERS, 0);
         if self.documents >= RARITY_DOCUMENTS_MAX {
             self.documents /= 2;
@@ -28,10 +29,11 @@ impl FrequencySketch {
         self.documents += 1;
         let texts = [&indexed.headline, &indexed.description, &indexed.body, &indexed.rest];
         let texts = texts.into_iter().chain([&indexed.tags]);
+        // A word counts once per document, however often it occurs there.
         let tokens: HashSet<&str> = texts.flat_map(|text| text.split(' ')).collect();
         for token in tokens {
-            for place in self.places(token) {
-                self.counters[place] = self.counters[place].saturating_add(1);
+            for index in self.counter_indexes(token) {
+                self.counters[index] = self.counters[index].saturating_add(1);
             }
         }
     }
@@ -41,8 +43,8 @@ impl FrequencySketch {
         if self.counters.is_empty() {
             return 0;
         }
-        let [one, other] = self.places(token).map(|place| self.counters[place]);
-        u64::from(one.min(other))
+        let [first, second] = self.counter_indexes(token).map(|index| self.counters[index]);
+        u64::from(first.min(second))
     }
 
     /// Returns an assumed number of documents with a word that starts with a given prefix: more than
@@ -51,12 +53,13 @@ impl FrequencySketch {
         u64::from(self.documents / 8) + 1
     }
 
-    fn places(&self, token: &str) -> [usize; 2] {
+    fn counter_indexes(&self, token: &str) -> [usize; 2] {
+        // The two halves of one hash are independent enough for the two rows.
         let hash = self.hasher.hash_one(token);
-        let place = |part: u64| {
-            let place = usize::try_from(part & 0xffff_ffff).expect("32 bits fit");
-            place % RARITY_COUNTERS
+        let index = |part: u64| {
+            let index = usize::try_from(part & 0xffff_ffff).expect("32 bits fit");
+            index % RARITY_COUNTERS
         };
-        [place(hash), RARITY_COUNTERS + place(hash >> 32)]
+        [index(hash), RARITY_COUNTERS + index(hash >> 32)]
     }
 }

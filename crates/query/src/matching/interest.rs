@@ -46,15 +46,16 @@ impl Interest {
     #[must_use]
     pub fn matches(&self, item: &MatchSubject<'_>) -> bool {
         let codes = &item.indexed.facets[Facet::ProductCode.index()];
-        let has = |wanted: &[String]| wanted.iter().any(|code| codes.contains(code));
+        let has_any = |required: &[String]| required.iter().any(|code| codes.contains(code));
         let covered = match &self.cover {
             InterestCoverage::Everything => true,
             InterestCoverage::Agreements(ids) => ids.iter().any(|id| item.agreements.contains(id)),
         };
-        self.media_type.is_none_or(|wanted| wanted == item.media_type)
+        // The query is the most expensive condition, so it comes last.
+        self.media_type.is_none_or(|required| required == item.media_type)
             && covered
-            && (self.products.is_empty() || has(&self.products))
-            && !has(&self.products_excluded)
+            && (self.products.is_empty() || has_any(&self.products))
+            && !has_any(&self.products_excluded)
             && self.query.matches(item.indexed)
     }
 }

@@ -56,6 +56,7 @@ impl<K: Clone + Eq + Hash, V: Default> InternTable<K, V> {
         if slot.uses > 0 {
             return None;
         }
+        // Frees the memory of the value now, not when the number is used again.
         slot.value = V::default();
         let key = slot.key.take().expect("a number in use has a key");
         self.numbers.remove(&key);

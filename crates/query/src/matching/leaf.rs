@@ -95,13 +95,14 @@ pub(super) struct LeafTable {
     /// The distinct known tokens of the current item.
     pub(super) present: Vec<u32>,
     /// A buffer to spell prefixes in.
-    spelled: String,
+    prefix_buffer: String,
 }
 
 impl LeafTable {
     /// Interns a word, phrase or prefix, counts one more use of it and returns its number.
     pub(super) fn intern_words(&mut self, words: &WordPattern) -> u32 {
         let columns = match words.place {
+            // Without `TAGS`, whose tokens begin with codes that a prefix could match.
             TextField::Anywhere => HEADLINE | DESCRIPTION | BODY | REST,
             TextField::Headline => HEADLINE,
             TextField::Description => DESCRIPTION,
@@ -110,9 +111,9 @@ impl LeafTable {
         };
         let tokens = words.tokens();
         let count = tokens.phrase.len();
-        let phrase = tokens.phrase.into_iter().enumerate().map(|(place, token)| {
-            let begins = words.prefix && place + 1 == count;
-            self.intern_token(token, begins)
+        let phrase = tokens.phrase.into_iter().enumerate().map(|(index, token)| {
+            let is_prefix = words.prefix && index + 1 == count;
+            self.intern_token(token, is_prefix)
         });
         let phrase = phrase.collect();
         let exact =
@@ -144,16 +145,17 @@ impl LeafTable {
         }
     }
 
-    fn intern_token(&mut self, mut token: String, begins: bool) -> u32 {
+    fn intern_token(&mut self, mut token: String, is_prefix: bool) -> u32 {
         let length = token.len();
-        if begins {
+        if is_prefix {
             token.push('*');
         }
         let (number, is_new) = self.tokens.intern(token.into());
-        if begins && is_new {
+        // Counted once per prefix, not once per use.
+        if is_prefix && is_new {
             match self.prefixes.binary_search_by_key(&length, |(length, _)| *length) {
-                Ok(place) => self.prefixes[place].1 += 1,
-                Err(place) => self.prefixes.insert(place, (length, 1)),
+                Ok(index) => self.prefixes[index].1 += 1,
+                Err(index) => self.prefixes.insert(index, (length, 1)),
             }
         }
         number
@@ -164,12 +166,12 @@ impl LeafTable {
         for number in phrase.iter().chain(exact) {
             let Some(token) = self.tokens.release(*number) else { continue };
             let Some(beginning) = token.strip_suffix('*') else { continue };
-            let places = &mut self.prefixes;
-            let place = places.binary_search_by_key(&beginning.len(), |(length, _)| *length);
-            let place = place.expect("the length of a prefix in use");
-            places[place].1 -= 1;
-            if places[place].1 == 0 {
-                places.remove(place);
+            let lengths = &mut self.prefixes;
+            let index = lengths.binary_search_by_key(&beginning.len(), |(length, _)| *length);
+            let index = index.expect("the length of a prefix in use");
+            lengths[index].1 -= 1;
+            if lengths[index].1 == 0 {
+                lengths.remove(index);
             }
         }
     }
@@ -182,25 +184,28 @@ impl LeafTable {
     pub(super) fn read(&mut self, indexed: &IndexedDocument) {
         self.item += 1;
         self.present.clear();
-        for (place, text) in texts(indexed).into_iter().enumerate() {
-            let mut column = std::mem::take(&mut self.columns[place]);
+        for (index, text) in texts(indexed).into_iter().enumerate() {
+            let mut column = std::mem::take(&mut self.columns[index]);
             column.clear();
-            // Prefixes of a token are marked once per column; a repetition of the token adds nothing.
+            // Prefixes of a token are marked once per column;
+            // a repetition of the token adds nothing.
             for token in text.split(' ') {
-                let known = self.tokens.find(token);
-                column.push(known.unwrap_or(UNKNOWN));
-                let again = known.is_some_and(|number| !self.mark_present(number, 1 << place));
-                if !again {
-                    self.mark_prefixes(token, 1 << place);
+                let found = self.tokens.find(token);
+                column.push(found.unwrap_or(UNKNOWN));
+                let is_repeated =
+                    found.is_some_and(|number| !self.mark_present(number, 1 << index));
+                if !is_repeated {
+                    self.mark_prefixes(token, 1 << index);
                 }
             }
-            self.columns[place] = column;
+            self.columns[index] = column;
         }
     }
 
     /// Records that a token occurs in a column of the item; `false` if that was already recorded.
     fn mark_present(&mut self, number: u32, column: ColumnMask) -> bool {
         let token = self.tokens.value_mut(number);
+        // A stamp saves clearing every token before each item.
         if token.item != self.item {
             token.item = self.item;
             token.columns = 0;
@@ -212,18 +217,20 @@ impl LeafTable {
     }
 
     fn mark_prefixes(&mut self, token: &str, column: ColumnMask) {
-        for place in 0..self.prefixes.len() {
-            let (length, _) = self.prefixes[place];
+        for index in 0..self.prefixes.len() {
+            let (length, _) = self.prefixes[index];
             let Some(beginning) = token.get(..length) else {
+                // The lengths ascend, so the later ones are too long as well.
                 if length > token.len() {
                     return;
                 }
+                // The length ends within a character, so it is that of no prefix of this token.
                 continue;
             };
-            self.spelled.clear();
-            self.spelled.push_str(beginning);
-            self.spelled.push('*');
-            if let Some(number) = self.tokens.find(self.spelled.as_str()) {
+            self.prefix_buffer.clear();
+            self.prefix_buffer.push_str(beginning);
+            self.prefix_buffer.push('*');
+            if let Some(number) = self.tokens.find(self.prefix_buffer.as_str()) {
                 self.mark_present(number, column);
             }
         }
@@ -237,9 +244,9 @@ impl LeafTable {
 
     /// Whether a leaf holds for the current item, which is `indexed`; cached per item.
     pub(super) fn holds(&mut self, number: u32, indexed: &IndexedDocument) -> bool {
-        let known = self.leaves.value(number);
-        if known.item == self.item {
-            return known.holds;
+        let cached = self.leaves.value(number);
+        if cached.item == self.item {
+            return cached.holds;
         }
         let holds = match self.leaves.key(number).as_ref() {
             QueryLeaf::Dates(dates) => Query::Dates(*dates).matches(indexed),
@@ -263,22 +270,26 @@ impl LeafTable {
         indexed: &IndexedDocument,
     ) -> bool {
         let Some((last, before)) = phrase.split_last() else { return false };
+        // All tokens have to be in one column, which rules
+        // out most phrases before the text is read.
         let columns = phrase.iter().fold(columns, |left, token| left & self.columns_of(*token));
         if columns == 0 || before.is_empty() {
             return columns != 0;
         }
         let beginning = self.tokens.key(*last).trim_end_matches('*');
         let mut texts = texts(indexed).into_iter().zip(&self.columns).enumerate();
-        texts.any(|(place, (text, column))| {
-            let ends = |at: usize, token: u32| {
-                let token = if prefix { text.split(' ').nth(at) } else { return token == *last };
+        texts.any(|(index, (text, column))| {
+            let matches_last = |position: usize, token: u32| {
+                // The number of a prefix is not in the column, so the word comes from the text.
+                let token =
+                    if prefix { text.split(' ').nth(position) } else { return token == *last };
                 token.is_some_and(|token| token.starts_with(beginning))
             };
             let mut runs = column.windows(phrase.len()).enumerate();
-            columns & (1 << place) != 0
+            columns & (1 << index) != 0
                 && runs.any(|(start, run)| {
-                    let (token, whole) = run.split_last().expect("as long as the phrase");
-                    whole == before && ends(start + before.len(), *token)
+                    let (token, leading) = run.split_last().expect("as long as the phrase");
+                    leading == before && matches_last(start + before.len(), *token)
                 })
         })
     }

@@ -120,6 +120,7 @@ impl InterestMatcher {
         reason = "the caller gives up the interest that it saves"
     )]
     pub fn insert(&mut self, number: i64, interest: Interest) {
+        // The former interest with this number may be filed under other keys.
         self.remove(number);
         let mut program = Vec::new();
         program::compile(&interest.query, &mut self.leaves, &mut program);
@@ -135,7 +136,7 @@ impl InterestMatcher {
                 Some(ids)
             }
         };
-        let (under, keys) = self.choose_keys(&program, &products, agreements.as_deref());
+        let (key_kind, keys) = self.choose_keys(&program, &products, agreements.as_deref());
         let slot = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
             length(self.entries.len() - 1)
@@ -143,11 +144,11 @@ impl InterestMatcher {
         let media_type = interest.media_type.map_or(EVERY_TYPE, |media_type| media_type as u8);
         let mut places = Vec::with_capacity(keys.len());
         for (which, (key, columns)) in (0..).zip(keys) {
-            let filed = self.postings_mut(under, key, media_type);
-            places.push((key, length(filed.len())));
-            filed.push(InterestPosting { slot, which, media_type, columns });
+            let postings = self.postings_mut(key_kind, key, media_type);
+            places.push((key, length(postings.len())));
+            postings.push(InterestPosting { slot, which, media_type, columns });
         }
-        let asks =
+        let coverage_rule =
             if agreements.is_some() { CoverageRule::Covered } else { CoverageRule::Everything };
         let conditions = EntryConditions {
             products: &products,
@@ -155,14 +156,15 @@ impl InterestMatcher {
             agreements: agreements.as_deref().unwrap_or_default(),
             program: &program,
         };
-        let entry = InterestEntry::new(number, media_type, under, &places, asks, conditions);
+        let entry =
+            InterestEntry::new(number, media_type, key_kind, &places, coverage_rule, conditions);
         self.entries[index_of(slot)] = Some(entry);
         self.numbers.insert(number, slot);
     }
 
     fn intern_products(&mut self, codes: &[String]) -> Vec<u32> {
-        let take = |code: &String| self.products.intern(code.as_str().into()).0;
-        let mut numbers: Vec<_> = codes.iter().map(take).collect();
+        let intern = |code: &String| self.products.intern(code.as_str().into()).0;
+        let mut numbers: Vec<_> = codes.iter().map(intern).collect();
         release_duplicates(&mut numbers, |number| {
             self.products.release(number);
         });
@@ -177,20 +179,21 @@ impl InterestMatcher {
         agreements: Option<&[u32]>,
     ) -> (IndexKeyKind, Vec<(u32, ColumnMask)>) {
         if let Some(keys) = program::required_tokens(program, &self.leaves, &self.rarity) {
-            let under = if keys.is_sufficient {
+            let key_kind = if keys.is_sufficient {
                 IndexKeyKind::DecidingTokens
             } else {
                 IndexKeyKind::Tokens
             };
-            return (under, keys.tokens);
+            return (key_kind, keys.tokens);
         }
         let fits = |keys: &&[u32]| keys.len() <= MATCHING_KEYS_MAX;
-        let named = |keys: &[u32]| keys.iter().map(|key| (*key, ANY)).collect();
+        let for_any_column = |keys: &[u32]| keys.iter().map(|key| (*key, ANY)).collect();
+        // An agreement covers many codes, so a code is the narrower key.
         if let Some(products) = Some(products).filter(fits).filter(|codes| !codes.is_empty()) {
-            return (IndexKeyKind::Products, named(products));
+            return (IndexKeyKind::Products, for_any_column(products));
         }
         if let Some(agreements) = agreements.filter(fits) {
-            return (IndexKeyKind::Agreements, named(agreements));
+            return (IndexKeyKind::Agreements, for_any_column(agreements));
         }
         (IndexKeyKind::MediaType, vec![(0, ANY)])
     }
@@ -198,16 +201,17 @@ impl InterestMatcher {
     /// Returns the interests filed under a key.
     fn postings_mut(
         &mut self,
-        under: IndexKeyKind,
+        key_kind: IndexKeyKind,
         key: u32,
         media_type: u8,
     ) -> &mut Vec<InterestPosting> {
-        match under {
+        match key_kind {
             IndexKeyKind::Tokens | IndexKeyKind::DecidingTokens => self.leaves.postings_mut(key),
             IndexKeyKind::Products => &mut self.products.value_mut(key).postings,
             IndexKeyKind::Agreements => &mut self.agreements.value_mut(key).postings,
             IndexKeyKind::MediaType => match self.by_type.get_mut(usize::from(media_type)) {
-                Some(filed) => filed,
+                Some(postings) => postings,
+                // `EVERY_TYPE` is no index of a media type.
                 None => &mut self.of_every_type,
             },
         }
@@ -218,12 +222,13 @@ impl InterestMatcher {
         let Some(slot) = self.numbers.remove(&number) else { return false };
         let entry = self.entries[index_of(slot)].take().expect("a number names an entry");
         for (key, place) in entry.index_keys() {
-            let filed = self.postings_mut(entry.key_kind, key, entry.media_type);
+            let postings = self.postings_mut(entry.key_kind, key, entry.media_type);
             // The last posting takes the free place, so its entry has to learn its new place.
-            filed.swap_remove(index_of(place));
-            let moved = filed.get(index_of(place)).copied();
-            if filed.is_empty() {
-                *filed = Vec::new();
+            postings.swap_remove(index_of(place));
+            let moved = postings.get(index_of(place)).copied();
+            // An empty list would retain its memory for a word that may never return.
+            if postings.is_empty() {
+                *postings = Vec::new();
             }
             if let Some(moved) = moved {
                 let entry = self.entries[index_of(moved.slot)].as_mut();
@@ -261,10 +266,11 @@ impl InterestMatcher {
         self.find_candidates(item);
         self.tried = 0;
         let mut found = Vec::new();
-        for at in 0..self.candidates.len() {
-            let mut bits = std::mem::take(&mut self.candidates[at]);
+        for word in 0..self.candidates.len() {
+            // Taking the word clears it for the next item.
+            let mut bits = std::mem::take(&mut self.candidates[word]);
             while bits != 0 {
-                let slot = at * BITS + usize::try_from(bits.trailing_zeros()).expect("below 64");
+                let slot = word * BITS + usize::try_from(bits.trailing_zeros()).expect("below 64");
                 bits &= bits - 1;
                 self.tried += 1;
                 found.extend(self.meets(slot, item.indexed));
@@ -285,13 +291,14 @@ impl InterestMatcher {
         let media_type = item.media_type as u8;
         let candidates = &mut self.candidates;
         candidates.resize(self.entries.len().div_ceil(BITS), 0);
-        let mut add = |filed: &[InterestPosting], columns: ColumnMask| {
-            let fits = |one: &&InterestPosting| {
-                (one.media_type == media_type || one.media_type == EVERY_TYPE)
-                    && one.columns & columns != 0
+        let mut add = |postings: &[InterestPosting], columns: ColumnMask| {
+            // Both conditions are in the posting, so most entries are never touched.
+            let fits = |posting: &&InterestPosting| {
+                (posting.media_type == media_type || posting.media_type == EVERY_TYPE)
+                    && posting.columns & columns != 0
             };
-            for one in filed.iter().filter(fits) {
-                candidates[index_of(one.slot) / BITS] |= 1 << (index_of(one.slot) % BITS);
+            for posting in postings.iter().filter(fits) {
+                candidates[index_of(posting.slot) / BITS] |= 1 << (index_of(posting.slot) % BITS);
             }
         };
         for token in &self.leaves.present {
@@ -299,15 +306,15 @@ impl InterestMatcher {
         }
         for code in &item.indexed.facets[Facet::ProductCode.index()] {
             let Some(number) = self.products.find(code.as_str()) else { continue };
-            let name = self.products.value_mut(number);
-            name.item = self.item;
-            add(&name.postings, ANY);
+            let condition = self.products.value_mut(number);
+            condition.item = self.item;
+            add(&condition.postings, ANY);
         }
         for id in item.agreements {
             let Some(number) = self.agreements.find(id) else { continue };
-            let name = self.agreements.value_mut(number);
-            name.item = self.item;
-            add(&name.postings, ANY);
+            let condition = self.agreements.value_mut(number);
+            condition.item = self.item;
+            add(&condition.postings, ANY);
         }
         add(&self.by_type[usize::from(media_type)], ANY);
         add(&self.of_every_type, ANY);
@@ -347,13 +354,14 @@ impl InterestMatcher {
 }
 
 /// Collects the numbers without repetitions.
-fn release_duplicates(numbers: &mut Vec<u32>, mut give_back: impl FnMut(u32)) {
+fn release_duplicates(numbers: &mut Vec<u32>, mut release: impl FnMut(u32)) {
+    // Interning counted each repetition as a use, but removal releases a code only once.
     numbers.sort_unstable();
-    numbers.dedup_by(|one, other| {
-        let same = one == other;
-        if same {
-            give_back(*one);
+    numbers.dedup_by(|first, second| {
+        let is_repeated = first == second;
+        if is_repeated {
+            release(*first);
         }
-        same
+        is_repeated
     });
 }

@@ -26,6 +26,7 @@ fn operation(operation: u32, operand: usize) -> u32 {
 /// Appends a query to `program`; its leaves are in use until [`release_leaves`].
 pub(super) fn compile(query: &Query, leaves: &mut LeafTable, program: &mut Vec<u32>) {
     match query {
+        // An `AND` of no parts holds for every item.
         Query::All => program.push(operation(AND, 0)),
         Query::Words(words) => push_leaf(leaves.intern_words(words), program),
         Query::Dates(dates) => push_leaf(leaves.intern(QueryLeaf::Dates(*dates)), program),
@@ -47,6 +48,7 @@ fn push_leaf(leaf: u32, program: &mut Vec<u32>) {
 
 fn compile_parts(kind: u32, parts: &[Query], leaves: &mut LeafTable, program: &mut Vec<u32>) {
     let start = program.len();
+    // Replaced below, when the length of the parts is known.
     program.push(0);
     for part in parts {
         compile(part, leaves, program);
@@ -56,6 +58,7 @@ fn compile_parts(kind: u32, parts: &[Query], leaves: &mut LeafTable, program: &m
 
 /// Releases the leaves of a program.
 pub(super) fn release_leaves(program: &[u32], leaves: &mut LeafTable) {
+    // The operation of a leaf is 0, so the whole number is that of the leaf.
     for number in program.iter().filter(|number| *number >> SHIFT == LEAF) {
         leaves.release(*number);
     }
@@ -66,11 +69,11 @@ fn parts(mut program: &[u32]) -> impl Iterator<Item = &[u32]> {
     std::iter::from_fn(move || {
         // `NOT` is a prefix of the operation that it negates.
         let first = program.iter().position(|number| number >> SHIFT != NOT)?;
-        let behind = match program[first] >> SHIFT {
+        let operand_count = match program[first] >> SHIFT {
             AND | OR => index_of(program[first] & OPERAND),
             _ => 0,
         };
-        let (part, rest) = program.split_at(first + 1 + behind);
+        let (part, rest) = program.split_at(first + 1 + operand_count);
         program = rest;
         Some(part)
     })
@@ -78,11 +81,11 @@ fn parts(mut program: &[u32]) -> impl Iterator<Item = &[u32]> {
 
 /// Whether a non-empty program holds for the item that `leaves` have read.
 pub(super) fn holds(program: &[u32], leaves: &mut LeafTable, indexed: &IndexedDocument) -> bool {
-    let (first, behind) = program.split_first().expect("a program has an operation");
+    let (first, operands) = program.split_first().expect("a program has an operation");
     match first >> SHIFT {
-        NOT => !holds(behind, leaves, indexed),
-        AND => parts(behind).all(|part| holds(part, leaves, indexed)),
-        OR => parts(behind).any(|part| holds(part, leaves, indexed)),
+        NOT => !holds(operands, leaves, indexed),
+        AND => parts(operands).all(|part| holds(part, leaves, indexed)),
+        OR => parts(operands).any(|part| holds(part, leaves, indexed)),
         _ => leaves.holds(*first, indexed),
     }
 }
@@ -104,8 +107,8 @@ impl RequiredTokens {
         leaves: &LeafTable,
         rarity: &FrequencySketch,
     ) -> Self {
-        let (text, begins) = leaves.spelling(token);
-        let count = if begins { rarity.prefix_count() } else { rarity.count(text) };
+        let (text, is_prefix) = leaves.spelling(token);
+        let count = if is_prefix { rarity.prefix_count() } else { rarity.count(text) };
         let cost = (count, 1, Reverse(text.len()));
         Self { cost, tokens: vec![(token, columns)], is_sufficient: false }
     }
@@ -117,8 +120,8 @@ impl RequiredTokens {
 
     fn or(mut self, other: Self) -> Self {
         for (token, columns) in other.tokens {
-            match self.tokens.iter_mut().find(|(known, _)| *known == token) {
-                Some((_, known)) => *known |= columns,
+            match self.tokens.iter_mut().find(|(existing, _)| *existing == token) {
+                Some((_, existing)) => *existing |= columns,
                 None => self.tokens.push((token, columns)),
             }
         }
@@ -139,20 +142,25 @@ pub(super) fn required_tokens(
     leaves: &LeafTable,
     rarity: &FrequencySketch,
 ) -> Option<RequiredTokens> {
-    let (first, behind) = program.split_first().expect("a program has an operation");
+    let (first, operands) = program.split_first().expect("a program has an operation");
     let best = |keys: &mut dyn Iterator<Item = RequiredTokens>| keys.min_by_key(|keys| keys.cost);
     match first >> SHIFT {
+        // Items without any of the tokens match a negation.
         NOT => None,
         AND => {
-            let keys =
-                best(&mut parts(behind).filter_map(|part| required_tokens(part, leaves, rarity)));
+            let keys = best(
+                &mut parts(operands).filter_map(|part| required_tokens(part, leaves, rarity)),
+            );
+            // The other parts have to hold as well.
             keys.map(|keys| RequiredTokens { is_sufficient: false, ..keys })
         }
         OR => {
             let mut all = RequiredTokens::none();
-            for part in parts(behind) {
-                // A branch without required tokens lets items match that have none of the others' tokens.
+            for part in parts(operands) {
+                // A branch without required tokens lets items
+                // match that have none of the others' tokens.
                 all = all.or(required_tokens(part, leaves, rarity)?);
+                // Checked for each part, because `or` searches the list of tokens one by one.
                 if all.tokens.len() > MATCHING_KEYS_MAX {
                     return None;
                 }
@@ -166,12 +174,13 @@ pub(super) fn required_tokens(
             if phrase.is_empty() {
                 return Some(RequiredTokens::none());
             }
-            let decide = phrase.len() == 1 && exact.is_empty();
+            let is_sufficient = phrase.len() == 1 && exact.is_empty();
             let phrase = phrase.iter().map(|token| (*token, *columns));
             let exact = exact.iter().map(|token| (*token, TAGS));
-            let one = |(token, columns)| RequiredTokens::of_token(token, columns, leaves, rarity);
-            best(&mut phrase.chain(exact).map(one))
-                .map(|keys| RequiredTokens { is_sufficient: decide, ..keys })
+            let for_token =
+                |(token, columns)| RequiredTokens::of_token(token, columns, leaves, rarity);
+            best(&mut phrase.chain(exact).map(for_token))
+                .map(|keys| RequiredTokens { is_sufficient, ..keys })
         }
     }
 }

@@ -13,8 +13,8 @@ use model::{ItemKey, MediaType};
 use proptest::prelude::*;
 use proptest::sample::select;
 use query::{
-    DateField, FiniteNumber, IndexedDocument, NumberField, Query, TextField as QueryPlace, Word,
-    WordPattern, words,
+    DateField, FiniteNumber, IndexedDocument, NumberField, Query, TextField, Word, WordPattern,
+    words,
 };
 use serde_json::{Map, Value, json};
 
@@ -63,6 +63,7 @@ const PLACES: [&str; 4] = ["Umeå", "Umea", "Stockholm Södermalm", "Vaasa"];
 /// Numbers for documents and queries, some of them close to each other.
 const NUMBERS: [f64; 8] = [-2.0, -0.5, 0.0, 1.0, 3.0, 3.000_000_000_000_000_4, 4.0, 70.0];
 const TYPES: [MediaType; 3] = [MediaType::Image, MediaType::Text, MediaType::Planning];
+// `Usable` is repeated, because most items have that status.
 const STATUSES: [PubStatus; 5] = [
     PubStatus::Usable,
     PubStatus::Usable,
@@ -186,33 +187,34 @@ impl SampleVersion {
         Document::from_fields(&self.key(), fields).expect("a document")
     }
 
-    /// Whether one of its texts has a form of the single word in `wanted`.
-    fn has_form(&self, wanted: &WordPattern) -> bool {
-        let [word] = wanted.words.as_slice() else { return false };
+    /// Whether one of its texts has a form of the single word in `pattern`.
+    fn has_form(&self, pattern: &WordPattern) -> bool {
+        let [word] = pattern.words.as_slice() else { return false };
         let texts = [
-            (QueryPlace::Headline, &self.headline),
-            (QueryPlace::Description, &self.description),
-            (QueryPlace::Body, &self.body),
+            (TextField::Headline, &self.headline),
+            (TextField::Description, &self.description),
+            (TextField::Body, &self.body),
         ];
-        texts.into_iter().any(|(place, text)| {
+        texts.into_iter().any(|(field, text)| {
             let text: Vec<Word> = text.iter().flat_map(|written| words(written)).collect();
-            (wanted.place == QueryPlace::Anywhere || wanted.place == place)
-                && text.iter().any(|own| self.is_form(own, word, &text))
+            (pattern.place == TextField::Anywhere || pattern.place == field)
+                && text.iter().any(|candidate| self.is_form(candidate, word, &text))
         })
     }
 
-    /// Whether `own`, a word of `text`, is a form of `word`.
-    fn is_form(&self, own: &Word, word: &Word, text: &[Word]) -> bool {
+    /// Whether `candidate`, a word of `text`, is a form of `word`.
+    fn is_form(&self, candidate: &Word, word: &Word, text: &[Word]) -> bool {
         // If a text has both spellings, the one with the accent counts.
-        let is_accented = |other: &Word| other.folded == own.folded && other.exact.is_some();
-        if own.exact.is_none() && text.iter().any(is_accented) {
+        let is_accented = |other: &Word| other.folded == candidate.folded && other.exact.is_some();
+        if candidate.exact.is_none() && text.iter().any(is_accented) {
             return false;
         }
-        !own.folded.contains(char::is_numeric)
+        // Words with digits have no stems: they are codes, years and results.
+        !candidate.folded.contains(char::is_numeric)
             && StemLanguage::of(self.language.unwrap_or_default()).iter().any(|language| {
-                let (own, wanted) = (language.stem(own), language.stem(word));
-                own.folded == wanted.folded
-                    && (wanted.accented.is_none() || own.accented == wanted.accented)
+                let (candidate, searched) = (language.stem(candidate), language.stem(word));
+                candidate.folded == searched.folded
+                    && (searched.accented.is_none() || candidate.accented == searched.accented)
             })
     }
 
@@ -241,12 +243,13 @@ impl SampleVersion {
 }
 
 /// Generates versions of items, several of them of the same item.
-pub fn versions(most: usize) -> impl Strategy<Value = Vec<SampleVersion>> {
-    proptest::collection::vec(version(), 0..=most)
+pub fn versions(count_max: usize) -> impl Strategy<Value = Vec<SampleVersion>> {
+    proptest::collection::vec(version(), 0..=count_max)
 }
 
 fn version() -> impl Strategy<Value = SampleVersion> {
-    let some_words = |most| proptest::collection::vec(select(&WORDS[..]), 0..most);
+    let some_words = |count_max| proptest::collection::vec(select(&WORDS[..]), 0..count_max);
+    // Sorted and without repetitions: an item has a name or a code once.
     let some = |values: &'static [&'static str]| {
         proptest::collection::vec(select(values), 0..3).prop_map(|mut values| {
             values.sort_unstable();
@@ -299,32 +302,32 @@ pub struct OracleAnswer {
     pub facets: Vec<FacetCounts>,
 }
 
-/// Returns the last version of each item in `written`, numbered by their positions
+/// Returns the last version of each item in `versions`, numbered by their positions
 /// from 1.
 #[must_use]
-pub fn current(written: &[SampleVersion]) -> Vec<(u32, SampleVersion)> {
+pub fn current(versions: &[SampleVersion]) -> Vec<(u32, SampleVersion)> {
     let is_last =
-        |at: usize| written[at + 1..].iter().all(|other| other.key() != written[at].key());
-    let numbered = (1_u32..).zip(written).enumerate();
+        |at: usize| versions[at + 1..].iter().all(|other| other.key() != versions[at].key());
+    let numbered = (1_u32..).zip(versions).enumerate();
     numbered
         .filter(|(at, _)| is_last(*at))
         .map(|(_, (number, one))| (number, one.clone()))
         .collect()
 }
 
-/// Evaluates `ask` over `versions`, each with its number and indexed document.
+/// Evaluates `search` over `versions`, each with its number and indexed document.
 #[must_use]
 pub fn answer(
     versions: &[(u32, SampleVersion, IndexedDocument)],
-    ask: &SampleSearch,
+    search: &SampleSearch,
 ) -> OracleAnswer {
     let mut found: Vec<_> =
-        versions.iter().filter(|one| matches(&ask.filter, one.0, &one.1, &one.2)).collect();
+        versions.iter().filter(|one| matches(&search.filter, one.0, &one.1, &one.2)).collect();
     let total = u64::try_from(found.len()).unwrap_or(u64::MAX);
-    let facets = ask.facets.iter().map(|facet| {
+    let facets = search.facets.iter().map(|facet| {
         let mut counts: Vec<(String, u64)> = Vec::new();
         for value in found.iter().flat_map(|one| &one.2.facets[facet.index()]) {
-            match counts.iter_mut().find(|(known, _)| known == value) {
+            match counts.iter_mut().find(|(existing, _)| existing == value) {
                 Some((_, count)) => *count += 1,
                 None => counts.push((value.clone(), 1)),
             }
@@ -333,24 +336,28 @@ pub fn answer(
         (*facet, counts)
     });
     let facets = facets.collect();
-    let SortOrder::By { date, descending } = ask.page.sort else {
+    // Scores are not recomputed here: a search by relevance is compared by total and facets.
+    let SortOrder::By { date, descending } = search.page.sort else {
         return OracleAnswer { total, hits: Vec::new(), facets };
     };
     let key = |one: &(u32, SampleVersion, IndexedDocument)| {
         let (number, version, indexed) = one;
-        let of = |field| indexed.dates.iter().find(|(name, _)| *name == field).map(|(_, at)| *at);
+        let date_of =
+            |field| indexed.dates.iter().find(|(name, _)| *name == field).map(|(_, at)| *at);
         let at = match date {
             SortDate::Order => Some(version.order()),
-            SortDate::Date => of(DateField::Date),
-            SortDate::VersionCreated => of(DateField::VersionCreated),
-            SortDate::VersionStored => of(DateField::VersionStored),
+            SortDate::Date => date_of(DateField::Date),
+            SortDate::VersionCreated => date_of(DateField::VersionCreated),
+            SortDate::VersionStored => date_of(DateField::VersionStored),
         };
         let at_ms = at.map(Timestamp::as_millisecond);
-        let turn = if descending { -1 } else { 1 };
-        (at_ms.is_none(), at_ms.map(|ms| ms * turn), i64::from(*number) * turn)
+        let direction = if descending { -1 } else { 1 };
+        // Items without the date come last in both directions; ties have the direction of the
+        // dates.
+        (at_ms.is_none(), at_ms.map(|ms| ms * direction), i64::from(*number) * direction)
     };
     found.sort_by_key(|one| key(one));
-    let page = found.iter().skip(ask.page.skip).take(ask.page.size);
+    let page = found.iter().skip(search.page.skip).take(search.page.size);
     OracleAnswer { total, hits: page.map(|one| one.0).collect(), facets }
 }
 
@@ -367,7 +374,7 @@ fn matches(
         Coverage::Everything => true,
         Coverage::Products(codes) => has(codes),
     };
-    let place = OrderPosition { order_ms: version.order().as_millisecond(), number };
+    let position = OrderPosition { order_ms: version.order().as_millisecond(), number };
     let hidden = |now: Timestamp| version.embargoed().is_some_and(|until| until > now);
     filter.media_type.is_none_or(|wanted| wanted == version.media_type)
         && filter.statuses.contains(&version.status)
@@ -377,7 +384,7 @@ fn matches(
         && !has(&filter.products_excluded)
         && filter.from.is_none_or(|from| version.order() >= from)
         && filter.until.is_none_or(|until| version.order() < until)
-        && filter.after.is_none_or(|after| place > after)
+        && filter.after.is_none_or(|after| position > after)
         && filter.newer_than.is_none_or(|newest| number > newest)
         && satisfies(&filter.query, version, indexed)
 }
@@ -388,6 +395,8 @@ fn satisfies(query: &Query, version: &SampleVersion, indexed: &IndexedDocument) 
     match query {
         Query::All | Query::Dates(_) | Query::Present(_) => query.matches(indexed),
         Query::Numbers(numbers) => {
+            // Taken from the sample instead of the indexed document, so that indexing is tested as
+            // well.
             let own = version.numbers(numbers.field);
             own.into_iter().filter_map(FiniteNumber::new).any(|number| numbers.contains(number))
         }

@@ -22,6 +22,7 @@ pub struct SampleSearch {
 
 /// Generates the text of a query.
 fn query() -> impl Strategy<Value = String> {
+    // Most queries name no field, so the empty name is repeated.
     let fields = [
         "",
         "",
@@ -38,11 +39,17 @@ fn query() -> impl Strategy<Value = String> {
     let word = (field(), select(&WORDS[..])).prop_map(|(field, word)| format!("{field}{word}"));
     let phrase = (field(), proptest::collection::vec(select(&WORDS[..]), 2..4));
     let phrase = phrase.prop_map(|(field, words)| format!("{field}\"{}\"", words.join(" ")));
-    let name = (field(), select(&NAMES[..]), any::<bool>()).prop_map(|(field, name, whole)| {
-        if whole { format!("{field}\"{name}\"") } else { format!("{field}{}", &name[..4].trim()) }
-    });
-    let starts = ["is", "fo", "vi", "stor", "berg", "Åsa-Ö", "storm-is", "Erik-b", "strass", "ol"];
-    let prefix = (field(), select(starts.to_vec()));
+    let name =
+        (field(), select(&NAMES[..]), any::<bool>()).prop_map(|(field, name, is_quoted)| {
+            if is_quoted {
+                format!("{field}\"{name}\"")
+            } else {
+                format!("{field}{}", &name[..4].trim())
+            }
+        });
+    let prefixes =
+        ["is", "fo", "vi", "stor", "berg", "Åsa-Ö", "storm-is", "Erik-b", "strass", "ol"];
+    let prefix = (field(), select(prefixes.to_vec()));
     let prefix = prefix
         .prop_filter("two letters at least", |(_, start)| start.len() > 1)
         .prop_map(|(field, start)| format!("{field}{start}*"));
@@ -80,13 +87,14 @@ fn query() -> impl Strategy<Value = String> {
 
 /// Generates a query for one item, for all items, or for those with a value.
 fn items() -> impl Strategy<Value = String> {
-    let item =
-        (0..160_u16, select(&TYPES[..]), 0..5_u8).prop_map(|(id, media_type, how)| match how {
+    let item = (0..160_u16, select(&TYPES[..]), 0..5_u8).prop_map(|(id, media_type, spelling)| {
+        match spelling {
             0 => format!("o{id}"),
             1 => format!("id:o{id}"),
             2 => format!("https://photos.example/item/{media_type}/o{id}?page=2"),
             _ => format!("http://photos.example/media/{media_type}/o{id}_NormalPreview.jpg"),
-        });
+        }
+    });
     let present =
         select(vec!["headline", "body_text", "person.name", "byline", "urgency", "date"]);
     prop_oneof![
@@ -101,9 +109,9 @@ fn dates() -> impl Strategy<Value = String> {
     let moment = |hours: i64| (start() + SignedDuration::from_hours(hours)).to_string();
     let range =
         (select(vec!["versioncreated", "date"]), 0..60_i64, 1..40_i64, any::<(bool, bool)>())
-            .prop_map(move |(field, from, length, (open, whole))| {
+            .prop_map(move |(field, from, length, (open, is_inclusive))| {
                 let from_text = if open { "*".to_owned() } else { moment(from) };
-                let (opening, closing) = if whole { ('[', ']') } else { ('{', '}') };
+                let (opening, closing) = if is_inclusive { ('[', ']') } else { ('{', '}') };
                 format!("{field}:{opening}{from_text} TO {}{closing}", moment(from + length))
             });
     let compared = (select(vec!["versioncreated", "date"]), sign(), 0..60_i64)
@@ -120,13 +128,13 @@ fn numbers() -> impl Strategy<Value = String> {
     let field = || select(vec!["urgency", "subject.relevance"]);
     let one = (field(), select(vec!["", ">", ">=", "<", "<="]), select(&NUMBERS[..]))
         .prop_map(|(field, sign, number)| format!("{field}:{sign}{number}"));
-    let ends =
+    let bounds =
         (proptest::option::of(select(&NUMBERS[..])), proptest::option::of(select(&NUMBERS[..])));
-    let range = (field(), ends, any::<(bool, bool)>()).prop_map(|(field, ends, includes)| {
+    let range = (field(), bounds, any::<(bool, bool)>()).prop_map(|(field, bounds, includes)| {
         let text = |end: Option<f64>| end.map_or("*".to_owned(), |number| number.to_string());
         let opening = if includes.0 { '[' } else { '{' };
         let closing = if includes.1 { ']' } else { '}' };
-        format!("{field}:{opening}{} TO {}{closing}", text(ends.0), text(ends.1))
+        format!("{field}:{opening}{} TO {}{closing}", text(bounds.0), text(bounds.1))
     });
     // Empty ranges are rejected by the parser.
     let range = range.prop_filter("a range", |text| parse(text, &TimeZone::UTC).is_ok());
