@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+// The system allocator takes more memory for each connection that waits.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

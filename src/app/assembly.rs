@@ -59,10 +59,10 @@ impl ServerStorage {
     /// retries in the background to determine the owner of a store that did not answer.
     pub(super) fn open(config: &Config, archive: OpenArchive, node: &ClusterNode) -> Result<Self> {
         let watched = WatchedFolder::open(config, &archive, node)?;
-        let OpenArchive { db, originals, memory: _, undetermined_store: unsettled } = archive;
+        let OpenArchive { db, originals, memory: _, undetermined_store } = archive;
         let store = originals.store().clone();
         db.open_connections();
-        if let Some(names) = unsettled {
+        if let Some(names) = undetermined_store {
             determine_later(db.clone(), store.clone(), names)?;
         }
         store.report();
@@ -82,6 +82,7 @@ impl ServerStorage {
         if !node.role().runs_background_work() {
             return None;
         }
+        // One node scrubs at a time (contract operation-21).
         node.request_lease(ClusterLease::Scrubbing, None);
         Some(OriginalsScrub {
             db: self.db.clone(),
@@ -126,10 +127,10 @@ impl DomainServices {
         let mailer = sender.mailer().clone();
         let recipients = Recipients::new(db.clone(), mailer, RecipientSettings::of(config));
         let access = AccessServices { auth: &auth, users: &users, orders: &orders };
-        let way_out = OutboundServices { sender: &sender, recipients: &recipients };
-        let deliveries = start_deliveries(config, access, &media, way_out, guard);
-        let (notifications, asks) =
-            start_notifications(config, access, &media, &content, way_out, guard)?;
+        let outbound = OutboundServices { sender: &sender, recipients: &recipients };
+        let deliveries = start_deliveries(config, access, &media, outbound, guard);
+        let (notifications, stream_commands) =
+            start_notifications(config, access, &media, &content, outbound, guard)?;
         let domain = Self {
             auth,
             oauth,
@@ -142,7 +143,7 @@ impl DomainServices {
             notifications,
             recipients,
         };
-        Ok((domain, asks))
+        Ok((domain, stream_commands))
     }
 }
 
@@ -174,14 +175,17 @@ impl HttpListeners {
     /// Binds the listeners, fills in the base URL of links if none is set, and warns if a proxy hides the
     /// addresses of clients.
     pub(super) fn bind(config: &mut Config) -> Result<Self> {
+        // Read first: bad key material ends the start before a port is open.
         let certificate = certificate(config)?;
         let admin = config.server.admin_listen.0;
         let admin = admin.map(|address| listen("server.admin_listen", address)).transpose()?;
         let listener = listen("server.listen", config.server.listen)?;
+        // The setting may leave the port to the system, so it is known only now.
         let address = listener.local_addr().map_err(Error::internal)?;
         if config.server.public_url.0.is_empty() {
             config.server.public_url = BaseUrl(default_url(address, config.serves_tls()));
         }
+        // Behind a proxy that is not trusted, all clients have one address (contract operation-7).
         if let Some(warning) = config.hidden_clients() {
             tracing::warn!("{warning}");
         }
@@ -197,6 +201,7 @@ fn listen(setting: &str, address: SocketAddr) -> Result<TcpListener> {
             .with_source(cause)
     };
     let listener = TcpListener::bind(address).map_err(failed)?;
+    // The async runtime takes over only sockets that do not block.
     listener.set_nonblocking(true).map_err(failed)?;
     Ok(listener)
 }
@@ -229,7 +234,7 @@ impl BackgroundTasks {
         config: &Config,
         storage: ServerStorage,
         app: &AppState,
-        asks: StreamCommands,
+        stream_commands: StreamCommands,
         runtime: &Runtime,
         drain: Duration,
     ) -> Result<Self> {
@@ -237,25 +242,27 @@ impl BackgroundTasks {
         let scrub = storage.scrub(config);
         let ServerStorage { db, watched, guard, .. } = storage;
         let (purging, followed) = PurgeStarter::of(config, &db, &guard)?;
-        let (to_warm, warmed) = mpsc::channel(WARM_QUEUE_MAX);
-        let warms = config.media.warm && guard.node().role() != NodeRole::Worker;
-        let to_warm = warms.then_some(to_warm);
+        let (to_warm, warm_queue) = mpsc::channel(WARM_QUEUE_MAX);
+        // A worker serves no media, so it has no use for a warm cache.
+        let is_warming = config.media.warm && guard.node().role() != NodeRole::Worker;
+        let to_warm = is_warming.then_some(to_warm);
         let (media, auth) = (&shared.media, &shared.access.auth);
         let notifications = &shared.distribution.notifications;
         let mut threads = vec![start_follower(media, auth, to_warm, followed, &guard)?];
         threads.extend(start_threads(notifications, watched, &guard)?);
-        runtime.spawn(media::prerender::run(media.clone(), warmed));
-        runtime.spawn(notifications.serve_streams(asks, clock::now));
-        let (look, looked) = oneshot::channel();
+        // Without a sender, this task ends at once.
+        runtime.spawn(media::prerender::run(media.clone(), warm_queue));
+        runtime.spawn(notifications.serve_streams(stream_commands, clock::now));
+        let (probe_done, first_probe) = oneshot::channel();
         let jobs = JobContext { runtime, guard: &guard };
         let process = &shared.process;
-        jobs.run_until(process.stopping.subscribe(), process.readiness.job(look));
+        jobs.run_until(process.stopping.subscribe(), process.readiness.job(probe_done));
         jobs.start_timers(shared, config);
         if let Some(scrub) = scrub {
             runtime.spawn(scrub.run());
         }
         let mut senders = start_senders(runtime, app, drain);
         senders.extend(purging.start(runtime, app, drain));
-        Ok(Self { threads, senders, first_probe: looked })
+        Ok(Self { threads, senders, first_probe })
     }
 }

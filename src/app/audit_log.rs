@@ -22,15 +22,18 @@ pub(super) async fn write_events(
     mut ended: watch::Receiver<bool>,
 ) {
     let mut windows = tokio::time::interval(AUDIT_WINDOWS_CHECK_INTERVAL);
+    // After a stall, one check is enough.
     windows.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let batch = tokio::select! {
+            // A tick or the end loses no event: `next` takes events from the queue only when it
+            // returns.
             batch = pending.next() => batch,
             _ = windows.tick() => {
                 pending.end_windows(clock::now(), false);
                 continue;
             }
-            () = drain_end(&mut ended) => break,
+            () = wait_for_end(&mut ended) => break,
         };
         write(&db, &pending, batch, AUDIT_WRITE_ATTEMPTS).await;
     }
@@ -40,27 +43,28 @@ pub(super) async fn write_events(
         if batch.is_empty() {
             return;
         }
+        // A single attempt: the process must not hang because its database is down.
         write(&db, &pending, batch, 1).await;
     }
 }
 
-async fn drain_end(ended: &mut watch::Receiver<bool>) {
+async fn wait_for_end(ended: &mut watch::Receiver<bool>) {
     // An error means that the sender was dropped, which ends the wait too.
     drop(ended.wait_for(|ended| *ended).await);
 }
 
-/// Writes a batch in one transaction, with up to `tries` attempts. Events that could not be written are
+/// Writes a batch in one transaction, with up to `attempts_max` attempts. Events that could not be written are
 /// counted, and remain in the log.
-async fn write(db: &Db, pending: &PendingEvents, batch: Vec<AuditEvent>, tries: u32) {
+async fn write(db: &Db, pending: &PendingEvents, batch: Vec<AuditEvent>, attempts_max: u32) {
     let batch = Arc::new(batch);
-    for left in (0..tries).rev() {
+    for attempts_left in (0..attempts_max).rev() {
         let events = Arc::clone(&batch);
         let insert = move |tx: &crate::storage::database::WriteTx<'_>| {
             events.iter().try_for_each(|event| tx.insert_audit(event))
         };
         match db.write(insert).await {
             Ok(()) => break,
-            Err(_) if left > 0 => tokio::time::sleep(AUDIT_RETRY_DELAY).await,
+            Err(_) if attempts_left > 0 => tokio::time::sleep(AUDIT_RETRY_DELAY).await,
             Err(cause) => {
                 pending.count_lost(batch.len());
                 tracing::error!("audit log: events cannot be stored: {cause}");

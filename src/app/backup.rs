@@ -68,7 +68,7 @@ pub struct BackupRequest<'a> {
 }
 
 impl<'a> BackupRequest<'a> {
-    fn place(&self) -> CopyLocation<'a> {
+    fn location(&self) -> CopyLocation<'a> {
         self.bucket.map_or(CopyLocation::Folder(self.target), CopyLocation::Bucket)
     }
 }
@@ -96,7 +96,7 @@ pub(super) fn store_failed(cause: StoreError) -> Error {
 
 /// Fails if the database is not a file: PostgreSQL has its own backup tools, and a copy made without them
 /// would be useless.
-fn is_a_file(config: &Config) -> Result<()> {
+fn require_file_database(config: &Config) -> Result<()> {
     if config.database.url.0.is_empty() {
         return Ok(());
     }
@@ -114,34 +114,34 @@ fn is_a_file(config: &Config) -> Result<()> {
 /// that the archive has lost are reported and counted.
 pub fn backup(
     config: &Config,
-    wanted: BackupRequest<'_>,
+    request: BackupRequest<'_>,
     now: Timestamp,
-    hear: Hear<'_>,
+    progress: Hear<'_>,
 ) -> Result<(BackupManifest, CopyTally)> {
-    is_a_file(config)?;
-    let (dir, target) = (config.data.dir.as_path(), wanted.target);
+    require_file_database(config)?;
+    let (dir, target) = (config.data.dir.as_path(), request.target);
     if !dir.join(DATABASE_FILE_NAME).is_file() {
         let message =
             format!("{} holds no archive: there is no {DATABASE_FILE_NAME}", dir.display());
         return Err(Error::new(ErrorKind::NotFound, message));
     }
-    // The lock prevents a restore or an upgrade during the copy of the database. Originals are never removed,
-    // so they are copied without the lock: that may take hours, and an upgrade should not have to wait for
-    // it.
+    // The lock prevents a restore or an upgrade during the copy of the database. Originals are
+    // never removed, so they are copied without the lock: that may take hours, and an upgrade
+    // should not have to wait for it.
     let shared = DirectoryLock::shared(dir)?;
-    let _alone = prepare(target, wanted.bucket.is_none())?;
+    let _backup_lock = prepare(target, request.bucket.is_none())?;
     let name = format!("wirephoto-{}.db", now.strftime("%Y%m%dT%H%M%S%3fZ"));
     let part = target.join(format!("{name}.part"));
-    let copied = Db::copy(dir, &part, &mut |done, all| hear(CopyEvent::Pages(done, all)));
+    let copied = Db::copy(dir, &part, &mut |done, total| progress(CopyEvent::Pages(done, total)));
     drop(shared);
-    let made = copied
+    let outcome = copied
         .map_err(|cause| failed(target, &cause))
-        .and_then(|schema| write_backup(config, wanted, name, &part, now, schema, hear));
-    if made.is_err() {
+        .and_then(|schema| write_backup(config, request, name, &part, now, schema, progress));
+    if outcome.is_err() {
         // Frees the space; a failure to remove the file is less relevant than the first error.
         drop(fs::remove_file(&part));
     }
-    made
+    outcome
 }
 
 /// Opens the database to record a backup in its audit log. `None` if opening would upgrade the schema,
@@ -153,35 +153,36 @@ pub fn open_to_record(config: &Config) -> Option<Db> {
     // Fails if the schema is another one.
     drop(Db::open_to_read(dir).ok()?);
     let db = Db::open(dir).ok()?;
-    db.moved_to().is_ok_and(|home| home.is_none()).then_some(db)
+    db.moved_to().is_ok_and(|new_location| new_location.is_none()).then_some(db)
 }
 
 /// Completes the backup of this name, time and schema, around the copy of the database in `part`, which is
 /// renamed when the backup is complete.
 fn write_backup(
     config: &Config,
-    wanted: BackupRequest<'_>,
+    request: BackupRequest<'_>,
     name: String,
     part: &Path,
     now: Timestamp,
     schema: u32,
-    hear: Hear<'_>,
+    progress: Hear<'_>,
 ) -> Result<(BackupManifest, CopyTally)> {
-    let (dir, target) = (config.data.dir.as_path(), wanted.target);
+    let (dir, target) = (config.data.dir.as_path(), request.target);
     let snapshot = DatabaseSnapshot::open(part)?;
     check_pages(&snapshot, dir)?;
-    let (named, rows) = snapshot.read(|tx| tx.named_originals())?;
+    let (named, damaged_rows) = snapshot.read(|tx| tx.named_originals())?;
     let items = snapshot.read(|tx| tx.count_items())?;
-    let key = copy_key(config, &snapshot, target, wanted.without_key)?;
+    let key = copy_key(config, &snapshot, target, request.without_key)?;
     drop(snapshot);
-    rows.iter().for_each(|row| hear(CopyEvent::Failed(&row.to_string())));
+    damaged_rows.iter().for_each(|row| progress(CopyEvent::Failed(&row.to_string())));
+    // Originals that are lost are counted and do not keep the others from being backed up.
     let from = open_store(config, StartPolicy::Fail).map_err(store_failed)?;
-    let to = wanted.place().open_to_write(config)?;
-    let how =
-        CopyParameters { workers: config.ingest_workers(), verify: wanted.verify, strict: false };
-    let (mut tally, lost) = copy_named_originals(&from, &to, &named, how, hear)?;
+    let to = request.location().open_to_write(config)?;
+    let parameters =
+        CopyParameters { workers: config.ingest_workers(), verify: request.verify, strict: false };
+    let (mut tally, lost) = copy_named_originals(&from, &to, &named, parameters, progress)?;
     let manifest = BackupManifest {
-        form: if wanted.bucket.is_some() { FORM_BUCKET } else { FORM },
+        form: if request.bucket.is_some() { FORM_BUCKET } else { FORM },
         version: env!("CARGO_PKG_VERSION").to_owned(),
         at: now,
         schema,
@@ -191,17 +192,18 @@ fn write_backup(
         items,
         originals: named.len(),
         originals_bytes: named.iter().map(|one| one.length).sum(),
-        lost: lost + rows.len(),
+        lost: lost + damaged_rows.len(),
         secrets_key: key.id,
         secrets_key_file: key.file,
-        bucket: wanted.bucket.map(OriginalsLocation::print),
+        bucket: request.bucket.map(OriginalsLocation::print),
     };
     write_manifest(target, part, &manifest)?;
-    // It is unknown which originals a damaged row refers to, and the backup may hold their last copies.
-    if wanted.prune && manifest.lost == 0 {
+    // It is unknown which originals a damaged row refers to, and the backup may hold their last
+    // copies.
+    if request.prune && manifest.lost == 0 {
         tally.pruned = prune(&to, &named)?;
-    } else if wanted.prune {
-        hear(CopyEvent::Failed(
+    } else if request.prune {
+        progress(CopyEvent::Failed(
             "--prune was skipped: not all originals of the archive were found",
         ));
     }
@@ -218,26 +220,27 @@ pub(super) fn prepare(target: &Path, has_originals: bool) -> Result<File> {
         let message = format!("{} holds something other than a backup", target.display());
         return Err(Error::new(ErrorKind::Conflict, message));
     }
-    let held = OpenOptions::new()
+    let lock_file = OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(false)
         .mode(0o600)
         .open(&lock)
         .map_err(|cause| failed(&lock, &cause))?;
-    held.try_lock().map_err(|cause| busy(target, cause))?;
+    lock_file.try_lock().map_err(|cause| busy(target, cause))?;
     for name in entry_names(target)? {
+        // This process holds the lock, so these are leftovers of others that ended.
         if name.contains(".part") {
             fs::remove_file(target.join(name)).map_err(fail)?;
         }
     }
     if !has_originals {
-        return Ok(held);
+        return Ok(lock_file);
     }
     let originals = target.join("originals");
     DirBuilder::new().recursive(true).mode(0o700).create(&originals).map_err(fail)?;
     BlobStore::open(&originals).and_then(|store| store.sweep()).map_err(store_failed)?;
-    Ok(held)
+    Ok(lock_file)
 }
 
 fn busy(folder: &Path, cause: TryLockError) -> Error {
@@ -259,12 +262,13 @@ fn entry_names(dir: &Path) -> Result<Vec<String>> {
     entries.map(name).collect::<io::Result<_>>().map_err(|cause| failed(dir, &cause))
 }
 
-/// Fails when pages of a copy are damaged; `of` is the path of the source, for the message.
-fn check_pages(snapshot: &DatabaseSnapshot, of: &Path) -> Result<()> {
+/// Fails when pages of a copy are damaged; `source` is the path that the message names.
+fn check_pages(snapshot: &DatabaseSnapshot, source: &Path) -> Result<()> {
     let flaws =
+        // A database that cannot be checked counts as damaged.
         snapshot.page_flaws().unwrap_or_else(|cause| vec![DatabaseFlaw::Page(cause.to_string())]);
     let Some(first) = flaws.first() else { return Ok(()) };
-    let message = format!("{}: the database is damaged: {first}", of.display());
+    let message = format!("{}: the database is damaged: {first}", source.display());
     Err(Error::new(ErrorKind::Conflict, message))
 }
 
@@ -285,19 +289,19 @@ pub(super) fn copy_named_originals(
     to: &BlobStore,
     named: &[NamedOriginal],
     CopyParameters { workers, verify, strict }: CopyParameters,
-    hear: Hear<'_>,
+    progress: Hear<'_>,
 ) -> Result<(CopyTally, usize)> {
-    hear(CopyEvent::Originals(u64::try_from(named.len()).unwrap_or(u64::MAX)));
+    progress(CopyEvent::Originals(u64::try_from(named.len()).unwrap_or(u64::MAX)));
     let tally = Mutex::new(CopyTally::default());
     let lost = AtomicUsize::new(0);
     for_each_parallel(workers, named.iter(), &|NamedOriginal { hash, length, .. }| {
-        let mut taken = to.copy_from(from, *hash, *length).map_err(store_failed)?;
-        let there = matches!(taken, CopyOutcome::AlreadyPresent);
-        if there && verify && !to.is_intact(*hash, *length) {
-            taken = to.replace(from, *hash, *length).map_err(store_failed)?;
+        let mut outcome = to.copy_from(from, *hash, *length).map_err(store_failed)?;
+        let is_present = matches!(outcome, CopyOutcome::AlreadyPresent);
+        if is_present && verify && !to.is_intact(*hash, *length) {
+            outcome = to.replace(from, *hash, *length).map_err(store_failed)?;
         }
         let mut tally = tally.lock();
-        match taken {
+        match outcome {
             CopyOutcome::Copied => {
                 tally.copied += 1;
                 tally.copied_bytes += length;
@@ -308,13 +312,14 @@ pub(super) fn copy_named_originals(
             }
             CopyOutcome::Refused(why) => {
                 lost.fetch_add(1, Ordering::Relaxed);
-                hear(CopyEvent::Failed(&format!("original {hash} is not copied: {why}")));
+                progress(CopyEvent::Failed(&format!("original {hash} is not copied: {why}")));
             }
         }
         drop(tally);
-        hear(CopyEvent::Original);
+        progress(CopyEvent::Original);
         Ok(())
     })?;
+    // The manifest must not name originals that a power failure can still lose.
     to.flush().map_err(store_failed)?;
     Ok((tally.into_inner(), lost.into_inner()))
 }
@@ -324,21 +329,23 @@ pub(super) fn copy_named_originals(
 fn write_manifest(target: &Path, part: &Path, manifest: &BackupManifest) -> Result<()> {
     let fail = |cause: io::Error| failed(target, &cause);
     let text = serde_json::to_string_pretty(manifest).map_err(Error::internal)?;
-    let note = target.join(format!("{MANIFEST}.part"));
+    let manifest_part = target.join(format!("{MANIFEST}.part"));
     let written =
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&note).and_then(
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&manifest_part).and_then(
             |mut file| {
                 file.write_all(text.as_bytes())?;
                 file.write_all(b"\n")?;
                 file.sync_all()
             },
         );
-    written.map_err(|cause| failed(&note, &cause))?;
+    written.map_err(|cause| failed(&manifest_part, &cause))?;
     // The following steps need no disk space.
     fs::rename(part, target.join(&manifest.database)).map_err(fail)?;
+    // Flushed in between, so that the manifest never names a copy that is not there.
     flush(target)?;
-    fs::rename(&note, target.join(MANIFEST)).map_err(fail)?;
+    fs::rename(&manifest_part, target.join(MANIFEST)).map_err(fail)?;
     flush(target)?;
+    // Not before: until the new manifest is durable, the earlier copy is the backup.
     for name in entry_names(target)? {
         let older = name.starts_with("wirephoto-") && name.ends_with(".db");
         let older_key = is_older_key(&name, &manifest.key());
@@ -367,25 +374,25 @@ fn prune(store: &BlobStore, named: &[NamedOriginal]) -> Result<usize> {
 
 /// The SHA-256 of a copy of the database.
 pub(super) fn database_copy_hash(path: &Path) -> Result<ContentHash> {
-    sum(path).map_err(|cause| failed(path, &cause))
+    hash_file(path).map_err(|cause| failed(path, &cause))
 }
 
 /// The SHA-256 of a file.
-fn sum(path: &Path) -> io::Result<ContentHash> {
-    copy_and_sum(path, &mut io::sink())
+fn hash_file(path: &Path) -> io::Result<ContentHash> {
+    copy_and_hash(path, &mut io::sink())
 }
 
 /// Copies a file and returns the SHA-256 of its bytes.
-fn copy_and_sum(from: &Path, to: &mut dyn Write) -> io::Result<ContentHash> {
+fn copy_and_hash(from: &Path, to: &mut dyn Write) -> io::Result<ContentHash> {
     let (mut from, mut hash) = (File::open(from)?, ContentHash::hasher());
-    let mut piece = vec![0; COPY_BYTES];
+    let mut buffer = vec![0; COPY_BYTES];
     loop {
-        let read = from.read(&mut piece)?;
+        let read = from.read(&mut buffer)?;
         if read == 0 {
             return Ok(hash.finish());
         }
-        hash.update(&piece[..read]);
-        to.write_all(&piece[..read])?;
+        hash.update(&buffer[..read]);
+        to.write_all(&buffer[..read])?;
     }
 }
 
@@ -410,15 +417,16 @@ pub fn restore(
     config: &Config,
     source: &Path,
     bucket: Option<&OriginalsLocation>,
-    hear: Hear<'_>,
+    progress: Hear<'_>,
 ) -> Result<RestoreReport> {
-    is_a_file(config)?;
+    require_file_database(config)?;
     let manifest = read_manifest(source)?;
-    let noted = manifest.place()?;
-    let place = bucket.or(noted.as_ref());
-    let place = place.map_or(CopyLocation::Folder(source), CopyLocation::Bucket);
-    let _reading = match File::open(source.join(LOCK)) {
+    let recorded = manifest.place()?;
+    let location = bucket.or(recorded.as_ref());
+    let location = location.map_or(CopyLocation::Folder(source), CopyLocation::Bucket);
+    let _shared_lock = match File::open(source.join(LOCK)) {
         Ok(lock) => {
+            // A backup into the folder at the same time would replace files while they are read.
             lock.try_lock_shared().map_err(|cause| busy(source, cause))?;
             Some(lock)
         }
@@ -428,29 +436,32 @@ pub fn restore(
     let dir = config.data.dir.as_path();
     let fail = |cause: io::Error| failed(dir, &cause);
     require_empty(dir)?;
+    // Read first, so that a missing key or another one is noticed before anything is written.
     let key = key_to_restore(config, source, &manifest.key())?;
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(fail)?;
-    let alone = DirectoryLock::exclusive(dir)?;
+    let exclusive_lock = DirectoryLock::exclusive(dir)?;
     // Another process may have started a restore there before this one acquired the lock.
     require_empty(dir)?;
     let part = dir.join(format!("{DATABASE_FILE_NAME}.part"));
-    let copied = source.join(&manifest.database);
-    copy_database(&copied, &part, &manifest)?;
+    let database_copy = source.join(&manifest.database);
+    copy_database(&database_copy, &part, &manifest)?;
     let snapshot = DatabaseSnapshot::open(&part)?;
-    check_pages(&snapshot, &copied)?;
-    let (named, rows) = snapshot.read(|tx| tx.named_originals())?;
+    check_pages(&snapshot, &database_copy)?;
+    let (named, damaged_rows) = snapshot.read(|tx| tx.named_originals())?;
     // Databases with an old schema have no archive id.
     let id = snapshot.read(|tx| tx.archive_id()).ok();
     drop(snapshot);
-    rows.iter().for_each(|row| hear(CopyEvent::Failed(&row.to_string())));
-    let from = place.open_to_read(config)?;
+    damaged_rows.iter().for_each(|row| progress(CopyEvent::Failed(&row.to_string())));
+    let from = location.open_to_read(config)?;
     let to = open_store(config, StartPolicy::Fail).map_err(store_failed)?;
+    // Copying may take hours; a store that cannot be written is noticed now.
     to.check_writable().map_err(store_failed)?;
     if let Some(id) = &id {
         refuse_foreign(&to, id)?;
     }
-    let how = CopyParameters { workers: config.ingest_workers(), verify: true, strict: false };
-    let (tally, lost) = copy_named_originals(&from, &to, &named, how, hear)?;
+    let parameters =
+        CopyParameters { workers: config.ingest_workers(), verify: true, strict: false };
+    let (tally, lost) = copy_named_originals(&from, &to, &named, parameters, progress)?;
     if let Some(id) = id {
         replace_mark(&to, &id).map_err(store_failed)?;
     }
@@ -458,12 +469,13 @@ pub fn restore(
     restore_key(key)?;
     fs::rename(&part, dir.join(DATABASE_FILE_NAME)).map_err(fail)?;
     flush(dir)?;
-    drop(alone);
+    drop(exclusive_lock);
     Ok(RestoreReport { tally, lost, lacks: lacking(config, &manifest.key()) })
 }
 
 /// Fails when there is an archive in `dir`.
 fn require_empty(dir: &Path) -> Result<()> {
+    // A write-ahead log alone counts, too: it would be applied to the restored database.
     for name in [DATABASE_FILE_NAME.to_owned(), format!("{DATABASE_FILE_NAME}-wal")] {
         if dir.join(&name).exists() {
             let message = format!(
@@ -487,7 +499,7 @@ fn copy_database(copied: &Path, part: &Path, manifest: &BackupManifest) -> Resul
         .mode(0o600)
         .open(part)
         .map_err(|cause| failed(part, &cause))?;
-    let found = copy_and_sum(copied, &mut file).map_err(|cause| {
+    let found = copy_and_hash(copied, &mut file).map_err(|cause| {
         let path: PathBuf = if copied.is_file() { part.into() } else { copied.into() };
         failed(&path, &cause)
     })?;

@@ -94,7 +94,8 @@ pub(super) struct ArchiveCheck<'a> {
     pub(super) remaining: AtomicUsize,
 }
 
-/// Checks the archive as `request` says; calls `tell` for each problem as it is found, from several threads.
+/// Checks the archive as `request` says; calls `on_problem` for each problem as it is found, from
+/// several threads.
 ///
 /// A full check covers the database, every original, byte for byte, and the derived files. With `repair`,
 /// wrong derived files are rebuilt and orphaned ones removed. Originals are never modified, nor is the
@@ -104,10 +105,11 @@ pub fn check(
     archive: &OpenArchive,
     config: &Config,
     request: CheckRequest,
-    tell: &(dyn Fn(&ArchiveProblem) + Sync),
+    on_problem: &(dyn Fn(&ArchiveProblem) + Sync),
 ) -> Result<CheckReport> {
     let CheckRequest { depth, repair, resume } = request;
-    let check = ArchiveCheck { archive, repair, report: tell, remaining: AtomicUsize::new(0) };
+    let check =
+        ArchiveCheck { archive, repair, report: on_problem, remaining: AtomicUsize::new(0) };
     let mut notes = warnings(config, &archive.db);
     notes.extend(demo_warning(&archive.db)?);
     notes.into_iter().for_each(|note| check.report(&ArchiveProblem::Warning(note)));
@@ -127,8 +129,8 @@ impl ArchiveCheck<'_> {
         let found = archive.db.read_blocking(|tx| Ok(tx.inspect()))?;
         self.report_flaws(&found, config)?;
         let progress = CheckProgress::begin(&archive.db, &found.originals, resume)?;
-        let left = found.originals.iter().enumerate().skip(progress.first());
-        for_each_parallel(config.ingest_workers(), left, &|(index, named)| {
+        let pending = found.originals.iter().enumerate().skip(progress.first());
+        for_each_parallel(config.ingest_workers(), pending, &|(index, named)| {
             progress.record_checked(index, self.original(*named));
             Ok(())
         })?;
@@ -143,20 +145,22 @@ impl ArchiveCheck<'_> {
             if self.repair {
                 let unnamed: BTreeSet<ContentHash> =
                     derived.iter().map(|(_, hash)| *hash).filter(|hash| !is_named(hash)).collect();
-                let gone = still_orphans(archive, unnamed.into_iter().collect())?;
-                let keep = |hash| gone.binary_search(&hash).is_err();
-                let swept = archive.originals.sweep_derived(&derived, &keep);
+                let orphaned = still_orphans(archive, unnamed.into_iter().collect())?;
+                let is_kept = |hash| orphaned.binary_search(&hash).is_err();
+                // Only files of the first listing are removed, because a later one may belong to
+                // an ingest in progress.
+                let swept = archive.originals.sweep_derived(&derived, &is_kept);
                 removed = swept.map_err(Error::internal)?;
             }
         }
         self.files(&config.data.dir.join("derived").join("cache"))?;
         let earlier = progress.finish();
-        let of_earlier = earlier.map_or(0, |earlier| earlier.problems);
+        let earlier_problems = earlier.map_or(0, |earlier| earlier.problems);
         Ok(CheckReport {
             originals: found.originals.len(),
             read: found.originals.len() - earlier.map_or(0, |earlier| earlier.originals),
             earlier,
-            remaining: self.remaining.into_inner() + of_earlier,
+            remaining: self.remaining.into_inner() + earlier_problems,
             removed,
             is_complete: found.is_complete,
         })
@@ -184,14 +188,16 @@ impl ArchiveCheck<'_> {
             self.report(&ArchiveProblem::Database { flaw: flaw.clone(), repaired: None });
         }
         let (db, dir) = (&self.archive.db, search_dir(config));
-        let of_index = check_index(&mut db.snapshot_reader()?, &dir);
+        let index_flaws = check_index(&mut db.snapshot_reader()?, &dir);
         // A failure to read is reported as damage, and the check continues.
-        let of_index =
-            of_index.unwrap_or_else(|cause| vec![DatabaseFlaw::Page(cause.to_string())]);
+        let index_flaws =
+            index_flaws.unwrap_or_else(|cause| vec![DatabaseFlaw::Page(cause.to_string())]);
+        // One new index repairs all flaws of the current one, so it is requested at most once.
         let replaced =
-            (self.repair && of_index.iter().any(is_of_index)).then(|| replace_index(db, &dir));
-        let repaired = replaced.map(|done| done.map_err(|cause| cause.to_string()));
-        for flaw in of_index {
+            (self.repair && index_flaws.iter().any(is_of_index)).then(|| replace_index(db, &dir));
+        let repaired = replaced.map(|outcome| outcome.map_err(|cause| cause.to_string()));
+        for flaw in index_flaws {
+            // A failure to read the database is not repaired by a new index.
             let repaired = repaired.clone().filter(|_| is_of_index(&flaw));
             self.report(&ArchiveProblem::Database { flaw, repaired });
         }
@@ -202,12 +208,12 @@ impl ArchiveCheck<'_> {
     pub(super) fn original(&self, named: NamedOriginal) -> usize {
         let NamedOriginal { hash, length, .. } = named;
         let is_derived = |finding: &OriginalFault| matches!(finding, OriginalFault::Derived(_));
-        let mut looked = self.archive.originals.check(hash, length);
-        if looked.as_ref().is_ok_and(|found| found.iter().any(is_derived)) {
+        let mut result = self.archive.originals.check(hash, length);
+        if result.as_ref().is_ok_and(|found| found.iter().any(is_derived)) {
             // A server may have been rebuilding the files at that moment, so check once more.
-            looked = self.archive.originals.check(hash, length);
+            result = self.archive.originals.check(hash, length);
         }
-        let found = match looked {
+        let found = match result {
             Ok(found) if found.is_empty() => return 0,
             Ok(found) => found,
             Err(cause) => {
@@ -216,6 +222,7 @@ impl ArchiveCheck<'_> {
                 return 1;
             }
         };
+        // The name costs a read of the database, so only a faulty original gets one.
         let of = self.file_of(named);
         let derived = found.iter().any(is_derived);
         let repaired =
@@ -256,14 +263,15 @@ impl ArchiveCheck<'_> {
         let remove = |file: &Path| {
             self.repair.then(|| fs::remove_file(file).map_err(|cause| cause.to_string()))
         };
+        // The server skips a damaged file too, so its removal costs one render at most.
         media::check_cache(cache, &mut |file| {
             let (file, repaired) = (file.to_owned(), remove(file));
             self.report(&ArchiveProblem::Cached { file, repaired });
         })
         .map_err(Error::internal)?;
-        let mut left = self.archive.originals.store().leftovers().map_err(Error::internal)?;
-        left.extend(self.archive.originals.derived().leftovers().map_err(Error::internal)?);
-        for file in left {
+        let mut leftovers = self.archive.originals.store().leftovers().map_err(Error::internal)?;
+        leftovers.extend(self.archive.originals.derived().leftovers().map_err(Error::internal)?);
+        for file in leftovers {
             let repaired = remove(&file);
             self.report(&ArchiveProblem::Leftover { file, repaired });
         }
@@ -281,18 +289,21 @@ fn still_orphans(
     mut orphans: Vec<ContentHash>,
 ) -> Result<Vec<ContentHash>> {
     let age = |hash: &ContentHash| archive.originals.store().age(*hash).map_err(Error::internal);
-    let (mut pulse, waited) = (archive.db.commit_watcher()?, Stopwatch::start());
+    let (mut commits, stopwatch) = (archive.db.commit_watcher()?, Stopwatch::start());
     let (_sender, never) = mpsc::channel::<()>();
     while !orphans.is_empty() {
-        if pulse.has_commits()? {
+        // A list of all originals is expensive, so it is repeated only after a commit. The first
+        // call always reports one, which covers the time since the inspection.
+        if commits.has_commits()? {
             let (named, _) = archive.db.read_blocking(|tx| tx.named_originals())?;
             orphans.retain(|hash| named.binary_search_by_key(hash, |one| one.hash).is_err());
         }
-        let mut young = false;
+        // A young original may belong to an ingest whose transaction has not been committed yet.
+        let mut has_young = false;
         for hash in &orphans {
-            young |= age(hash)?.is_some_and(|age| age < ORPHAN_AGE_MIN);
+            has_young |= age(hash)?.is_some_and(|age| age < ORPHAN_AGE_MIN);
         }
-        if !young || waited.elapsed() >= ORPHAN_GRACE_PERIOD {
+        if !has_young || stopwatch.elapsed() >= ORPHAN_GRACE_PERIOD {
             break;
         }
         // Nothing is ever sent, so this only waits.
@@ -315,8 +326,9 @@ fn recreate_derived(
     hash: ContentHash,
     length: u64,
 ) -> std::result::Result<(), String> {
-    let told = |cause: OriginalError| cause.to_string();
-    archive.originals.rebuild_files(hash, length, &serially).map_err(told)?;
+    let message = |cause: OriginalError| cause.to_string();
+    archive.originals.rebuild_files(hash, length, &serially).map_err(message)?;
+    // A failure to write is only logged during the rebuild, so the files are read back.
     match archive.originals.check(hash, length) {
         Ok(found) if found.is_empty() => Ok(()),
         Ok(_) => Err("it cannot be written; see the log".to_owned()),
@@ -341,18 +353,18 @@ mod tests {
         let (mut config, _) = config::load(&SettingSources::default()).unwrap();
         config.data.dir = dir.path().to_owned();
         let archive = OpenArchive::open(&config).unwrap();
-        let gone = archive.originals.store_bytes(b"replaced long ago").unwrap();
-        let name = gone.to_string();
+        let deleted = archive.originals.store_bytes(b"replaced long ago").unwrap();
+        let name = deleted.to_string();
         let path = dir.path().join("originals").join(&name[..2]).join(&name[2..]);
-        let then = SystemTime::from(crate::runtime::clock::now()) - Duration::from_secs(7200);
-        File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
+        let modified = SystemTime::from(crate::runtime::clock::now()) - Duration::from_secs(7200);
+        File::options().write(true).open(path).unwrap().set_modified(modified).unwrap();
         let began = AtomicBool::new(false);
         let report = check(&archive, &config, CheckRequest::full(true), &|problem| {
             if problem.is_warning() {
                 return;
             }
             assert!(
-                matches!(problem, ArchiveProblem::Orphaned { hash } if *hash == gone),
+                matches!(problem, ArchiveProblem::Orphaned { hash } if *hash == deleted),
                 "{problem}"
             );
             began.store(true, Ordering::Relaxed);
@@ -361,7 +373,7 @@ mod tests {
         assert!(began.into_inner());
         assert_eq!(report.unwrap().removed, 1, "the side file of what is gone");
         let left = archive.originals.list_derived().unwrap();
-        let came = ContentHash::of(b"comes in while the check runs");
-        assert_eq!(left, [(DerivedKind::Index, came)]);
+        let arrived = ContentHash::of(b"comes in while the check runs");
+        assert_eq!(left, [(DerivedKind::Index, arrived)]);
     }
 }

@@ -25,13 +25,13 @@ const ACCOUNTS: &str = include_str!("../../media-store/accounts.json");
 ///
 /// Fails when none of them has it; the message lists the folders and says where to get the archive.
 pub fn find_demo(config: &Config) -> Result<PathBuf> {
-    let mut places = vec![config.data.dir.clone(), PathBuf::from("media-store")];
+    let mut candidates = vec![config.data.dir.clone(), PathBuf::from("media-store")];
     let binary = std::env::current_exe().ok();
     let installed = binary.as_deref().and_then(Path::parent).and_then(Path::parent);
-    places.extend(installed.map(|prefix| prefix.join("share").join("wirephoto")));
-    let found = places.iter().find(|place| place.join("demo").is_dir());
+    candidates.extend(installed.map(|prefix| prefix.join("share").join("wirephoto")));
+    let found = candidates.iter().find(|folder| folder.join("demo").is_dir());
     found.cloned().ok_or_else(|| {
-        let searched = places.iter().map(|place| place.join("demo").display().to_string());
+        let searched = candidates.iter().map(|folder| folder.join("demo").display().to_string());
         let message = format!(
             "there is no demo archive in {}: it is too large for the binary. The Debian package and the \
              container have it, and so has the source tree: start in its root, or copy its folder \
@@ -42,25 +42,26 @@ pub fn find_demo(config: &Config) -> Result<PathBuf> {
     })
 }
 
-/// Ingests the parts of the demo archive in `place` that the data directory does not have yet; returns the
+/// Ingests the parts of the demo archive in `source` that the data directory does not have yet; returns the
 /// number of items.
 ///
 /// The accounts are imported only if this version of their file was not imported before, so that later
 /// changes to them persist.
-pub fn ingest_demo(archive: &OpenArchive, config: &Config, place: &Path) -> Result<usize> {
-    let FoundFiles { incoming, failures, .. } = ingest::find(&[place.join("demo")]);
+pub fn ingest_demo(archive: &OpenArchive, config: &Config, source: &Path) -> Result<usize> {
+    let FoundFiles { incoming, failures, .. } = ingest::find(&[source.join("demo")]);
     let failed =
         |failure: &IngestFailure| Error::new(ErrorKind::InvalidArgument, failure.to_string());
     if let Some(failure) = failures.first() {
         return Err(failed(failure));
     }
-    let missing = incoming.into_iter().filter(|one| !is_known(archive, one)).collect::<Vec<_>>();
+    let missing = incoming.into_iter().filter(|path| !is_known(archive, path)).collect::<Vec<_>>();
     let count = missing.len();
     let problem = std::sync::Mutex::new(None);
     let report = |_: &ingest::IncomingPath, outcome: &Result<IngestedItem, IngestFailure>| {
         if let Err(failure) = outcome
             && let Ok(mut problem) = problem.lock()
         {
+            // Several workers report; the first failure is enough to refuse the start.
             problem.get_or_insert(failed(failure));
         }
     };
@@ -69,7 +70,7 @@ pub fn ingest_demo(archive: &OpenArchive, config: &Config, place: &Path) -> Resu
     if let Some(error) = problem.into_inner().ok().flatten() {
         return Err(error);
     }
-    let accounts = place.join("accounts.json");
+    let accounts = source.join("accounts.json");
     if accounts.is_file() {
         let text = read_accounts(&accounts)?;
         let imported = archive.accounts(config)?.import_once(DEMO_ACCOUNTS, &text, clock::now());
@@ -80,8 +81,11 @@ pub fn ingest_demo(archive: &OpenArchive, config: &Config, place: &Path) -> Resu
 
 /// Whether an item of the demo archive exists already, by the name of its file or folder.
 fn is_known(archive: &OpenArchive, incoming: &ingest::IncomingPath) -> bool {
+    // Without a valid id in its name, the item gets one from its content, and only its ingest can
+    // find it.
     let Some(key) = incoming.named_key() else { return false };
     let found = archive.db.read_blocking(move |tx| tx.find_item(&key));
+    // If the database cannot be read, the ingest of the item fails with the cause.
     found.is_ok_and(|item| item.is_some())
 }
 
@@ -102,8 +106,8 @@ pub fn refuse_public_demo(config: &Config) -> Result<()> {
         ("search_url", &server.search_url),
         ("site_url", &server.site_url),
     ];
-    let known = urls.into_iter().find(|(_, url)| !url.0.is_empty() && !is_loopback(&url.0));
-    match known {
+    let public = urls.into_iter().find(|(_, url)| !url.0.is_empty() && !is_loopback(&url.0));
+    match public {
         Some((name, url)) => Err(public_demo_error(&format!("server.{name} is {}", url.0))),
         None => Ok(()),
     }
@@ -121,6 +125,8 @@ fn public_demo_error(what: &str) -> Error {
 fn is_loopback(url: &str) -> bool {
     let host = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = host.split(['/', '?', '#']).next().unwrap_or_default();
+    // The colons of an IPv6 address do not start a port; it is in brackets (RFC 3986, section
+    // 3.2.2).
     let host = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),
@@ -135,6 +141,7 @@ fn is_loopback(url: &str) -> bool {
 /// use.
 pub fn demo_warning(db: &Db) -> Result<Option<String>> {
     let noted = db.read_blocking(|tx| tx.find_state(DEMO_ACCOUNTS))?.is_some();
+    // An import of the file by hand leaves no state entry, so its keys are looked up too.
     let found = noted || has_published_key(db, ACCOUNTS)?;
     let warning = "the archive has the demo accounts, whose passwords and keys are publicly \
                    known: `wirephoto demo remove` removes them";

@@ -60,6 +60,7 @@ const CONNECTIONS_SHARE: i64 = 80;
 pub fn examine(config: &Config) -> Vec<DoctorFinding> {
     // Opening the archive would create a missing data directory, so that is checked first.
     for folder in [config.data.dir.clone(), config.originals_dir()] {
+        // With a bucket, the folder of originals is not used and need not exist.
         let is_needed = folder == config.data.dir
             || !matches!(config.store.originals, OriginalsLocation::Bucket { .. });
         if is_needed && !folder.is_dir() {
@@ -73,13 +74,13 @@ pub fn examine(config: &Config) -> Vec<DoctorFinding> {
             found.extend(archive_findings(config, &archive));
         }
         Err(cause) => {
-            found.push(DoctorFinding::new(FindingLevel::Problem, "archive", words(&cause)));
+            found.push(DoctorFinding::new(FindingLevel::Problem, "archive", with_source(&cause)));
         }
     }
     found
 }
 
-fn words(cause: &Error) -> String {
+fn with_source(cause: &Error) -> String {
     match std::error::Error::source(cause) {
         Some(deeper) => format!("{cause}: {deeper}"),
         None => cause.to_string(),
@@ -89,17 +90,18 @@ fn words(cause: &Error) -> String {
 fn disk(config: &Config) -> Vec<DoctorFinding> {
     let dir = &config.data.dir;
     let shown = dir.display();
-    let wanted = config.media.file_bytes_max;
+    let required = config.media.file_bytes_max;
     let finding = match (write_probe(dir), modes::free_bytes(dir)) {
         (Err(cause), _) => DoctorFinding::new(
             FindingLevel::Problem,
             "disk",
             format!("{shown} cannot be written: {cause}"),
         ),
-        (Ok(()), Ok(free)) if free < wanted => DoctorFinding::new(
+        // An ingest may need as much space as the largest file that the settings allow.
+        (Ok(()), Ok(free)) if free < required => DoctorFinding::new(
             FindingLevel::Warning,
             "disk",
-            format!("{shown} has {free} bytes free, fewer than media.file_bytes_max ({wanted})"),
+            format!("{shown} has {free} bytes free, fewer than media.file_bytes_max ({required})"),
         ),
         (Ok(()), Ok(free)) => DoctorFinding::new(
             FindingLevel::Fine,
@@ -122,14 +124,15 @@ fn archive_findings(config: &Config, archive: &OpenArchive) -> Vec<DoctorFinding
         .into_iter()
         .map(|text| DoctorFinding::new(FindingLevel::Warning, "settings", text))
         .collect();
-    let mut note = |about, outcome: Result<Vec<DoctorFinding>>| {
-        let failed =
-            |cause: Error| vec![DoctorFinding::new(FindingLevel::Problem, about, words(&cause))];
+    let mut add = |about, outcome: Result<Vec<DoctorFinding>>| {
+        let failed = |cause: Error| {
+            vec![DoctorFinding::new(FindingLevel::Problem, about, with_source(&cause))]
+        };
         found.extend(outcome.unwrap_or_else(failed));
     };
-    note("database", database(config, &archive.db));
-    note("store", store(config, archive));
-    note("nodes", node_findings(config, &archive.db));
+    add("database", database(config, &archive.db));
+    add("store", store(config, archive));
+    add("nodes", node_findings(config, &archive.db));
     found
 }
 
@@ -137,7 +140,7 @@ fn database(config: &Config, db: &Db) -> Result<Vec<DoctorFinding>> {
     let before = clock::now();
     let (facts, items) = db.read_blocking(|tx| Ok((tx.database_facts()?, tx.count_items()?)))?;
     let mut found = Vec::new();
-    let place = match config.database.url.0.as_str() {
+    let location = match config.database.url.0.as_str() {
         "" => config
             .data
             .dir
@@ -147,8 +150,9 @@ fn database(config: &Config, db: &Db) -> Result<Vec<DoctorFinding>> {
         _ => config.database.url.print(),
     };
     let role = facts.role.map(|role| format!(", as {role}")).unwrap_or_default();
-    let text = format!("{} at {place}{role}: {items} items", facts.engine);
+    let text = format!("{} at {location}{role}: {items} items", facts.engine);
     found.push(DoctorFinding::new(FindingLevel::Fine, "database", text));
+    // A read-only node has a role without the right to write on purpose.
     if !facts.inaccessible_tables.is_empty() && !config.server.role.is_read_only() {
         let text =
             format!("the role may not read and write {}", facts.inaccessible_tables.join(", "));
@@ -163,6 +167,8 @@ fn database(config: &Config, db: &Db) -> Result<Vec<DoctorFinding>> {
         found.push(DoctorFinding::new(level, "database", text));
     }
     if let Some(clock) = facts.clock {
+        // The clock is read before the query, so its duration counts as skew; it is small compared
+        // with `SKEW_S`.
         found.push(skew(
             "clock",
             "the database server",
@@ -197,8 +203,9 @@ fn store(config: &Config, archive: &OpenArchive) -> Result<Vec<DoctorFinding>> {
         Ok(ownership::StoreOwnership::Unknown(why)) => {
             DoctorFinding::new(FindingLevel::Warning, "store", format!("{name}: {why}"))
         }
-        Err(cause) => DoctorFinding::new(FindingLevel::Problem, "store", words(&cause)),
+        Err(cause) => DoctorFinding::new(FindingLevel::Problem, "store", with_source(&cause)),
     }];
+    // A read-only node may lack the right to write to the store on purpose.
     if config.server.role.is_read_only() {
         return Ok(found);
     }
@@ -240,9 +247,11 @@ fn node_finding(node: &ObservedNode) -> DoctorFinding {
         level = FindingLevel::Problem;
         text.push_str(&format!(" reports faults: {}", row.faults));
     }
+    // The heartbeats of a single node are too rare to compare their times with this clock.
     if node.is_beating.is_some() {
         let seconds = row.seen.duration_since(clock::now()).as_secs_f64();
-        // A heartbeat is written every other second.
+        // A heartbeat is written every other second, so a smaller difference says nothing about
+        // the clock.
         if seconds.abs() >= SKEW_S {
             level = level.max_with(FindingLevel::Warning);
             text.push_str(&format!("; its clock is {seconds:+.0} s off that of this machine"));
@@ -264,24 +273,25 @@ fn differences<'a>(
     nodes: impl Iterator<Item = &'a NodeRow>,
 ) -> Vec<DoctorFinding> {
     let mut values: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
-    let mut note = |whose: &str, about: &NodeDescription| {
+    let mut add = |whose: &str, about: &NodeDescription| {
         for (name, value) in &about.settings {
-            let of = values.entry(name.clone()).or_default();
-            of.entry(value.clone()).or_default().push(whose.to_owned());
+            let holders = values.entry(name.clone()).or_default();
+            holders.entry(value.clone()).or_default().push(whose.to_owned());
         }
         if !about.version.is_empty() {
-            let of = values.entry("version".to_owned()).or_default();
-            of.entry(about.version.clone()).or_default().push(whose.to_owned());
+            let holders = values.entry("version".to_owned()).or_default();
+            holders.entry(about.version.clone()).or_default().push(whose.to_owned());
         }
     };
-    note("this command", &NodeDescription::new(config.alike()));
+    add("this command", &NodeDescription::new(config.alike()));
     for row in nodes {
-        note(&row.node, &NodeDescription::of(row));
+        add(&row.node, &NodeDescription::of(row));
     }
-    let differ = values.into_iter().filter(|(_, of)| of.len() > 1);
-    let text = |(name, of): (String, BTreeMap<String, Vec<String>>)| {
-        let told = of.iter().map(|(value, whose)| format!("{value:?} at {}", whose.join(", ")));
-        let text = format!("{name} differs: {}", told.collect::<Vec<_>>().join("; "));
+    let differ = values.into_iter().filter(|(_, holders)| holders.len() > 1);
+    let text = |(name, holders): (String, BTreeMap<String, Vec<String>>)| {
+        let groups =
+            holders.iter().map(|(value, whose)| format!("{value:?} at {}", whose.join(", ")));
+        let text = format!("{name} differs: {}", groups.collect::<Vec<_>>().join("; "));
         DoctorFinding::new(FindingLevel::Warning, "settings", text)
     };
     differ.map(text).collect()

@@ -75,8 +75,8 @@ impl BackupManifest {
 pub(super) fn read_manifest(source: &Path) -> Result<BackupManifest> {
     let path = source.join(MANIFEST);
     let refuse = |why: String| Err(Error::new(ErrorKind::Conflict, why));
-    let facts = match fs::metadata(&path) {
-        Ok(facts) => facts,
+    let metadata = match fs::metadata(&path) {
+        Ok(metadata) => metadata,
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
             return refuse(format!(
                 "{} holds no complete backup: there is no {MANIFEST}, which is written last",
@@ -85,7 +85,8 @@ pub(super) fn read_manifest(source: &Path) -> Result<BackupManifest> {
         }
         Err(cause) => return Err(failed(&path, &cause)),
     };
-    if facts.len() > MANIFEST_BYTES_MAX {
+    // The folder may be any folder, so the file is measured before it is read into memory.
+    if metadata.len() > MANIFEST_BYTES_MAX {
         return refuse(format!(
             "{} is not a manifest of a backup: it is too long",
             path.display()
@@ -106,6 +107,7 @@ pub(super) fn read_manifest(source: &Path) -> Result<BackupManifest> {
         ));
     }
     let name = &manifest.database;
+    // A manifest may come from elsewhere, and a name with a slash would lead out of its folder.
     if name.contains('/') || !name.starts_with("wirephoto-") {
         return refuse(format!("{}: `{name}` is not the name of a database", path.display()));
     }

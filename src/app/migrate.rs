@@ -68,9 +68,9 @@ struct MigrationStores {
 /// Records the start of a migration in the audit log. The event is copied with the other rows: a database
 /// that an archive has been moved from refuses writes, and the new database must be equal to it so that the
 /// migration can be undone.
-fn record(db: &Db, wanted: MigrationRequest<'_>) {
-    let words = if wanted.switch { "migrate --switch begins" } else { "migrate begins" };
-    let event = audit::event(AuditAction::Command).with_detail(words);
+fn record(db: &Db, request: MigrationRequest<'_>) {
+    let detail = if request.switch { "migrate --switch begins" } else { "migrate begins" };
+    let event = audit::event(AuditAction::Command).with_detail(detail);
     if let Err(cause) = db.write_blocking(move |tx| tx.write_audit(&event)) {
         // The migration itself reports the cause.
         tracing::debug!("migration cannot be recorded in the audit log: {cause}");
@@ -86,23 +86,23 @@ fn record(db: &Db, wanted: MigrationRequest<'_>) {
 /// `switch` also when an original cannot be read.
 pub fn migrate(
     config: &Config,
-    wanted: MigrationRequest<'_>,
-    hear: HearMove<'_>,
+    request: MigrationRequest<'_>,
+    on_event: HearMove<'_>,
     rows: ReportRows,
 ) -> Result<MigrationReport> {
-    if wanted.to.is_some() && !config.database.url.0.is_empty() {
+    if request.to.is_some() && !config.database.url.0.is_empty() {
         let message =
             "database.url is set: only an archive in SQLite can be migrated to PostgreSQL";
         return Err(Error::new(ErrorKind::InvalidArgument, message));
     }
     let archive = OpenArchive::open(config)?;
-    let there = target(config, wanted)?;
+    let new_stores = target(config, request)?;
     let id = archive.db.read_blocking(|tx| tx.archive_id())?;
-    if let Some((stores, _)) = &there {
+    if let Some((stores, _)) = &new_stores {
         refuse_foreign(&stores.to, &id)?;
     }
-    record(&archive.db, wanted);
-    let moving = wanted
+    record(&archive.db, request);
+    let migration = request
         .to
         .map(|url| {
             let to = Db::connect(&url.0, &config.database_password())?;
@@ -111,61 +111,65 @@ pub fn migrate(
         .transpose()
         .map_err(refused)?;
     // Copies most rows while writes continue, so that the final step is short.
-    if let Some(moving) = &moving {
-        moving.catch_up().map_err(refused)?;
+    if let Some(migration) = &migration {
+        migration.catch_up().map_err(refused)?;
     }
     let key = archive.db.secrets_key()?.map(|id| (id, key_source(config)));
-    let mut moved =
+    let mut report =
         MigrationReport { upgraded: archive.db.upgraded(), key, ..MigrationReport::default() };
-    let carried = match &there {
+    let copied_through = match &new_stores {
         Some((stores, derived)) => {
             let named = archive.db.read_blocking(|tx| {
                 let (named, flaws) = tx.named_originals()?;
+                // One transaction reads both, so that no version falls between the list and the
+                // number.
                 Ok((named, flaws, tx.last_version()?))
             });
             let (named, flaws, last) = named?;
-            flaws.iter().for_each(|flaw| hear(CopyEvent::Failed(&flaw.to_string())));
+            flaws.iter().for_each(|flaw| on_event(CopyEvent::Failed(&flaw.to_string())));
             let MigrationStores { workers, verify, .. } = *stores;
             // A switch must not lose an original because of a transient disk error.
-            let how = CopyParameters { workers, verify, strict: wanted.switch };
-            let (tally, lost) = copy_named_originals(&stores.from, &stores.to, &named, how, hear)?;
-            moved.lost = lost + flaws.len();
-            moved.originals = Some(tally);
+            let parameters = CopyParameters { workers, verify, strict: request.switch };
+            let (tally, lost) =
+                copy_named_originals(&stores.from, &stores.to, &named, parameters, on_event)?;
+            report.lost = lost + flaws.len();
+            report.originals = Some(tally);
             replace_mark(&stores.to, &id).map_err(store_failed)?;
-            moved.derived = copy_derived(&archive, derived, stores.workers, &named)?;
+            report.derived = copy_derived(&archive, derived, stores.workers, &named)?;
             last
         }
+        // The originals stay where they are, so none is to be copied in the final step.
         None => i64::MAX,
     };
-    let Some(moving) = moving else { return Ok(moved) };
+    let Some(migration) = migration else { return Ok(report) };
     // Copies the rows that were written while the originals were copied.
-    moving.catch_up().map_err(refused)?;
-    let late = Arc::new(Mutex::new(CopyTally::default()));
-    let carry = copy_late_originals(there.map(|(stores, _)| stores), &late);
-    let switch = wanted.switch.then(|| home_note(wanted));
-    moved.rows = Some(moving.finish(carried, &carry, switch.as_deref()).map_err(refused)?);
-    if let Some(tally) = &mut moved.originals {
-        let late = late.lock();
-        tally.copied += late.copied;
-        tally.copied_bytes += late.copied_bytes;
+    migration.catch_up().map_err(refused)?;
+    let late_tally = Arc::new(Mutex::new(CopyTally::default()));
+    let copy_late = copy_late_originals(new_stores.map(|(stores, _)| stores), &late_tally);
+    let switch = request.switch.then(|| home_note(request));
+    report.rows =
+        Some(migration.finish(copied_through, &copy_late, switch.as_deref()).map_err(refused)?);
+    if let Some(tally) = &mut report.originals {
+        let late_tally = late_tally.lock();
+        tally.copied += late_tally.copied;
+        tally.copied_bytes += late_tally.copied_bytes;
     }
-    Ok(moved)
+    Ok(report)
 }
 
 /// The new location, as it is recorded in the old database, without passwords.
-fn home_note(wanted: MigrationRequest<'_>) -> String {
-    let to = wanted.to.map(DatabaseUrl::print).unwrap_or_default();
-    match wanted.store {
-        Some(place) => format!("{to}, with its originals in {}", place.print()),
+fn home_note(request: MigrationRequest<'_>) -> String {
+    let to = request.to.map(DatabaseUrl::print).unwrap_or_default();
+    match request.store {
+        Some(location) => format!("{to}, with its originals in {}", location.print()),
         None => to,
     }
 }
 
 fn refused(cause: DbError) -> Error {
     match cause {
-        DbError::Address(words) => {
-            Error::new(ErrorKind::InvalidArgument, format!("--to: {words}"))
-        }
+        DbError::Address(why) => Error::new(ErrorKind::InvalidArgument, format!("--to: {why}")),
+        // A retry cannot succeed: the target holds another archive, or its rows differ.
         DbError::InUse(_) | DbError::Damaged { .. } => {
             Error::new(ErrorKind::Conflict, cause.to_string())
         }
@@ -183,24 +187,24 @@ fn refused(cause: DbError) -> Error {
 /// Opens the new location of the originals and of their derived files.
 fn target(
     config: &Config,
-    wanted: MigrationRequest<'_>,
+    request: MigrationRequest<'_>,
 ) -> Result<Option<(MigrationStores, DerivedStore)>> {
-    let Some(place) = wanted.store else { return Ok(None) };
-    if *place == config.store.originals {
+    let Some(location) = request.store else { return Ok(None) };
+    if *location == config.store.originals {
         let message = "the originals are there already: --store needs another location";
         return Err(Error::new(ErrorKind::InvalidArgument, message));
     }
-    let mut there = config.clone();
-    there.store.originals = place.clone();
+    let mut new_config = config.clone();
+    new_config.store.originals = location.clone();
     let from = open_store(config, StartPolicy::Fail).map_err(store_failed)?;
-    let to = open_store(&there, StartPolicy::Fail).map_err(|cause| {
+    let to = open_store(&new_config, StartPolicy::Fail).map_err(|cause| {
         Error::new(ErrorKind::Unavailable, "the new location of the originals cannot be used")
             .with_source(cause)
     })?;
     // Without a local cache of side files, because a running service has its own in that folder.
     let derived = to.derived(&config.data.dir.join("derived"), 0).map_err(store_failed)?;
     let workers = config.ingest_workers();
-    Ok(Some((MigrationStores { from, to, workers, verify: wanted.verify }, derived)))
+    Ok(Some((MigrationStores { from, to, workers, verify: request.verify }, derived)))
 }
 
 /// Copies the derived files of these originals to the new location: rebuilding them is possible but
@@ -217,10 +221,11 @@ fn copy_derived(
     let from = archive.originals.derived();
     let copied = AtomicUsize::new(0);
     for kind in DerivedKind::ALL {
-        let there = from.list(kind).map_err(store_failed)?;
+        let hashes = from.list(kind).map_err(store_failed)?;
         let is_named =
             |hash: &_| named.binary_search_by_key(hash, |one: &NamedOriginal| one.hash).is_ok();
-        for_each_parallel(workers, there.into_iter().filter(is_named), &|hash| {
+        // Derived files of originals that no item refers to would be copied for nothing.
+        for_each_parallel(workers, hashes.into_iter().filter(is_named), &|hash| {
             if to.length(kind, hash).map_err(store_failed)?.is_some() {
                 return Ok(());
             }
@@ -238,21 +243,23 @@ fn copy_derived(
 /// Copies originals that arrived after the main copy.
 fn copy_late_originals(
     stores: Option<MigrationStores>,
-    late: &Arc<Mutex<CopyTally>>,
+    late_tally: &Arc<Mutex<CopyTally>>,
 ) -> CopyOriginals {
     let Some(MigrationStores { from, to, workers, verify: _ }) = stores else {
         return Arc::new(|_| Ok(()));
     };
-    let late = Arc::clone(late);
+    let late_tally = Arc::clone(late_tally);
     Arc::new(move |named| {
-        let how = CopyParameters { workers, verify: false, strict: true };
-        let taken = copy_named_originals(&from, &to, named, how, &|_| {});
-        let (tally, lost) = taken.map_err(|cause| DbError::File(cause.to_string()))?;
+        // With a switch, all writers wait for this step, so it does not read earlier copies again.
+        let parameters = CopyParameters { workers, verify: false, strict: true };
+        let outcome = copy_named_originals(&from, &to, named, parameters, &|_| {});
+        let (tally, lost) = outcome.map_err(|cause| DbError::File(cause.to_string()))?;
+        // After a switch, no process reads the old store any more, so the loss would be permanent.
         if lost > 0 {
             let why = format!("{lost} originals that were just ingested are missing");
             return Err(DbError::File(why));
         }
-        *late.lock() = tally;
+        *late_tally.lock() = tally;
         Ok(())
     })
 }
@@ -277,8 +284,10 @@ pub fn undo_migration(
             let message = format!("this archive has moved to {home}; --to names another database");
             return Err(Error::new(ErrorKind::Conflict, message));
         }
-        let there = Db::connect(&url.0, &config.database_password()).map_err(unanswered)?;
-        archive.db.invalidate_target(&there).map_err(unanswered)?;
+        // The new database is marked first: an interruption leaves neither of the two in use,
+        // instead of both.
+        let new_database = Db::connect(&url.0, &config.database_password()).map_err(unanswered)?;
+        archive.db.invalidate_target(&new_database).map_err(unanswered)?;
     }
     archive.db.cancel_move()?;
     Ok(home)

@@ -71,7 +71,7 @@ pub struct OpenArchive {
 #[derive(Clone, Copy)]
 struct ArchiveOptions {
     /// The handling of a bucket that does not answer.
-    patience: StartPolicy,
+    start_policy: StartPolicy,
     /// The handling of secrets whose key is missing.
     missing_key: MissingKey,
     /// Whether the archive is opened read-only.
@@ -82,7 +82,7 @@ struct ArchiveOptions {
 
 impl ArchiveOptions {
     const COMMAND: Self = Self {
-        patience: StartPolicy::Fail,
+        start_policy: StartPolicy::Fail,
         missing_key: MissingKey::Waits,
         only_reads: false,
         checks_ownership: true,
@@ -99,12 +99,12 @@ impl OpenArchive {
 
     /// Opens the archive read-only for inspection, which needs no write permissions.
     fn open_to_examine(config: &Config) -> Result<Self> {
-        let opening = ArchiveOptions {
+        let options = ArchiveOptions {
             only_reads: true,
             checks_ownership: false,
             ..ArchiveOptions::COMMAND
         };
-        Self::open_with(config, opening)
+        Self::open_with(config, options)
     }
 
     /// Opens the archive for a command that reads and writes no originals, regardless of the archive that the
@@ -129,11 +129,11 @@ impl OpenArchive {
     pub fn open_to_serve(config: &Config) -> Result<Self> {
         let only_reads = config.server.role.is_read_only();
         // A read-only node serves media, which needs no secrets.
-        let missing = if only_reads { MissingKey::Waits } else { MissingKey::Fails };
-        let patience = StartPolicy::Serve;
-        let opening =
-            ArchiveOptions { patience, missing_key: missing, only_reads, checks_ownership: true };
-        let archive = Self::open_with(config, opening)?;
+        let missing_key = if only_reads { MissingKey::Waits } else { MissingKey::Fails };
+        let start_policy = StartPolicy::Serve;
+        let options =
+            ArchiveOptions { start_policy, missing_key, only_reads, checks_ownership: true };
+        let archive = Self::open_with(config, options)?;
         warnings(config, &archive.db).iter().for_each(|warning| tracing::warn!("{warning}"));
         if archive.db.secrets_key()?.is_none() {
             tracing::warn!(
@@ -141,32 +141,32 @@ impl OpenArchive {
                  secrets.key_file encrypts them"
             );
         }
+        // The old database refuses writes, so a server on it would serve an archive that falls
+        // behind.
         if let Some(home) = archive.db.moved_to()? {
             let message = format!(
                 "this archive has moved to {home}; `wirephoto migrate --undo --to URL` undoes that"
             );
             return Err(Error::new(ErrorKind::Conflict, message));
         }
+        // A read-only node may lack the right to write to the store on purpose.
         if only_reads {
             return Ok(archive);
         }
         match archive.originals.store().check_writable() {
             Ok(()) => Ok(archive),
-            Err(away @ StoreError::Unavailable { .. }) => {
-                tracing::warn!("it is not known whether originals can be written: {away}");
+            // An outage of the bucket passes without a restart; a refusal does not.
+            Err(unavailable @ StoreError::Unavailable { .. }) => {
+                tracing::warn!("it is not known whether originals can be written: {unavailable}");
                 Ok(archive)
             }
             Err(refused) => Err(unusable_originals(refused)),
         }
     }
 
-    fn open_with(config: &Config, opening: ArchiveOptions) -> Result<Self> {
-        let ArchiveOptions {
-            patience,
-            missing_key: missing,
-            only_reads,
-            checks_ownership: settles,
-        } = opening;
+    fn open_with(config: &Config, options: ArchiveOptions) -> Result<Self> {
+        let ArchiveOptions { start_policy, missing_key, only_reads, checks_ownership } = options;
+        // Set before the first write of the process, which may record an event.
         audit::store_rows(config.audit.retention_days > 0);
         let dir = &config.data.dir;
         let unusable = |cause: String| {
@@ -184,30 +184,32 @@ impl OpenArchive {
         } else {
             connect(config, only_reads)?
         };
-        unlock(config, &db, missing)?;
+        unlock(config, &db, missing_key)?;
         let store =
-            open_store(config, patience).map_err(|cause| match &config.store.originals {
+            open_store(config, start_policy).map_err(|cause| match &config.store.originals {
                 OriginalsLocation::Data | OriginalsLocation::Folder(_) => {
                     unusable(cause.to_string())
                 }
                 OriginalsLocation::Bucket { .. } => unusable_originals(cause),
             })?;
         let names = ArchiveNames::of(config, &store);
-        let is_settled =
-            match settles.then(|| determine_ownership(&db, &store, &names)).transpose()? {
-                Some(StoreOwnership::Ours) | None => true,
-                Some(StoreOwnership::Unknown(why)) => {
-                    tracing::warn!("store ownership is unknown: {}: {why}", names.store());
-                    false
-                }
-            };
+        let is_determined = match checks_ownership
+            .then(|| determine_ownership(&db, &store, &names))
+            .transpose()?
+        {
+            Some(StoreOwnership::Ours) | None => true,
+            Some(StoreOwnership::Unknown(why)) => {
+                tracing::warn!("store ownership is unknown: {}: {why}", names.store());
+                false
+            }
+        };
         let derived = store
             .derived(&dir.join("derived"), config.store.side_files_bytes)
             .map_err(|cause| unusable(cause.to_string()))?;
         let DecodeLimits { header, .. } = DecodeLimits::of(config);
         let originals = OriginalStore::new(store, derived, header, config.media.preview_px);
         let memory = Arc::new(MemoryBudget::new(config.ingest.memory_bytes));
-        Ok(Self { db, originals, memory, undetermined_store: (!is_settled).then_some(names) })
+        Ok(Self { db, originals, memory, undetermined_store: (!is_determined).then_some(names) })
     }
 
     /// Starts an incarnation of this process in the cluster of the database; it ends when the returned keeper
@@ -313,6 +315,7 @@ fn connect(config: &Config, only_reads: bool) -> Result<Db> {
     let given = &config.database;
     let connect = if only_reads { Db::connect_to_read } else { Db::connect };
     let db = connect(&given.url.0, &config.database_password()).map_err(unusable_database)?;
+    // A command on half of an archive would take the other half for lost.
     db.is_being_filled().map_err(unusable_database).and_then(refuse_part)?;
     Ok(db)
 }
@@ -335,7 +338,7 @@ fn refuse_part(is_being_filled: bool) -> Result<()> {
 /// Opens the store of originals at the location in the settings.
 fn open_store(
     config: &Config,
-    patience: StartPolicy,
+    start_policy: StartPolicy,
 ) -> std::result::Result<BlobStore, StoreError> {
     let given = &config.store;
     let OriginalsLocation::Bucket { bucket, prefix } = &given.originals else {
@@ -355,7 +358,7 @@ fn open_store(
         give_up: seconds(given.give_up_s),
         requests: given.requests,
     };
-    BlobStore::in_bucket(&settings, &config.data.dir.join("scratch"), patience)
+    BlobStore::in_bucket(&settings, &config.data.dir.join("scratch"), start_policy)
 }
 
 /// The source of the credentials for the bucket.
@@ -408,8 +411,9 @@ fn file_error(path: &Path, cause: &dyn std::fmt::Display) -> Error {
 
 /// Reads an accounts file under its size limit.
 fn read_accounts(path: &Path) -> Result<String> {
-    let facts = fs::metadata(path).map_err(|cause| file_error(path, &cause))?;
-    if facts.len() > ACCOUNTS_BYTES_MAX {
+    let metadata = fs::metadata(path).map_err(|cause| file_error(path, &cause))?;
+    // The path is an argument of a command and may name any file.
+    if metadata.len() > ACCOUNTS_BYTES_MAX {
         return Err(file_error(path, &format!("has more than {ACCOUNTS_BYTES_MAX} bytes")));
     }
     fs::read_to_string(path).map_err(|cause| file_error(path, &cause))

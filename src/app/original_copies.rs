@@ -30,7 +30,7 @@ impl CopyLocation<'_> {
     pub fn print(&self) -> String {
         match self {
             Self::Folder(dir) => dir.join("originals").display().to_string(),
-            Self::Bucket(place) => place.print(),
+            Self::Bucket(location) => location.print(),
         }
     }
 
@@ -53,11 +53,13 @@ impl CopyLocation<'_> {
     ///
     /// Fails if it is the location of the archive's own originals.
     pub(super) fn open_to_write(&self, config: &Config) -> Result<BlobStore> {
-        if let Self::Bucket(place) = self
-            && **place == config.store.originals
+        // A bucket of the same name at another endpoint is another bucket.
+        if let Self::Bucket(location) = self
+            && **location == config.store.originals
             && config.backup.endpoint == config.store.endpoint
         {
-            let message = format!("{} holds the originals of the archive itself", place.print());
+            let message =
+                format!("{} holds the originals of the archive itself", location.print());
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
         match self {
@@ -130,9 +132,10 @@ fn open_bucket(config: &Config, bucket: &str, prefix: &str) -> Result<BlobStore>
 /// Converts an error of the backup's bucket, so that it names the setting `backup.*` that is likely to be
 /// wrong.
 fn refused(cause: StoreError) -> Error {
-    let words = match cause {
+    let message = match cause {
         StoreError::Setting { setting, why } => {
             let setting = match setting {
+                // The location of a backup is no setting but an option of the command.
                 "store.originals" => "--bucket".to_owned(),
                 setting => setting.replacen("store.", "backup.", 1),
             };
@@ -146,7 +149,7 @@ fn refused(cause: StoreError) -> Error {
         | StoreError::Unavailable { .. } => cause.to_string(),
     };
     Error::new(ErrorKind::Unavailable, "the bucket of the backup cannot be used")
-        .with_source(io::Error::other(words))
+        .with_source(io::Error::other(message))
 }
 
 /// Copies every original in the archive's store to `to`. Originals that are there already are skipped; with
@@ -159,15 +162,22 @@ pub fn copy_originals(
     config: &Config,
     to: CopyLocation<'_>,
     verify: bool,
-    hear: Hear<'_>,
+    on_event: Hear<'_>,
 ) -> Result<(CopyTally, usize)> {
-    let _alone = match to {
+    // The lock keeps a second backup out of the folder; a bucket has no locks.
+    let _lock = match to {
         CopyLocation::Folder(dir) => Some(prepare(dir, true)?),
         CopyLocation::Bucket(_) => None,
     };
     let from = open_store(config, StartPolicy::Fail).map_err(store_failed)?;
     let to = to.open_to_write(config)?;
-    copy_named_originals(&from, &to, &listed_originals(&from)?, copy_options(config, verify), hear)
+    copy_named_originals(
+        &from,
+        &to,
+        &listed_originals(&from)?,
+        copy_options(config, verify),
+        on_event,
+    )
 }
 
 /// Copies every original of a backup into the archive's store: missing ones are added, and damaged ones
@@ -176,7 +186,7 @@ pub fn copy_originals(
 pub fn restore_originals(
     config: &Config,
     from: CopyLocation<'_>,
-    hear: Hear<'_>,
+    on_event: Hear<'_>,
 ) -> Result<(CopyTally, usize)> {
     let from = from.open_to_read(config)?;
     let to = open_store(config, StartPolicy::Fail).map_err(store_failed)?;
@@ -185,19 +195,21 @@ pub fn restore_originals(
     if let Some(id) = &id {
         refuse_foreign(&to, id)?;
     }
-    let carried = copy_named_originals(
+    let counts = copy_named_originals(
         &from,
         &to,
         &listed_originals(&from)?,
+        // A restore usually follows a damage, so the originals that are present are read as well.
         copy_options(config, true),
-        hear,
+        on_event,
     )?;
+    // An existing mark has the right id already, as `refuse_foreign` has verified.
     if let Some(id) = id
         && to.mark().map_err(store_failed)?.is_none()
     {
         replace_mark(&to, &id).map_err(store_failed)?;
     }
-    Ok(carried)
+    Ok(counts)
 }
 
 /// The archive id in the settings' database, if that exists already: originals may be restored first.
@@ -207,11 +219,13 @@ fn archive_of(config: &Config) -> Option<String> {
 }
 
 fn copy_options(config: &Config, verify: bool) -> CopyParameters {
+    // A copy without some unreadable originals is better than none; they are counted as lost.
     CopyParameters { workers: config.ingest_workers(), verify, strict: false }
 }
 
 /// Lists the originals of a store in the form in which items refer to them.
 fn listed_originals(store: &BlobStore) -> Result<Vec<NamedOriginal>> {
     let sizes = store.list_with_sizes().map_err(store_failed)?;
+    // A store does not know its items, and a copy needs none.
     Ok(sizes.into_iter().map(|(hash, length)| NamedOriginal { hash, length, doc: 0 }).collect())
 }

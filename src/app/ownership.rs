@@ -64,6 +64,7 @@ pub(super) fn determine_ownership(
     names: &ArchiveNames,
 ) -> Result<StoreOwnership> {
     let (id, claim) = db.read_blocking(|tx| Ok((tx.archive_id()?, tx.claimed_store()?)))?;
+    // Even if the mark cannot be read now, later writes to the store verify it.
     store.expect_archive(&id);
     let mark = match store.mark() {
         Ok(mark) => mark,
@@ -71,12 +72,12 @@ pub(super) fn determine_ownership(
     };
     match mark {
         Some(found) if found.id == id => determine_marked(db, store, names, found, claim),
-        Some(found) => Err(names.foreign(&found.id, &id)),
+        Some(found) => Err(names.foreign_store(&found.id, &id)),
         // A store without an id next to a claim on another one may be a copy that was made by other tools. It
         // must be adopted explicitly: the database names the other store, and the next start would refuse
         // this one.
         None => match claim.filter(|claim| store.differs_from(claim)) {
-            Some(claim) => Err(names.left(&claim)),
+            Some(claim) => Err(names.store_moved(&claim)),
             None => determine_unmarked(db, store, names, &id),
         },
     }
@@ -91,13 +92,18 @@ fn determine_marked(
     claim: Option<String>,
 ) -> Result<StoreOwnership> {
     let is_known = claim.as_ref().is_some_and(|claim| !store.differs_from(claim));
+    // The mark of a replacement, left by a restore or a migration, overrides the claim on the
+    // store before.
     if let Some(claim) = claim.filter(|_| !is_known && !found.replaces) {
-        return Err(names.left(&claim));
+        return Err(names.store_moved(&claim));
     }
+    // A read-only node cannot record the claim; the next node that writes does.
     if db.is_read_only() || (is_known && !found.replaces) {
         return Ok(StoreOwnership::Ours);
     }
     let name = names.store.clone();
+    // The database comes first: after an interruption the mark still asks for the replacement, and
+    // the next start repeats it.
     db.write_blocking(move |tx| tx.replace_store(&name))?;
     if found.replaces
         && let Err(cause) = store.set_mark(&StoreMark { replaces: false, ..found })
@@ -108,6 +114,7 @@ fn determine_marked(
 }
 
 fn undecided(cause: StoreError) -> Result<StoreOwnership> {
+    // Only an outage ends without the operator, so only an outage is waited for.
     if matches!(cause, StoreError::Unavailable { .. }) {
         return Ok(StoreOwnership::Unknown(cause.to_string()));
     }
@@ -121,27 +128,30 @@ fn determine_unmarked(
     names: &ArchiveNames,
     id: &str,
 ) -> Result<StoreOwnership> {
-    let (there, looked) = match sample(db, store) {
+    let (present, sampled) = match sample(db, store) {
         Ok(counts) => counts,
         Err(cause) => return undecided(cause),
     };
     // A store without an id that lacks most of the sample is probably a wrong one, such as an unmounted disk.
-    if there * 2 < looked {
-        return Err(names.lacks(there, looked));
+    if present * 2 < sampled {
+        return Err(names.originals_missing(present, sampled));
     }
+    // A read-only node can neither claim the store nor mark it.
     if db.is_read_only() {
         return Ok(StoreOwnership::Ours);
     }
-    if looked == 0 {
+    // Without items there is nothing to compare, so originals in the store may be those of any
+    // archive.
+    if sampled == 0 {
         match store.is_empty() {
             Ok(true) => {}
-            Ok(false) => return Err(names.unknown()),
+            Ok(false) => return Err(names.unidentified_store()),
             Err(cause) => return undecided(cause),
         }
     }
     let name = names.store.clone();
     let claim = db.write_blocking(move |tx| tx.claim_store(&name))?;
-    if looked == 0 && claim.is_some() {
+    if sampled == 0 && claim.is_some() {
         // Another process may be about to mark this store.
         match wait_for_mark(store, id) {
             Ok(true) => return Ok(StoreOwnership::Ours),
@@ -152,7 +162,7 @@ fn determine_unmarked(
         // folders on several machines may only have equal names.
         let is_same = claim.as_deref() == Some(names.store.as_str());
         if !is_same || (db.is_remote() && !store.is_remote()) {
-            return Err(names.second());
+            return Err(names.second_store());
         }
     }
     match store.set_mark(&StoreMark { id: id.to_owned(), replaces: false }) {
@@ -178,6 +188,7 @@ fn wait_for_mark(store: &BlobStore, id: &str) -> std::result::Result<bool, Store
         if since.elapsed() >= MARK_MAX {
             return Ok(false);
         }
+        // Nothing is ever sent, so this only waits.
         match never.recv_timeout(MARK_POLL_INTERVAL) {
             Ok(()) | Err(_) => {}
         }
@@ -191,17 +202,18 @@ pub(super) fn examine(db: &Db, store: &BlobStore, names: &ArchiveNames) -> Resul
         Some(found) if found.id == id => {
             let claim = db.read_blocking(|tx| tx.claimed_store())?;
             match claim.filter(|claim| store.differs_from(claim) && !found.replaces) {
-                Some(claim) => Err(names.left(&claim)),
+                Some(claim) => Err(names.store_moved(&claim)),
                 None => Ok(StoreOwnership::Ours),
             }
         }
-        Some(found) => Err(names.foreign(&found.id, &id)),
+        Some(found) => Err(names.foreign_store(&found.id, &id)),
+        // An examination writes no id; the next process that opens the archive does.
         None => Ok(StoreOwnership::Unknown("it has no id of an archive yet".to_owned())),
     }
 }
 
 impl ArchiveNames {
-    fn left(&self, claim: &str) -> Error {
+    fn store_moved(&self, claim: &str) -> Error {
         let Self { database, store } = self;
         Error::new(
             ErrorKind::Conflict,
@@ -212,7 +224,7 @@ impl ArchiveNames {
         )
     }
 
-    fn foreign(&self, found: &str, id: &str) -> Error {
+    fn foreign_store(&self, found: &str, id: &str) -> Error {
         let Self { database, store } = self;
         Error::new(
             ErrorKind::Conflict,
@@ -224,20 +236,20 @@ impl ArchiveNames {
         )
     }
 
-    fn lacks(&self, there: usize, looked: usize) -> Error {
+    fn originals_missing(&self, present: usize, sampled: usize) -> Error {
         let Self { database, store } = self;
         Error::new(
             ErrorKind::Conflict,
             format!(
-                "the store of originals {store} has {there} of {looked} originals of the database \
-                 {database} that were checked, and no id of an archive: check store.originals (is \
+                "the store of originals {store} has {present} of {sampled} originals of the \
+                 database {database} that were checked, and no id of an archive: check store.originals (is \
                  a disk not mounted?); if they are lost, `wirephoto store adopt --force` assigns \
                  this store nevertheless"
             ),
         )
     }
 
-    fn unknown(&self) -> Error {
+    fn unidentified_store(&self) -> Error {
         let Self { database, store } = self;
         Error::new(
             ErrorKind::Conflict,
@@ -249,7 +261,7 @@ impl ArchiveNames {
         )
     }
 
-    fn second(&self) -> Error {
+    fn second_store(&self) -> Error {
         let Self { database, store } = self;
         Error::new(
             ErrorKind::Conflict,
@@ -269,11 +281,11 @@ fn sample(db: &Db, store: &BlobStore) -> std::result::Result<(usize, usize), Sto
         path: "items".to_owned(),
         cause: std::io::Error::other(cause),
     })?;
-    let mut there = 0;
+    let mut present = 0;
     for hash in &named {
-        there += usize::from(store.age(*hash)?.is_some());
+        present += usize::from(store.age(*hash)?.is_some());
     }
-    Ok((there, named.len()))
+    Ok((present, named.len()))
 }
 
 fn unusable(cause: StoreError) -> Error {
@@ -283,29 +295,33 @@ fn unusable(cause: StoreError) -> Error {
 /// Retries in the background to determine the owner of a store that did not answer; the thread ends on
 /// success.
 pub(super) fn determine_later(db: Db, store: BlobStore, names: ArchiveNames) -> Result<()> {
-    let settle = move || {
-        let place = names.store.clone();
+    let retry = move || {
+        let store_name = names.store.clone();
         let (_open, never) = mpsc::channel::<()>();
-        let mut told = None;
-        let mut tell = |why: String| {
-            if told.as_ref() != Some(&why) {
-                tracing::error!("uploads are refused, store ownership is unknown: {place}: {why}");
-                told = Some(why);
+        let mut last_reason = None;
+        let mut report = |why: String| {
+            // The same reason would fill the log every two seconds.
+            if last_reason.as_ref() != Some(&why) {
+                tracing::error!(
+                    "uploads are refused, store ownership is unknown: {store_name}: {why}"
+                );
+                last_reason = Some(why);
             }
         };
         loop {
+            // Nothing is ever sent, so this only waits.
             match never.recv_timeout(OWNERSHIP_RETRY_INTERVAL) {
                 Ok(()) | Err(_) => {}
             }
             match determine_ownership(&db, &store, &names) {
                 Ok(StoreOwnership::Ours) => return,
-                Ok(StoreOwnership::Unknown(why)) => tell(why),
-                Err(cause) => tell(cause.to_string()),
+                Ok(StoreOwnership::Unknown(why)) => report(why),
+                Err(cause) => report(cause.to_string()),
             }
         }
     };
     let thread = std::thread::Builder::new().name("store-owner".to_owned());
-    thread.spawn(settle).map(drop).map_err(Error::internal)
+    thread.spawn(retry).map(drop).map_err(Error::internal)
 }
 
 /// The result of adopting a store.
@@ -333,10 +349,10 @@ pub fn adopt(config: &Config, is_forced: bool) -> Result<AdoptionReport> {
     let store = archive.originals.store();
     store.check_writable().map_err(unusable)?;
     let id = archive.db.read_blocking(|tx| tx.archive_id())?;
-    let before = store.mark().map_err(unusable)?.map(|mark| mark.id);
+    let previous = store.mark().map_err(unusable)?.map(|mark| mark.id);
     let (named, _) = archive.db.read_blocking(|tx| tx.named_originals())?;
-    let there = store.list().map_err(unusable)?;
-    let missing = named.iter().filter(|one| there.binary_search(&one.hash).is_err()).count();
+    let stored = store.list().map_err(unusable)?;
+    let missing = named.iter().filter(|one| stored.binary_search(&one.hash).is_err()).count();
     if missing * 2 > named.len() && !is_forced {
         let claim = archive.db.read_blocking(|tx| tx.claimed_store())?;
         return Err(mostly_missing(&store.name(), missing, named.len(), claim.as_deref()));
@@ -349,13 +365,7 @@ pub fn adopt(config: &Config, is_forced: bool) -> Result<AdoptionReport> {
         tx.replace_store(&name)?;
         tx.write_audit(&event)
     })?;
-    Ok(AdoptionReport {
-        archive: id,
-        previous: before,
-        store: store.name(),
-        named: named.len(),
-        missing,
-    })
+    Ok(AdoptionReport { archive: id, previous, store: store.name(), named: named.len(), missing })
 }
 
 fn mostly_missing(store: &str, missing: usize, named: usize, claim: Option<&str>) -> Error {

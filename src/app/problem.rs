@@ -160,6 +160,7 @@ impl std::fmt::Display for ArchiveProblem {
                 ends(f, [later, "removed", "it cannot be removed"], repaired)
             }
             Self::Database { flaw, repaired } => {
+                // Only the search index can be rebuilt, so other flaws have no repair to report.
                 if !matches!(flaw, DatabaseFlaw::Index(_)) {
                     return write!(f, "database: {flaw}");
                 }

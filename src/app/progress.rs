@@ -14,7 +14,7 @@ use crate::storage::database::{Db, NamedOriginal};
 use model::ContentHash;
 
 /// Key of the progress in the table `state`.
-const PROGRESS_NOTE: &str = "check";
+const PROGRESS_KEY: &str = "check";
 
 /// The results of an interrupted check.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ pub struct InterruptedCheck {
 
 /// The stored progress: every original up to `through`, in the order of hashes, was read.
 #[derive(Clone, Copy, Serialize, Deserialize)]
-struct CheckpointNote {
+struct Checkpoint {
     began: Timestamp,
     through: ContentHash,
     problems: usize,
@@ -53,7 +53,7 @@ struct ProgressState {
     /// of them hangs.
     ahead: BTreeMap<usize, usize>,
     /// Time since the progress was last stored.
-    noted: Option<Stopwatch>,
+    last_saved: Option<Stopwatch>,
     failing: bool,
 }
 
@@ -61,22 +61,24 @@ impl<'a> CheckProgress<'a> {
     /// Starts at the first original, or with `resume` at the first one that an interrupted check has not
     /// read.
     pub(super) fn begin(db: &'a Db, named: &'a [NamedOriginal], resume: bool) -> Result<Self> {
-        let note = match resume {
-            true => db.read_blocking(|tx| tx.find_state(PROGRESS_NOTE))?,
+        let checkpoint = match resume {
+            true => db.read_blocking(|tx| tx.find_state(PROGRESS_KEY))?,
             false => None,
         };
         // Progress that a later version stored in another format is ignored.
-        let note: Option<CheckpointNote> = note.and_then(|text| serde_json::from_str(&text).ok());
-        let earlier = note.map(|note| InterruptedCheck {
-            originals: named.partition_point(|one| one.hash <= note.through),
-            problems: note.problems,
-            began: note.began,
+        let checkpoint: Option<Checkpoint> =
+            checkpoint.and_then(|text| serde_json::from_str(&text).ok());
+        let earlier = checkpoint.map(|checkpoint| InterruptedCheck {
+            // An original that was ingested since with a smaller hash counts as read.
+            originals: named.partition_point(|one| one.hash <= checkpoint.through),
+            problems: checkpoint.problems,
+            began: checkpoint.began,
         });
         let state = ProgressState {
             next: earlier.map_or(0, |earlier| earlier.originals),
             problems: earlier.map_or(0, |earlier| earlier.problems),
             ahead: BTreeMap::new(),
-            noted: None,
+            last_saved: None,
             failing: false,
         };
         let began = earlier.map_or_else(clock::now, |earlier| earlier.began);
@@ -94,36 +96,40 @@ impl<'a> CheckProgress<'a> {
         state.ahead.insert(index, problems);
         let before = state.next;
         let mut next = before;
+        // Originals finish in any order, and only a gapless prefix can be resumed after.
         while let Some(problems) = state.ahead.remove(&next) {
             state.problems += problems;
             next += 1;
         }
         state.next = next;
+        // A write per original would occupy the cluster write lock, which the service needs.
         let is_due =
-            state.noted.as_ref().is_none_or(|since| since.elapsed() >= CHECK_SAVE_INTERVAL);
+            state.last_saved.as_ref().is_none_or(|since| since.elapsed() >= CHECK_SAVE_INTERVAL);
         if next == before || !is_due {
             return;
         }
+        // `next` has grown, so it is at least 1.
         let Some(last) = self.named.get(next - 1) else { return };
-        let note =
-            CheckpointNote { began: self.began, through: last.hash, problems: state.problems };
-        let written = serde_json::to_string(&note)
-            .map(|text| self.db.write_blocking(move |tx| tx.write_state(PROGRESS_NOTE, &text)));
-        let fails = !matches!(written, Ok(Ok(())));
-        if fails && !state.failing {
+        let checkpoint =
+            Checkpoint { began: self.began, through: last.hash, problems: state.problems };
+        let written = serde_json::to_string(&checkpoint)
+            .map(|text| self.db.write_blocking(move |tx| tx.write_state(PROGRESS_KEY, &text)));
+        let has_failed = !matches!(written, Ok(Ok(())));
+        if has_failed && !state.failing {
             // For example a database that no longer accepts writes; the check itself only reads.
             tracing::warn!("check progress cannot be stored, so the check cannot be resumed");
         }
-        state.failing = fails;
-        state.noted = Some(Stopwatch::start());
+        state.failing = has_failed;
+        state.last_saved = Some(Stopwatch::start());
     }
 
     /// Removes the stored progress after all originals were read. Returns the results of the interrupted
     /// check.
     pub(super) fn finish(self) -> Option<InterruptedCheck> {
         let state = self.state.into_inner();
+        // If the progress could not be stored, its removal would fail too.
         if !state.failing {
-            let removed = self.db.write_blocking(|tx| tx.remove_state(PROGRESS_NOTE));
+            let removed = self.db.write_blocking(|tx| tx.remove_state(PROGRESS_KEY));
             if let Err(cause) = removed {
                 tracing::warn!("check progress cannot be removed: {cause}");
             }

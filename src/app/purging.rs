@@ -15,6 +15,8 @@ use crate::storage::database::Db;
 /// The `Cache-Control` header of public renditions.
 pub(super) fn open_policy(config: &Config) -> String {
     let shared = match config.cdn.max_age_s {
+        // Without `s-maxage`, shared caches follow `max-age`; `s-maxage=0` would forbid them to
+        // reuse anything (RFC 9111, section 5.2.2.10).
         0 => String::new(),
         seconds => format!(", s-maxage={seconds}"),
     };

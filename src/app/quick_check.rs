@@ -19,7 +19,7 @@ impl ArchiveCheck<'_> {
         // so each of these must be in the listing.
         let (named, rows) = self.archive.db.read_blocking(|tx| tx.named_originals())?;
         let stored = self.archive.originals.store().list_with_sizes().map_err(Error::internal)?;
-        let whole = rows.is_empty();
+        let is_complete = rows.is_empty();
         for flaw in rows {
             self.report(&ArchiveProblem::Database { flaw, repaired: None });
         }
@@ -31,7 +31,9 @@ impl ArchiveCheck<'_> {
             let (of, NamedOriginal { hash, length: expected, .. }) = (self.file_of(named), named);
             self.report(&ArchiveProblem::Length { of, hash, found, expected });
         }
-        if whole {
+        if is_complete {
+            // An unreadable item may refer to any original, so orphans are known only if all were
+            // read.
             self.report_orphans(found.unnamed)?;
         }
         let sampled = random_sample(found.present, sample);
@@ -45,7 +47,7 @@ impl ArchiveCheck<'_> {
             originals: named.len(),
             read,
             remaining,
-            is_complete: whole,
+            is_complete,
             ..CheckReport::default()
         })
     }
@@ -70,8 +72,8 @@ impl StoreComparison {
         let mut found = Self::default();
         for one in named {
             match stored.binary_search_by_key(&one.hash, |(hash, _)| *hash) {
-                Ok(at) if stored[at].1 == one.length => found.present.push(*one),
-                Ok(at) => found.other_length.push((*one, stored[at].1)),
+                Ok(index) if stored[index].1 == one.length => found.present.push(*one),
+                Ok(index) => found.other_length.push((*one, stored[index].1)),
                 Err(_) => found.missing.push(*one),
             }
         }
@@ -87,9 +89,9 @@ impl StoreComparison {
 fn random_sample(mut from: Vec<NamedOriginal>, count: usize) -> Vec<NamedOriginal> {
     let count = count.min(from.len());
     // The first steps of a Fisher-Yates shuffle.
-    for at in 0..count {
-        let left = from.len() - at;
-        from.swap(at, at + random_below(left));
+    for index in 0..count {
+        let remaining = from.len() - index;
+        from.swap(index, index + random_below(remaining));
     }
     from.truncate(count);
     from

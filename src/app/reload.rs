@@ -35,39 +35,55 @@ impl SettingsReload {
     /// An invalid part changes nothing: if one setting is invalid, none is applied, and an invalid
     /// certificate is not used. Errors are logged.
     pub(super) fn reload(&mut self) -> &'static str {
-        let mut fine = true;
-        let mut heed = |what: &str, outcome: Result<()>| {
+        let mut all_succeeded = true;
+        // The parts are independent: a bad certificate must not keep the log file from being
+        // reopened.
+        let mut note_failure = |what: &str, outcome: Result<()>| {
             if let Err(cause) = outcome {
                 tracing::error!("{what}: {cause}");
-                fine = false;
+                all_succeeded = false;
             }
         };
-        heed("log file cannot be reopened, the old one stays in use", self.launch.logs.reopen());
-        heed("settings cannot be reloaded, the previous ones stay in force", self.settings());
-        heed("certificate cannot be reloaded, the previous one stays in use", self.certificate());
-        let outcome = if fine { "done" } else { "failed" };
+        note_failure(
+            "log file cannot be reopened, the old one stays in use",
+            self.launch.logs.reopen(),
+        );
+        note_failure(
+            "settings cannot be reloaded, the previous ones stay in force",
+            self.settings(),
+        );
+        note_failure(
+            "certificate cannot be reloaded, the previous one stays in use",
+            self.certificate(),
+        );
+        let outcome = if all_succeeded { "done" } else { "failed" };
         metrics::counter!(telemetry::RELOADS, "outcome" => outcome).increment(1);
-        if fine { "settings reloaded" } else { "some settings could not be reloaded, see the log" }
+        if all_succeeded {
+            "settings reloaded"
+        } else {
+            "some settings could not be reloaded, see the log"
+        }
     }
 
     fn settings(&mut self) -> Result<()> {
         let loaded = config::load(&self.launch.sources);
         let (mut next, _) =
             loaded.map_err(|cause| Error::new(ErrorKind::InvalidArgument, cause.to_string()))?;
+        // The start filled in an empty URL from the bound address, so an empty one is no change.
         if next.server.public_url.0.is_empty() && self.launch.config.server.public_url.0.is_empty()
         {
             next.server.public_url = self.running.server.public_url.clone();
         }
         // Parsed before any setting is applied, because an invalid one must change nothing.
         let filter = LogFilter::parse(&next.telemetry.log_level)?;
-        let SettingChanges { applied: taken, waiting } = self.running.adopt(&next);
-        if taken.contains(&"telemetry.log_level") {
+        let SettingChanges { applied, waiting } = self.running.adopt(&next);
+        if applied.contains(&"telemetry.log_level") {
             self.launch.logs.set_filter(filter)?;
         }
-        if !taken.is_empty() {
+        if !applied.is_empty() {
             self.apply();
         }
-        tracing::info!(changed = taken.join(" "), "settings reloaded");
+        tracing::info!(changed = applied.join(" "), "settings reloaded");
         if !waiting.is_empty() {
             let names = waiting.join(" ");
             tracing::warn!("changed settings that need a restart: {names}");
@@ -78,6 +94,7 @@ impl SettingsReload {
     /// Distributes the settings in force to the components that use them.
     fn apply(&self) {
         let (config, shared) = (&self.running, &self.shared);
+        // The limit of open files is raised before the listener accepts more connections.
         allow_connections(config.server.connections_max);
         self.terms.limits.set(listener_limits(config));
         let tuned = tunable_settings(config);
@@ -98,12 +115,13 @@ impl SettingsReload {
 
     /// Reloads certificate and key from the files that were named at the start.
     fn certificate(&self) -> Result<()> {
-        let Some(live) = &self.terms.certificate else { return Ok(()) };
+        let Some(current) = &self.terms.certificate else { return Ok(()) };
         let certificate = read_certificate(&self.running)?;
-        let changed = certificate.expires() != live.get().expires();
-        live.set(certificate);
+        // Each reload reads the certificate, but only a renewed one is worth a line in the log.
+        let changed = certificate.expires() != current.get().expires();
+        current.set(certificate);
         if changed {
-            tracing::info!(until = %live.get().expires(), "TLS certificate reloaded");
+            tracing::info!(until = %current.get().expires(), "TLS certificate reloaded");
         }
         Ok(())
     }
@@ -113,11 +131,11 @@ impl SettingsReload {
 pub(super) fn certificate(config: &Config) -> Result<Option<HotSwap<Certificate>>> {
     let no_key = config.server.tls_key.as_os_str().is_empty();
     if config.serves_tls() == no_key {
-        let (there, missing) = match no_key {
+        let (present, missing) = match no_key {
             true => ("server.tls_certificate", "server.tls_key"),
             false => ("server.tls_key", "server.tls_certificate"),
         };
-        let message = format!("{there} is set and {missing} is not; TLS needs both");
+        let message = format!("{present} is set and {missing} is not; TLS needs both");
         return Err(Error::invalid("body", missing, "required", message));
     }
     if no_key {
@@ -131,7 +149,9 @@ pub(super) fn certificate(config: &Config) -> Result<Option<HotSwap<Certificate>
 fn read_certificate(config: &Config) -> Result<Certificate> {
     let server = &config.server;
     let certificate = Certificate::read(&server.tls_certificate, &server.tls_key, clock::now())?;
-    let seconds = i32::try_from(certificate.expires().as_second() / 3600).unwrap_or(i32::MAX);
-    metrics::gauge!(telemetry::CERTIFICATE_EXPIRES).set(f64::from(seconds) * 3600.0);
+    // Hours fit into an `i32`, which converts to `f64` without loss; seconds would overflow in
+    // 2038.
+    let hours = i32::try_from(certificate.expires().as_second() / 3600).unwrap_or(i32::MAX);
+    metrics::gauge!(telemetry::CERTIFICATE_EXPIRES).set(f64::from(hours) * 3600.0);
     Ok(certificate)
 }

@@ -29,7 +29,7 @@ use model::item::Asset;
 use model::{ContentHash, ItemKey};
 
 /// Key of the progress in the table `state`.
-const SCRUB_NOTE: &str = "scrub";
+const SCRUB_KEY: &str = "scrub";
 
 /// Reads the originals of an archive in continuous passes.
 #[derive(Clone)]
@@ -87,7 +87,7 @@ fn report(ratio: f64, began: Option<Timestamp>, ended: Option<Timestamp>) {
 
 /// The result of verifying one original.
 enum ScrubFinding {
-    Whole,
+    Intact,
     /// The reason why the original is considered damaged.
     Damaged(String),
     /// The store cannot be reached at the moment.
@@ -116,6 +116,7 @@ impl OriginalsScrub {
             let stopped = self.scrub(self.node.incarnation(), &mut log).await;
             // Only the node that scrubs reports the progress of the pass.
             report(0.0, None, None);
+            // A lost lease is waited for anyway; a failure would be retried without a delay.
             if let ScrubStop::Failed(cause) = stopped {
                 log.record(&Err::<(), _>(cause));
                 tokio::time::sleep(SCRUB_RETRY_DELAY).await;
@@ -123,10 +124,9 @@ impl OriginalsScrub {
         }
     }
 
-    /// Continues the current pass and runs further ones for as long as the incarnation `life` holds the
-    /// lease.
-    async fn scrub(&self, life: Uuid, log: &mut FailureLog) -> ScrubStop {
-        match self.run_passes(life, log).await {
+    /// Continues the current pass and runs further ones for as long as `incarnation` holds the lease.
+    async fn scrub(&self, incarnation: Uuid, log: &mut FailureLog) -> ScrubStop {
+        match self.run_passes(incarnation, log).await {
             Ok(never) => match never {},
             Err(stopped) => stopped,
         }
@@ -134,22 +134,22 @@ impl OriginalsScrub {
 
     async fn run_passes(
         &self,
-        life: Uuid,
+        incarnation: Uuid,
         log: &mut FailureLog,
     ) -> Result<std::convert::Infallible, ScrubStop> {
-        let noted = self.db.read(|tx| tx.find_state(SCRUB_NOTE)).await?;
+        let stored = self.db.read(|tx| tx.find_state(SCRUB_KEY)).await?;
         // Progress that a later version stored in another format is ignored.
-        let noted: Option<ScrubPass> = noted.and_then(|text| serde_json::from_str(&text).ok());
-        let mut pass = match noted {
+        let stored: Option<ScrubPass> = stored.and_then(|text| serde_json::from_str(&text).ok());
+        let mut pass = match stored {
             Some(pass) => pass,
             None => {
                 // Stored at once, so that a service that restarts often still reaches its first item.
                 let pass = self.begin(None).await?;
-                self.save_pass(&pass, life).await?;
+                self.save_pass(&pass, incarnation).await?;
                 pass
             }
         };
-        let mut since_note: Option<Stopwatch> = None;
+        let mut last_saved: Option<Stopwatch> = None;
         let mut numbers = VecDeque::new();
         loop {
             log.record(&Ok::<_, DbError>(()));
@@ -160,22 +160,23 @@ impl OriginalsScrub {
                 numbers = read.await?.into();
             }
             let Some(number) = numbers.pop_front() else {
-                pass = self.end(pass, life).await?;
-                since_note = Some(Stopwatch::start());
+                pass = self.end(pass, incarnation).await?;
+                last_saved = Some(Stopwatch::start());
                 continue;
             };
             let share = pass.share(self.period);
-            self.wait(pass.due, share, life).await?;
-            self.item(number, &mut pass, life).await?;
+            self.wait(pass.due, share, incarnation).await?;
+            self.item(number, &mut pass, incarnation).await?;
             pass.at = number;
             pass.done += 1;
             // A delay is not made up for with a higher rate.
             pass.due = later(pass.due, share).max(clock::now());
             let is_due =
-                since_note.as_ref().is_none_or(|since| since.elapsed() >= SCRUB_SAVE_INTERVAL);
+                last_saved.as_ref().is_none_or(|since| since.elapsed() >= SCRUB_SAVE_INTERVAL);
+            // With few items the shares are long, and a restart would begin an unsaved wait again.
             if is_due || share >= SCRUB_SAVE_INTERVAL {
-                self.save_pass(&pass, life).await?;
-                since_note = Some(Stopwatch::start());
+                self.save_pass(&pass, incarnation).await?;
+                last_saved = Some(Stopwatch::start());
             }
         }
     }
@@ -190,44 +191,57 @@ impl OriginalsScrub {
     }
 
     /// Ends a pass and begins the next one; waits first if the archive has no items.
-    async fn end(&self, mut pass: ScrubPass, life: Uuid) -> Result<ScrubPass, ScrubStop> {
+    async fn end(&self, mut pass: ScrubPass, incarnation: Uuid) -> Result<ScrubPass, ScrubStop> {
         if pass.done > 0 {
             let damaged = pass.damaged.len();
             tracing::info!(items = pass.done, damaged, "scrub finished: all originals were read");
             pass.ended = Some(clock::now());
         } else {
-            self.wait(later(clock::now(), SCRUB_RETRY_DELAY), SCRUB_RETRY_DELAY, life).await?;
+            // An empty archive would otherwise end one pass after the other without a pause.
+            self.wait(later(clock::now(), SCRUB_RETRY_DELAY), SCRUB_RETRY_DELAY, incarnation)
+                .await?;
         }
         let next = self.begin(pass.ended).await?;
-        self.save_pass(&next, life).await?;
+        self.save_pass(&next, incarnation).await?;
         Ok(next)
     }
 
     /// Waits until `due`, but at most `longest`, because the clock may have been set.
-    async fn wait(&self, due: Timestamp, longest: Duration, life: Uuid) -> Result<(), ScrubStop> {
-        let waited = Stopwatch::start();
+    async fn wait(
+        &self,
+        due: Timestamp,
+        longest: Duration,
+        incarnation: Uuid,
+    ) -> Result<(), ScrubStop> {
+        let stopwatch = Stopwatch::start();
         loop {
-            if !self.node.holds(ClusterLease::Scrubbing) || self.node.incarnation() != life {
+            // A node that lost the lease may hold it again under a new incarnation, after another
+            // node has advanced the pass.
+            if !self.node.holds(ClusterLease::Scrubbing) || self.node.incarnation() != incarnation
+            {
                 return Err(ScrubStop::LeaseLost);
             }
-            let left = Duration::try_from(due.duration_since(clock::now())).unwrap_or_default();
-            let left = left.min(longest.saturating_sub(waited.elapsed()));
-            if left.is_zero() {
+            let remaining =
+                Duration::try_from(due.duration_since(clock::now())).unwrap_or_default();
+            let remaining = remaining.min(longest.saturating_sub(stopwatch.elapsed()));
+            if remaining.is_zero() {
                 return Ok(());
             }
-            tokio::time::sleep(left.min(SCRUB_LEASE_CHECK_INTERVAL)).await;
+            tokio::time::sleep(remaining.min(SCRUB_LEASE_CHECK_INTERVAL)).await;
         }
     }
 
-    /// Stores the progress, in a transaction that verifies that the incarnation `life` holds the lease.
-    async fn save_pass(&self, pass: &ScrubPass, life: Uuid) -> Result<(), ScrubStop> {
+    /// Stores the progress, in a transaction that verifies that `incarnation` holds the lease.
+    async fn save_pass(&self, pass: &ScrubPass, incarnation: Uuid) -> Result<(), ScrubStop> {
         let text =
             serde_json::to_string(pass).map_err(|cause| DbError::File(cause.to_string()))?;
         let written = self.db.write(move |tx| {
-            if !tx.holds_lease(ClusterLease::Scrubbing.as_str(), life)? {
+            // The lease may have expired without this node's notice, and its progress must not
+            // replace that of the next holder.
+            if !tx.holds_lease(ClusterLease::Scrubbing.as_str(), incarnation)? {
                 return Ok(false);
             }
-            tx.write_state(SCRUB_NOTE, &text).map(|()| true)
+            tx.write_state(SCRUB_KEY, &text).map(|()| true)
         });
         if written.await? {
             return Ok(());
@@ -237,7 +251,12 @@ impl OriginalsScrub {
     }
 
     /// Verifies the originals of an item, and waits while the store cannot be reached.
-    async fn item(&self, number: i64, pass: &mut ScrubPass, life: Uuid) -> Result<(), ScrubStop> {
+    async fn item(
+        &self,
+        number: i64,
+        pass: &mut ScrubPass,
+        incarnation: Uuid,
+    ) -> Result<(), ScrubStop> {
         let found = match self.db.read(move |tx| tx.files_of_version(number)).await {
             Ok(found) => found,
             Err(DbError::Damaged { .. }) => {
@@ -252,16 +271,18 @@ impl OriginalsScrub {
         // An item that was replaced since is left to the next pass.
         let Some((key, assets)) = found else { return Ok(()) };
         for (index, asset) in assets.iter().enumerate() {
+            // Two files of an item may have the same bytes, which are read once.
             if assets[..index].iter().any(|other| other.blob() == asset.blob()) {
                 continue;
             }
-            let mut is_away = false;
+            let mut is_unreachable = false;
             while let ControlFlow::Continue(cause) = self.original(&key, asset, pass).await {
-                if !is_away {
+                if !is_unreachable {
                     tracing::warn!("scrub paused: originals cannot be read: {cause}");
                 }
-                is_away = true;
-                self.wait(later(clock::now(), SCRUB_RETRY_DELAY), SCRUB_RETRY_DELAY, life).await?;
+                is_unreachable = true;
+                self.wait(later(clock::now(), SCRUB_RETRY_DELAY), SCRUB_RETRY_DELAY, incarnation)
+                    .await?;
             }
         }
         Ok(())
@@ -282,7 +303,7 @@ impl OriginalsScrub {
             found = self.verify_original(hash, length).await;
         }
         let why = match found {
-            ScrubFinding::Whole => return ControlFlow::Break(()),
+            ScrubFinding::Intact => return ControlFlow::Break(()),
             ScrubFinding::Unreachable(cause) => return ControlFlow::Continue(cause),
             ScrubFinding::Damaged(why) => why,
         };
@@ -309,7 +330,7 @@ impl OriginalsScrub {
 
     async fn verify_original(&self, hash: ContentHash, length: u64) -> ScrubFinding {
         match self.hash_slowly(hash, length).await {
-            Ok(found) if found == hash => ScrubFinding::Whole,
+            Ok(found) if found == hash => ScrubFinding::Intact,
             Ok(_) => ScrubFinding::Damaged("it was changed after ingest".to_owned()),
             Err(cause @ (StoreError::Missing(_) | StoreError::Io { .. })) => {
                 // If a disk is not mounted, every file in the folder is missing although nothing is lost.
@@ -326,6 +347,8 @@ impl OriginalsScrub {
                 ScrubFinding::Damaged(cause.to_string())
             }
             Err(
+                // A store that cannot be reached, or that is the wrong one, says nothing about the
+                // originals.
                 cause @ (StoreError::Unavailable { .. }
                 | StoreError::OtherArchive { .. }
                 | StoreError::Setting { .. }),
@@ -341,23 +364,24 @@ impl OriginalsScrub {
     ) -> Result<ContentHash, StoreError> {
         let store = self.store.clone();
         let reader = blocking(move || {
+            // Cached metadata of a bucket would hide that an object is missing.
             store.invalidate(hash);
             store.reader(hash, length)
         });
         let reader: Arc<BlobReader> = Arc::new(reader.await?);
-        let mut sum = ContentHash::hasher();
+        let mut hasher = ContentHash::hasher();
         for range in reader.pieces() {
             let bytes = range.end - range.start;
             let reader = Arc::clone(&reader);
-            sum = blocking(move || {
-                sum.update(&reader.read(range)?);
-                Ok(sum)
+            hasher = blocking(move || {
+                hasher.update(&reader.read(range)?);
+                Ok(hasher)
             })
             .await?;
-            let rest = Duration::from_micros(bytes.saturating_mul(1_000_000) / SCRUB_BYTES_S_MAX);
-            tokio::time::sleep(rest).await;
+            let pause = Duration::from_micros(bytes.saturating_mul(1_000_000) / SCRUB_BYTES_S_MAX);
+            tokio::time::sleep(pause).await;
         }
-        Ok(sum.finish())
+        Ok(hasher.finish())
     }
 }
 

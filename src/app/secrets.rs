@@ -35,7 +35,7 @@ pub fn key_source(config: &Config) -> KeySource {
 }
 
 /// Creates a key file if there is none; returns whether it was created.
-fn make_key(path: &Path) -> Result<bool> {
+fn create_key_file(path: &Path) -> Result<bool> {
     if path.exists() {
         return Ok(false);
     }
@@ -66,6 +66,7 @@ pub(super) fn unlock(config: &Config, db: &Db, missing: MissingKey) -> Result<()
     match opened {
         Err(cause) if missing == MissingKey::Waits => {
             tracing::info!("secrets of the archive are unavailable: {cause}");
+            // Values that need a key then fail with this reason instead of a decryption error.
             db.refuse_secrets(format!("and {cause}"));
             Ok(())
         }
@@ -83,23 +84,23 @@ fn try_unlock(config: &Config, db: &Db) -> Result<()> {
     if db.is_read_only() || db.moved_to()?.is_some() {
         return Ok(());
     }
-    let mut made = None;
+    let mut created = None;
     if let KeySource::File(path) = &source {
         if !starts_encryption(config) {
             return Ok(());
         }
-        made = make_key(path)?.then_some(path);
+        created = create_key_file(path)?.then_some(path);
     }
     let keys = load(config, &source).map_err(|cause| invalid(&cause))?;
-    let with = first(&keys)?;
+    let key_id = first(&keys)?;
     db.load_keys(source.clone(), keys);
-    match db.encrypt_secrets(None, with) {
+    match db.encrypt_secrets(None, key_id) {
         Ok(count) => {
             if count.total() > 0 {
                 tracing::info!(
                     channels = count.channels,
                     signing_keys = count.signing_keys,
-                    key = %with,
+                    key = %key_id,
                     "secrets in the database are encrypted now, with {source}"
                 );
             }
@@ -108,8 +109,8 @@ fn try_unlock(config: &Config, db: &Db) -> Result<()> {
         // Several processes started together, and another one was first.
         Err(DbError::InUse(_)) => {
             let Some(id) = db.secrets_key()? else { return Ok(()) };
-            if let Some(path) = made
-                && id != with
+            if let Some(path) = created
+                && id != key_id
             {
                 // Nothing was encrypted with this key.
                 drop(std::fs::remove_file(path));
@@ -168,20 +169,22 @@ pub fn rotate(config: &Config, db: &Db) -> Result<RotationReport> {
     let source = key_source(config);
     let KeySource::File(path) = &source else { return rotate_setting(config, db, source) };
     let conflict = |cause: SecretError| Error::new(ErrorKind::Conflict, cause.to_string());
-    let _alone = secrets::lock(path).map_err(conflict)?;
+    let _lock = secrets::lock(path).map_err(conflict)?;
     let before = in_force(db)?;
+    // Without the key in force nothing could be decrypted, and the file stays as it is.
     use_keys(config, db, source.clone(), before)?;
     let mut keys = secrets::read(path).map_err(conflict)?;
-    let fresh = SecretKey::draw().map_err(conflict)?;
-    let after = fresh.id();
+    let new_key = SecretKey::draw().map_err(conflict)?;
+    let after = new_key.id();
     // Drop keys of interrupted rotations, but not the key in force.
     keys.retain(|key| key.id() == before);
-    keys.push(fresh.clone());
+    keys.push(new_key.clone());
     secrets::replace(path, &keys).map_err(conflict)?;
     db.load_keys(source.clone(), keys);
     let count = db.encrypt_secrets(Some(before), after)?;
-    secrets::replace(path, std::slice::from_ref(&fresh)).map_err(conflict)?;
-    db.load_keys(source.clone(), vec![fresh]);
+    // No value is encrypted with the old key any more, so the file and the memory drop it.
+    secrets::replace(path, std::slice::from_ref(&new_key)).map_err(conflict)?;
+    db.load_keys(source.clone(), vec![new_key]);
     Ok(RotationReport { before, after, count, source })
 }
 
@@ -215,18 +218,18 @@ pub(super) struct BackupKey {
 const IN_BACKUP: &str = "secrets-";
 
 /// Copies the key of the database into the folder of a backup, unless it is stored elsewhere: in the
-/// settings, or `apart` by the operator.
+/// settings, or by the operator (`is_stored_elsewhere`).
 pub(super) fn copy_key(
     config: &Config,
     snapshot: &DatabaseSnapshot,
     target: &Path,
-    apart: bool,
+    is_stored_elsewhere: bool,
 ) -> Result<BackupKey> {
     let Some(id) = snapshot.read(|tx| tx.secrets_key())? else { return Ok(BackupKey::default()) };
     let source = key_source(config);
-    let kept_apart = BackupKey { id: Some(id.to_string()), file: None };
-    if apart || source == KeySource::Setting {
-        return Ok(kept_apart);
+    let without_copy = BackupKey { id: Some(id.to_string()), file: None };
+    if is_stored_elsewhere || source == KeySource::Setting {
+        return Ok(without_copy);
     }
     let keys = load(config, &source)
         .map_err(|cause| Error::new(ErrorKind::Conflict, cause.to_string()))?;
@@ -240,7 +243,7 @@ pub(super) fn copy_key(
     let file = format!("{IN_BACKUP}{id}.key");
     secrets::replace(&target.join(&file), &[key])
         .map_err(|cause| Error::new(ErrorKind::Unavailable, cause.to_string()))?;
-    Ok(BackupKey { file: Some(file), ..kept_apart })
+    Ok(BackupKey { file: Some(file), ..without_copy })
 }
 
 /// Whether a file of a backup is the key of an earlier state.
@@ -262,6 +265,7 @@ pub(super) fn key_to_restore(
     let (Some(id), Some(file)) = (&key.id, &key.file) else { return Ok(None) };
     let KeySource::File(path) = key_source(config) else { return Ok(None) };
     let conflict = |message: String| Error::new(ErrorKind::Conflict, message);
+    // A manifest may come from elsewhere, and a name with a slash would lead out of its folder.
     if file.contains('/') || !file.starts_with(IN_BACKUP) {
         return Err(conflict(format!("{}: `{file}` is not the name of a key", source.display())));
     }
@@ -269,8 +273,8 @@ pub(super) fn key_to_restore(
     if !path.exists() {
         return Ok(Some((path, keys)));
     }
-    let there = secrets::read(&path).map_err(|cause| conflict(cause.to_string()))?;
-    if there.iter().any(|key| key.id().to_string() == *id) {
+    let existing = secrets::read(&path).map_err(|cause| conflict(cause.to_string()))?;
+    if existing.iter().any(|key| key.id().to_string() == *id) {
         return Ok(None);
     }
     Err(conflict(format!(
@@ -280,8 +284,8 @@ pub(super) fn key_to_restore(
 }
 
 /// Writes the key to the path that [`key_to_restore`] determined.
-pub(super) fn restore_key(wanted: Option<(PathBuf, Vec<SecretKey>)>) -> Result<()> {
-    let Some((path, keys)) = wanted else { return Ok(()) };
+pub(super) fn restore_key(plan: Option<(PathBuf, Vec<SecretKey>)>) -> Result<()> {
+    let Some((path, keys)) = plan else { return Ok(()) };
     secrets::create(&path, &keys)
         .map(drop)
         .map_err(|cause| Error::new(ErrorKind::Unavailable, cause.to_string()))
@@ -291,6 +295,7 @@ pub(super) fn restore_key(wanted: Option<(PathBuf, Vec<SecretKey>)>) -> Result<(
 pub(super) fn lacking(config: &Config, key: &BackupKey) -> Option<String> {
     let id = key.id.as_ref()?;
     let source = key_source(config);
+    // A key file that cannot be read is as good as missing: the message asks for the key.
     let keys = load(config, &source).unwrap_or_default();
     if keys.iter().any(|key| key.id().to_string() == *id) {
         return None;

@@ -78,8 +78,9 @@ impl ServerProcess {
         let (traces, export) = start_traces(&config)?;
         let ingest = archive.ingest(&config)?.for_server();
         let storage = ServerStorage::open(&config, archive, &node)?;
+        // Binding fills in `server.public_url`, which the services below copy into their links.
         let http = HttpListeners::bind(&mut config)?;
-        let (domain, asks) = DomainServices::start(&config, &storage, ingest)?;
+        let (domain, stream_commands) = DomainServices::start(&config, &storage, ingest)?;
         let readiness = readiness(&config, &storage, &domain.content);
         let process = ProcessState {
             db: storage.db.clone(),
@@ -96,13 +97,15 @@ impl ServerProcess {
         let (runtime, signals) = runtime()?;
         let guard = storage.guard.clone();
         let drain = http.terms.limits.get().drain;
-        let background = BackgroundTasks::start(&config, storage, &app, asks, &runtime, drain)?;
+        let background =
+            BackgroundTasks::start(&config, storage, &app, stream_commands, &runtime, drain)?;
         let (shared, terms) = (Arc::clone(&app.shared), http.terms.clone());
         let reload = SettingsReload { launch, running: config, shared, terms };
+        // The node takes leases only now, because the jobs that they belong to run only now.
         keeper.node().work(clock::now());
-        let BackgroundTasks { threads, senders, first_probe: looked } = background;
+        let BackgroundTasks { threads, senders, first_probe } = background;
         // A client may ask for readiness as soon as the server is announced, so wait for the first probe.
-        drop(looked.blocking_recv());
+        drop(first_probe.blocking_recv());
         Ok(Self { http, app, threads, guard, senders, runtime, signals, reload, export, keeper })
     }
 
@@ -130,11 +133,13 @@ impl ServerProcess {
         let status = format!("serving on {}", self.url());
         let Self { http, app, threads, senders, runtime, signals, .. } = self;
         let HttpListeners { listener, admin, terms, .. } = http;
-        let ProcessSignals { stop, hangup: again } = signals;
-        runtime.spawn(reload_on_signal(again, self.reload, status.clone()));
+        let ProcessSignals { stop, hangup } = signals;
+        runtime.spawn(reload_on_signal(hangup, self.reload, status.clone()));
         if let Some(watchdog) = systemd::watchdog(app.shared.process.db.clone()) {
             JobContext { runtime: &runtime, guard: &self.guard }.run_until_shutdown(watchdog);
         }
+        // Audit events and spans of the last requests are written after the drain, so these tasks
+        // get their own stop signal.
         let (end, ended) = watch::channel(false);
         let (events, db) = (app.shared.access.audit.pending(), app.shared.process.db.clone());
         let write = |events| runtime.spawn(write_events(db, events, ended.clone()));
@@ -195,6 +200,8 @@ async fn serve(
         signals.first().await;
         let unready = shared.edge.live_settings.get().drain_delay;
         let time = unready + limits.get().drain + STOP_GRACE_PERIOD;
+        // systemd kills the service after its own timeout unless it learns how long the drain
+        // takes.
         drop(tokio::task::spawn_blocking(move || systemd::stopping(time)));
         // Load balancers see it in the readiness before connections close.
         shared.process.draining.store(true, Ordering::SeqCst);
@@ -225,8 +232,8 @@ async fn serve_admin(listener: TcpListener, terms: ListenerSettings, app: AppSta
 
 /// Reloads the settings on each SIGHUP, one reload at a time. Signals during a reload cause one further
 /// reload.
-async fn reload_on_signal(mut again: Signal, mut reload: SettingsReload, status: String) {
-    while again.recv().await.is_some() {
+async fn reload_on_signal(mut hangup: Signal, mut reload: SettingsReload, status: String) {
+    while hangup.recv().await.is_some() {
         let status = status.clone();
         let reloaded = tokio::task::spawn_blocking(move || {
             systemd::reloading();
@@ -235,8 +242,9 @@ async fn reload_on_signal(mut again: Signal, mut reload: SettingsReload, status:
             reload
         });
         match reloaded.await {
-            Ok(back) => reload = back,
+            Ok(returned) => reload = returned,
             Err(cause) => {
+                // The panic took the state of the reload with it.
                 tracing::error!("reload failed, SIGHUP is ignored from now on: {cause}");
                 return;
             }

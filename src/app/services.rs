@@ -46,6 +46,7 @@ use model::account::MessageTransport;
 /// Starts the users section, which mails links if there is a mail server.
 pub(super) fn start_users(config: &Config, auth: &Auth, sender: &ChannelSender) -> Result<Users> {
     let signer = IdSigner::open(auth.db(), PASSWORD_LINK_KEY)?;
+    // Mails in an outbox folder reach no user, so pages must not promise them.
     let sends_mails = match sender.mailer().settings().transport {
         MailTransport::Smtp(_) => true,
         MailTransport::Outbox { .. } => false,
@@ -58,15 +59,15 @@ pub(super) fn start_deliveries(
     config: &Config,
     access: AccessServices<'_>,
     media: &Media,
-    way_out: OutboundServices<'_>,
+    outbound: OutboundServices<'_>,
     guard: &ClusterGuard,
 ) -> Deliveries {
     let services = delivery::DeliveryServices {
         media: media.clone(),
         orders: access.orders.clone(),
         auth: access.auth.clone(),
-        sender: way_out.sender.clone(),
-        recipients: way_out.recipients.clone(),
+        sender: outbound.sender.clone(),
+        recipients: outbound.recipients.clone(),
         guard: guard.clone(),
     };
     Deliveries::new(services, delivery::DeliverySettings::of(config))
@@ -77,7 +78,7 @@ pub(super) fn start_notifications(
     access: AccessServices<'_>,
     media: &Media,
     content: &Content,
-    way_out: OutboundServices<'_>,
+    outbound: OutboundServices<'_>,
     guard: &ClusterGuard,
 ) -> Result<(Notifications, StreamCommands)> {
     let overrides = Some(config.mail.templates.as_path());
@@ -88,9 +89,9 @@ pub(super) fn start_notifications(
         media: media.clone(),
         auth: access.auth.clone(),
         users: access.users.clone(),
-        mailer: way_out.sender.mailer().clone(),
+        mailer: outbound.sender.mailer().clone(),
         mail_templates: MailTemplates::compile(overrides)?,
-        recipients: way_out.recipients.clone(),
+        recipients: outbound.recipients.clone(),
         push: Push::of(config)?,
         guard: guard.clone(),
     };
@@ -103,6 +104,7 @@ pub(super) fn start_senders(
     app: &AppState,
     drain: Duration,
 ) -> Vec<tokio::task::JoinHandle<()>> {
+    // Such a node only queues; a node with background work sends.
     if !app.shared.process.node.role().runs_background_work() {
         return Vec::new();
     }
@@ -143,6 +145,7 @@ pub(super) fn readiness(config: &Config, storage: &ServerStorage, content: &Cont
 /// Starts search, if this process serves requests and the settings enable it. Waits for an existing index,
 /// and for a small one that has to be built; a large one is built in the background.
 pub(super) fn start_search(config: &Config, db: &Db) -> Result<SearchEngine> {
+    // A node that only runs background work answers no searches, so it needs no index.
     if !config.search.enabled || !config.server.role.serves_requests() {
         return SearchEngine::disabled(db.clone());
     }
@@ -154,8 +157,8 @@ pub(super) fn start_search(config: &Config, db: &Db) -> Result<SearchEngine> {
             zone: config.ingest.timezone.0.clone(),
         },
     )?;
-    let waited = Stopwatch::start();
-    while search.status() != IndexStatus::Ready && waited.elapsed() < SEARCH_START_WAIT {
+    let stopwatch = Stopwatch::start();
+    while search.status() != IndexStatus::Ready && stopwatch.elapsed() < SEARCH_START_WAIT {
         std::thread::park_timeout(SEARCH_START_POLL_INTERVAL);
     }
     Ok(search)
@@ -203,6 +206,7 @@ pub(super) fn shared(
         auth: config.auth_url(),
     };
     let db = process.db.clone();
+    // A read-only node cannot write rows of the audit log, so its events are only log lines.
     let audit = if process.node.role().is_read_only() {
         AuditLog::lines_only()
     } else {
@@ -221,6 +225,8 @@ pub(super) fn shared(
             url: config.site_url().to_owned(),
             name: config.server.site_name.clone(),
             zone: config.ingest.timezone.0.clone(),
+            // Over plain HTTP, browsers do not return a `Secure` cookie (RFC 6265, section 5.4),
+            // and no login would last.
             secure_cookies: config.auth_url().starts_with("https:"),
         },
         edge: EdgeState {

@@ -67,6 +67,7 @@ struct Watchdog {
 
 impl Watchdog {
     fn period(&self) -> Duration {
+        // With a tiny timeout, the job would run without a pause.
         (self.limit / 3).max(WATCHDOG_PERIOD_MIN)
     }
 }
@@ -80,6 +81,7 @@ impl BackgroundJob for Watchdog {
 
     async fn run(&mut self) -> Result<RunOutcome, String> {
         self.began = Stopwatch::start();
+        // Any read shows that a database thread answers; a look-up by key is cheap.
         let read = self.db.read(|tx| tx.find_organization(OrganizationId(0)).map(drop));
         // A query to another machine must time out early enough for the notification.
         let time = if self.db.is_remote() { self.period() } else { self.limit };
@@ -87,6 +89,7 @@ impl BackgroundJob for Watchdog {
             Ok(answer) => answer.map_err(|cause| cause.to_string()),
             Err(_) if self.db.is_remote() => Err("the database does not answer".to_owned()),
             Err(_) => {
+                // Without a notification, systemd restarts the service.
                 return Err("the database does not answer, so systemd is not notified".to_owned());
             }
         };

@@ -76,21 +76,24 @@ impl VerifiedDatabase {
     }
 }
 
-/// Verifies a copy of the originals against a database; calls `tell` for each problem, from several threads.
+/// Verifies a copy of the originals against a database; calls `on_problem` for each problem, from several
+/// threads.
 ///
 /// Fails when one of the two cannot be used: an incomplete backup, a copy of the database whose checksum
 /// differs from the manifest, a bucket that refuses access.
 pub fn verify(
     config: &Config,
     request: VerifyRequest<'_>,
-    tell: &(dyn Fn(&ArchiveProblem) + Sync),
+    on_problem: &(dyn Fn(&ArchiveProblem) + Sync),
 ) -> Result<VerifyReport> {
-    let (source, noted) = match request.backup {
+    let (source, recorded) = match request.backup {
         Some(dir) => of_backup(dir)?,
         None => (VerifiedDatabase::Served(database(config)?), None),
     };
-    let place = match (request.place, &noted, request.backup) {
-        (Some(place), ..) | (None, Some(place), _) => CopyLocation::Bucket(place),
+    let location = match (request.place, &recorded, request.backup) {
+        // A location in the request wins over the one in the manifest: the originals may have moved
+        // since.
+        (Some(location), ..) | (None, Some(location), _) => CopyLocation::Bucket(location),
         (None, None, Some(dir)) => CopyLocation::Folder(dir),
         (None, None, None) => {
             let message =
@@ -98,43 +101,45 @@ pub fn verify(
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
     };
-    let store = place.open_to_read(config)?;
+    let store = location.open_to_read(config)?;
     // The database is read first, because an original is stored before the database refers to it.
     let (named, rows) = source.read(|tx| tx.named_originals())?;
     let stored = store.list_with_sizes().map_err(store_failed)?;
     let problems = AtomicUsize::new(0);
-    let tell = |problem: &ArchiveProblem| {
+    let report = |problem: &ArchiveProblem| {
         problems.fetch_add(1, Ordering::Relaxed);
-        tell(problem);
+        on_problem(problem);
     };
     for flaw in rows {
-        tell(&ArchiveProblem::Database { flaw, repaired: None });
+        report(&ArchiveProblem::Database { flaw, repaired: None });
     }
     let found = StoreComparison::of(&named, &stored);
     for named in found.missing {
-        tell(&ArchiveProblem::Missing { of: source.file_of(named), hash: named.hash });
+        report(&ArchiveProblem::Missing { of: source.file_of(named), hash: named.hash });
     }
     for (named, found) in found.other_length {
         let (of, NamedOriginal { hash, length: expected, .. }) = (source.file_of(named), named);
-        tell(&ArchiveProblem::Length { of, hash, found, expected });
+        report(&ArchiveProblem::Length { of, hash, found, expected });
     }
     let to_read = if request.read { found.present } else { Vec::new() };
     let read = to_read.len();
     for_each_parallel(config.ingest_workers(), to_read.into_iter(), &|named| {
         match store.checksum(named.hash, named.length) {
             Ok(found) if found == named.hash => {}
+            // A store that does not answer says nothing about the originals, so the verification
+            // ends.
             Err(cause @ (StoreError::Unavailable { .. } | StoreError::Io { .. })) => {
                 return Err(store_failed(cause));
             }
             Ok(_) | Err(_) => {
-                tell(&ArchiveProblem::Damaged { of: source.file_of(named), hash: named.hash });
+                report(&ArchiveProblem::Damaged { of: source.file_of(named), hash: named.hash });
             }
         }
         Ok(())
     })?;
     let (originals, unnamed) = (named.len(), found.unnamed.len());
     let problems = problems.load(Ordering::Relaxed);
-    Ok(VerifyReport { place: place.print(), originals, read, problems, unnamed })
+    Ok(VerifyReport { place: location.print(), originals, read, problems, unnamed })
 }
 
 /// Opens the database of a backup, and returns the location of its originals if that is not its folder.

@@ -86,6 +86,7 @@ impl ArchiveArgs {
         }
         match secret {
             Some((name, secret)) => {
+                // Alone on standard output, so that a script can capture the secret.
                 print_error(&format!("{what}; its {name} is shown this once:"));
                 print_line(secret);
             }
@@ -295,8 +296,8 @@ pub(super) fn user(command: UserCommand) -> Result<(), CommandFailure> {
         UserCommand::Enable { on, name } => set_user_active(&on, &name, true),
         UserCommand::Password { on, name, password_stdin } => {
             let password = read_password(password_stdin)?;
-            let made = on.open()?.set_password(&name, password, clock::now())?;
-            let secret = made.as_deref().map(|secret| ("password", secret));
+            let generated = on.open()?.set_password(&name, password, clock::now())?;
+            let secret = generated.as_deref().map(|secret| ("password", secret));
             on.print_done(
                 &format!("user {name:?} has a new password"),
                 json!({ "userName": name }),
@@ -413,9 +414,9 @@ pub(super) fn client(command: ClientCommand) -> Result<(), CommandFailure> {
                 scopes_enforced: scopes == ScopeCheck::Enforced,
                 access_token_s,
             };
-            let made = on.open()?.add_client(&request, clock::now())?;
+            let generated = on.open()?.add_client(&request, clock::now())?;
             let id = request.client_id;
-            let secret = made.as_deref().map(|secret| ("client_secret", secret));
+            let secret = generated.as_deref().map(|secret| ("client_secret", secret));
             on.print_done(&format!("client {id:?} added"), json!({ "client_id": id }), secret);
             Ok(())
         }
@@ -484,6 +485,7 @@ pub(super) fn key(command: KeyCommand) -> Result<(), CommandFailure> {
         KeyCommand::Add { on, user, name } => {
             let added = on.open()?.add_key(&user, &name, clock::now())?;
             let id = added.id;
+            // The event was defined before the command ran, when the key had no number yet.
             audit_record::set_object(ObjectKind::Key, &id);
             let secret = added.secret.as_deref().map(|secret| ("key", secret));
             let what = format!("API key {id} of user {user:?} added");

@@ -70,6 +70,7 @@ fn moment(text: &str, zone: &TimeZone, now: Timestamp) -> Option<Timestamp> {
     }
     // An age: a count and a unit.
     let unit = text.chars().next_back()?;
+    // A negative age would be a time in the future.
     let count: i64 = text.strip_suffix(unit)?.parse().ok().filter(|count| *count >= 0)?;
     let seconds = match unit {
         's' => 1,
@@ -96,17 +97,18 @@ pub(super) fn run(command: AuditCommand) -> Result<(), CommandFailure> {
     } = command;
     let (config, _) = config::load(&common.sources(&[]))?;
     let (zone, now) = (&config.ingest.timezone.0, clock::now());
-    let read = |flag: &str, text: Option<String>| {
-        let read = text.map(|text| {
+    let parse_flag = |flag: &str, text: Option<String>| {
+        let parsed = text.map(|text| {
             moment(&text, zone, now).ok_or_else(|| {
                 let expected = "expected a time, a day or an age such as 24h";
                 CommandFailure::Usage(format!("--{flag} {text}: {expected}"))
             })
         });
-        read.transpose()
+        parsed.transpose()
     };
-    let (since, until) = (read("since", since)?, read("until", until)?);
+    let (since, until) = (parse_flag("since", since)?, parse_flag("until", until)?);
     let filter = AuditFilter { since, until, user, action, outcome, object, addresses: address };
+    // All listed events are held in memory.
     let limit = limit.min(AUDIT_LISTED_MAX);
     let db = open_archive(&config)?.db;
     let events = db.read_blocking(move |tx| tx.list_audit(&filter, limit));
@@ -126,6 +128,7 @@ fn print(events: &[ListedEvent], json: bool) {
             None => event.credential.clone(),
         };
         let detail = event.detail.clone().unwrap_or_default();
+        // A repeated event, such as a failed login of a scan, is one row with a count.
         let detail = if event.count > 1 { format!("{}x {detail}", event.count) } else { detail };
         [
             event.at.to_string(),

@@ -29,16 +29,16 @@ pub(super) enum AuditExtent {
     /// Not at all: the command changes nothing, or it is a service that records its own actions.
     Nothing,
     /// By events that the command writes while it runs.
-    Parts,
+    Own,
     /// By one event, written when the command ends.
-    Whole(CommandEvent),
+    Single(CommandEvent),
 }
 
 /// The event of a command, without its outcome.
 pub(super) struct CommandEvent {
     action: AuditAction,
     object: Option<(ObjectKind, String)>,
-    words: String,
+    detail: String,
 }
 
 /// What the running command adds to its event.
@@ -46,11 +46,11 @@ struct RunningCommand {
     /// The database that the command opened, if any.
     db: Option<Db>,
     object: Option<(ObjectKind, String)>,
-    words: Option<String>,
+    detail: Option<String>,
 }
 
 static RUNNING: Mutex<RunningCommand> =
-    Mutex::new(RunningCommand { db: None, object: None, words: None });
+    Mutex::new(RunningCommand { db: None, object: None, detail: None });
 
 fn running() -> MutexGuard<'static, RunningCommand> {
     RUNNING.lock()
@@ -67,22 +67,22 @@ pub(super) fn set_object(kind: ObjectKind, id: &impl ToString) {
 }
 
 /// Adds detail to the command's event, such as the counts of its summary.
-pub(super) fn add_words(words: impl Into<String>) {
-    running().words = Some(words.into());
+pub(super) fn add_detail(detail: impl Into<String>) {
+    running().detail = Some(detail.into());
 }
 
-fn event(action: AuditAction, words: impl Into<String>) -> AuditExtent {
-    AuditExtent::Whole(CommandEvent { action, object: None, words: words.into() })
+fn event(action: AuditAction, detail: impl Into<String>) -> AuditExtent {
+    AuditExtent::Single(CommandEvent { action, object: None, detail: detail.into() })
 }
 
 fn event_about(
     action: AuditAction,
     kind: ObjectKind,
     id: &impl ToString,
-    words: impl Into<String>,
+    detail: impl Into<String>,
 ) -> AuditExtent {
     let object = Some((kind, id.to_string()));
-    AuditExtent::Whole(CommandEvent { action, object, words: words.into() })
+    AuditExtent::Single(CommandEvent { action, object, detail: detail.into() })
 }
 
 /// Returns how `command` is recorded.
@@ -102,10 +102,10 @@ pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
         | CliCommand::Pdf(_)
         | CliCommand::Limited(_)
         | CliCommand::Config { .. }
-        | CliCommand::Check { wanted: CheckArgs { repair: false, .. }, .. } => AuditExtent::Nothing,
+        | CliCommand::Check { args: CheckArgs { repair: false, .. }, .. } => AuditExtent::Nothing,
         // Withdrawn items record themselves. A migration records itself before it begins, because its
         // database refuses writes afterwards.
-        CliCommand::Withdraw { .. } | CliCommand::Migrate { undo: false, .. } => AuditExtent::Parts,
+        CliCommand::Withdraw { .. } | CliCommand::Migrate { undo: false, .. } => AuditExtent::Own,
         CliCommand::Migrate { undo: true, .. } => event(AuditAction::Command, "migrate --undo"),
         CliCommand::Ingest { .. } => event(AuditAction::Command, "ingest"),
         CliCommand::Purge { all: true, .. } => event(AuditAction::Command, "purge --all"),
@@ -115,14 +115,14 @@ pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
         CliCommand::Import { file, .. } => {
             event_about(AuditAction::Command, ObjectKind::Path, &file.display(), "import")
         }
-        CliCommand::Restore { wanted, .. } => {
-            event_about(AuditAction::Command, ObjectKind::Path, &wanted.place(), "restore")
+        CliCommand::Restore { args, .. } => {
+            event_about(AuditAction::Command, ObjectKind::Path, &args.location(), "restore")
         }
         CliCommand::Backup { command: Some(BackupCommand::Verify { .. }), .. } => AuditExtent::Nothing,
-        CliCommand::Backup { wanted, command: None, .. } => {
-            event_about(AuditAction::Command, ObjectKind::Path, &wanted.place(), "backup")
+        CliCommand::Backup { args, command: None, .. } => {
+            event_about(AuditAction::Command, ObjectKind::Path, &args.location(), "backup")
         }
-        CliCommand::Check { wanted: CheckArgs { repair: true, .. }, .. } => {
+        CliCommand::Check { args: CheckArgs { repair: true, .. }, .. } => {
             event(AuditAction::Command, "check --repair")
         }
         CliCommand::Reindex { .. } => event(AuditAction::Command, "reindex"),
@@ -151,8 +151,8 @@ pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
 }
 
 fn of_user(command: &UserCommand) -> AuditExtent {
-    let changed = |name: &String, words: &str| {
-        event_about(AuditAction::UserChanged, ObjectKind::User, name, format!("{words} {name}"))
+    let changed = |name: &String, detail: &str| {
+        event_about(AuditAction::UserChanged, ObjectKind::User, name, format!("{detail} {name}"))
     };
     match command {
         UserCommand::List { .. } => AuditExtent::Nothing,
@@ -165,21 +165,21 @@ fn of_user(command: &UserCommand) -> AuditExtent {
         UserCommand::Disable { name, .. } => changed(name, "user disable"),
         UserCommand::Enable { name, .. } => changed(name, "user enable"),
         UserCommand::Password { name, .. } => {
-            let words = format!("user password {name}");
-            event_about(AuditAction::PasswordChanged, ObjectKind::User, name, words)
+            let detail = format!("user password {name}");
+            event_about(AuditAction::PasswordChanged, ObjectKind::User, name, detail)
         }
     }
 }
 
 fn of_client(command: &ClientCommand) -> AuditExtent {
-    let (action, id, words) = match command {
+    let (action, id, detail) = match command {
         ClientCommand::List { .. } => return AuditExtent::Nothing,
         ClientCommand::Add { id, .. } => (AuditAction::ClientCreated, id, "client add"),
         ClientCommand::Disable { id, .. } => (AuditAction::ClientChanged, id, "client disable"),
         ClientCommand::Enable { id, .. } => (AuditAction::ClientChanged, id, "client enable"),
         ClientCommand::Secret { id, .. } => (AuditAction::ClientChanged, id, "client secret"),
     };
-    event_about(action, ObjectKind::Client, id, words)
+    event_about(action, ObjectKind::Client, id, detail)
 }
 
 fn of_key(command: &KeyCommand) -> AuditExtent {
@@ -193,7 +193,7 @@ fn of_key(command: &KeyCommand) -> AuditExtent {
 }
 
 fn of_channel(command: &ChannelCommand) -> AuditExtent {
-    let (action, owner, name, words) = match command {
+    let (action, owner, name, detail) = match command {
         ChannelCommand::List { .. } => return AuditExtent::Nothing,
         ChannelCommand::Add { owner, name, .. } => {
             (AuditAction::ChannelCreated, owner, name, "channel add")
@@ -209,9 +209,9 @@ fn of_channel(command: &ChannelCommand) -> AuditExtent {
         }
     };
     match ChannelId::new(owner, name) {
-        Ok(id) => event_about(action, ObjectKind::Channel, &id, words),
+        Ok(id) => event_about(action, ObjectKind::Channel, &id, detail),
         // The id is invalid, and the command itself refuses it with an error.
-        Err(_) => event(action, words),
+        Err(_) => event(action, detail),
     }
 }
 
@@ -229,20 +229,22 @@ fn of_outbox(command: &OutboxCommand) -> AuditExtent {
     }
 }
 
-/// Runs `work` as the operating system's user, and records it as `recorded` says.
+/// Runs `work` as the operating system's user, and records it as `extent` says.
 pub(super) fn run(
-    recorded: AuditExtent,
+    extent: AuditExtent,
     work: impl FnOnce() -> Result<(), CommandFailure>,
 ) -> Result<(), CommandFailure> {
     audit::run_as_operator(&config::system_user(), modes::user_id(), || {
         let outcome = work();
-        let nothing = RunningCommand { db: None, object: None, words: None };
+        let nothing = RunningCommand { db: None, object: None, detail: None };
         // Take the state out of the static, so that the database is closed at the end of this function.
         let running = std::mem::replace(&mut *running(), nothing);
-        let (AuditExtent::Whole(event), Some(db)) = (recorded, &running.db) else {
+        // A command that failed before it opened a database has no place for its event.
+        let (AuditExtent::Single(event), Some(db)) = (extent, &running.db) else {
             return outcome;
         };
         let written = write(event, db, &running, &outcome);
+        // After a failure, the cause of the failure is the message that the operator needs.
         if let (Ok(()), Err(cause)) = (&outcome, written) {
             print_error(&format!("the audit log has no event of this command: {cause}"));
         }
@@ -256,17 +258,18 @@ fn write(
     running: &RunningCommand,
     outcome: &Result<(), CommandFailure>,
 ) -> Result<(), DbError> {
-    let ended = match outcome {
+    let event_outcome = match outcome {
         Ok(()) => AuditOutcome::Done,
         Err(CommandFailure::Usage(_) | CommandFailure::Reported | CommandFailure::Failed(_)) => {
             AuditOutcome::Failed
         }
     };
-    let mut words = command.words;
-    if let Some(more) = &running.words {
-        words = format!("{words}: {more}");
+    let mut detail = command.detail;
+    if let Some(added) = &running.detail {
+        detail = format!("{detail}: {added}");
     }
-    let event = audit::event(command.action).with_outcome(ended).with_detail(words);
+    let event = audit::event(command.action).with_outcome(event_outcome).with_detail(detail);
+    // What the command found out while it ran is more precise than its arguments.
     let object = running.object.clone().or(command.object);
     db.write_blocking(move |tx| tx.write_audit(&named(tx, event, object)?))
 }

@@ -137,6 +137,7 @@ fn settings(
         let shown = file.display();
         let bad = |why: String| CommandFailure::Usage(format!("{shown}: {why}"));
         let length = fs::metadata(&file).map_err(|cause| bad(cause.to_string()))?.len();
+        // Twice the limit of the stored settings leaves room for indentation.
         if usize::try_from(length).unwrap_or(usize::MAX) > 2 * CHANNEL_SETTINGS_BYTES_MAX {
             return Err(bad("is too large for settings".to_owned()));
         }
@@ -146,6 +147,7 @@ fn settings(
         settings = parsed.map_err(|_| bad("is not a JSON object".to_owned()))?;
     }
     let given: Vec<_> = flags.iter().map(|flag| setting(flag)).collect::<Result<_, _>>()?;
+    // Only flags without JSON are converted, because their type is not known.
     let is_text = |(name, value): &(String, Value)| value.is_string().then(|| name.clone());
     let texts: Vec<String> = given.iter().filter_map(is_text).collect();
     settings.extend(given);

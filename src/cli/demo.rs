@@ -29,11 +29,12 @@ pub(super) fn run(command: DemoCommand) -> Result<(), CommandFailure> {
     if json {
         let removed = outcome.removed.iter();
         let removed = removed.map(|(kind, name)| json!({ "kind": kind, "name": name }));
-        let kept = outcome.retained.iter();
-        let kept = kept.map(|(kind, name, why)| json!({ "kind": kind, "name": name, "why": why }));
+        let retained = outcome.retained.iter();
+        let retained =
+            retained.map(|(kind, name, why)| json!({ "kind": kind, "name": name, "why": why }));
         let line = json!({
             "removed": removed.collect::<Value>(),
-            "kept": kept.collect::<Value>(),
+            "kept": retained.collect::<Value>(),
         });
         print_line(&line.to_string());
         return Ok(());

@@ -16,19 +16,19 @@ pub(super) fn run(config: &Config, json: bool) -> Result<(), CommandFailure> {
     let mut found = examine(config);
     found.extend(public_view(config)?);
     if json {
-        for one in &found {
+        for finding in &found {
             let line = json!({
-                "level": one.level.as_str(), "about": one.about, "text": one.text,
+                "level": finding.level.as_str(), "about": finding.about, "text": finding.text,
             });
             print_line(&line.to_string());
         }
     } else {
-        let row = |one: &DoctorFinding| {
-            [one.level.as_str().to_owned(), one.about.to_owned(), one.text.clone()]
+        let row = |finding: &DoctorFinding| {
+            [finding.level.as_str().to_owned(), finding.about.to_owned(), finding.text.clone()]
         };
         print_line(&table(["", "ABOUT", "FOUND"], &found.iter().map(row).collect::<Vec<_>>()));
     }
-    match found.iter().any(|one| one.level == FindingLevel::Problem) {
+    match found.iter().any(|finding| finding.level == FindingLevel::Problem) {
         true => Err(CommandFailure::Reported),
         false => Ok(()),
     }
@@ -58,6 +58,7 @@ fn public_answer(
     url: &str,
     HealthReply { status, body, date }: &HealthReply,
 ) -> Vec<DoctorFinding> {
+    // The error page of a proxy is not JSON, or has no status in this form.
     let is_ours = body["status"].is_string();
     let mut found = vec![match (*status, is_ours) {
         (200, true) => DoctorFinding::new(FindingLevel::Fine, "public", format!("{url}: ready")),

@@ -37,7 +37,7 @@ pub(super) fn check_service(
     } else if ready {
         print_line("ready");
     } else {
-        let reason = reason.map(|words| format!(": {words}")).unwrap_or_default();
+        let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
         print_error(&format!("{url} answered {status}{reason}"));
     }
     if ready { Ok(()) } else { Err(CommandFailure::Reported) }
@@ -46,6 +46,7 @@ pub(super) fn check_service(
 /// The URL at which this machine reaches a service that listens on `listen`.
 fn address(listen: SocketAddr, tls: bool) -> String {
     let ip = match listen.ip() {
+        // An unspecified address is one to listen on, not to connect to.
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
         ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
@@ -77,17 +78,19 @@ pub(super) struct HealthReply {
 pub(super) async fn get(url: &str, certificates: CertificateTrust) -> Result<HealthReply, String> {
     // An error means that a provider is installed already, which is fine.
     drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
+    // A redirect or a proxy of the environment would answer in place of the service.
     let client = Client::builder().timeout(HEALTH_WAIT).redirect(Policy::none()).no_proxy();
     let client = client.tls_danger_accept_invalid_certs(certificates == CertificateTrust::Any);
-    let client = client.build().map_err(words)?;
-    let mut response = client.get(url).send().await.map_err(words)?;
+    let client = client.build().map_err(root_cause)?;
+    let mut response = client.get(url).send().await.map_err(root_cause)?;
     let status = response.status().as_u16();
     let date = response.headers().get("date").and_then(|date| date.to_str().ok());
     let date = date.and_then(|date| jiff::fmt::rfc2822::parse(date).ok());
     let date = date.map(|date| date.timestamp());
     let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(words)? {
-        body.extend_from_slice(&piece);
+    while let Some(chunk) = response.chunk().await.map_err(root_cause)? {
+        body.extend_from_slice(&chunk);
+        // The address may be that of any service, with a body of any length.
         if body.len() > HEALTH_ANSWER_BYTES_MAX {
             return Err("the answer is too long to be that of this service".to_owned());
         }
@@ -96,7 +99,7 @@ pub(super) async fn get(url: &str, certificates: CertificateTrust) -> Result<Hea
 }
 
 /// The text of an error's root cause, which is the specific one, without the URL.
-fn words(error: reqwest::Error) -> String {
+fn root_cause(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut cause: &dyn std::error::Error = &error;
     while let Some(deeper) = cause.source() {

@@ -26,12 +26,14 @@ pub(super) fn ingest_paths(
     paths: &[PathBuf],
     json: bool,
 ) -> Result<(), CommandFailure> {
+    // A bucket that refuses writes is found out before the first file is read.
     let archive = report_opened(OpenArchive::open_to_write(config)?);
-    let FoundFiles { incoming, lines, skipped: passed_over, failures } = ingest::find(paths);
+    let FoundFiles { incoming, lines, skipped, failures } = ingest::find(paths);
     let bar = progress_bar(incoming.len(), json);
     let tally = Mutex::new(IngestTally::default());
     let report = |_: &IncomingPath, outcome: &Result<IngestedItem, IngestFailure>| {
         let mut tally = tally.lock();
+        // Messages and the bar share the terminal.
         bar.suspend(|| tally.report(outcome, json));
         bar.inc(1);
     };
@@ -46,9 +48,9 @@ pub(super) fn ingest_paths(
     for path in &lines {
         tally.ingest_lines(&ingest, path, config.ingest_workers(), json);
     }
-    tally.summary(passed_over, json);
+    tally.summary(skipped, json);
     let IngestTally { created, replaced, failed } = &tally;
-    audit_record::add_words(format!("{created} created, {replaced} replaced, {failed} failed"));
+    audit_record::add_detail(format!("{created} created, {replaced} replaced, {failed} failed"));
     if tally.failed > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
@@ -61,6 +63,7 @@ pub(super) fn withdraw(
     let ingest = open_archive(config)?.ingest(config)?;
     let (mut withdrawn, mut failed) = (0_u64, 0_u64);
     for name in names {
+        // A bad name must not keep the other items from being withdrawn.
         let outcome = match item_of(name) {
             Ok(key) => match ingest.withdraw(&key, clock::now()) {
                 Ok(true) => Ok(key),
@@ -98,11 +101,11 @@ pub(super) fn withdraw(
 
 /// Parses a URI or `<mediaType>/<id>` as the key of an item.
 pub(super) fn item_of(name: &str) -> Result<ItemKey, String> {
-    let wrong = |cause: &dyn std::fmt::Display| format!("{name}: names no item: {cause}");
+    let not_an_item = |cause: &dyn std::fmt::Display| format!("{name}: names no item: {cause}");
     if name.contains("://") {
-        return ItemKey::from_uri(name).map_err(|cause| wrong(&cause));
+        return ItemKey::from_uri(name).map_err(|cause| not_an_item(&cause));
     }
-    ItemKey::parse(name).map_err(|cause| wrong(&cause))
+    ItemKey::parse(name).map_err(|cause| not_an_item(&cause))
 }
 
 fn progress_bar(length: usize, json: bool) -> ProgressBar {
@@ -132,7 +135,7 @@ struct IngestTally {
 impl IngestTally {
     /// Ingests a file of documents. It may hold millions, so only failures are reported one by one.
     fn ingest_lines(&mut self, ingest: &Ingest, path: &Path, workers: usize, json: bool) {
-        let length = fs::metadata(path).map_or(0, |facts| facts.len());
+        let length = fs::metadata(path).map_or(0, |metadata| metadata.len());
         let style = "{bar:40} {bytes}/{total_bytes} {msg}, {bytes_per_sec}, {eta} left";
         let bar = bar(length, style, json);
         bar.set_message(path.display().to_string());
@@ -143,9 +146,9 @@ impl IngestTally {
             }
             ControlFlow::Continue(())
         };
-        let of_file = ingest::ingest_lines(ingest, path, workers, &clock::now, &mut report);
+        let file_tally = ingest::ingest_lines(ingest, path, workers, &clock::now, &mut report);
         bar.finish_and_clear();
-        let LinesTally { created, replaced, failed, .. } = of_file;
+        let LinesTally { created, replaced, failed, .. } = file_tally;
         self.created += created;
         self.replaced += replaced;
         self.failed += failed;
@@ -166,24 +169,24 @@ impl IngestTally {
 
     fn report(&mut self, outcome: &Result<IngestedItem, IngestFailure>, json: bool) {
         match outcome {
-            Ok(taken) => {
-                let word = match taken.written {
+            Ok(item) => {
+                let word = match item.written {
                     ItemWriteOutcome::Created => "created",
                     ItemWriteOutcome::Replaced => "replaced",
                 };
-                match taken.written {
+                match item.written {
                     ItemWriteOutcome::Created => self.created += 1,
                     ItemWriteOutcome::Replaced => self.replaced += 1,
                 }
                 if json {
-                    let key = taken.key.to_string();
+                    let key = item.key.to_string();
                     print_line(
-                        &json!({ "item": key, "status": word, "warnings": taken.warnings })
+                        &json!({ "item": key, "status": word, "warnings": item.warnings })
                             .to_string(),
                     );
                 } else {
-                    for warning in &taken.warnings {
-                        print_error(&format!("{}: warning: {warning}", taken.key));
+                    for warning in &item.warnings {
+                        print_error(&format!("{}: warning: {warning}", item.key));
                     }
                 }
             }
@@ -194,7 +197,7 @@ impl IngestTally {
         }
     }
 
-    fn summary(&self, passed_over: usize, json: bool) {
+    fn summary(&self, skipped: usize, json: bool) {
         let Self { created, replaced, failed } = self;
         if json {
             print_line(
@@ -202,15 +205,15 @@ impl IngestTally {
                     "created": created,
                     "replaced": replaced,
                     "failed": failed,
-                    "passedOver": passed_over,
+                    "passedOver": skipped,
                 })
                 .to_string(),
             );
             return;
         }
         let mut text = format!("{created} created, {replaced} replaced, {failed} failed");
-        if passed_over > 0 {
-            text.push_str(&format!("; {passed_over} other files skipped"));
+        if skipped > 0 {
+            text.push_str(&format!("; {skipped} other files skipped"));
         }
         print_line(&text);
     }

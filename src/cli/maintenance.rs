@@ -76,6 +76,7 @@ pub(super) fn check(
     json: bool,
 ) -> Result<(), CommandFailure> {
     let archive = match request.repair {
+        // A repair writes derived files, so a bucket that refuses writes is found out first.
         true => report_opened(OpenArchive::open_to_write(config)?),
         false => report_opened(OpenArchive::open(config)?),
     };
@@ -83,10 +84,10 @@ pub(super) fn check(
         print_error(&format!("warning: {warning}"));
     }
     let report = check::check(&archive, config, request, &|problem| print(problem, json))?;
-    let CheckReport { originals, read, earlier, remaining, removed, is_complete: whole } = report;
+    let CheckReport { originals, read, earlier, remaining, removed, is_complete } = report;
     if json {
         let mut line = json!({ "originals": originals, "read": read, "problems": remaining,
-            "removed": removed, "allItemsRead": whole });
+            "removed": removed, "allItemsRead": is_complete });
         if let Some(InterruptedCheck { originals, problems, began }) = earlier {
             line["resumed"] =
                 json!({ "originals": originals, "problems": problems, "began": began });
@@ -106,7 +107,7 @@ pub(super) fn check(
         if removed > 0 {
             text.push_str(&format!("; {removed} derived files of missing originals removed"));
         }
-        if !whole {
+        if !is_complete {
             text.push_str(NOT_ALL_READ);
         }
         print_line(&text);
@@ -117,7 +118,7 @@ pub(super) fn check(
 /// Parses the location of a backup's originals, which must be a bucket.
 fn bucket(text: &str) -> Result<OriginalsLocation, String> {
     match OriginalsLocation::parse(text)? {
-        place @ OriginalsLocation::Bucket { .. } => Ok(place),
+        location @ OriginalsLocation::Bucket { .. } => Ok(location),
         OriginalsLocation::Data | OriginalsLocation::Folder(_) => {
             Err("expected s3://BUCKET/PREFIX".to_owned())
         }
@@ -151,8 +152,8 @@ pub(super) struct BackupArgs {
 
 impl BackupArgs {
     /// The folder or bucket as text, for the audit log.
-    pub(super) fn place(&self) -> String {
-        place_of(self.target.as_deref(), self.bucket.as_ref())
+    pub(super) fn location(&self) -> String {
+        location_of(self.target.as_deref(), self.bucket.as_ref())
     }
 }
 
@@ -176,12 +177,12 @@ pub(super) struct RestoreArgs {
 
 impl RestoreArgs {
     /// The folder or bucket as text, for the audit log.
-    pub(super) fn place(&self) -> String {
-        place_of(self.source.as_deref(), self.bucket.as_ref())
+    pub(super) fn location(&self) -> String {
+        location_of(self.source.as_deref(), self.bucket.as_ref())
     }
 }
 
-fn place_of(folder: Option<&Path>, bucket: Option<&OriginalsLocation>) -> String {
+fn location_of(folder: Option<&Path>, bucket: Option<&OriginalsLocation>) -> String {
     match (folder, bucket) {
         (Some(folder), _) => folder.display().to_string(),
         (None, Some(bucket)) => bucket.print(),
@@ -222,23 +223,23 @@ pub(super) enum BackupCommand {
 pub(super) fn backup_command(command: BackupCommand) -> Result<(), CommandFailure> {
     let BackupCommand::Verify { common, read, bucket, originals, json, target } = command;
     let (config, _) = config::load(&common.sources(&[]))?;
-    let place = bucket.or(originals.map(OriginalsLocation::Folder));
-    if place.is_none() && target.is_none() {
+    let location = bucket.or(originals.map(OriginalsLocation::Folder));
+    if location.is_none() && target.is_none() {
         let message =
             "expected the TARGET of a backup, or the originals with --bucket or --originals";
         return Err(CommandFailure::Usage(message.to_owned()));
     }
-    let request = VerifyRequest { backup: target.as_deref(), place: place.as_ref(), read };
+    let request = VerifyRequest { backup: target.as_deref(), place: location.as_ref(), read };
     let verified = verify(&config, request, &|problem| print(problem, json))?;
-    let VerifyReport { place, originals, read, problems, unnamed } = verified;
+    let VerifyReport { place: location, originals, read, problems, unnamed } = verified;
     if json {
-        let line = json!({ "place": place, "originals": originals, "read": read,
+        let line = json!({ "place": location, "originals": originals, "read": read,
             "problems": problems, "unnamed": unnamed });
         print_line(&line.to_string());
     } else {
-        let fits = if problems == 0 { "matches" } else { "does not match" };
+        let verdict = if problems == 0 { "matches" } else { "does not match" };
         let mut text = format!(
-            "{place} {fits}: {originals} originals expected, {problems} problems, {read} \
+            "{location} {verdict}: {originals} originals expected, {problems} problems, {read} \
              originals read"
         );
         if unnamed > 0 {
@@ -250,7 +251,7 @@ pub(super) fn backup_command(command: BackupCommand) -> Result<(), CommandFailur
 }
 
 /// The location of a copy that holds only originals: the folder or the bucket, exactly one of them.
-fn copy_place<'a>(
+fn copy_location<'a>(
     folder: Option<&'a Path>,
     bucket: Option<&'a OriginalsLocation>,
 ) -> Result<CopyLocation<'a>, CommandFailure> {
@@ -270,19 +271,19 @@ fn copy_place<'a>(
 
 /// Prints the result of copying only the originals; fails if any could not be copied.
 fn report_copied(
-    place: CopyLocation<'_>,
+    location: CopyLocation<'_>,
     tally: CopyTally,
     lost: usize,
     json: bool,
 ) -> Result<(), CommandFailure> {
-    let CopyTally { copied, copied_bytes, present: there, pruned: _ } = tally;
+    let CopyTally { copied, copied_bytes, present, pruned: _ } = tally;
     if json {
-        let line = json!({ "place": place.print(), "copied": copied, "copiedBytes": copied_bytes,
-            "there": there, "lost": lost });
+        let line = json!({ "place": location.print(), "copied": copied, "copiedBytes": copied_bytes,
+            "there": present, "lost": lost });
         print_line(&line.to_string());
     } else {
         let mut text =
-            format!("{}: {copied} originals copied, {there} already there", place.print());
+            format!("{}: {copied} originals copied, {present} already there", location.print());
         if lost > 0 {
             text.push_str(&format!("; {lost} could not be copied"));
         }
@@ -293,42 +294,43 @@ fn report_copied(
 
 pub(super) fn backup(
     config: &Config,
-    wanted: &BackupArgs,
+    args: &BackupArgs,
     json: bool,
 ) -> Result<(), CommandFailure> {
-    let BackupArgs { prune, verify, without_key, bucket, originals_only, target } = wanted;
+    let BackupArgs { prune, verify, without_key, bucket, originals_only, target } = args;
     let (bucket, target) = (bucket.as_ref(), target.as_deref());
     let bar = CopyProgressBar::new(json);
-    let hear = |heard: CopyEvent<'_>| bar.update(heard);
+    let on_event = |event: CopyEvent<'_>| bar.update(event);
     let Some(target) = target.filter(|_| !originals_only) else {
-        let place = copy_place(target, bucket)?;
-        let done = original_copies::copy_originals(config, place, *verify, &hear);
+        let location = copy_location(target, bucket)?;
+        let result = original_copies::copy_originals(config, location, *verify, &on_event);
         bar.shown.finish_and_clear();
-        let (tally, lost) = done?;
-        return report_copied(place, tally, lost, json);
+        let (tally, lost) = result?;
+        return report_copied(location, tally, lost, json);
     };
     let (prune, verify, without_key) = (*prune, *verify, *without_key);
-    let wanted = BackupRequest { target, bucket, prune, verify, without_key };
-    let made = backup::backup(config, wanted, clock::now(), &hear);
+    let request = BackupRequest { target, bucket, prune, verify, without_key };
+    let result = backup::backup(config, request, clock::now(), &on_event);
+    // Cleared before an error is printed, which would otherwise end up in the line of the bar.
     bar.shown.finish_and_clear();
-    let (manifest, tally) = made?;
+    let (manifest, tally) = result?;
     if manifest.secrets_key_file.is_some() {
-        audit_record::add_words("with the key of its secrets");
+        audit_record::add_detail("with the key of its secrets");
     }
     // Open the archive only after the copy, to record the event: a failure here must not lose a finished
     // backup.
     backup::open_to_record(config).iter().for_each(audit_record::set_database);
-    let CopyTally { copied, copied_bytes, present: there, pruned } = tally;
+    let CopyTally { copied, copied_bytes, present, pruned } = tally;
     if json {
         let mut line = serde_json::to_value(&manifest).unwrap_or_default();
         line["copied"] = copied.into();
         line["copiedBytes"] = copied_bytes.into();
-        line["there"] = there.into();
+        line["there"] = present.into();
         line["pruned"] = pruned.into();
         print_line(&line.to_string());
     } else {
         let mut text = format!(
-            "{}: {} items, {} originals ({copied} copied, {there} already there), schema {}",
+            "{}: {} items, {} originals ({copied} copied, {present} already there), schema {}",
             target.display(),
             manifest.items,
             manifest.originals,
@@ -355,21 +357,21 @@ pub(super) fn backup(
 
 pub(super) fn restore(
     config: &Config,
-    wanted: &RestoreArgs,
+    args: &RestoreArgs,
     json: bool,
 ) -> Result<(), CommandFailure> {
-    let RestoreArgs { rebuild, bucket, originals_only, source } = wanted;
+    let RestoreArgs { rebuild, bucket, originals_only, source } = args;
     let (bucket, source) = (bucket.as_ref(), source.as_deref());
     let bar = CopyProgressBar::new(json);
-    let hear = |heard: CopyEvent<'_>| bar.update(heard);
+    let on_event = |event: CopyEvent<'_>| bar.update(event);
     let Some(source) = source.filter(|_| !originals_only) else {
-        let place = copy_place(source, bucket)?;
-        let done = original_copies::restore_originals(config, place, &hear);
+        let location = copy_location(source, bucket)?;
+        let result = original_copies::restore_originals(config, location, &on_event);
         bar.shown.finish_and_clear();
-        let (tally, lost) = done?;
-        return report_copied(place, tally, lost, json);
+        let (tally, lost) = result?;
+        return report_copied(location, tally, lost, json);
     };
-    let restored = backup::restore(config, source, bucket, &hear);
+    let restored = backup::restore(config, source, bucket, &on_event);
     bar.shown.finish_and_clear();
     let RestoreReport { tally, lost, lacks } = restored?;
     if let Some(lacks) = &lacks {
@@ -378,12 +380,13 @@ pub(super) fn restore(
     // Check the restored archive. Derived files that are missing are counted, not reported: they are built on
     // demand.
     let archive = open_archive(config)?;
-    let waiting = AtomicUsize::new(0);
+    let underived = AtomicUsize::new(0);
     let report =
         check::check(&archive, config, CheckRequest::full(*rebuild), &|problem| match problem {
             ArchiveProblem::Derived { repaired: None, .. } => {
-                waiting.fetch_add(1, Ordering::Relaxed);
+                underived.fetch_add(1, Ordering::Relaxed);
             }
+            // `--rebuild` has created it, as requested.
             ArchiveProblem::Derived { repaired: Some(Ok(())), .. } => {}
             ArchiveProblem::Missing { .. }
             | ArchiveProblem::Damaged { .. }
@@ -396,12 +399,12 @@ pub(super) fn restore(
             | ArchiveProblem::Warning(_)
             | ArchiveProblem::Database { .. } => print(problem, json),
         })?;
-    let waiting = waiting.into_inner();
-    let problems = report.remaining.saturating_sub(waiting);
+    let underived = underived.into_inner();
+    let problems = report.remaining.saturating_sub(underived);
     let originals = report.originals;
     if json {
         let line = json!({ "originals": originals, "copied": tally.copied,
-            "there": tally.present, "lost": lost, "problems": problems, "underived": waiting,
+            "there": tally.present, "lost": lost, "problems": problems, "underived": underived,
             "allItemsRead": report.is_complete });
         print_line(&line.to_string());
     } else {
@@ -409,9 +412,9 @@ pub(super) fn restore(
             "{}: {originals} originals restored and checked, {problems} problems",
             config.data.dir.display()
         );
-        if waiting > 0 {
+        if underived > 0 {
             text.push_str(&format!(
-                "; the derived files of {waiting} are rebuilt when they are needed, which takes \
+                "; the derived files of {underived} are rebuilt when they are needed, which takes \
                  time at first, or by `wirephoto check --repair`"
             ));
         }
@@ -438,8 +441,8 @@ impl CopyProgressBar {
         Self { shown: style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style)) }
     }
 
-    fn update(&self, heard: CopyEvent<'_>) {
-        match heard {
+    fn update(&self, event: CopyEvent<'_>) {
+        match event {
             CopyEvent::Pages(done, all) => {
                 self.shown.set_message("pages");
                 self.shown.set_length(all);

@@ -53,6 +53,7 @@ fn print(bytes: &[u8]) {
 /// The command tree without the hidden commands, which only the program itself starts.
 pub(super) fn visible() -> Command {
     let all = Cli::command();
+    // Subcommands cannot be removed from a command, so the visible ones are moved to a new root.
     let root = Command::new("wirephoto")
         .about(all.get_about().cloned().unwrap_or_default())
         .version(env!("CARGO_PKG_VERSION"))
@@ -67,15 +68,15 @@ pub(super) fn visible() -> Command {
 fn write_below(command: &Command, dir: &Path) -> Result<(), CommandFailure> {
     let name = command.get_display_name().unwrap_or(command.get_name());
     write_page(&dir.join(format!("{name}.1")), &page(command)?)?;
-    command.get_subcommands().try_for_each(|below| write_below(below, dir))
+    command.get_subcommands().try_for_each(|subcommand| write_below(subcommand, dir))
 }
 
 fn write_page(file: &Path, page: &[u8]) -> Result<(), CommandFailure> {
     fs::write(file, page).map_err(|cause| unwritten(file, &cause))
 }
 
-fn unwritten(place: &Path, cause: &io::Error) -> CommandFailure {
-    Error::new(ErrorKind::Internal, format!("{}: {cause}", place.display())).into()
+fn unwritten(path: &Path, cause: &io::Error) -> CommandFailure {
+    Error::new(ErrorKind::Internal, format!("{}: {cause}", path.display())).into()
 }
 
 /// Renders the manual page of a command.
@@ -196,6 +197,7 @@ fn settings() -> Result<Vec<u8>, CommandFailure> {
         "[data]",
         "dir = \"/var/lib/wirephoto\"",
     ];
+    // Without `nf`, roff would join the lines of the example.
     roff.control("nf", []);
     for line in example {
         roff.text([roman(line)]);

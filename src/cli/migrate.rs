@@ -28,53 +28,55 @@ pub(super) struct MigrateArgs {
 
 pub(super) fn migrate(
     config: &Config,
-    given: &MigrateArgs,
+    args: &MigrateArgs,
     json: bool,
 ) -> Result<(), CommandFailure> {
-    if given.undo {
-        return undo_migration(config, given, json);
+    if args.undo {
+        return undo_migration(config, args, json);
     }
     // Only the database records which location is the current one.
-    let usage = |words: String| Err(CommandFailure::Usage(words));
-    if given.to.is_none() && given.store.is_none() {
+    let usage = |message: String| Err(CommandFailure::Usage(message));
+    if args.to.is_none() && args.store.is_none() {
         return usage("nothing to migrate: give --to, --store or both".to_owned());
     }
-    if given.switch && given.to.is_none() {
+    if args.switch && args.to.is_none() {
         return usage("--switch needs --to: the database records where the archive is".to_owned());
     }
-    let store = match given.store.as_deref().map(OriginalsLocation::parse).transpose() {
+    let store = match args.store.as_deref().map(OriginalsLocation::parse).transpose() {
         Ok(Some(OriginalsLocation::Data)) => return usage("--store needs a location".to_owned()),
         Ok(store) => store,
         Err(why) => return usage(format!("--store: {why}")),
     };
-    let to = match given.to.as_deref().map(DatabaseUrl::parse).transpose() {
+    let to = match args.to.as_deref().map(DatabaseUrl::parse).transpose() {
         Ok(to) => to,
         Err(why) => return usage(format!("--to: {why}")),
     };
-    let wanted = MigrationRequest {
+    let request = MigrationRequest {
         to: to.as_ref(),
         store: store.as_ref(),
-        switch: given.switch,
-        verify: given.verify,
+        switch: args.switch,
+        verify: args.verify,
     };
     let bar = bar(json);
     let (rows, originals) = (bar.clone(), bar.clone());
-    let hear_rows = Arc::new(move |table: &'static str, count: usize| {
+    let on_rows = Arc::new(move |table: &'static str, count: usize| {
         rows.set_message(table);
         rows.inc(u64::try_from(count).unwrap_or_default());
     });
-    let hear = |heard: CopyEvent<'_>| match heard {
+    let on_event = |event: CopyEvent<'_>| match event {
+        // Only a backup copies pages of a database file.
         CopyEvent::Pages(..) => {}
         CopyEvent::Originals(_) => originals.set_message("originals"),
         CopyEvent::Original => originals.inc(1),
         CopyEvent::Failed(why) => originals.suspend(|| print_error(why)),
     };
-    let moved = migrate::migrate(config, wanted, &hear, hear_rows);
+    let report = migrate::migrate(config, request, &on_event, on_rows);
+    // Cleared before an error is printed, which would otherwise end up in the line of the bar.
     bar.finish_and_clear();
-    let moved = moved?;
-    report_upgrade(moved.upgraded);
-    print_line(&print_report(&moved, wanted, json));
-    if moved.lost > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
+    let report = report?;
+    report_upgrade(report.upgraded);
+    print_line(&print_report(&report, request, json));
+    if report.lost > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
 fn bar(json: bool) -> ProgressBar {
@@ -86,8 +88,8 @@ fn bar(json: bool) -> ProgressBar {
     style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style))
 }
 
-fn print_report(moved: &MigrationReport, wanted: MigrationRequest<'_>, json: bool) -> String {
-    let MigrationReport { rows, originals, derived, lost, upgraded: _, key } = moved;
+fn print_report(report: &MigrationReport, request: MigrationRequest<'_>, json: bool) -> String {
+    let MigrationReport { rows, originals, derived, lost, upgraded: _, key } = report;
     if json {
         let tables = |rows: &MigratedRows| {
             let table = |(name, count): &(&str, usize)| ((*name).to_owned(), json!(count));
@@ -103,14 +105,14 @@ fn print_report(moved: &MigrationReport, wanted: MigrationRequest<'_>, json: boo
             "originals": originals.as_ref().map(copied),
             "derived": derived,
             "lost": lost,
-            "switched": wanted.switch,
+            "switched": request.switch,
         });
         return line.to_string();
     }
     let mut text = Vec::new();
-    if let Some(CopyTally { copied, present: there, .. }) = originals {
+    if let Some(CopyTally { copied, present, .. }) = originals {
         text.push(format!(
-            "{copied} originals and {derived} derived files copied, {there} originals were \
+            "{copied} originals and {derived} derived files copied, {present} originals were \
              already there"
         ));
     }
@@ -120,7 +122,7 @@ fn print_report(moved: &MigrationReport, wanted: MigrationRequest<'_>, json: boo
             "{} items and {} other rows copied and compared table by table; writes {} {} ms",
             rows.of("items"),
             all - rows.of("items"),
-            if wanted.switch { "were blocked for" } else { "would have been blocked for" },
+            if request.switch { "were blocked for" } else { "would have been blocked for" },
             rows.held_ms
         ));
     }
@@ -134,7 +136,7 @@ fn print_report(moved: &MigrationReport, wanted: MigrationRequest<'_>, json: boo
         text.push(format!("{lost} originals are missing here too, see `wirephoto check`"));
     }
     text.push(
-        match (wanted.switch, rows) {
+        match (request.switch, rows) {
             (true, _) => {
                 "the archive has been switched over: start the service with its new settings; \
                  this data directory no longer accepts writes"
@@ -154,13 +156,13 @@ fn print_report(moved: &MigrationReport, wanted: MigrationRequest<'_>, json: boo
 }
 
 /// Undoes a switch, so that the archive is used from this data directory again.
-fn undo_migration(config: &Config, given: &MigrateArgs, json: bool) -> Result<(), CommandFailure> {
-    if given.to.is_none() && !given.force {
-        let words = "--undo needs --to, to verify that the new database is not in use; --force \
+fn undo_migration(config: &Config, args: &MigrateArgs, json: bool) -> Result<(), CommandFailure> {
+    if args.to.is_none() && !args.force {
+        let message = "--undo needs --to, to verify that the new database is not in use; --force \
                      skips that for a database that is lost for good";
-        return Err(CommandFailure::Usage(words.to_owned()));
+        return Err(CommandFailure::Usage(message.to_owned()));
     }
-    let to = given.to.as_deref().map(DatabaseUrl::parse).transpose();
+    let to = args.to.as_deref().map(DatabaseUrl::parse).transpose();
     let to = to.map_err(|why| CommandFailure::Usage(format!("--to: {why}")))?;
     let home = migrate::undo_migration(&open_archive(config)?, config, to.as_ref())?;
     print_line(&match json {

@@ -203,7 +203,7 @@ enum CliCommand {
         #[command(flatten)]
         common: CommonArgs,
         #[command(flatten)]
-        wanted: maintenance::CheckArgs,
+        args: maintenance::CheckArgs,
         /// Prints one JSON object per line.
         #[arg(long)]
         json: bool,
@@ -218,7 +218,7 @@ enum CliCommand {
         #[command(flatten)]
         common: CommonArgs,
         #[command(flatten)]
-        wanted: maintenance::BackupArgs,
+        args: maintenance::BackupArgs,
         /// Prints a JSON object.
         #[arg(long)]
         json: bool,
@@ -230,7 +230,7 @@ enum CliCommand {
         #[command(flatten)]
         common: CommonArgs,
         #[command(flatten)]
-        wanted: maintenance::RestoreArgs,
+        args: maintenance::RestoreArgs,
         /// Prints a JSON object.
         #[arg(long)]
         json: bool,
@@ -383,10 +383,10 @@ impl CommonArgs {
         Ok(config::load(&self.sources(&[]))?.0)
     }
 
-    fn sources(&self, more: &[(&str, &Option<String>)]) -> SettingSources {
+    fn sources(&self, extra: &[(&str, &Option<String>)]) -> SettingSources {
         let mut flags = self.given.settings.clone();
         let named = [("data.dir", &self.data)];
-        for (name, value) in named.iter().chain(more) {
+        for (name, value) in named.iter().chain(extra) {
             flags.extend(value.iter().map(|value| ((*name).to_owned(), value.clone())));
         }
         SettingSources { file: self.given.config.clone(), flags }
@@ -482,7 +482,7 @@ fn dispatch(command: CliCommand) -> Result<(), CommandFailure> {
                 ("server.public_url", &public_url),
                 ("server.role", &role),
             ];
-            serve(common.sources(&flags), DemoFlags { wanted: demo, public: demo_public })
+            serve(common.sources(&flags), DemoFlags { enabled: demo, public: demo_public })
         }
         CliCommand::Ingest { common, json, paths } => {
             ingest::ingest_paths(&common.config()?, &paths, json)
@@ -509,19 +509,19 @@ fn dispatch(command: CliCommand) -> Result<(), CommandFailure> {
         CliCommand::Store { command } => store::run(command),
         CliCommand::Nodes { common, json } => nodes::list(&common.config()?, json),
         CliCommand::Audit { command } => audit::run(command),
-        CliCommand::Check { common, wanted, json } => {
-            maintenance::check(&config::load(&common.sources(&[]))?.0, wanted.request(), json)
+        CliCommand::Check { common, args, json } => {
+            maintenance::check(&config::load(&common.sources(&[]))?.0, args.request(), json)
         }
         CliCommand::Backup { command: Some(command), .. } => maintenance::backup_command(command),
-        CliCommand::Backup { common, wanted, json, command: None } => {
-            maintenance::backup(&config::load(&common.sources(&[]))?.0, &wanted, json)
+        CliCommand::Backup { common, args, json, command: None } => {
+            maintenance::backup(&config::load(&common.sources(&[]))?.0, &args, json)
         }
-        CliCommand::Restore { common, wanted, json } => {
-            maintenance::restore(&config::load(&common.sources(&[]))?.0, &wanted, json)
+        CliCommand::Restore { common, args, json } => {
+            maintenance::restore(&config::load(&common.sources(&[]))?.0, &args, json)
         }
         CliCommand::Migrate { common, to, store, switch, verify, undo, force, json } => {
-            let given = migrate::MigrateArgs { to, store, switch, verify, undo, force };
-            migrate::migrate(&config::load(&common.sources(&[]))?.0, &given, json)
+            let args = migrate::MigrateArgs { to, store, switch, verify, undo, force };
+            migrate::migrate(&config::load(&common.sources(&[]))?.0, &args, json)
         }
         CliCommand::Reindex { common, json } => {
             reindex(&config::load(&common.sources(&[]))?.0, json)
@@ -547,8 +547,8 @@ fn dispatch(command: CliCommand) -> Result<(), CommandFailure> {
 }
 
 /// Turns the error text of a subprocess command into a failure; the parent process reads the text.
-fn program_failure(words: String) -> CommandFailure {
-    CommandFailure::Failed(Error::new(ErrorKind::InvalidArgument, words))
+fn program_failure(message: String) -> CommandFailure {
+    CommandFailure::Failed(Error::new(ErrorKind::InvalidArgument, message))
 }
 
 fn reindex(config: &Config, json: bool) -> Result<(), CommandFailure> {
@@ -566,21 +566,22 @@ fn reindex(config: &Config, json: bool) -> Result<(), CommandFailure> {
 
 /// The flags of `serve` about the demo.
 struct DemoFlags {
-    wanted: bool,
+    enabled: bool,
     public: bool,
 }
 
 fn serve(
     sources: SettingSources,
-    DemoFlags { wanted: demo, public }: DemoFlags,
+    DemoFlags { enabled: demo, public }: DemoFlags,
 ) -> Result<(), CommandFailure> {
     let (config, _) = config::load(&sources)?;
+    // Checked first: nothing may be created for a demo that is refused.
     if demo && !public {
         app::refuse_public_demo(&config)
             .map_err(|error| CommandFailure::Usage(error.to_string()))?;
     }
     // Fails before a data directory is created.
-    let place = if demo { Some(app::find_demo(&config)?) } else { None };
+    let demo_folder = if demo { Some(app::find_demo(&config)?) } else { None };
     let telemetry = &config.telemetry;
     let (format, level) = (telemetry.log_format, telemetry.log_level.as_str());
     let logs = Logs::start(LogSetup { format, level, file: &telemetry.log_file })
@@ -591,11 +592,11 @@ fn serve(
         tracing::warn!("{warning}");
     }
     let (node, keeper) = archive.join_cluster(&config)?;
-    if let Some(place) = &place {
+    if let Some(demo_folder) = &demo_folder {
         // Several nodes may start at once: the first ingests the demo under the lease, the others find it
         // complete.
-        let take_in = || app::ingest_demo(&archive, &config, place);
-        let count = node.run_exclusively(ClusterLease::Starting, take_in)?;
+        let ingest = || app::ingest_demo(&archive, &config, demo_folder);
+        let count = node.run_exclusively(ClusterLease::Starting, ingest)?;
         if count > 0 {
             print_line(&format!("ingested {count} items of the demo archive"));
         }
@@ -637,6 +638,7 @@ fn measure(setup: &BenchSetup<'_>, json: bool) -> Result<(), CommandFailure> {
     bar.finish_and_clear();
     match measured {
         Ok(report) if json => print_line(&report.json().to_string()),
+        // The table ends with a line break, and `print_line` adds one.
         Ok(report) => print_line(report.table().trim_end()),
         Err(BenchError::Files(failures)) => {
             failures.iter().for_each(|failure| print_error(&failure.to_string()));

@@ -11,33 +11,33 @@ use crate::runtime::config::Config;
 pub(super) fn list(config: &Config, json: bool) -> Result<(), CommandFailure> {
     let nodes = membership::observe(&open_archive(config)?.db, HEARTBEAT_TIMEOUT)?;
     if json {
-        let facts = |one: &ObservedNode| {
+        let facts = |node: &ObservedNode| {
             json!({
-                "node": one.row.node,
-                "role": one.row.role,
-                "beats": one.is_beating,
-                "beat": one.row.heartbeat,
-                "lastSign": one.row.seen.to_string(),
-                "leases": one.leases,
-                "life": one.row.incarnation.to_string(),
+                "node": node.row.node,
+                "role": node.row.role,
+                "beats": node.is_beating,
+                "beat": node.row.heartbeat,
+                "lastSign": node.row.seen.to_string(),
+                "leases": node.leases,
+                "life": node.row.incarnation.to_string(),
             })
         };
         print_line(&nodes.iter().map(facts).collect::<Value>().to_string());
         return Ok(());
     }
-    let row = |one: &ObservedNode| {
-        let beats = match one.is_beating {
+    let row = |node: &ObservedNode| {
+        let beats = match node.is_beating {
             Some(true) => "yes",
             Some(false) => "no",
             None => "alone",
         };
         [
-            one.row.node.clone(),
-            one.row.role.clone(),
+            node.row.node.clone(),
+            node.row.role.clone(),
             beats.to_owned(),
-            one.row.seen.to_string(),
-            one.leases.join(", "),
-            one.row.incarnation.to_string(),
+            node.row.seen.to_string(),
+            node.leases.join(", "),
+            node.row.incarnation.to_string(),
         ]
     };
     let rows: Vec<_> = nodes.iter().map(row).collect();

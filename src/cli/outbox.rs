@@ -65,6 +65,7 @@ pub(super) fn run(command: OutboxCommand) -> Result<(), CommandFailure> {
 }
 
 fn which(id: Option<Uuid>) -> MessageChoice {
+    // `--all` covers parked messages; the others are still retried by the service.
     id.map_or(MessageChoice::Parked, MessageChoice::One)
 }
 

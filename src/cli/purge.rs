@@ -16,13 +16,13 @@ pub(super) fn purge(
     json: bool,
 ) -> Result<(), CommandFailure> {
     let item = |name: &String| item_of(name).map_err(CommandFailure::Usage);
-    let wanted = match all {
+    let request = match all {
         true => PurgeRequest::Everything,
         false => PurgeRequest::Items(names.iter().map(item).collect::<Result<_, _>>()?),
     };
     let archive = open_archive(config)?;
-    let noted = cdn::purge(&config.cdn, &archive.db, &wanted, clock::now());
-    let count = noted.map_err(|error| match error.kind() == ErrorKind::InvalidArgument {
+    let queued = cdn::purge(&config.cdn, &archive.db, &request, clock::now());
+    let count = queued.map_err(|error| match error.kind() == ErrorKind::InvalidArgument {
         true => CommandFailure::Usage(error.to_string()),
         false => CommandFailure::Failed(error),
     })?;

@@ -36,8 +36,8 @@ pub(super) fn write(dir: &Path) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-fn unwritten(place: &Path, cause: &io::Error) -> CommandFailure {
-    Error::new(ErrorKind::Internal, format!("{}: {cause}", place.display())).into()
+fn unwritten(path: &Path, cause: &io::Error) -> CommandFailure {
+    Error::new(ErrorKind::Internal, format!("{}: {cause}", path.display())).into()
 }
 
 fn settings() -> String {
@@ -98,6 +98,7 @@ fn commands() -> String {
     );
     let common = common(&root);
     options(&mut page, common.iter());
+    // clap adds a `help` subcommand to each command that has subcommands.
     for command in root.get_subcommands().filter(|command| command.get_name() != "help") {
         self::command(&mut page, command, &common, "##");
     }
@@ -124,6 +125,7 @@ fn command(page: &mut String, command: &Command, common: &[Arg], mark: &str) {
         usage.filter(|line| !line.is_empty()).map(|line| format!("`{line}`")).collect();
     page.push_str(&format!("\n{mark} {name}\n\n{}\n\n{}\n", escaped(&about), usage.join("\\\n")));
     let is_own = |arg: &&Arg| {
+        // An option with the same name but another help text has another meaning here.
         let is_common = |shared: &Arg| {
             arg.get_long().is_some()
                 && arg.get_long() == shared.get_long()
@@ -136,8 +138,10 @@ fn command(page: &mut String, command: &Command, common: &[Arg], mark: &str) {
         page.push('\n');
         options(page, own.into_iter());
     }
-    for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
-        self::command(page, below, common, "###");
+    for subcommand in
+        command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help")
+    {
+        self::command(page, subcommand, common, "###");
     }
 }
 
@@ -156,7 +160,7 @@ fn options<'a>(page: &mut String, args: impl Iterator<Item = &'a Arg>) {
             .map(|name| format!("<{name}>"))
             .collect();
         let flag = arg.get_long().map(|long| format!("--{long}"));
-        let words: Vec<String> = flag.into_iter().chain(values).collect();
+        let parts: Vec<String> = flag.into_iter().chain(values).collect();
         let defaults: Vec<_> =
             arg.get_default_values().iter().map(|it| it.to_string_lossy()).collect();
         let default = match arg.get_action().takes_values() && !defaults.is_empty() {
@@ -164,6 +168,6 @@ fn options<'a>(page: &mut String, args: impl Iterator<Item = &'a Arg>) {
             false => String::new(),
         };
         let meaning = format!("{}{default}", cell(&help(arg)));
-        page.push_str(&format!("| {} | {meaning} |\n", code_cell(&words.join(" "))));
+        page.push_str(&format!("| {} | {meaning} |\n", code_cell(&parts.join(" "))));
     }
 }

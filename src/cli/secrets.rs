@@ -40,14 +40,14 @@ pub(super) fn run(command: SecretsCommand) -> Result<(), CommandFailure> {
         print_line(&line.to_string());
         return Ok(());
     }
-    let then = match &rotated.source {
+    let next_step = match &rotated.source {
         KeySource::File(path) => {
             format!("copy {} to every other node, and store a copy separately", path.display())
         }
         KeySource::Setting => "remove the old key from secrets.key on every node".to_owned(),
     };
     print_line(&format!(
-        "{} secrets are encrypted with key {} in place of {}; {then}",
+        "{} secrets are encrypted with key {} in place of {}; {next_step}",
         count.total(),
         rotated.after,
         rotated.before

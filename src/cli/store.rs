@@ -30,17 +30,18 @@ pub(super) enum StoreCommand {
 pub(super) fn run(command: StoreCommand) -> Result<(), CommandFailure> {
     let StoreCommand::Adopt { common, force, json } = command;
     let adopted = ownership::adopt(&common.config()?, force)?;
-    let AdoptionReport { archive, previous: before, store, named, missing } = adopted;
+    let AdoptionReport { archive, previous, store, named, missing } = adopted;
     if json {
         let facts = json!({
-            "store": store, "archive": archive, "before": before,
+            "store": store, "archive": archive, "before": previous,
             "originals": named, "missing": missing,
         });
         print_line(&facts.to_string());
         return Ok(());
     }
-    let before = before.filter(|before| *before != archive);
-    let before = before.map(|id| format!(" (before: {id})")).unwrap_or_default();
+    // An id that stays the same needs no mention.
+    let changed = previous.filter(|previous| *previous != archive);
+    let before = changed.map(|id| format!(" (before: {id})")).unwrap_or_default();
     print_line(&format!("{store} belongs to the archive {archive} now{before}"));
     if missing > 0 {
         print_error(&format!(

@@ -52,8 +52,8 @@ fn address_space() -> io::Result<u64> {
     let text = std::fs::read_to_string("/proc/self/status")?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmSize:"));
     let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse().ok());
-    let unknown = || io::Error::new(io::ErrorKind::InvalidData, "/proc/self/status has no VmSize");
-    kibibytes.map(|count: u64| count.saturating_mul(1024)).ok_or_else(unknown)
+    let missing = || io::Error::new(io::ErrorKind::InvalidData, "/proc/self/status has no VmSize");
+    kibibytes.map(|count: u64| count.saturating_mul(1024)).ok_or_else(missing)
 }
 
 /// Arguments of the subcommand `pdf`.
@@ -75,17 +75,18 @@ pub(super) struct PdfArgs {
 /// Fails with the reason as text.
 pub(super) fn pdf(arguments: &PdfArgs) -> Result<(), String> {
     let PdfArgs { task, limits, long_px, file } = arguments;
-    let known = PdfTask::ALL.into_iter().find(|known| known.as_str() == task);
-    let known = known.ok_or_else(|| format!("unknown task {task}"))?;
+    let task_kind = PdfTask::ALL.into_iter().find(|kind| kind.as_str() == task);
+    let task_kind = task_kind.ok_or_else(|| format!("unknown task {task}"))?;
     limits.set().map_err(|cause| format!("limits cannot be set: {cause}"))?;
     let bytes = read(file).map_err(|cause| format!("cannot be read: {cause}"))?;
-    let result = run(known, &bytes, *long_px)?;
+    let result = run(task_kind, &bytes, *long_px)?;
     let mut out = io::stdout().lock();
     out.write_all(&result).and_then(|()| out.flush()).map_err(|cause| cause.to_string())
 }
 
 fn read(file: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
+    // One byte more than the limit: a longer file is then refused instead of read in part.
     File::open(file)?.take(PDF_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
@@ -104,10 +105,10 @@ fn pdf_limits() -> PdfLimits {
 
 fn run(task: PdfTask, bytes: &[u8], long_px: u32) -> Result<Vec<u8>, String> {
     let limits = pdf_limits();
-    let told = |cause: pdf::PdfError| cause.to_string();
+    let message = |cause: pdf::PdfError| cause.to_string();
     match task {
         PdfTask::Facts => {
-            let facts = pdf::facts(bytes, &limits).map_err(told)?;
+            let facts = pdf::facts(bytes, &limits).map_err(message)?;
             let facts = PdfSummary {
                 pages: facts.pages as u64,
                 width_pt: facts.width_pt,
@@ -117,9 +118,9 @@ fn run(task: PdfTask, bytes: &[u8], long_px: u32) -> Result<Vec<u8>, String> {
             };
             serde_json::to_vec(&facts).map_err(|cause| cause.to_string())
         }
-        PdfTask::Grey => pdf::grey(bytes, &limits).map_err(told),
+        PdfTask::Grey => pdf::grey(bytes, &limits).map_err(message),
         PdfTask::Page => {
-            let page = pdf::raster(bytes, long_px, &limits).map_err(told)?;
+            let page = pdf::raster(bytes, long_px, &limits).map_err(message)?;
             let size = Size { width: page.width, height: page.height };
             let pixels = Pixels { size, channels: 3, data: page.rgb };
             // Lines and letters lose their edges with chroma subsampling.
@@ -146,6 +147,6 @@ pub(super) struct LimitedArgs {
 /// Replaces this process with the program under the limits; returns only if that fails.
 pub(super) fn limited(arguments: &LimitedArgs) -> Result<(), String> {
     arguments.limits.set().map_err(|cause| format!("limits cannot be set: {cause}"))?;
-    let (program, words) = arguments.words.split_first().ok_or("no program is named")?;
-    Err(Command::new(program).args(words).exec().to_string())
+    let (program, args) = arguments.words.split_first().ok_or("no program is named")?;
+    Err(Command::new(program).args(args).exec().to_string())
 }

@@ -55,8 +55,8 @@ impl ClockNote {
     /// A machine that was off for months cannot be distinguished from one whose clock runs months ahead. Its
     /// clock is trusted after [`CLOCK_TRUST`], as after any other doubt.
     fn doubt_reason(&self, now: Timestamp) -> Option<&'static str> {
-        let away = now.duration_since(self.at).unsigned_abs();
-        if away >= CLOCK_SUSPECT_DRIFT {
+        let drift = now.duration_since(self.at).unsigned_abs();
+        if drift >= CLOCK_SUSPECT_DRIFT {
             return Some("it is far from the last time that the service stored");
         }
         self.is_doubted.then_some("it had just jumped when the service ended")
@@ -89,6 +89,7 @@ impl ClockGuard {
                 })
             }
             Err(cause) => {
+                // Without the note, a wrong clock before the start cannot be ruled out.
                 tracing::error!(
                     "clock guard: the last clock note cannot be read, the clock is not trusted \
                      yet: {cause}"
@@ -109,9 +110,10 @@ impl ClockGuard {
     fn compare(&self) -> ClockNote {
         let mut state = self.state();
         let now = clock::now();
-        let (before, passed) = (state.last.0, state.last.1.elapsed());
-        let passed = SignedDuration::try_from(passed).unwrap_or(SignedDuration::MAX);
-        let jump = now.duration_since(before).saturating_sub(passed);
+        let (before, elapsed) = (state.last.0, state.last.1.elapsed());
+        let elapsed = SignedDuration::try_from(elapsed).unwrap_or(SignedDuration::MAX);
+        // Compared from check to check: an adjustment in small steps is no jump.
+        let jump = now.duration_since(before).saturating_sub(elapsed);
         if jump.unsigned_abs() >= CLOCK_JUMP {
             metrics::counter!(telemetry::CLOCK_JUMPS).increment(1);
             tracing::error!(
@@ -121,22 +123,23 @@ impl ClockGuard {
             state.since = Some(Stopwatch::start());
         }
         state.last = (now, Stopwatch::start());
-        let doubted = state.since.is_some_and(|since| since.elapsed() < CLOCK_TRUST);
-        ClockNote { at: now, is_doubted: doubted }
+        let is_doubted = state.since.is_some_and(|since| since.elapsed() < CLOCK_TRUST);
+        ClockNote { at: now, is_doubted }
     }
 
     /// Checks the clock and stores a note on it for the next incarnation: at once when trust begins or
     /// ends, otherwise every [`CLOCK_SAVE_INTERVAL`]. Returns whether a note was due.
     pub async fn write_note(&self, db: &Db) -> Result<bool> {
         let note = self.compare();
-        let is_current = |(noted, since): (ClockNote, Stopwatch)| {
-            noted.is_doubted == note.is_doubted && since.elapsed() < CLOCK_SAVE_INTERVAL
+        let is_current = |(stored, since): (ClockNote, Stopwatch)| {
+            stored.is_doubted == note.is_doubted && since.elapsed() < CLOCK_SAVE_INTERVAL
         };
         if self.state().last_note.is_some_and(is_current) {
             return Ok(false);
         }
         let name = self.name.clone();
         db.write(move |tx| tx.write_state(&name, &note.to_string())).await?;
+        // Only after the write, so that a note that could not be written stays due.
         self.state().last_note = Some((note, Stopwatch::start()));
         Ok(true)
     }

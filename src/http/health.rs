@@ -17,6 +17,8 @@ use crate::storage::search::IndexStatus;
 
 /// `GET /health/live`: responds whenever the process can respond.
 pub(super) async fn live() -> Response {
+    // Reads no state: a supervisor restarts a process that fails here, and a restart repairs no
+    // database.
     without_caching(respond::json_text(
         StatusCode::OK,
         json!({ "status": "live" }).to_string().into(),
@@ -45,6 +47,7 @@ pub(super) async fn serving(State(app): State<AppState>) -> Response {
 /// reason to take this node out of rotation.
 pub(super) async fn ready(State(app): State<AppState>) -> Response {
     let verdict = app.shared.process.readiness.verdict();
+    // Draining comes first: a healthy node that stops must leave the rotation, too.
     let (status, mut text) = if app.shared.process.is_draining() {
         (StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "not ready", "reason": "draining" }))
     } else if verdict.is_ready {
@@ -88,6 +91,7 @@ pub(super) async fn search(State(app): State<AppState>) -> Response {
         IndexStatus::Ready => match search.rows_behind().await {
             Ok(rows) => (StatusCode::OK, json!({ "status": "ready", "rowsBehind": rows })),
             Err(cause) => {
+                // The lag is a detail, and the index answers searches without it.
                 tracing::debug!("search index lag is unknown: {cause}");
                 (StatusCode::OK, json!({ "status": "ready" }))
             }
@@ -103,6 +107,7 @@ fn ready_text(app: &AppState, verdict: &ReadinessVerdict) -> serde_json::Value {
         details.push(verdict.reason());
     }
     if let Some(unmatched) =
+        // A lease that moves to another node has no holder for a moment, which is normal.
         app.shared.process.node.matching_lag().filter(|time| *time >= LEASE_VACANT_MAX)
     {
         let seconds = unmatched.as_secs();
@@ -126,6 +131,7 @@ pub(super) async fn metrics(State(app): State<AppState>) -> Response {
 }
 
 fn without_caching(mut response: Response) -> Response {
+    // A cached response would report a state that has passed.
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

@@ -72,8 +72,8 @@ pub(super) async fn media(State(app): State<AppState>, request: Request) -> Resp
             return response;
         }
     }
-    let came = IncomingRequest { method, uri, headers, address };
-    media_response(&app, came).await.unwrap_or_else(|error| {
+    let incoming = IncomingRequest { method, uri, headers, address };
+    media_response(&app, incoming).await.unwrap_or_else(|error| {
         let mut response = respond::error_for(&error, headers);
         if error.kind() == ErrorKind::NotFound
             && let Ok(path) = MediaPath::parse(path_text(uri))
@@ -141,8 +141,8 @@ fn path_text(uri: &Uri) -> &str {
     uri.path().strip_prefix("/media/").unwrap_or_default()
 }
 
-async fn media_response(app: &AppState, came: IncomingRequest<'_>) -> Result<Response> {
-    let IncomingRequest { method, uri, headers, .. } = came;
+async fn media_response(app: &AppState, incoming: IncomingRequest<'_>) -> Result<Response> {
+    let IncomingRequest { method, uri, headers, .. } = incoming;
     let text = path_text(uri);
     if text.len() > MEDIA_PATH_BYTES_MAX {
         let message = format!("the path is longer than {MEDIA_PATH_BYTES_MAX} bytes");
@@ -157,7 +157,8 @@ async fn media_response(app: &AppState, came: IncomingRequest<'_>) -> Result<Res
     {
         return delivery_response(app, method, uri, path.key(), *crop, principal.as_deref()).await;
     }
-    let refused = match response_for(app, came, &path, principal.as_deref()).await {
+    let refused = match response_for(app, incoming, &path, principal.as_deref()).await {
+        // What costs money is never retried with the session, which other sites could use.
         Err(error) if !media::access::needs_purchase(&path) => error,
         outcome => return outcome,
     };
@@ -168,7 +169,8 @@ async fn media_response(app: &AppState, came: IncomingRequest<'_>) -> Result<Res
     }
     // The site's own pages embed pictures by URL, so only the session cookie identifies their visitor.
     let Some(visitor) = cookie_principal(app, uri, headers).await? else { return Err(refused) };
-    let outcome = response_for(app, came, &path, Some(&visitor)).await;
+    let outcome = response_for(app, incoming, &path, Some(&visitor)).await;
+    // The first error stands, so that a hidden item looks like a missing one.
     if is_hidden { outcome.map_err(|_| refused) } else { outcome }
 }
 
@@ -200,22 +202,22 @@ async fn response_for(
     // Anonymous callers get 401 before any other error.
     let is_bought = principal.is_some() && media::access::needs_purchase(path);
     // An item's URL accepts `agr` for deliveries, so a malformed value is reported without a channel too.
-    let takes = is_bought || matches!(path.target(), MediaTarget::Item(_));
-    let agr = if takes { agreement_parameter(uri)? } else { None };
+    let accepts_agr = is_bought || matches!(path.target(), MediaTarget::Item(_));
+    let agr = if accepts_agr { agreement_parameter(uri)? } else { None };
     let caller = MediaCaller { principal, agr };
     let client = RateLimitClient::of(principal, address);
     // The item may change while its bytes are obtained; then the path is resolved again.
     for _ in 0..RESOLVED_MAX {
-        let asked = MediaRequest { method, headers, caller, client, now: clock::now() };
-        let answer = resolve_answer(app, uri, path, &asked).await?;
+        let request = MediaRequest { method, headers, caller, client, now: clock::now() };
+        let answer = resolve_answer(app, uri, path, &request).await?;
         let keys = answer.cache_keys();
         let response = match answer {
             MediaAnswer::Page(key, crop) => {
                 Some(redirect_to_page(&page_url(&app.shared.site.url, &key, crop)))
             }
-            MediaAnswer::Text(answer) => Some(document_response(app, &asked, &answer).await?),
-            MediaAnswer::Rendition(answer) => rendition_response(app, &asked, &answer).await?,
-            MediaAnswer::File(answer) => file_response(app, &asked, &answer).await?,
+            MediaAnswer::Text(answer) => Some(document_response(app, &request, &answer).await?),
+            MediaAnswer::Rendition(answer) => rendition_response(app, &request, &answer).await?,
+            MediaAnswer::File(answer) => file_response(app, &request, &answer).await?,
         };
         if let Some(mut response) = response {
             app.shared.edge.surrogate.add_keys(response.headers_mut(), &keys);
@@ -235,25 +237,25 @@ async fn resolve_answer(
     app: &AppState,
     uri: &Uri,
     path: &MediaPath,
-    asked: &MediaRequest<'_>,
+    request: &MediaRequest<'_>,
 ) -> Result<MediaAnswer> {
     let media = &app.shared.media;
     let is_archive = match path.target() {
         MediaTarget::Document(file) => file.extension() == DocumentExtension::Zip,
         MediaTarget::Item(_) | MediaTarget::Pricelist | MediaTarget::Rendition(_) => false,
     };
-    let caller = asked.caller;
+    let caller = request.caller;
     if is_archive {
         caller.require_principal()?;
         if let Some(channel) = deliveries::channel_parameter(uri)? {
             let formats =
                 app.shared.distribution.deliveries.formats_of_channel(caller, &channel).await?;
             return media
-                .archive(path.key(), FileSelection::Formats(&formats, None), caller, asked.now)
+                .archive(path.key(), FileSelection::Formats(&formats, None), caller, request.now)
                 .await;
         }
     }
-    media.resolve(path, caller, asked.now).await
+    media.resolve(path, caller, request.now).await
 }
 
 /// The URL of an item's page on the customer web site, or of the studio when there is a crop.
@@ -262,8 +264,9 @@ fn page_url(site: &str, key: &ItemKey, crop: Option<CropSpec>) -> String {
         Some(crop) if has_picture(key.media_type) => {
             let sides = [("w", crop.width()), ("h", crop.height())];
             let corner = [("x", Some(crop.x())), ("y", Some(crop.y()))];
-            let given = |(name, px): (&str, Option<u32>)| Some(format!("{name}={}", px?));
-            let parameters: Vec<_> = sides.into_iter().chain(corner).filter_map(given).collect();
+            let parameter = |(name, px): (&str, Option<u32>)| Some(format!("{name}={}", px?));
+            let parameters: Vec<_> =
+                sides.into_iter().chain(corner).filter_map(parameter).collect();
             let parameters = parameters.join("&");
             format!("{site}/item/{key}/crop?{parameters}")
         }
@@ -298,14 +301,15 @@ pub(super) async fn download(
     path: &MediaPath,
     caller: MediaCaller<'_>,
 ) -> Result<Response> {
+    // The form's own headers, such as a range, do not apply to the file.
     let (method, headers) = (&Method::GET, &HeaderMap::new());
     // Only authenticated visitors reach this point.
     let client = RateLimitClient::of(caller.principal, None);
     for _ in 0..RESOLVED_MAX {
-        let asked = MediaRequest { method, headers, caller, client, now: clock::now() };
-        let response = match app.shared.media.resolve(path, caller, asked.now).await? {
-            MediaAnswer::Rendition(answer) => rendition_response(app, &asked, &answer).await?,
-            MediaAnswer::File(answer) => file_response(app, &asked, &answer).await?,
+        let request = MediaRequest { method, headers, caller, client, now: clock::now() };
+        let response = match app.shared.media.resolve(path, caller, request.now).await? {
+            MediaAnswer::Rendition(answer) => rendition_response(app, &request, &answer).await?,
+            MediaAnswer::File(answer) => file_response(app, &request, &answer).await?,
             MediaAnswer::Page(..) | MediaAnswer::Text(_) => {
                 return Err(media::access::not_available(path));
             }
@@ -342,14 +346,15 @@ fn set_headers(app: &AppState, headers: &mut HeaderMap, validators: &Validators,
     if let Some(seconds) = validators.last_modified {
         headers.insert(header::LAST_MODIFIED, print_date(seconds));
     }
-    let tuned = app.shared.edge.live_settings.get();
-    let policy = if open { tuned.open_cache_control.as_str() } else { "private, no-cache" };
+    let settings = app.shared.edge.live_settings.get();
+    let policy = if open { settings.open_cache_control.as_str() } else { "private, no-cache" };
     if let Ok(policy) = HeaderValue::from_str(policy) {
         headers.insert(header::CACHE_CONTROL, policy);
     }
     if open {
         allow_origins(headers);
     } else {
+        // A browser cache must not give the response of one user to the next.
         headers.insert(header::VARY, HeaderValue::from_static("Authorization, Cookie"));
     }
 }
@@ -385,31 +390,32 @@ fn forbid_caching_errors(response: &mut Response) {
 /// Serves a JSON document, a text or a list of licences, compressed for clients that accept it.
 async fn document_response(
     app: &AppState,
-    asked: &MediaRequest<'_>,
+    request: &MediaRequest<'_>,
     answer: &TextAnswer,
 ) -> Result<Response> {
-    let Some(negotiation) = CodingNegotiation::of(app, asked.headers) else {
-        return plain_document_response(app, asked, answer);
+    let Some(negotiation) = CodingNegotiation::of(app, request.headers) else {
+        return plain_document_response(app, request, answer);
     };
-    let headers = negotiation.with_plain_tags(asked.headers);
+    // Preconditions and ranges apply to the uncompressed text (contract api-11).
+    let headers = negotiation.with_plain_tags(request.headers);
     let response =
-        plain_document_response(app, &MediaRequest { headers: &headers, ..*asked }, answer)?;
+        plain_document_response(app, &MediaRequest { headers: &headers, ..*request }, answer)?;
     Ok(negotiation.finish(app, response).await)
 }
 
 fn plain_document_response(
     app: &AppState,
-    asked: &MediaRequest<'_>,
+    request: &MediaRequest<'_>,
     answer: &TextAnswer,
 ) -> Result<Response> {
     let validators = validators(&answer.etag, answer.modified)?;
-    if let Some(response) = precondition_response(app, asked, &validators, answer.open) {
+    if let Some(response) = precondition_response(app, request, &validators, answer.open) {
         return Ok(response);
     }
-    let whole = media::RenditionBody::memory(answer.body.clone());
-    let decision = ranges(asked.method, asked.headers, &validators, whole.len());
+    let body = media::RenditionBody::memory(answer.body.clone());
+    let decision = ranges(request.method, request.headers, &validators, body.len());
     let kind = HeaderValue::from_static(answer.mime);
-    let mut response = range_response(app, &whole, &kind, &validators, &decision);
+    let mut response = range_response(app, &body, &kind, &validators, &decision);
     set_headers(app, response.headers_mut(), &validators, answer.open);
     forbid_caching_errors(&mut response);
     Ok(response)
@@ -420,25 +426,29 @@ fn plain_document_response(
 /// Files are never open: graphics, videos and archives all take credentials.
 pub(super) async fn file_response(
     app: &AppState,
-    asked: &MediaRequest<'_>,
+    request: &MediaRequest<'_>,
     answer: &FileAnswer,
 ) -> Result<Option<Response>> {
     let validators = validators(&answer.etag, answer.modified)?;
-    if let Some(response) = early_response(app, asked, &validators, false, &answer.sale).await? {
+    if let Some(response) = early_response(app, request, &validators, false, &answer.sale).await? {
         return Ok(Some(response));
     }
     let media = &app.shared.media;
-    let patience = app.shared.edge.live_settings.get().render_timeout;
-    let obtained = tokio::time::timeout(patience, media.obtain_file(answer, asked.client)).await;
-    let late = |_| Error::new(ErrorKind::Timeout, "The file took too long to assemble; try again");
-    let whole = obtained.map_err(late)??;
-    check_extents(app, &whole).await?;
+    let time_limit = app.shared.edge.live_settings.get().render_timeout;
+    let obtained =
+        tokio::time::timeout(time_limit, media.obtain_file(answer, request.client)).await;
+    let timed_out =
+        |_| Error::new(ErrorKind::Timeout, "The file took too long to assemble; try again");
+    let body = obtained.map_err(timed_out)??;
+    check_extents(app, &body).await?;
+    // Right before the purchase: a withdrawn item is neither delivered nor billed (contract
+    // items-23).
     if !media.are_current(answer.source_items()).await? {
         return Ok(None);
     }
-    let decision = purchase_ranges(app, asked, &whole, &validators, &answer.sale).await?;
+    let decision = purchase_ranges(app, request, &body, &validators, &answer.sale).await?;
     let kind = HeaderValue::from_static(answer.mime);
-    let mut response = range_response(app, &whole, &kind, &validators, &decision);
+    let mut response = range_response(app, &body, &kind, &validators, &decision);
     set_headers(app, response.headers_mut(), &validators, false);
     forbid_caching_errors(&mut response);
     set_file_name(&mut response, answer.file_name.as_deref());
@@ -455,11 +465,11 @@ fn set_file_name(response: &mut Response, name: Option<&str>) {
 /// The response that the request's preconditions already determine, if any.
 fn precondition_response(
     app: &AppState,
-    asked: &MediaRequest<'_>,
+    request: &MediaRequest<'_>,
     validators: &Validators,
     open: bool,
 ) -> Option<Response> {
-    let status = match evaluate(asked.method, asked.headers, validators) {
+    let status = match evaluate(request.method, request.headers, validators) {
         PreconditionOutcome::NotModified => StatusCode::NOT_MODIFIED,
         PreconditionOutcome::Failed => StatusCode::PRECONDITION_FAILED,
         PreconditionOutcome::Proceed => return None,
@@ -473,46 +483,46 @@ fn precondition_response(
 /// 503 or HEAD costs anything.
 async fn early_response(
     app: &AppState,
-    asked: &MediaRequest<'_>,
+    request: &MediaRequest<'_>,
     validators: &Validators,
     open: bool,
     sale: &Sale,
 ) -> Result<Option<Response>> {
-    let decided = precondition_response(app, asked, validators, open);
+    let response = precondition_response(app, request, validators, open);
     if let Some(refusal) = sale.refusal() {
         // Access comes before preconditions: a 304 would confirm that the caller's copy is valid.
-        if decided.is_some() || *asked.method == Method::HEAD {
+        if response.is_some() || *request.method == Method::HEAD {
             return Err(refusal);
         }
         // Places the order and fails; succeeds if the order was approved in the meantime.
-        app.shared.media.purchase(sale, asked.caller, asked.now).await?;
+        app.shared.media.purchase(sale, request.caller, request.now).await?;
     }
-    Ok(decided)
+    Ok(response)
 }
 
-/// Verifies the originals behind the stored parts of `whole`, before anything is sent.
-async fn check_extents(app: &AppState, whole: &media::RenditionBody) -> Result<()> {
-    if whole.parts().iter().any(|part| matches!(part, BodyPart::Store(_))) {
+/// Verifies the originals behind the stored parts of `body`, before anything is sent.
+async fn check_extents(app: &AppState, body: &media::RenditionBody) -> Result<()> {
+    if body.parts().iter().any(|part| matches!(part, BodyPart::Store(_))) {
         // The verification blocks on the disk, so it does not run on an async thread.
-        let (media, body) = (app.shared.media.clone(), whole.clone());
-        let checked = tokio::task::spawn_blocking(move || media.check_extents(&body));
+        let (media, checked_body) = (app.shared.media.clone(), body.clone());
+        let checked = tokio::task::spawn_blocking(move || media.check_extents(&checked_body));
         checked.await.map_err(Error::internal)??;
     }
     Ok(())
 }
 
-/// Decides which ranges of `whole` are sent, and records the purchase before they are.
+/// Decides which ranges of `body` are sent, and records the purchase before they are.
 async fn purchase_ranges(
     app: &AppState,
-    asked: &MediaRequest<'_>,
-    whole: &media::RenditionBody,
+    request: &MediaRequest<'_>,
+    body: &media::RenditionBody,
     validators: &Validators,
     sale: &Sale,
 ) -> Result<RangeDecision> {
     // HEAD and 416 send no bytes, so they must not charge.
-    let decision = ranges(asked.method, asked.headers, validators, whole.len());
-    if *asked.method != Method::HEAD && decision != RangeDecision::Unsatisfiable {
-        app.shared.media.purchase(sale, asked.caller, asked.now).await?;
+    let decision = ranges(request.method, request.headers, validators, body.len());
+    if *request.method != Method::HEAD && decision != RangeDecision::Unsatisfiable {
+        app.shared.media.purchase(sale, request.caller, request.now).await?;
     }
     Ok(decision)
 }
@@ -522,18 +532,19 @@ async fn purchase_ranges(
 /// A response sent after the CDN purge of a withdrawn item would stay in the CDN until it expires.
 async fn rendition_response(
     app: &AppState,
-    asked: &MediaRequest<'_>,
+    request: &MediaRequest<'_>,
     answer: &RenditionAnswer,
 ) -> Result<Option<Response>> {
     let validators = validators(&answer.etag, answer.modified)?;
-    let before = early_response(app, asked, &validators, answer.open, &answer.sale).await?;
-    if let Some(response) = before {
+    let early = early_response(app, request, &validators, answer.open, &answer.sale).await?;
+    if let Some(response) = early {
         return Ok(Some(response));
     }
     let obtained = match app.shared.media.find_cached(answer) {
+        // A cache hit is not charged to the client's share of the renders.
         Some(obtained) => obtained,
         None => {
-            let payer = RenderPayer::of(asked.client);
+            let payer = RenderPayer::of(request.client);
             app.shared
                 .media
                 .obtain_for(answer, app.shared.edge.live_settings.get().render_timeout, payer)
@@ -544,12 +555,14 @@ async fn rendition_response(
     if !app.shared.media.are_current(answer.source_items()).await? {
         return Ok(None);
     }
-    let decision = purchase_ranges(app, asked, &obtained.body, &validators, &answer.sale).await?;
+    let decision =
+        purchase_ranges(app, request, &obtained.body, &validators, &answer.sale).await?;
     let mime = HeaderValue::from_static(answer.planned.format.mime_type());
     let mut response = range_response(app, &obtained.body, &mime, &validators, &decision);
     set_headers(app, response.headers_mut(), &validators, answer.open);
     forbid_caching_errors(&mut response);
     set_file_name(&mut response, answer.file_name.as_deref());
+    // The operator can hide how renditions are made (contract media-27).
     if app.shared.edge.live_settings.get().work_headers && response.status().is_success() {
         timing::add_headers(response.headers_mut(), &obtained.source, answer.open);
     }
@@ -566,22 +579,22 @@ async fn rendition_response(
 /// Builds the response with the full body or the requested ranges.
 fn range_response(
     app: &AppState,
-    whole: &media::RenditionBody,
+    body: &media::RenditionBody,
     kind: &HeaderValue,
     validators: &Validators,
     decision: &RangeDecision,
 ) -> Response {
-    let length = whole.len();
+    let length = body.len();
     let send = |parts: Vec<BodyPart>| parts_body(&app.shared.media, parts);
     let mut response = match decision {
         RangeDecision::Full => {
             let mut response =
-                respond::typed(StatusCode::OK, kind.clone(), send(whole.slice(0..length)));
+                respond::typed(StatusCode::OK, kind.clone(), send(body.slice(0..length)));
             set_length(response.headers_mut(), length);
             response
         }
         RangeDecision::Single(range) => {
-            let sent = send(whole.slice(byte_offsets(*range)));
+            let sent = send(body.slice(byte_offsets(*range)));
             let mut response = respond::typed(StatusCode::PARTIAL_CONTENT, kind.clone(), sent);
             let headers = response.headers_mut();
             set_length(headers, range.len());
@@ -593,7 +606,7 @@ fn range_response(
             let mut parts = Vec::new();
             for part in framing.parts {
                 parts.push(BodyPart::Memory(part.head));
-                parts.extend(whole.slice(byte_offsets(part.range)));
+                parts.extend(body.slice(byte_offsets(part.range)));
             }
             parts.push(BodyPart::Memory(framing.tail));
             let kind = framing.content_type;
@@ -613,6 +626,7 @@ fn range_response(
 }
 
 fn byte_offsets(range: ByteRange) -> std::ops::Range<u64> {
+    // A range of HTTP includes its last byte.
     range.first()..range.last() + 1
 }
 

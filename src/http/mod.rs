@@ -72,6 +72,7 @@ fn partial_router(app: AppState, routes: Router<AppState>) -> Router {
     routes
         .fallback(not_on_this_node)
         .method_not_allowed_fallback(method_not_allowed)
+        // Around the fallbacks, so that scripts can read their errors, too (contract api-12).
         .layer(middleware::from_fn(protocol::cors::allow_cross_origin))
         .layer(middleware::from_fn_with_state(app.clone(), observe))
         .with_state(app)
@@ -81,9 +82,10 @@ fn partial_router(app: AppState, routes: Router<AppState>) -> Router {
 fn full_router(app: AppState) -> Router {
     let apis = api_routes(&app);
     // Pages call the APIs through a router of their own, without the layers around an external request.
-    let called = ApiRouter(apis.clone().merge(media_routes()).with_state(app.clone()));
+    let internal_apis = ApiRouter(apis.clone().merge(media_routes()).with_state(app.clone()));
     let pages = page_routes().layer(middleware::from_fn_with_state(app.clone(), site::localize));
-    with_compression(&app, apis.merge(pages.layer(Extension(called))))
+    // Layers that are added later are outer: `observe` sees every request, whatever the others do.
+    with_compression(&app, apis.merge(pages.layer(Extension(internal_apis))))
         .merge(media_routes())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
@@ -122,6 +124,7 @@ fn metrics_routes() -> Router<AppState> {
 }
 
 fn media_routes() -> Router<AppState> {
+    // The wildcard matches no empty path, which is a malformed media URL and not an unknown page.
     Router::new().route("/media/{*path}", any(media::media)).route("/media/", any(media::media))
 }
 

@@ -66,48 +66,58 @@ async fn authorization_response(
     headers: &HeaderMap,
 ) -> Result<Response> {
     let encoded = printable_ascii(uri.query().unwrap_or_default());
-    let asked = match validate(app, &encoded).await? {
-        Ok(asked) => asked,
+    let authorization = match validate(app, &encoded).await? {
+        Ok(authorization) => authorization,
         Err(response) => return Ok(response),
     };
     let now = clock::now();
     let oauth = &app.shared.access.oauth;
     let visitor = SiteVisitor::find(app, headers).await?;
     // `max_age` and some values of `prompt` ask for a new login.
-    let fresh = |visitor: &SiteVisitor| {
+    let is_fresh = |visitor: &SiteVisitor| {
         let age_s = now.duration_since(visitor.session.auth_time).as_secs();
         // `max_age=0` asks for one new login; its own duration must not count as age.
-        let old = |max: u64| max == 0 || i64::try_from(max).is_ok_and(|max| age_s > max);
-        !asked.max_age_s.is_some_and(old)
-            && !asked.prompt.has(Prompt::Login)
-            && !asked.prompt.has(Prompt::SelectAccount)
+        let is_too_old = |max: u64| max == 0 || i64::try_from(max).is_ok_and(|max| age_s > max);
+        !authorization.max_age_s.is_some_and(is_too_old)
+            && !authorization.prompt.has(Prompt::Login)
+            && !authorization.prompt.has(Prompt::SelectAccount)
     };
-    let silent = asked.prompt.has(Prompt::None);
-    let Some(visitor) = visitor.filter(fresh) else {
-        if silent {
-            let refused = oauth.refuse(&asked, OAuthErrorCode::LoginRequired, "login is needed");
+    // `none` forbids every page, also that of an error (OpenID Connect Core §3.1.2.1).
+    let is_silent = authorization.prompt.has(Prompt::None);
+    let Some(visitor) = visitor.filter(is_fresh) else {
+        if is_silent {
+            let refused =
+                oauth.refuse(&authorization, OAuthErrorCode::LoginRequired, "login is needed");
             return Ok(redirect_to_client(&refused));
         }
         let return_to =
             format!("/o/oauth2/auth?{}", without_prompt(&encoded, &["login", "select_account"]));
-        let notice =
-            LoginNotice { purpose: Some(LoginPurpose::of(&asked)), ..LoginNotice::default() };
+        let notice = LoginNotice {
+            purpose: Some(LoginPurpose::of(&authorization)),
+            ..LoginNotice::default()
+        };
         return login::page(app, headers, &return_to, &notice);
     };
     let user = &visitor.account.user;
-    if asked.prompt.has(Prompt::Consent) || !oauth.is_consented(&asked, user.id).await? {
-        if silent {
+    if authorization.prompt.has(Prompt::Consent)
+        || !oauth.is_consented(&authorization, user.id).await?
+    {
+        if is_silent {
             let code = OAuthErrorCode::ConsentRequired;
-            return Ok(redirect_to_client(&oauth.refuse(&asked, code, "consent is needed")));
+            return Ok(redirect_to_client(&oauth.refuse(
+                &authorization,
+                code,
+                "consent is needed",
+            )));
         }
         return login::consent_page(
             app,
             &visitor,
-            &asked,
+            &authorization,
             &without_prompt(&encoded, &["consent"]),
         );
     }
-    let target = oauth.authorize(&asked, &visitor.account, visitor.cookie(), now).await?;
+    let target = oauth.authorize(&authorization, &visitor.account, visitor.cookie(), now).await?;
     Ok(redirect_to_client(&target))
 }
 
@@ -115,8 +125,8 @@ async fn authorization_response(
 pub(super) async fn login_purpose(app: &AppState, return_to: &str) -> Option<LoginPurpose> {
     let encoded = return_to.strip_prefix("/o/oauth2/auth?")?;
     let parameters = OAuthParameters::parse(encoded).ok()?;
-    let asked = app.shared.access.oauth.request(&parameters).await.ok()?;
-    Some(LoginPurpose::of(&asked))
+    let authorization = app.shared.access.oauth.request(&parameters).await.ok()?;
+    Some(LoginPurpose::of(&authorization))
 }
 
 /// Validates the authorization request in `encoded`; `Err` holds the response that ends it.
@@ -129,7 +139,7 @@ async fn validate(
         return Ok(Err(message_page(app, "Invalid login link", text)?));
     };
     match app.shared.access.oauth.request(&parameters).await {
-        Ok(asked) => Ok(Ok(asked)),
+        Ok(authorization) => Ok(Ok(authorization)),
         Err(AuthorizationError::Page { title, message: text }) => {
             Ok(Err(message_page(app, title, &text)?))
         }
@@ -164,21 +174,21 @@ fn redirect_to_client(target: &str) -> Response {
 /// Removes the values of `prompt` that are done, so that the user is not prompted twice.
 fn without_prompt(encoded: &str, done: &[&str]) -> String {
     let pairs = form_urlencoded::parse(encoded.as_bytes());
-    let mut kept = form_urlencoded::Serializer::new(String::new());
+    let mut remaining = form_urlencoded::Serializer::new(String::new());
     for (name, value) in pairs {
         if name == "max_age" && value == "0" && done.contains(&"login") {
             continue;
         }
         if name != "prompt" {
-            kept.append_pair(&name, &value);
+            remaining.append_pair(&name, &value);
             continue;
         }
-        let left: Vec<&str> = value.split(' ').filter(|word| !done.contains(word)).collect();
-        if !left.is_empty() {
-            kept.append_pair("prompt", &left.join(" "));
+        let values: Vec<&str> = value.split(' ').filter(|value| !done.contains(value)).collect();
+        if !values.is_empty() {
+            remaining.append_pair("prompt", &values.join(" "));
         }
     }
-    kept.finish()
+    remaining.finish()
 }
 
 /// `POST /o/consent`: the visitor's decision on the consent page.
@@ -192,24 +202,27 @@ async fn consent_response(app: &AppState, request: Request) -> Result<Response> 
     let form = login::parse(&form)?;
     let encoded = printable_ascii(form.find("request").unwrap_or_default());
     let Some(visitor) = SiteVisitor::find(app, &headers).await? else {
+        // The session ended while the page was open, so the request begins again with a login.
         return Ok(see_other(&format!("/o/oauth2/auth?{encoded}")));
     };
+    // Another site must not consent in the user's name.
     if !visitor.owns_form_token(form.find("csrf")) {
         return Err(login::expired_form());
     }
-    let asked = match validate(app, &encoded).await? {
-        Ok(asked) => asked,
+    // Validated again, because the parameters come back from the browser.
+    let authorization = match validate(app, &encoded).await? {
+        Ok(authorization) => authorization,
         Err(response) => return Ok(response),
     };
     let oauth = &app.shared.access.oauth;
     if form.find("decision") != Some("allow") {
         let code = OAuthErrorCode::AccessDenied;
-        return Ok(redirect_to_client(&oauth.refuse(&asked, code, "the user refused")));
+        return Ok(redirect_to_client(&oauth.refuse(&authorization, code, "the user refused")));
     }
     let now = clock::now();
-    oauth.consent(&asked, visitor.account.user.id, now).await?;
+    oauth.consent(&authorization, visitor.account.user.id, now).await?;
     Ok(redirect_to_client(
-        &oauth.authorize(&asked, &visitor.account, visitor.cookie(), now).await?,
+        &oauth.authorize(&authorization, &visitor.account, visitor.cookie(), now).await?,
     ))
 }
 
@@ -217,6 +230,7 @@ async fn consent_response(app: &AppState, request: Request) -> Result<Response> 
 pub(super) async fn token(State(app): State<AppState>, request: Request) -> Response {
     let client =
         edge::client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
+    // Failed attempts are limited by network; clients without an address share one.
     let address = client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let (headers, form) = match protocol_form(request).await {
         Ok(parts) => parts,
@@ -324,6 +338,7 @@ fn token_error_response(error: &TokenError) -> Response {
 fn without_caching(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // RFC 6749 §5.1 requires both headers.
     headers.insert(header::PRAGMA, HeaderValue::from_static("no-cache"));
     response
 }
@@ -338,6 +353,7 @@ pub(super) async fn user(State(app): State<AppState>, request: Request) -> Respo
 async fn user_info(app: &AppState, headers: &HeaderMap) -> Result<Response> {
     let unauthorized = || Error::new(ErrorKind::Unauthenticated, "Unauthorized");
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();
+    // Two headers are ambiguous, so neither is accepted.
     let line = lines.next().filter(|_| lines.next().is_none()).ok_or_else(unauthorized)?;
     let line = line.to_str().map_err(|_| unauthorized())?;
     let PresentedCredentials::Bearer(token) = credentials::parse_authorization(line) else {

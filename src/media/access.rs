@@ -23,15 +23,15 @@ impl<'a> MediaCaller<'a> {
     /// The caller for public media: credentials without the scope `roles` are ignored here.
     #[must_use]
     pub fn visitor(self) -> Option<&'a Principal> {
-        self.principal.filter(|known| known.scopes().contains(Scope::Roles))
+        self.principal.filter(|principal| principal.scopes().contains(Scope::Roles))
     }
 
     /// The caller, who must be authenticated with a token that has at least the scope `roles` (contract
     /// access-5).
     pub fn require_principal(self) -> Result<&'a Principal> {
-        let known = self.principal.ok_or_else(unauthenticated)?;
-        known.require_scope(Scope::Roles)?;
-        Ok(known)
+        let principal = self.principal.ok_or_else(unauthenticated)?;
+        principal.require_scope(Scope::Roles)?;
+        Ok(principal)
     }
 }
 
@@ -42,6 +42,7 @@ impl<'a> MediaCaller<'a> {
 #[must_use]
 pub fn is_visible(entry: &CatalogEntry, principal: Option<&Principal>, now: Timestamp) -> bool {
     let status = match entry.document.pub_status() {
+        // A replaced version stays visible: item pages link to earlier versions.
         PubStatus::Usable | PubStatus::Replaced => true,
         PubStatus::Commissioned => principal.is_some_and(Principal::sees_commissioned),
         PubStatus::Withheld | PubStatus::Canceled => false,
@@ -64,12 +65,14 @@ pub fn is_public(entry: &CatalogEntry, now: Timestamp) -> bool {
 pub fn is_open(path: &MediaPath) -> bool {
     let picture = has_picture(path.key().media_type);
     match path.target() {
+        // Only a redirect to the item's page, which checks the rights itself.
         MediaTarget::Item(_) => true,
         MediaTarget::Rendition(file) => {
             let small = match file.name().usage {
                 RenditionUsage::Preview | RenditionUsage::Thumbnail => true,
                 RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores => false,
             };
+            // An associated object may be an item with rights of its own.
             let own = file.association().is_none();
             picture && small && own && file.extension().is_image()
         }
@@ -92,6 +95,7 @@ pub fn needs_purchase(path: &MediaPath) -> bool {
     match path.target() {
         MediaTarget::Item(_) | MediaTarget::Pricelist => false,
         MediaTarget::Rendition(file) => match file.extension() {
+            // A PDF or EPS is the graphic itself, whatever its suffix says.
             RenditionExtension::Pdf | RenditionExtension::Eps => true,
             RenditionExtension::Image(_) | RenditionExtension::Mp4 => match file.name().usage {
                 RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores => true,
@@ -99,6 +103,7 @@ pub fn needs_purchase(path: &MediaPath) -> bool {
             },
         },
         MediaTarget::Document(file) => match file.extension() {
+            // An archive holds the Hires.
             DocumentExtension::Zip => true,
             DocumentExtension::Json
             | DocumentExtension::Xml
@@ -131,6 +136,7 @@ pub fn not_available(path: &MediaPath) -> Error {
 /// The file name that a browser saves a Hires as: the item's id with the extension.
 pub(super) fn file_name(path: &MediaPath) -> Option<String> {
     let MediaTarget::Rendition(file) = path.target() else { return None };
+    // Only downloads have a file name (contract caching-6); other renditions are shown in pages.
     let hires = file.name().usage == RenditionUsage::Hires;
     hires.then(|| format!("{}{}", path.key().id, file.extension().as_str()))
 }

@@ -51,8 +51,10 @@ impl ArchiveLimiter {
     pub(super) fn acquire(&self, client: Option<RateLimitClient>) -> Result<ArchivePermit> {
         let inner = &self.inner;
         let mut state = inner.state.lock();
-        let own = client.and_then(|client| state.clients.get(&client)).copied().unwrap_or(0);
-        if own >= inner.client_archives_max {
+        let client_archives =
+            client.and_then(|client| state.clients.get(&client)).copied().unwrap_or(0);
+        // Checked first, so that a client learns that its own archives are the reason.
+        if client_archives >= inner.client_archives_max {
             let message = "Other archives of this client are being assembled; try again";
             return Err(Error::overloaded("client_archives", message));
         }
@@ -61,6 +63,7 @@ impl ArchiveLimiter {
             return Err(Error::overloaded("archives", message));
         }
         state.archives += 1;
+        // A client without a user or address counts only in the total.
         if let Some(client) = client {
             *state.clients.entry(client).or_default() += 1;
         }
@@ -73,9 +76,9 @@ impl Drop for ArchivePermit {
         let mut state = self.inner.state.lock();
         state.archives = state.archives.saturating_sub(1);
         let Some(client) = self.client else { return };
-        let own = state.clients.get(&client).copied().unwrap_or(0);
+        let client_archives = state.clients.get(&client).copied().unwrap_or(0);
         // The last permit removes the entry, so that the map does not grow with every client.
-        match own {
+        match client_archives {
             0 | 1 => drop(state.clients.remove(&client)),
             more => drop(state.clients.insert(client, more - 1)),
         }

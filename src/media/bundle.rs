@@ -48,12 +48,12 @@ pub struct BundleNames<'a> {
 
 impl BundleNaming {
     /// The prefix of the file names of the item at `place`, counted from 0, of `count`.
-    fn prefix(self, place: usize, count: usize) -> String {
+    fn prefix(self, position: usize, count: usize) -> String {
         match self {
             Self::ById => String::new(),
             Self::ByPosition => {
                 let digits = count.to_string().len().max(2);
-                format!("{:0digits$}_", place + 1)
+                format!("{:0digits$}_", position + 1)
             }
         }
     }
@@ -79,6 +79,7 @@ impl BundleOutcome {
     fn exclude(cause: Error) -> Result<Self> {
         match cause.kind() {
             ErrorKind::Forbidden => Ok(Self::Excluded(cause.message().to_owned())),
+            // The item is visible, so the missing files may be named.
             ErrorKind::NotFound => Ok(Self::Excluded("There is nothing to download".to_owned())),
             ErrorKind::InvalidArgument
             | ErrorKind::Unauthenticated
@@ -110,52 +111,61 @@ impl Media {
         caller.require_principal()?;
         let naming = names.files;
         let found = self.find_readable(keys, caller, now).await?;
-        let mut fates = Vec::new();
+        let mut outcomes = Vec::new();
         for entry in found {
-            fates.push(self.select_item(entry, &fates, caller, now).await?);
+            // One after the other, because the limits count what the items before have taken.
+            outcomes.push(self.select_item(entry, &outcomes, caller, now).await?);
         }
-        self.enforce_prepaid_limits(&mut fates, caller, now).await?;
-        let (mut members, mut known) = (Vec::new(), HashSet::from([LEFT_OUT.to_owned()]));
-        let mut entries = Vec::new();
+        // Only now is it known which items compete for the prepaid downloads.
+        self.enforce_prepaid_limits(&mut outcomes, caller, now).await?;
+        // The list of what was left out must not be replaced by a file of an item.
+        let (mut members, mut used_names) = (Vec::new(), HashSet::from([LEFT_OUT.to_owned()]));
+        let mut sources = Vec::new();
         let (mut sale, mut left_out) =
             (Sale { all_or_nothing: true, ..Sale::default() }, String::new());
-        for (place, (key, fate)) in keys.iter().zip(fates).enumerate() {
-            match fate {
+        for (position, (key, outcome)) in keys.iter().zip(outcomes).enumerate() {
+            match outcome {
                 BundleOutcome::Excluded(reason) => {
                     left_out.push_str(&format!("{}: {reason}\n", self.links().item(key)));
                 }
-                BundleOutcome::Included(picked) => {
-                    entries.extend(source_items(&picked.entry, &picked.members));
-                    let prefix = naming.prefix(place, keys.len());
-                    let files = renamed(key, picked.members, &mut known).into_iter();
+                BundleOutcome::Included(item) => {
+                    sources.extend(source_items(&item.entry, &item.members));
+                    let prefix = naming.prefix(position, keys.len());
+                    let files = renamed(key, item.members, &mut used_names).into_iter();
                     members.extend(files.map(|file| file.prefixed(&prefix)));
-                    sale.extend(picked.sale);
+                    sale.extend(item.sale);
                 }
             }
         }
-        let Some(dated) = sale.entries.iter().map(|(entry, _)| entry.stored).max() else {
+        // Nothing to sell means nothing to deliver, and the reasons become the error.
+        let Some(latest) = sale.entries.iter().map(|(entry, _)| entry.stored).max() else {
             let message = match keys.is_empty() {
                 true => "There are no items to download".to_owned(),
                 false => format!("None of the items can be downloaded. {left_out}"),
             };
             return Err(Error::forbidden("agreement_required", message.trim_end()));
         };
+        // The archive shows several items, so a purge of any of them has to reach it.
         let sold = sale.entries.iter().map(|(entry, _)| &entry.key);
         let first = sold.clone().next().unwrap_or(&keys[0]);
         let keys = CacheKeys::of(first, sold);
         if !left_out.is_empty() {
-            members.push(ArchiveMember::text(LEFT_OUT, left_out, dated));
+            // Not the present time: the same request gives the same bytes
+            // (contract collections-12).
+            members.push(ArchiveMember::text(LEFT_OUT, left_out, latest));
         }
+        // The manifest names each file by its content, so the tag needs no archive to be built.
         let lines: String = members.iter().map(ArchiveMember::manifest_line).collect();
         Ok(FileAnswer {
             mime: DocumentExtension::Zip.mime_type(),
             etag: ContentHash::of(lines.as_bytes()).short(),
+            // Agreements decide the contents too, and their changes have no date.
             modified: None,
             sale,
             file_name: Some(format!("{}.zip", names.archive)),
             keys,
             content: FileContent::Archive(members),
-            source_items: entries,
+            source_items: sources,
         })
     }
 
@@ -163,18 +173,20 @@ impl Media {
     async fn select_item(
         &self,
         entry: Option<Arc<CatalogEntry>>,
-        before: &[BundleOutcome],
+        decided: &[BundleOutcome],
         caller: MediaCaller<'_>,
         now: Timestamp,
     ) -> Result<BundleOutcome> {
-        let files = |fate: &BundleOutcome| match fate {
-            BundleOutcome::Included(picked) => Some(picked.members.len()),
+        let files = |outcome: &BundleOutcome| match outcome {
+            BundleOutcome::Included(item) => Some(item.members.len()),
             BundleOutcome::Excluded(_) => None,
         };
-        let (items, count) = before
+        let (items, count) = decided
             .iter()
             .filter_map(files)
             .fold((0, 0), |(items, sum), one| (items + 1, sum + one));
+        // Checked before anything is listed, so that a long
+        // collection costs no more than a full archive.
         if items >= BUNDLE_ITEMS_MAX {
             return Ok(BundleOutcome::Excluded(format!(
                 "An archive has {BUNDLE_ITEMS_MAX} items at most"
@@ -193,6 +205,7 @@ impl Media {
             Ok(listed) => listed,
             Err(cause) => return BundleOutcome::exclude(cause),
         };
+        // No order is placed for an item that needs one (contract collections-12).
         if let Some(refusal) = sale.refusal() {
             return BundleOutcome::exclude(refusal);
         }
@@ -223,6 +236,8 @@ impl Media {
                 Err(cause) => return Err(cause),
             }
         }
+        // The answers come in the order of the items that were
+        // found, and are matched to them below.
         let items: Vec<_> = found.iter().flatten().map(|entry| facts(entry)).collect();
         let mut may_read = self
             .inner
@@ -239,14 +254,14 @@ impl Media {
     /// Leaves out the items that exceed the prepaid downloads, after the items before them have used theirs.
     async fn enforce_prepaid_limits(
         &self,
-        fates: &mut [BundleOutcome],
+        outcomes: &mut [BundleOutcome],
         caller: MediaCaller<'_>,
         now: Timestamp,
     ) -> Result<()> {
-        let entries: Vec<Arc<CatalogEntry>> = fates
+        let entries: Vec<Arc<CatalogEntry>> = outcomes
             .iter()
-            .filter_map(|fate| match fate {
-                BundleOutcome::Included(picked) => Some(Arc::clone(&picked.entry)),
+            .filter_map(|outcome| match outcome {
+                BundleOutcome::Included(item) => Some(Arc::clone(&item.entry)),
                 BundleOutcome::Excluded(_) => None,
             })
             .collect();
@@ -255,13 +270,14 @@ impl Media {
         let decisions =
             orders.check_all(caller.require_principal()?, &items, caller.agr, now).await?;
         let mut decisions = decisions.into_iter();
-        for fate in fates {
-            if matches!(fate, BundleOutcome::Excluded(_)) {
+        for outcome in outcomes {
+            // Excluded items were not checked, so they take no decision from the list.
+            if matches!(outcome, BundleOutcome::Excluded(_)) {
                 continue;
             }
             let decision = decisions.next().unwrap_or_else(|| Err(Error::internal("no decision")));
             if let Err(refusal) = decision.and_then(CoverageDecision::require_delivery) {
-                *fate = BundleOutcome::exclude(refusal)?;
+                *outcome = BundleOutcome::exclude(refusal)?;
             }
         }
         Ok(())
@@ -272,7 +288,8 @@ impl Sale {
     /// Adds the purchases of `other`, each item once.
     fn extend(&mut self, other: Self) {
         for (entry, decision) in other.entries {
-            if !self.entries.iter().any(|(known, _)| known.key == entry.key) {
+            // An item of the collection may also be associated with another one.
+            if !self.entries.iter().any(|(existing, _)| existing.key == entry.key) {
                 self.entries.push((entry, decision));
             }
         }
@@ -287,16 +304,17 @@ fn renamed(
     names: &mut HashSet<String>,
 ) -> Vec<ArchiveMember> {
     let mut prefix = String::new();
-    let mut round = 1_usize;
+    let mut attempt = 1_usize;
     let folded = |member: &ArchiveMember, prefix: &str| {
         format!("{prefix}{}", member.name()).to_ascii_lowercase()
     };
+    // All files of an item get the same prefix, so that they stay next to each other.
     while members.iter().any(|member| names.contains(&folded(member, &prefix))) {
-        prefix = match round {
+        prefix = match attempt {
             1 => format!("{}_", key.media_type),
-            round => format!("{}_{round}_", key.media_type),
+            attempt => format!("{}_{attempt}_", key.media_type),
         };
-        round += 1;
+        attempt += 1;
     }
     names.extend(members.iter().map(|member| folded(member, &prefix)));
     members.into_iter().map(|member| member.prefixed(&prefix)).collect()

@@ -45,16 +45,19 @@ impl CacheKeys {
         keys.extend(others.into_iter().map(key_of));
         let common = [item.media_type.as_str(), EVERYTHING];
         let bytes = |keys: &[String]| -> usize { keys.iter().map(|key| key.len() + 1).sum() };
-        let room = CACHE_KEYS_BYTES_MAX - common.iter().map(|key| key.len() + 1).sum::<usize>();
-        let whole = bytes(&keys) <= room;
-        if !whole {
+        // The keys of the media type and of everything must fit in any case.
+        let bytes_max =
+            CACHE_KEYS_BYTES_MAX - common.iter().map(|key| key.len() + 1).sum::<usize>();
+        let is_complete = bytes(&keys) <= bytes_max;
+        if !is_complete {
+            // No cache may store the answer then, so some of the keys would be of no use.
             keys.truncate(1);
         }
         keys.extend(common.map(str::to_owned));
         Self {
             space_separated: keys.join(" ").into(),
             comma_separated: keys.join(",").into(),
-            is_complete: whole,
+            is_complete,
         }
     }
 

@@ -60,6 +60,7 @@ impl CatalogEntry {
 
     /// Whether both are the same version of an item.
     pub(super) fn is_same(self: &Arc<Self>, other: &Arc<Self>) -> bool {
+        // Usually the entry is still cached; only after an eviction are the documents compared.
         Arc::ptr_eq(self, other)
             || (self.stored == other.stored
                 && self.embargoed == other.embargoed
@@ -110,13 +111,15 @@ impl CatalogEntry {
         make: impl FnOnce() -> Result<PlannedRendition>,
     ) -> Result<Arc<PlannedRendition>> {
         let plans = self.plans.read();
-        if let Some((_, planned)) = plans.iter().find(|(known, _)| *known == name) {
+        if let Some((_, planned)) = plans.iter().find(|(planned_name, _)| *planned_name == name) {
             return Ok(Arc::clone(planned));
         }
+        // The write lock below would wait for this read lock forever.
         drop(plans);
         let planned = Arc::new(make()?);
         let mut plans = self.plans.write();
-        if !plans.iter().any(|(known, _)| *known == name) {
+        // Another request may have added the plan since the read lock was released.
+        if !plans.iter().any(|(planned_name, _)| *planned_name == name) {
             plans.push((name, Arc::clone(&planned)));
         }
         Ok(planned)
@@ -128,23 +131,26 @@ impl CatalogEntry {
         extension: DocumentExtension,
         make: impl FnOnce() -> Result<Bytes>,
     ) -> Result<Bytes> {
-        let kept = match extension {
+        let cell = match extension {
             DocumentExtension::Json => &self.json,
             DocumentExtension::Xml => &self.xml,
             DocumentExtension::Zip | DocumentExtension::Cutpaste | DocumentExtension::Indesign => {
                 return make();
             }
         };
-        if let Some(text) = kept.get() {
+        if let Some(text) = cell.get() {
             return Ok(text.clone());
         }
+        // `OnceLock` cannot store a failure, so concurrent
+        // requests may both write the text; one stays.
         let text = make()?;
-        Ok(kept.get_or_init(|| text).clone())
+        Ok(cell.get_or_init(|| text).clone())
     }
 }
 
 fn captioned(document: &Document, uri: &str) -> (Caption, ContentHash) {
     let caption = formats::caption::from_document(document, uri);
+    // The hash enters the plan, so that a changed caption renders the file again.
     let text = serde_json::to_vec(&caption).unwrap_or_default();
     (caption, ContentHash::of(&text))
 }
@@ -166,6 +172,7 @@ impl ItemCatalog {
 
     /// Invalidates the entries of `keys`.
     pub(super) fn invalidate(&self, keys: &[ItemKey]) {
+        // Counted first: a reader that inserts after the removal below must notice the change.
         self.changes.fetch_add(1, Ordering::SeqCst);
         for key in keys {
             self.entries.invalidate(key);
@@ -182,16 +189,16 @@ impl ItemCatalog {
         if let Some(entry) = self.entries.get(key) {
             return Ok(Some(entry));
         }
-        let before = self.changes.load(Ordering::SeqCst);
-        let wanted = key.clone();
-        let Some(item) = self.db.read(move |tx| tx.find_item(&wanted)).await? else {
+        let changes_before = self.changes.load(Ordering::SeqCst);
+        let lookup_key = key.clone();
+        let Some(item) = self.db.read(move |tx| tx.find_item(&lookup_key)).await? else {
             return Ok(None);
         };
         let entry = Arc::new(CatalogEntry::new(key.clone(), item, self.links.item(key))?);
         self.entries.insert(key.clone(), Arc::clone(&entry));
         // A change that arrived during the read may have invalidated the key before the insert, so invalidate
         // it again.
-        if self.changes.load(Ordering::SeqCst) != before {
+        if self.changes.load(Ordering::SeqCst) != changes_before {
             self.entries.invalidate(key);
         }
         Ok(Some(entry))

@@ -122,28 +122,30 @@ fn version(members: &[ArchiveMember]) -> String {
 }
 
 impl Media {
-    /// Builds the archive of the item `key` with the files that `wanted` selects.
+    /// Builds the archive of the item `key` with the files that `selection` selects.
     ///
     /// Fails as [`Media::resolve`] does.
     pub async fn archive(
         &self,
         key: &ItemKey,
-        wanted: FileSelection<'_>,
+        selection: FileSelection<'_>,
         caller: MediaCaller<'_>,
         now: Timestamp,
     ) -> Result<MediaAnswer> {
         let path = MediaPath::document(key.clone(), DocumentExtension::Zip);
         let entry = self.item(key, Some(caller.require_principal()?), now).await?;
-        if matches!(wanted, FileSelection::Default) && defaults(key.media_type).is_none() {
+        // A delivery may name formats for any media type; a default archive exists for some only.
+        if matches!(selection, FileSelection::Default) && defaults(key.media_type).is_none() {
             return Err(access::not_available(&path));
         }
-        let (members, sale) = self.list(&entry, wanted, caller, now).await?;
+        let (members, sale) = self.list(&entry, selection, caller, now).await?;
         let mime = DocumentExtension::Zip.mime_type();
         Ok(MediaAnswer::File(Box::new(FileAnswer {
             mime,
             // The dates of the entries are part of the archive's bytes, so they are part of the tag.
             etag: ContentHash::of(format!("{}{}", version(&members), entry.stored).as_bytes())
                 .short(),
+            // Members may show other items, which change at other times.
             modified: None,
             sale,
             file_name: Some(format!("{}.zip", key.id)),
@@ -153,7 +155,8 @@ impl Media {
         })))
     }
 
-    /// Collects the files of the item `key` that `wanted` selects, and renders them where necessary.
+    /// Collects the files of the item `key` that `selection` selects, and renders them where
+    /// necessary.
     ///
     /// Records nothing: [`DeliveryFiles::sale`] is the purchase to record. Fails as [`Media::resolve`] does,
     /// with [`ErrorKind::NotFound`] when the item has none of the files, and with [`ErrorKind::Unavailable`]
@@ -161,16 +164,17 @@ impl Media {
     pub async fn collect(
         &self,
         key: &ItemKey,
-        wanted: FileSelection<'_>,
+        selection: FileSelection<'_>,
         caller: MediaCaller<'_>,
         now: Timestamp,
     ) -> Result<DeliveryFiles> {
         let entry = self.item(key, Some(caller.require_principal()?), now).await?;
-        let (members, sale) = self.list(&entry, wanted, caller, now).await?;
-        let seen = source_items(&entry, &members);
+        let (members, sale) = self.list(&entry, selection, caller, now).await?;
+        let sources = source_items(&entry, &members);
+        // A delivery runs in the background, so no client is charged for its renders.
         let files = self.obtain_all(members, RenderPayer::Server).await?;
         // Rendering takes time, and an item that was withdrawn in the meantime must not be delivered.
-        if !self.are_current(seen.iter()).await? {
+        if !self.are_current(sources.iter()).await? {
             // Fails with the more specific error if the item is gone.
             self.item(key, Some(caller.require_principal()?), now).await?;
             let message = format!("{key} changed while its files were rendered");
@@ -196,13 +200,13 @@ impl Media {
             // An archive is rendered on credit, so a client with a debt cannot start another one.
             self.inner.rate_limiter.check_balance(client)?;
         }
-        let place = self.inner.archive_limiter.acquire(client)?;
+        let permit = self.inner.archive_limiter.acquire(client)?;
         let payer = client.map_or(RenderPayer::Server, RenderPayer::ClientOnCredit);
         let files = self.obtain_all(members, payer).await?;
         let media = self.clone();
         let packed = tokio::task::spawn_blocking(move || {
             // Packing continues after the client disconnects, so the permit is moved into it.
-            let _until_it_is_packed = place;
+            let _permit = permit;
             media.pack(files)
         });
         packed.await.map_err(Error::internal)?
@@ -213,16 +217,19 @@ impl Media {
     fn pack(&self, files: Vec<CollectedFile>) -> Result<RenditionBody> {
         let (mut entries, mut contents) = (Vec::new(), Vec::new());
         for CollectedFile { name, mime, body, dated, .. } in files {
+            // Zip times have no zone; in UTC every node writes the same bytes.
             let modified = DosTime::from_civil(dated.to_zoned(TimeZone::UTC).datetime());
             let name = EntryName::parse(&name).map_err(Error::internal)?;
             // Images and videos are compressed already, so they are stored and not copied into memory.
-            let packable = is_packable(mime).then(|| body.in_memory()).flatten();
-            let (entry, body) = match packable {
+            let compressible = is_packable(mime).then(|| body.in_memory()).flatten();
+            let (entry, body) = match compressible {
                 Some(text) => {
                     let (entry, packed) = pack(name, modified, text.into());
                     (entry, RenditionBody::memory(packed))
                 }
                 None => {
+                    // The header of an entry precedes its bytes, so its
+                    // checksum is needed before they are sent.
                     let (crc32, size_bytes) = (self.crc32(&body)?, body.len());
                     let method = CompressionMethod::Stored;
                     (ArchiveEntry { name, method, size_bytes, crc32, modified }, body)
@@ -250,30 +257,31 @@ impl Media {
             match part {
                 BodyPart::Memory(bytes) => crc.update(bytes),
                 BodyPart::Store(extent) => {
-                    let sum =
+                    let part_crc =
                         self.inner.originals.crc32(extent.blob, extent.blob_length, &extent.range);
-                    crc.combine(&sum?);
+                    crc.combine(&part_crc?);
                 }
             }
         }
         Ok(crc.finalize())
     }
 
-    /// Lists the files of the item that `wanted` selects, with the purchase that they require.
+    /// Lists the files of the item that `selection` selects, with the purchase that they require.
     ///
     /// Fails with [`ErrorKind::NotFound`] where the item has none of them.
     pub(super) async fn list(
         &self,
         entry: &Arc<CatalogEntry>,
-        wanted: FileSelection<'_>,
+        selection: FileSelection<'_>,
         caller: MediaCaller<'_>,
         now: Timestamp,
     ) -> Result<(Vec<ArchiveMember>, Sale)> {
-        let whole = MediaPath::document(entry.key.clone(), DocumentExtension::Zip);
-        let sale = Sale::of_item(entry, self.decide_purchase(&whole, entry, caller, now).await?);
+        let archive_path = MediaPath::document(entry.key.clone(), DocumentExtension::Zip);
+        let sale =
+            Sale::of_item(entry, self.decide_purchase(&archive_path, entry, caller, now).await?);
         let mut list =
             MemberListing { media: self, entry, caller, now, members: Vec::new(), sale };
-        match wanted {
+        match selection {
             FileSelection::Default => {
                 let formats = defaults(entry.key.media_type).unwrap_or_default();
                 list.add_formats(&formats, None).await?;
@@ -283,7 +291,7 @@ impl Media {
             }
             FileSelection::Formats(formats, crop) => list.add_formats(formats, crop).await?,
         }
-        list.finish(matches!(wanted, FileSelection::Default))
+        list.finish(matches!(selection, FileSelection::Default))
     }
 
     /// The file of `entry` that `path` refers to, if it has one; its name and URL are those of `named`.
@@ -298,18 +306,20 @@ impl Media {
             MediaTarget::Document(file) => {
                 let extension = file.extension();
                 let is_text = texts::is_text(entry.key.media_type);
-                let fits = match extension {
+                let is_available = match extension {
                     DocumentExtension::Json | DocumentExtension::Xml => true,
                     DocumentExtension::Cutpaste | DocumentExtension::Indesign => is_text,
+                    // An archive does not contain itself.
                     DocumentExtension::Zip => false,
                 };
-                if !fits {
+                if !is_available {
                     return Ok(None);
                 }
                 let text = self.text(entry, extension, file.crop(), false).await?;
                 (text.mime, MemberSource::Text(text.body))
             }
             MediaTarget::Rendition(file) if file.extension().is_image() => {
+                // A format of a channel need not exist for every item.
                 let Some(answer) = not_found_as_none(self.rendition(entry, path, false))? else {
                     return Ok(None);
                 };
@@ -318,6 +328,7 @@ impl Media {
             MediaTarget::Rendition(file) => {
                 let Some(asset) = self.stored_file(entry, path) else { return Ok(None) };
                 let body = stored_body(asset);
+                // The hash of the blob identifies the content, as the tag of a rendition does.
                 (file.extension().mime_type(), MemberSource::Stored(body, asset.blob().short()))
             }
         };
@@ -336,31 +347,32 @@ impl Media {
         members: Vec<ArchiveMember>,
         payer: RenderPayer,
     ) -> Result<Vec<CollectedFile>> {
-        let patience = *self.inner.settings.rendition_timeout.get();
+        let timeout = *self.inner.settings.rendition_timeout.get();
         let obtained = members.into_iter().map(|member| async move {
             let ArchiveMember { name, mime, url, source, dated } = member;
             let body = match source {
                 MemberSource::Text(text) => RenditionBody::memory(text),
                 MemberSource::Stored(body, _) => body,
                 MemberSource::Rendition(answer) => {
-                    self.obtain_rendition(&answer, patience, payer).await?
+                    self.obtain_rendition(&answer, timeout, payer).await?
                 }
             };
             Ok::<_, Error>(CollectedFile { name, mime, url, body, dated })
         });
+        // In order, because the positions of the entries are part of the archive's bytes.
         stream::iter(obtained).buffered(ARCHIVE_RENDERS_AT_A_TIME).try_collect().await
     }
 
     async fn obtain_rendition(
         &self,
         answer: &RenditionAnswer,
-        patience: std::time::Duration,
+        timeout: std::time::Duration,
         payer: RenderPayer,
     ) -> Result<RenditionBody> {
         if let Some(obtained) = self.find_cached(answer) {
             return Ok(obtained.body);
         }
-        Ok(self.obtain_for(answer, patience, payer).await?.body)
+        Ok(self.obtain_for(answer, timeout, payer).await?.body)
     }
 
     /// Counts the files that [`Media::collect`] would return, without rendering anything.
@@ -369,12 +381,12 @@ impl Media {
     pub async fn count_files(
         &self,
         key: &ItemKey,
-        wanted: FileSelection<'_>,
+        selection: FileSelection<'_>,
         caller: MediaCaller<'_>,
         now: Timestamp,
     ) -> Result<usize> {
         let entry = self.item(key, Some(caller.require_principal()?), now).await?;
-        let (members, _) = self.list(&entry, wanted, caller, now).await?;
+        let (members, _) = self.list(&entry, selection, caller, now).await?;
         Ok(members.len())
     }
 }
@@ -384,15 +396,15 @@ pub(super) fn source_items(
     entry: &Arc<CatalogEntry>,
     members: &[ArchiveMember],
 ) -> Vec<Arc<CatalogEntry>> {
-    let mut seen = vec![Arc::clone(entry)];
+    let mut items = vec![Arc::clone(entry)];
     for member in members {
         if let MemberSource::Rendition(answer) = &member.source
-            && !seen.iter().any(|known| Arc::ptr_eq(known, &answer.entry))
+            && !items.iter().any(|item| Arc::ptr_eq(item, &answer.entry))
         {
-            seen.push(Arc::clone(&answer.entry));
+            items.push(Arc::clone(&answer.entry));
         }
     }
-    seen
+    items
 }
 
 /// The default contents of an archive; `None` for media types without archives (contract files-10).
@@ -491,6 +503,7 @@ impl MemberListing<'_> {
         let (media, caller, now) = (self.media, self.caller, self.now);
         let shown = media.shown_item(self.entry, path, caller.principal, now).await;
         let Some((shown, own_path)) = not_found_as_none(shown)? else { return Ok(None) };
+        // The object is no item of its own, so it comes with this one.
         if shown.key == self.entry.key {
             return media.member(&shown, &own_path, path).await;
         }
@@ -500,6 +513,7 @@ impl MemberListing<'_> {
         };
         let decision = match allowed {
             Ok(decision) => decision,
+            // One picture that the caller may not have must not cost the whole text.
             Err(refused) if refused.kind() == ErrorKind::Forbidden => return Ok(None),
             Err(other) => return Err(other),
         };
@@ -512,8 +526,9 @@ impl MemberListing<'_> {
         }
         let member = media.member(&shown, &own_path, path).await?;
         if member.is_some() {
-            let known = self.sale.entries.iter().any(|(entry, _)| entry.key == shown.key);
-            let decision = decision.filter(|_| !known);
+            // An item that several associations show is bought once.
+            let is_sold = self.sale.entries.iter().any(|(entry, _)| entry.key == shown.key);
+            let decision = decision.filter(|_| !is_sold);
             self.sale.entries.extend(decision.map(|decision| (shown, decision)));
         }
         Ok(member)
@@ -566,5 +581,6 @@ fn member_name(path: &MediaPath) -> String {
 
 /// Whether files of this type are worth compressing.
 fn is_packable(mime: &str) -> bool {
+    // Other files are compressed already and would only take time.
     mime.starts_with("text/") || mime == "application/json"
 }

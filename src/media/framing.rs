@@ -29,6 +29,8 @@ pub(super) fn apply_crop(
             }
         }
         MediaTarget::Document(file) if file.extension().accepts_crop() => {
+            // A path that has a crop already keeps it, since each
+            // operation occurs once (contract media-18).
             Ok(path.clone().with_operation(PictureOperation::Crop(crop)).unwrap_or(path))
         }
         MediaTarget::Item(_)
@@ -46,6 +48,7 @@ fn crop_rect(
     settings: &MediaSettings,
 ) -> Option<Rect> {
     let files = AssetGroup::of_item(&entry.assets);
+    // Editors crop the upright picture, while the stored one may lie on its side.
     let hires = files.picture(RenditionUsage::Hires)?.upright();
     let size = settings.sizes.rendition_size(files, file.name())?;
     scale_crop(crop.resolve(hires).ok()?, hires, size).ok()
@@ -67,6 +70,7 @@ fn crop_rendition(entry: &CatalogEntry, file: &RenditionFile, frame: Rect) -> Re
     let crop = PictureOperation::Crop(CropSpec::try_from(cut).map_err(Error::internal)?);
     let path = MediaPath::rendition(entry.key.clone(), file.name(), file.extension());
     let missing = access::not_available(&path);
+    // The mark comes last, or the crop would cut it off.
     let mut operations = std::iter::once(crop).chain(mark);
     operations.try_fold(path, MediaPath::with_operation).map_err(|_| missing)
 }

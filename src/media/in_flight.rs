@@ -45,6 +45,7 @@ impl InFlightRenders {
         if let Some(slot) = slots.get(&key) {
             return Ok((RenderWaiter(slot.subscribe()), None));
         }
+        // Called under the lock, so that only one of several first requests is charged.
         begin()?;
         let (sender, receiver) = watch::channel(None);
         let slot = Arc::new(sender);
@@ -82,6 +83,7 @@ impl RenderTask {
 
     /// Publishes the outcome to all waiting requests.
     pub(super) fn finish(&self, outcome: Outcome) {
+        // After a success the body is in the cache by now, so a later request needs no slot.
         self.remove(&mut self.flight.slots.lock());
         self.slot.send_replace(Some(outcome));
     }
@@ -107,7 +109,7 @@ mod tests {
     use crate::media::timing::RenderTiming;
     use imaging::RenderPath;
 
-    fn made() -> Arc<RenderedBody> {
+    fn rendered() -> Arc<RenderedBody> {
         let body = RenditionBody::memory(&b"picture"[..]);
         Arc::new(RenderedBody {
             body,
@@ -130,8 +132,8 @@ mod tests {
         let task = task.expect("the first runs it");
         drop(first);
         assert!(task.has_waiters(), "the second still waits");
-        task.finish(Ok(made()));
-        assert_eq!(second.wait().await.expect("rendered"), made());
+        task.finish(Ok(rendered()));
+        assert_eq!(second.wait().await.expect("rendered"), rendered());
         assert!(join(&flight, key).1.is_some(), "a later request starts anew");
     }
 
@@ -155,8 +157,8 @@ mod tests {
         let (_first, task) = join(&flight, key);
         let (second, none) = flight.join(key, poor).expect("it is under way");
         assert!(none.is_none());
-        task.expect("the first runs it").finish(Ok(made()));
-        assert_eq!(second.wait().await.expect("rendered"), made());
+        task.expect("the first runs it").finish(Ok(rendered()));
+        assert_eq!(second.wait().await.expect("rendered"), rendered());
     }
 
     #[tokio::test]

@@ -49,16 +49,16 @@ impl MediaState {
         &self,
         plan: &RenditionPlan,
         caption: &Caption,
-        watched: RenderHooks<'_>,
+        hooks: RenderHooks<'_>,
     ) -> Result<(RenditionBody, RenderPath), RenderError> {
-        match self.make_once(plan, caption, watched) {
+        match self.make_once(plan, caption, hooks) {
             Err(RenderError::Original(cause))
                 if matches!(*cause, OriginalError::Derived { .. }) =>
             {
                 tracing::warn!("{cause}");
                 let asset = &plan.source;
                 self.originals.rebuild_files(asset.blob, asset.length, &compute::run_parallel)?;
-                self.make_once(plan, caption, watched)
+                self.make_once(plan, caption, hooks)
             }
             other => other,
         }
@@ -68,26 +68,28 @@ impl MediaState {
         &self,
         plan: &RenditionPlan,
         caption: &Caption,
-        watched: RenderHooks<'_>,
+        hooks: RenderHooks<'_>,
     ) -> Result<(RenditionBody, RenderPath), RenderError> {
-        if !(watched.begin)(RenderStage::Read) {
+        // The render waited in a queue, and its clients may be gone.
+        if !(hooks.begin)(RenderStage::Read) {
             return Err(RenderError::Abandoned);
         }
         let asset = &plan.source;
         let original = self.originals.open(asset.blob, asset.length, &compute::run_parallel)?;
         let head = original.head()?;
         let icc = head.header.icc(&head.bytes).value;
-        let making = RenditionMaker {
+        let maker = RenditionMaker {
             inner: self,
             plan,
             caption,
-            hooks: watched,
+            hooks,
             original: &original,
             head: &head,
             icc: icc.as_deref(),
         };
+        // Without steps the picture data is sent from the store, so nothing is decoded.
         let Some(output) = plan.output else {
-            return Ok((making.original_body(), RenderPath::Original));
+            return Ok((maker.original_body(), RenderPath::Original));
         };
         let picture = original.picture(&head)?;
         if let Some(reason) = original.whole_decode_reason() {
@@ -95,24 +97,25 @@ impl MediaState {
             tracing::info!(original = %original.hash(), "no random access, decoding the whole picture: {reason}");
         }
         if let Some(picture) = &picture
-            && let Some(made) = making.direct(picture, output)?
+            && let Some(rendered) = maker.direct(picture, output)?
         {
-            return Ok(made);
+            return Ok(rendered);
         }
-        making.decode_and_render(picture.as_ref(), output)
+        maker.decode_and_render(picture.as_ref(), output)
     }
 }
 
 impl RenditionMaker<'_> {
     /// The metadata to embed, for pixels with this EXIF orientation.
     fn metadata(&self, orientation: u8) -> EmbeddedMetadata {
-        let keep = WriteOptions { orientation, gps: self.plan.keep_gps };
+        let options = WriteOptions { orientation, gps: self.plan.keep_gps };
         match self.plan.caption {
             Some(_) => metadata::build_embedded(
                 self.caption,
                 &self.head.header.exif(&self.head.bytes),
-                keep,
+                options,
             ),
+            // Thumbnails carry no caption (contract media-25).
             None => EmbeddedMetadata::default(),
         }
     }
@@ -131,6 +134,7 @@ impl RenditionMaker<'_> {
     fn original_body(&self) -> RenditionBody {
         let JpegHead { bytes, header } = self.head;
         let (head, scans) = rewrite_metadata(bytes, header, &self.segments(), self.icc);
+        // Only the head is rewritten; the scans are referred to in the store.
         let scans = scans.start as u64..scans.end as u64;
         RenditionBody::new([BodyPart::Memory(head.into()), self.extent(scans)])
     }
@@ -154,8 +158,8 @@ impl RenditionMaker<'_> {
         };
         let marker = &self.inner.settings.marker;
         let limits = &self.inner.settings.limits.header;
-        let done = direct.byte_ranges(&indexed, marker).map_err(DirectError::from);
-        let done = match done {
+        let outcome = direct.byte_ranges(&indexed, marker).map_err(DirectError::from);
+        let outcome = match outcome {
             Ok(ranges) => {
                 let bytes = picture.read(&ranges)?.with_cancellation(self.hooks.should_continue);
                 let begin = self.hooks.begin;
@@ -163,10 +167,12 @@ impl RenditionMaker<'_> {
             }
             Err(error) => Err(error),
         };
-        match done {
+        match outcome {
             Ok(DirectOutput::File { jpeg, size, way }) => {
                 count_pixels(size.pixels());
                 let channels = picture.scan().components.len();
+                // A damaged profile, or one for another number of
+                // channels, would only spoil the colours.
                 let icc = self.icc.filter(|icc| profile_fits(Some(icc), channels));
                 Ok(Some((self.finish_file(&jpeg, output.format, icc)?, way)))
             }
@@ -175,6 +181,7 @@ impl RenditionMaker<'_> {
                 Ok(Some((self.patched_body(picture, patched)?, RenderPath::LocalMark)))
             }
             Err(DirectError::Raster(cause)) => Err(cause.into()),
+            // No request waits for the result any more.
             Err(DirectError::Scan(ScanError::Stopped)) => Err(RenderError::Abandoned),
             Err(DirectError::Scan(error @ (ScanError::Damaged { .. } | ScanError::Bytes))) => {
                 // The bytes passed their checksums, so the index is wrong.
@@ -230,6 +237,7 @@ impl RenditionMaker<'_> {
             return Ok(RenditionBody::memory(head));
         }
         let mut parts = vec![BodyPart::Memory(head.into()), self.extent(prefix)];
+        // A short rest is held in memory, which saves a read of the store on each hit.
         if rest.end - rest.start <= TAIL_READ_BYTES_MAX {
             middle.extend(self.original.read(rest)?);
             parts.push(BodyPart::Memory(middle.into()));
@@ -249,6 +257,7 @@ impl RenditionMaker<'_> {
         let (jpeg, shows) = match self.read_level()? {
             Some(level) => level,
             None => match picture {
+                // The working copy is decoded with less memory than a progressive original.
                 Some(picture) if !picture.is_original() => (picture.read_whole()?, asset.stored),
                 Some(_) | None => (self.original.read_whole()?, asset.stored),
             },
@@ -275,6 +284,7 @@ impl RenditionMaker<'_> {
     /// The level, if there is one that is large enough for the plan.
     fn read_level(&self) -> Result<Option<(Vec<u8>, Size)>, RenderError> {
         match self.original.level_size() {
+            // A level is never scaled up, so a smaller one does not serve.
             Some(size) if self.plan.is_enough(size) => Ok(Some((self.original.level()?, size))),
             Some(_) | None => Ok(None),
         }
@@ -327,5 +337,6 @@ impl RenditionMaker<'_> {
 }
 
 fn count_pixels(pixels: u64) {
+    // The counter has whole megapixels, of which a small picture counts one.
     metrics::counter!(telemetry::DECODED_MEGAPIXELS).increment(pixels.div_ceil(1_000_000));
 }

@@ -158,10 +158,12 @@ impl Media {
     /// evicted.
     pub async fn are_current(
         &self,
-        seen: impl Iterator<Item = &Arc<CatalogEntry>>,
+        sources: impl Iterator<Item = &Arc<CatalogEntry>>,
     ) -> Result<bool> {
-        for entry in seen {
+        for entry in sources {
             let found = self.inner.catalog.find(&entry.key).await?;
+            // Compared by content, because an entry that was
+            // evicted and loaded again is another object.
             if !found.is_some_and(|found| found.is_same(entry)) {
                 return Ok(false);
             }
@@ -233,6 +235,7 @@ impl Media {
         now: Timestamp,
     ) -> Result<Arc<CatalogEntry>> {
         if access::is_open(path) {
+            // Credentials without the right scope are no reason to refuse what needs none.
             return self.item(path.key(), caller.visitor(), now).await;
         }
         let entry = self.item(path.key(), Some(caller.require_principal()?), now).await?;
@@ -266,7 +269,7 @@ impl Media {
     ) -> Result<MediaAnswer> {
         let open = access::is_open(path);
         let principal = if open { caller.visitor() } else { caller.principal };
-        let of_address = Arc::clone(&entry);
+        let requested = Arc::clone(&entry);
         let (entry, path) = match file.association() {
             None => (entry, Cow::Borrowed(path)),
             Some(_) => {
@@ -283,13 +286,13 @@ impl Media {
             }
         };
         let open = open && access::is_public(&entry, now);
-        let keys = entry.cache_keys_within(&of_address.key);
+        let keys = entry.cache_keys_within(&requested.key);
         // An associated object can be replaced by one that was stored earlier, so a time is no validator.
         let modified = file.association().is_none().then_some(entry.stored);
         let sale = Sale::of_item(&entry, self.decide_purchase(&path, &entry, caller, now).await?);
         if file.extension().is_image() {
             let answer = self.rendition(&entry, &path, open)?;
-            let other = (entry.key != of_address.key).then_some(of_address);
+            let other = (entry.key != requested.key).then_some(requested);
             let answer =
                 RenditionAnswer { sale, modified, keys, requested_entry: other, ..answer };
             return Ok(MediaAnswer::Rendition(Box::new(answer)));
@@ -298,13 +301,14 @@ impl Media {
         let asset = asset.ok_or_else(|| access::not_available(&path))?;
         Ok(MediaAnswer::File(Box::new(FileAnswer {
             mime: file.extension().mime_type(),
+            // The file is sent unchanged, so its hash is its tag.
             etag: asset.blob().short(),
             modified,
             sale,
             file_name: access::file_name(&path),
             keys,
             content: FileContent::Stored(stored_body(asset)),
-            source_items: vec![Arc::clone(&entry), of_address],
+            source_items: vec![Arc::clone(&entry), requested],
         })))
     }
 
@@ -327,12 +331,16 @@ impl Media {
         let missing = || access::not_available(path);
         let associated = entry.document.association(key).ok_or_else(missing)?;
         let uri = associated.get("uri").and_then(Value::as_str).unwrap_or_default();
-        let Some(named) = ItemUri::parse(uri).ok().filter(|named| named.key != entry.key) else {
+        // An associated object may carry the URI of the item itself, which is no other item.
+        let Some(linked) = ItemUri::parse(uri).ok().filter(|linked| linked.key != entry.key)
+        else {
             return Ok((Arc::clone(entry), path.clone()));
         };
-        let Some(item) = self.inner.catalog.find(&named.key).await? else {
+        // The object is not in the archive as an item, so the files of this one are shown.
+        let Some(item) = self.inner.catalog.find(&linked.key).await? else {
             return Ok((Arc::clone(entry), path.clone()));
         };
+        // A withdrawn or embargoed picture must not be reached through the text that shows it.
         if !access::is_visible(&item, principal, now) {
             return Err(missing());
         }
@@ -340,12 +348,12 @@ impl Media {
             // The item was published as a document without files, so the files of `entry` are used.
             return Ok((Arc::clone(entry), path.clone()));
         }
-        let own = MediaPath::rendition(named.key, file.name(), file.extension());
-        let own = file.operations().iter().try_fold(own, |own, operation| {
-            own.with_operation(*operation).map_err(|_| missing())
+        let item_path = MediaPath::rendition(linked.key, file.name(), file.extension());
+        let item_path = file.operations().iter().try_fold(item_path, |item_path, operation| {
+            item_path.with_operation(*operation).map_err(|_| missing())
         })?;
-        let own = framing::apply_crop(&item, own, named.crop, &self.inner.settings)?;
-        Ok((item, own))
+        let item_path = framing::apply_crop(&item, item_path, linked.crop, &self.inner.settings)?;
+        Ok((item, item_path))
     }
 
     /// The stored file of `entry` that `path` refers to, if there is one.
@@ -423,6 +431,7 @@ impl Media {
         let licenses = orders.pricelist(principal, &codes, ordered, now).await?;
         let list: Vec<Value> = licenses.iter().map(orders::json::license).collect();
         let body = Bytes::from(Value::from(list).to_string());
+        // Agreements change the list without changing the item, so the tag is that of the text.
         let (etag, mime) = (ContentHash::of(&body).short(), "application/json");
         let keys = CacheKeys::of(path.key(), []);
         Ok(TextAnswer { body, mime, etag, modified: None, open: false, keys })
@@ -435,17 +444,19 @@ impl Media {
         path: &MediaPath,
         open: bool,
     ) -> Result<RenditionAnswer> {
-        let make = || plan::plan(entry, path, &self.inner.settings);
+        let compute_plan = || plan::plan(entry, path, &self.inner.settings);
         let planned = match path.target() {
             MediaTarget::Rendition(file)
                 if file.operations().is_empty() && file.association().is_none() =>
             {
-                entry.plan(file.name(), make)?
+                // An item has few of these, so their plans are
+                // stored with it; variants are unlimited.
+                entry.plan(file.name(), compute_plan)?
             }
             MediaTarget::Item(_)
             | MediaTarget::Pricelist
             | MediaTarget::Document(_)
-            | MediaTarget::Rendition(_) => Arc::new(make()?),
+            | MediaTarget::Rendition(_) => Arc::new(compute_plan()?),
         };
         Ok(RenditionAnswer {
             etag: planned.key.short(),

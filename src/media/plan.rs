@@ -44,9 +44,10 @@ impl RenditionPlan {
     /// The memory in bytes that rendering takes at its peak: the input, the decoded pixels with all
     /// intermediate results, and the output. A conservative estimate.
     ///
-    /// `known` are the facts about the original: whether it allows random access, and its level's size.
+    /// `summary` has the facts about the original: whether it allows random access, and its level's
+    /// size.
     #[must_use]
-    pub fn memory_bytes(&self, known: Option<(bool, Option<Size>)>) -> u64 {
+    pub fn memory_bytes(&self, summary: Option<(bool, Option<Size>)>) -> u64 {
         /// Headers, index and buffers.
         const SMALL: u64 = 4 << 20;
         let Some(first) = self.steps.first() else { return SMALL };
@@ -56,7 +57,7 @@ impl RenditionPlan {
             .steps
             .iter()
             .all(|step| matches!(step, RenderStep::Crop(_) | RenderStep::Watermark));
-        let needed = match known {
+        let needed = match summary {
             Some((true, _)) if only_cuts => {
                 let cut = self.steps.iter().find_map(|step| match step {
                     // The samples, as planes, rotated, and the file.
@@ -76,7 +77,7 @@ impl RenditionPlan {
             Some((_, Some(level))) if self.is_enough(level) => {
                 level.pixels().saturating_mul(components * 3)
             }
-            Some((enters, _)) => self.memory_bytes_whole(first, enters),
+            Some((has_random_access, _)) => self.memory_bytes_whole(first, has_random_access),
             None => self.memory_bytes_whole(first, false),
         };
         SMALL.saturating_add(needed)
@@ -85,16 +86,18 @@ impl RenditionPlan {
     /// The approximate number of pixels that rendering decodes, before its render path is known; 0 for the
     /// original's own picture data.
     ///
-    /// `known` is as for [`RenditionPlan::memory_bytes`]. Without facts random access is assumed, because
-    /// nearly all originals allow it.
+    /// `summary` is as for [`RenditionPlan::memory_bytes`]. Without facts random access is assumed,
+    /// because nearly all originals allow it.
     #[must_use]
-    pub fn decoded_pixels(&self, known: Option<(bool, Option<Size>)>) -> u64 {
+    pub fn decoded_pixels(&self, summary: Option<(bool, Option<Size>)>) -> u64 {
         /// A level has about the size of a Preview.
         const LEVEL_PIXELS: u64 = 1 << 20;
-        let whole = self.source.stored.pixels();
-        let (is_entered, level) = match known {
-            Some((is_entered, level)) => (is_entered, level.map_or(whole, Size::pixels)),
-            None => (true, LEVEL_PIXELS.min(whole)),
+        let full = self.source.stored.pixels();
+        let (has_random_access, level) = match summary {
+            Some((has_random_access, level)) => {
+                (has_random_access, level.map_or(full, Size::pixels))
+            }
+            None => (true, LEVEL_PIXELS.min(full)),
         };
         let cut = self.steps.iter().find_map(|step| match step {
             RenderStep::Crop(crop) => Some(crop.size().pixels()),
@@ -103,23 +106,23 @@ impl RenditionPlan {
         let pixels = match self.steps.first() {
             None => return 0,
             Some(RenderStep::Fit { .. } | RenderStep::Cover { .. }) => level,
-            Some(RenderStep::Crop(_)) if is_entered => cut.unwrap_or(whole),
+            Some(RenderStep::Crop(_)) if has_random_access => cut.unwrap_or(full),
             // A mark is drawn into rows of blocks; the rows outside it are skipped.
-            Some(RenderStep::Watermark) if is_entered => cut.unwrap_or(whole / 8),
-            Some(RenderStep::Crop(_) | RenderStep::Watermark) => whole,
+            Some(RenderStep::Watermark) if has_random_access => cut.unwrap_or(full / 8),
+            Some(RenderStep::Crop(_) | RenderStep::Watermark) => full,
         };
         pixels.max(RENDER_PIXELS_MIN)
     }
 
     /// The memory for a picture that is decoded as a whole, from its own file or a working copy.
-    fn memory_bytes_whole(&self, first: &RenderStep, enters: bool) -> u64 {
+    fn memory_bytes_whole(&self, first: &RenderStep, has_random_access: bool) -> u64 {
         let PictureFile { stored, length, orientation, .. } = self.source;
         let components = u64::from(self.source.components);
         let orientation = Orientation::from_tag(u32::from(orientation));
         let samples = |size: Size| size.pixels().saturating_mul(components);
         let decoded = samples(decoded_size(stored, orientation, first));
         // A progressive picture is held as coefficients, two bytes each, until its last scan.
-        let by_scans = self.source.progressive && !enters;
+        let by_scans = self.source.progressive && !has_random_access;
         let coefficients = if by_scans { samples(stored).saturating_mul(2) } else { 0 };
         // The file, or a longer working copy, and its bands; the pixels, the pixels rotated or converted, and
         // the output.
@@ -131,10 +134,10 @@ impl RenditionPlan {
     #[must_use]
     pub fn is_enough(&self, level: Size) -> bool {
         let upright = self.source.upright();
-        let wanted = self.steps.first().and_then(|step| scaled_size(upright, step));
+        let needed = self.steps.first().and_then(|step| scaled_size(upright, step));
         let orientation = Orientation::from_tag(u32::from(self.source.orientation));
         let level = orientation.oriented_size(level);
-        wanted.is_some_and(|wanted| wanted.width <= level.width && wanted.height <= level.height)
+        needed.is_some_and(|needed| needed.width <= level.width && needed.height <= level.height)
     }
 }
 
@@ -187,15 +190,16 @@ pub fn plan(
     let upright = source.upright();
     for operation in operations {
         match operation {
+            // A Watermark variant has its mark already.
             PictureOperation::Watermark if steps.contains(&RenderStep::Watermark) => {}
             PictureOperation::Watermark => steps.push(RenderStep::Watermark),
             PictureOperation::Crop(crop) => {
-                let now = size_after(upright, &steps)?;
-                let crop = crop.resolve(now).map_err(|error| bad_crop(&error))?;
+                let current = size_after(upright, &steps)?;
+                let crop = crop.resolve(current).map_err(|error| bad_crop(&error))?;
                 // A crop of the whole picture is no crop, except for a Hires that is stored rotated, which it
                 // turns upright.
-                let lies = name.usage == RenditionUsage::Hires && source.orientation > 1;
-                if crop != Rect::new(0, 0, now) || (lies && steps.is_empty()) {
+                let is_rotated = name.usage == RenditionUsage::Hires && source.orientation > 1;
+                if crop != Rect::new(0, 0, current) || (is_rotated && steps.is_empty()) {
                     steps.push(RenderStep::Crop(crop));
                 }
             }
@@ -207,6 +211,7 @@ pub fn plan(
         format: FORMAT,
         output: output(name, format, &steps, settings),
         mark: marked.then(|| settings.marker.id().to_owned()),
+        // Thumbnails carry no caption, so a changed one leaves them cached (contract media-25).
         caption: (name.usage != RenditionUsage::Thumbnail)
             .then(|| entry.caption_of(file.association()).1),
         keep_gps: settings.keep_gps,
@@ -215,6 +220,7 @@ pub fn plan(
     };
     let text = serde_json::to_vec(&plan).map_err(Error::internal)?;
     let operation = operation_name(name, &plan.steps);
+    // Only crops are unlimited in number; a marked Preview exists once for each item.
     let is_cut = |step: &RenderStep| matches!(step, RenderStep::Crop(_));
     let class =
         if plan.steps.iter().any(is_cut) { CacheClass::Variant } else { CacheClass::Standard };
@@ -244,6 +250,7 @@ fn output(
     steps: &[RenderStep],
     settings: &MediaSettings,
 ) -> Option<OutputOptions> {
+    // Small renditions are sRGB without another profile (contract media-23).
     let small = |quality| OutputOptions {
         format,
         quality,
@@ -263,6 +270,7 @@ fn output(
             None
         }
         RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores => {
+            // Crops and marks of the Hires keep its profile and colour space (contract media-22).
             Some(OutputOptions {
                 format,
                 quality: qualities.hires,

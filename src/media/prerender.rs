@@ -15,10 +15,10 @@ const NAMES: [RenditionName; 3] =
 /// Timeout of one rendition, including its time in the queue.
 const RENDER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Pre-renders the standard renditions of the items that it receives from `wanted`, one after the other, so
-/// that requests find idle workers. Ends when the sender is dropped.
-pub async fn run(media: Media, mut wanted: Receiver<ItemKey>) {
-    while let Some(key) = wanted.recv().await {
+/// Pre-renders the standard renditions of the items that it receives from `keys`, one after the
+/// other, so that requests find idle workers. Ends when the sender is dropped.
+pub async fn run(media: Media, mut keys: Receiver<ItemKey>) {
+    while let Some(key) = keys.recv().await {
         for name in NAMES {
             media.prerender(&key, name).await;
         }
@@ -30,10 +30,12 @@ impl Media {
     ///
     /// A failure needs no handling here: the next request repeats it and reports it.
     async fn prerender(&self, key: &ItemKey, name: RenditionName) {
+        // Without a cache the work would be lost at once.
         if !self.inner.cache.is_enabled() {
             return;
         }
         let path = MediaPath::rendition(key.clone(), name, RenditionExtension::JPEG);
+        // Without credentials only public items resolve, which are those that many clients request.
         let answer = self.resolve(&path, MediaCaller::default(), clock::now()).await;
         if let Ok(MediaAnswer::Rendition(answer)) = answer
             && self.find_cached(&answer).is_none()

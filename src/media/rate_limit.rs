@@ -34,7 +34,9 @@ impl RateLimitClient {
     #[must_use]
     pub fn of(principal: Option<&Principal>, address: Option<IpAddr>) -> Option<Self> {
         match principal {
-            Some(known) => Some(Self::User(known.user().id)),
+            // A user has one bucket, so that more addresses or keys give no more pixels.
+            Some(principal) => Some(Self::User(principal.user().id)),
+            // One household or office owns a /64, so a single IPv6 address says nothing.
             None => address.map(|address| Self::Network(network(address))),
         }
     }
@@ -120,9 +122,10 @@ impl RenderRateLimiter {
         let (RenderPayer::Client(client) | RenderPayer::ClientOnCredit(client)) = payer else {
             return;
         };
-        if let Some(reserve) = self.buckets.lock().get_mut(&client) {
+        if let Some(bucket) = self.buckets.lock().get_mut(&client) {
             let pixels = i64::try_from(pixels).unwrap_or(i64::MAX);
-            reserve.pixels = reserve.pixels.saturating_add(pixels).min(self.burst);
+            // The bucket may have refilled since, and never holds more than the burst.
+            bucket.pixels = bucket.pixels.saturating_add(pixels).min(self.burst);
         }
     }
 
@@ -131,9 +134,9 @@ impl RenderRateLimiter {
     }
 
     /// The pixels in a bucket at `now_us`.
-    fn refilled(&self, reserve: PixelBucket, now_us: i64) -> i64 {
-        let passed = now_us.saturating_sub(reserve.at_us).max(0);
-        reserve.pixels.saturating_add(passed.saturating_mul(self.rate)).min(self.burst)
+    fn refilled(&self, bucket: PixelBucket, now_us: i64) -> i64 {
+        let elapsed = now_us.saturating_sub(bucket.at_us).max(0);
+        bucket.pixels.saturating_add(elapsed.saturating_mul(self.rate)).min(self.burst)
     }
 
     /// Takes `pixels`; fails with the number of seconds to wait until they are available.
@@ -144,33 +147,38 @@ impl RenderRateLimiter {
         may_owe: bool,
         now_us: i64,
     ) -> Result<(), u32> {
-        let mut reserves = self.buckets.lock();
-        let left = reserves.get(&client).map_or(self.burst, |known| self.refilled(*known, now_us));
+        let mut buckets = self.buckets.lock();
+        let left =
+            buckets.get(&client).map_or(self.burst, |bucket| self.refilled(*bucket, now_us));
+        // A picture larger than the bucket could otherwise never be rendered.
         let needed = pixels.min(self.burst);
         if left < needed && !may_owe {
             // Pixels divided by pixels per microsecond.
             let wait_s = ((needed - left) / self.rate / MILLION).saturating_add(1);
             return Err(u32::try_from(wait_s).unwrap_or(u32::MAX).min(BUDGET_WAIT_S_MAX));
         }
-        if reserves.len() >= BUDGET_CLIENTS_MAX && !reserves.contains_key(&client) {
-            self.evict(&mut reserves, now_us);
+        // Clients are unlimited in number, so the map has to be bounded.
+        if buckets.len() >= BUDGET_CLIENTS_MAX && !buckets.contains_key(&client) {
+            self.evict(&mut buckets, now_us);
         }
         // A debt never exceeds what refills within the maximum wait.
         let owed_max = i64::from(BUDGET_WAIT_S_MAX) * MILLION * self.rate;
         let pixels = left.saturating_sub(pixels).max(-owed_max);
-        reserves.insert(client, PixelBucket { pixels, at_us: now_us });
+        buckets.insert(client, PixelBucket { pixels, at_us: now_us });
         Ok(())
     }
 
     /// Evicts buckets to make room: first the full ones, which carry no information, then those that are not
     /// empty, and finally all.
-    fn evict(&self, reserves: &mut HashMap<RateLimitClient, PixelBucket>, now_us: i64) {
-        reserves.retain(|_, reserve| self.refilled(*reserve, now_us) < self.burst);
-        if reserves.len() >= BUDGET_CLIENTS_MAX {
-            reserves.retain(|_, reserve| self.refilled(*reserve, now_us) <= 0);
+    fn evict(&self, buckets: &mut HashMap<RateLimitClient, PixelBucket>, now_us: i64) {
+        buckets.retain(|_, bucket| self.refilled(*bucket, now_us) < self.burst);
+        if buckets.len() >= BUDGET_CLIENTS_MAX {
+            // Clients in debt stay longest, since forgetting a debt is what an attacker would gain.
+            buckets.retain(|_, bucket| self.refilled(*bucket, now_us) <= 0);
         }
-        if reserves.len() >= BUDGET_CLIENTS_MAX {
-            reserves.clear();
+        if buckets.len() >= BUDGET_CLIENTS_MAX {
+            // A flood of clients in debt: memory is bounded at the price of their debts.
+            buckets.clear();
         }
     }
 }

@@ -42,6 +42,7 @@ impl RenditionSource {
         match self {
             Self::Memory => "memory",
             Self::Disk => "disk",
+            // Also a render that another request started: no cache had the bytes.
             Self::Rendered { .. } => "miss",
         }
     }
@@ -88,6 +89,7 @@ impl From<RenderError> for Error {
                 "render_queue",
                 "Too many renditions are being rendered; try again",
             ),
+            // The disk or bucket may recover, so a retry helps; damage stays a 500.
             RenderError::Original(ref original) if original.is_resource() => unreadable(cause),
             RenderError::TooSlow(limit) => {
                 let message = format!(
@@ -97,6 +99,7 @@ impl From<RenderError> for Error {
                     .retry_after(SLOW_RETRY_AFTER_S)
                     .with_source(cause)
             }
+            // An abandoned render reaches no client: it was abandoned because none waits.
             RenderError::Abandoned
             | RenderError::Panicked
             | RenderError::Original(_)
@@ -182,14 +185,14 @@ impl Media {
     /// Obtains the bytes of a rendition.
     ///
     /// Fails with [`ErrorKind::Overloaded`] when the queue is full, with [`ErrorKind::Timeout`] when the
-    /// timeout `patience` expires first, with [`ErrorKind::Unavailable`] when the disk fails, and with
+    /// `timeout` expires first, with [`ErrorKind::Unavailable`] when the disk fails, and with
     /// [`ErrorKind::Internal`] when the original is missing or damaged.
     pub async fn obtain(
         &self,
         answer: &RenditionAnswer,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<ObtainedRendition> {
-        self.obtain_for(answer, patience, RenderPayer::Server).await
+        self.obtain_for(answer, timeout, RenderPayer::Server).await
     }
 
     /// Obtains the bytes of a rendition, and charges `payer` for a render that has to be started.
@@ -199,13 +202,14 @@ impl Media {
     pub async fn obtain_for(
         &self,
         answer: &RenditionAnswer,
-        patience: Duration,
+        timeout: Duration,
         payer: RenderPayer,
     ) -> Result<ObtainedRendition> {
-        let watch = Stopwatch::start();
+        let stopwatch = Stopwatch::start();
         let obtained =
-            |(body, source)| ObtainedRendition { body, source, waited_ms: watch.elapsed_ms() };
-        tokio::time::timeout(patience, self.find_or_render(answer, payer))
+            |(body, source)| ObtainedRendition { body, source, waited_ms: stopwatch.elapsed_ms() };
+        // The time-out drops this waiter only; the render goes on if others wait for it.
+        tokio::time::timeout(timeout, self.find_or_render(answer, payer))
             .await
             .map_err(|_| Error::new(ErrorKind::Timeout, "The rendition took too long; try again"))?
             .map(obtained)
@@ -217,30 +221,35 @@ impl Media {
         payer: RenderPayer,
     ) -> Result<(RenditionBody, RenditionSource)> {
         let planned = &answer.planned;
+        // `find_cached`, which requests call first, has counted this look-up as a hit or a miss.
         if let Some(body) = self.inner.cache.find_in_memory(planned) {
             return Ok((body, RenditionSource::Memory));
         }
+        // The index of the disk tier is in memory, so a miss occupies no blocking thread.
         if self.inner.cache.is_on_disk(planned) {
-            let (media, wanted) = (self.clone(), planned.clone());
-            let read = move || media.inner.cache.read_from_disk(&wanted);
-            let read = tokio::task::spawn_blocking(read).await.map_err(Error::internal)?;
-            if let Some(body) = read {
+            let (media, requested) = (self.clone(), planned.clone());
+            let read = move || media.inner.cache.read_from_disk(&requested);
+            let found = tokio::task::spawn_blocking(read).await.map_err(Error::internal)?;
+            // An entry that was evicted meanwhile, or cannot be read, is rendered again.
+            if let Some(body) = found {
                 return Ok((body, RenditionSource::Disk));
             }
         }
-        let known = self.inner.originals.cached_summary(planned.plan.source.blob);
-        let pixels = planned.plan.decoded_pixels(known);
-        let pay = || self.inner.rate_limiter.acquire(payer, pixels);
-        let (waiting, task) = self.inner.in_flight.join(planned.key, pay)?;
+        let summary = self.inner.originals.cached_summary(planned.plan.source.blob);
+        let pixels = planned.plan.decoded_pixels(summary);
+        // Called only for the request that starts the render; the others share it free of charge
+        // (contract reliability-2).
+        let charge = || self.inner.rate_limiter.acquire(payer, pixels);
+        let (waiter, task) = self.inner.in_flight.join(planned.key, charge)?;
         // The queue may refuse the render, and then the client must not be charged for it.
         if let Some(task) = task
             && self.start_render(answer, task).is_err()
         {
             self.inner.rate_limiter.refund(payer, pixels);
         }
-        let made = waiting.wait().await?;
-        let RenderedBody { ref body, render_path: way, timing } = *made;
-        Ok((body.clone(), RenditionSource::Rendered { way, timing }))
+        let rendered = waiter.wait().await?;
+        let RenderedBody { ref body, render_path, timing } = *rendered;
+        Ok((body.clone(), RenditionSource::Rendered { way: render_path, timing }))
     }
 
     /// Queues a render. If the queue is full, all requests that wait for it are refused.
@@ -255,8 +264,9 @@ impl Media {
             task: Arc::clone(&task),
             queued: Stopwatch::start(),
         };
-        let queued = Arc::clone(&task);
-        let is_wanted = move || queued.has_waiters();
+        // Lets a full queue drop abandoned renders before it refuses new ones.
+        let queued_task = Arc::clone(&task);
+        let is_wanted = move || queued_task.has_waiters();
         self.inner.compute.submit(memory, is_wanted, move |lease| render.run(lease)).inspect_err(
             |QueueFull| {
                 count_outcome("refused");
@@ -289,16 +299,17 @@ struct RenderRun {
 impl RenderRun {
     /// Renders on a worker thread, publishes the outcome to the waiting requests, and fills the cache.
     fn run(&self, lease: &MemoryLease) {
+        // The requests may have ended while the render was queued.
         if !self.task.has_waiters() {
             count_outcome("abandoned");
             return;
         }
         let work = Stopwatch::start();
         let stages = StageClock::start(self.queued.elapsed_ms());
-        let rendered = self.make(&work, &stages, lease);
+        let rendered = self.render(&work, &stages, lease);
         let timing = stages.finish();
-        let outcome =
-            rendered.map(|(body, way)| Arc::new(RenderedBody { body, render_path: way, timing }));
+        let outcome = rendered
+            .map(|(body, render_path)| Arc::new(RenderedBody { body, render_path, timing }));
         count_outcome(match &outcome {
             Ok(_) => "done",
             Err(RenderError::Abandoned) => "abandoned",
@@ -307,34 +318,36 @@ impl RenderRun {
         });
         metrics::histogram!(telemetry::RENDER_SECONDS, "operation" => self.planned.operation)
             .record(work.elapsed().as_secs_f64());
-        if let Ok(made) = &outcome {
-            made.count();
+        if let Ok(rendered) = &outcome {
+            rendered.count();
         }
         self.publish(outcome);
     }
 
     /// Renders while a request waits and the time limit is not exceeded.
-    fn make(
+    fn render(
         &self,
         work: &Stopwatch,
         stages: &StageClock,
         lease: &MemoryLease,
     ) -> Result<(RenditionBody, RenderPath), RenderError> {
         let time_max = self.inner.settings.render_time;
+        // Called between the steps of the render, where a yield to requests costs the least.
         let in_time = || {
             yield_to_waiting();
             work.elapsed() <= time_max
         };
-        let is_stopped = |made: &Result<_, _>| matches!(made, Err(RenderError::Abandoned));
-        let mut made = self.attempt(&|| in_time() && self.task.has_waiters(), stages, lease);
-        if is_stopped(&made) && in_time() && self.task.has_waiters() {
+        let is_stopped = |rendered: &Result<_, _>| matches!(rendered, Err(RenderError::Abandoned));
+        let mut rendered = self.attempt(&|| in_time() && self.task.has_waiters(), stages, lease);
+        if is_stopped(&rendered) && in_time() && self.task.has_waiters() {
             // A request joined between the decision to abandon the render and its end.
-            made = self.attempt(&in_time, stages, lease);
+            rendered = self.attempt(&in_time, stages, lease);
         }
-        if is_stopped(&made) && !in_time() {
+        // The renderer reports both reasons as abandoned; only this one is an error for clients.
+        if is_stopped(&rendered) && !in_time() {
             return Err(RenderError::TooSlow(time_max));
         }
-        made
+        rendered
     }
 
     /// Renders once, for as long as `should_continue` returns true.
@@ -355,19 +368,20 @@ impl RenderRun {
             }
             should_continue()
         };
-        let watched = RenderHooks { begin: &begin, should_continue };
-        self.inner.make(plan, &self.caption, watched)
+        let hooks = RenderHooks { begin: &begin, should_continue };
+        self.inner.make(plan, &self.caption, hooks)
     }
 
     fn publish(&self, outcome: Outcome) {
         match &outcome {
-            Ok(made) => {
+            Ok(rendered) => {
                 // Waiting requests get the body before the write to disk, which may be slow.
-                let body = made.body.clone();
+                let body = rendered.body.clone();
                 self.inner.cache.insert(&self.planned, &body);
                 self.task.finish(outcome);
                 self.inner.cache.write_to_disk(&self.planned, &body);
             }
+            // A client that disconnects is no failure of the server, so nothing is logged.
             Err(RenderError::Abandoned) => self.task.finish(outcome),
             Err(error) => {
                 let (blob, operation) = (self.planned.plan.source.blob, self.planned.operation);

@@ -10,6 +10,7 @@ use imaging::{MarkKind, MarkSetup, Watermark};
 use jpeg::header::HeaderLimits;
 use model::item::RenditionSizes;
 
+// Compiled in: the mark must not depend on the fonts of a machine, since nodes share an `ETag`.
 const FONT: &[u8] = include_bytes!("../../assets/fonts/Inter-SemiBold.otf");
 
 /// Quality settings of the encoder, 1 to 100.
@@ -109,6 +110,7 @@ impl MediaSettings {
                 thumbnail: media.thumbnail_quality,
                 web_preview: media.web_preview_quality,
             },
+            // Built once at the start, so that a bad file stops the service and not a request.
             marker: std::sync::Arc::new(marker(config)?),
             keep_gps: media.keep_gps,
             cache: CacheBudget {
@@ -118,6 +120,7 @@ impl MediaSettings {
             },
             limits: DecodeLimits::of(config),
             sender: media.sender.clone(),
+            // A reload replaces it: `server.request_timeout_s` needs no restart.
             rendition_timeout: HotSwap::new(Duration::from_secs(u64::from(
                 config.server.request_timeout_s,
             ))),
@@ -137,6 +140,7 @@ fn marker(config: &Config) -> Result<Watermark> {
         Error::invalid("body", name, "format", format!("{name}: {message}"))
     };
     let png = &media.watermark_png;
+    // The PNG takes precedence, because the text has a default and is set in most configurations.
     let (name, kind) = if png.as_os_str().is_empty() {
         let line = media.watermark_text.clone();
         ("media.watermark_text", MarkKind::Text { line, font: FONT.to_vec() })
@@ -156,6 +160,7 @@ fn marker(config: &Config) -> Result<Watermark> {
 }
 
 fn read_png(path: &Path) -> std::io::Result<Vec<u8>> {
+    // Checked before the read: a wrong path may name a file of any size.
     let length = fs::metadata(path)?.len();
     if length > WATERMARK_BYTES_MAX {
         let message = format!("has {length} bytes, at most {WATERMARK_BYTES_MAX} are read");

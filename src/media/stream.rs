@@ -16,23 +16,26 @@ impl Media {
         &self,
         parts: Vec<BodyPart>,
     ) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
-        let ahead = if self.inner.originals.store().is_remote() { STREAM_CHUNKS_AHEAD } else { 1 };
+        // Prefetching hides the round trip of each read from a bucket; a local disk has none.
+        let prefetched =
+            if self.inner.originals.store().is_remote() { STREAM_CHUNKS_AHEAD } else { 1 };
         let media = self.clone();
         let read = move |part| {
             let media = media.clone();
             async move {
-                let chunk = match part {
+                let extent = match part {
                     BodyPart::Memory(bytes) => return Ok(bytes),
-                    BodyPart::Store(chunk) => chunk,
+                    BodyPart::Store(extent) => extent,
                 };
-                let read = tokio::task::spawn_blocking(move || media.read_extent(&chunk)).await;
-                read.map_err(io::Error::other)?.map_err(|cause| {
+                let chunk = tokio::task::spawn_blocking(move || media.read_extent(&extent)).await;
+                chunk.map_err(io::Error::other)?.map_err(|cause| {
+                    // The status was already sent, so only a broken body shows the failure.
                     tracing::error!("response body aborted: {cause}");
                     io::Error::other(cause)
                 })
             }
         };
-        stream::iter(BodyChunks(VecDeque::from(parts))).map(read).buffered(ahead)
+        stream::iter(BodyChunks(VecDeque::from(parts))).map(read).buffered(prefetched)
     }
 }
 
@@ -60,7 +63,7 @@ impl Iterator for BodyChunks {
 fn split(extent: &BlobExtent) -> (BlobExtent, Option<BlobExtent>) {
     let (start, end) = (extent.range.start, extent.range.end);
     let chunk_end = start.saturating_add(STREAM_CHUNK_BYTES as u64) / BLOCK_BYTES * BLOCK_BYTES;
-    let middle = end.min(chunk_end);
-    let rest = (middle < end).then(|| BlobExtent { range: middle..end, ..extent.clone() });
-    (BlobExtent { range: start..middle, ..extent.clone() }, rest)
+    let split_at = end.min(chunk_end);
+    let rest = (split_at < end).then(|| BlobExtent { range: split_at..end, ..extent.clone() });
+    (BlobExtent { range: start..split_at, ..extent.clone() }, rest)
 }

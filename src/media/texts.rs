@@ -51,6 +51,7 @@ impl Media {
         // own time of storage is then no validator.
         let linked = entry.document.linked_items(DocumentLayout::Full);
         let modified = linked.is_empty().then_some(entry.stored);
+        // A purge of an embedded item must reach this document too (contract caching-12).
         let keys = match linked.is_empty() {
             true => entry.cache_keys().clone(),
             false => CacheKeys::of(&entry.key, &linked),
@@ -67,12 +68,13 @@ impl Media {
         crop: Option<Rect>,
         linked: HashSet<ItemKey>,
     ) -> Result<Bytes> {
+        // Only then do the bytes depend on the entry alone, which caches them.
         if crop.is_none() && linked.is_empty() {
             return entry
                 .text(extension, || self.write_text(entry, extension, None, &HashMap::new()));
         }
-        let held = self.held(linked).await?;
-        self.write_text(entry, extension, crop, &held)
+        let presences = self.find_presences(linked).await?;
+        self.write_text(entry, extension, crop, &presences)
     }
 
     fn write_text(
@@ -80,12 +82,13 @@ impl Media {
         entry: &CatalogEntry,
         extension: DocumentExtension,
         crop: Option<Rect>,
-        held: &HashMap<ItemKey, ItemPresence>,
+        presences: &HashMap<ItemKey, ItemPresence>,
     ) -> Result<Bytes> {
-        let document = self.document(entry, crop, held)?;
+        let document = self.document(entry, crop, presences)?;
         Ok(match extension {
             DocumentExtension::Json => document.to_string().into(),
             DocumentExtension::Xml => {
+                // Not the present time: the same document has to give the same bytes and `ETag`.
                 let sent = entry.stored.to_string();
                 let sender = &self.inner.settings.sender;
                 let mut text = Vec::new();
@@ -102,12 +105,16 @@ impl Media {
     }
 
     /// Looks up whether the archive has the items `keys`.
-    async fn held(&self, keys: HashSet<ItemKey>) -> Result<HashMap<ItemKey, ItemPresence>> {
+    async fn find_presences(
+        &self,
+        keys: HashSet<ItemKey>,
+    ) -> Result<HashMap<ItemKey, ItemPresence>> {
+        // Without links, as for most photographs, no database is needed.
         if keys.is_empty() {
             return Ok(HashMap::new());
         }
         let read = move |tx: &ReadTx<'_>| {
-            let look_up = |key: ItemKey| tx.find_held(&key).map(|held| (key, held));
+            let look_up = |key: ItemKey| tx.find_held(&key).map(|presence| (key, presence));
             keys.into_iter().map(look_up).collect()
         };
         Ok(self.inner.orders.db().read(read).await?)
@@ -118,13 +125,13 @@ impl Media {
         &self,
         entry: &CatalogEntry,
         crop: Option<Rect>,
-        held: &HashMap<ItemKey, ItemPresence>,
+        presences: &HashMap<ItemKey, ItemPresence>,
     ) -> Result<Value> {
         let (sizes, layout) = (self.inner.settings.sizes, DocumentLayout::Full);
-        let served =
+        let request =
             DocumentRequest { key: &entry.key, assets: &entry.assets, sizes, crop, layout };
-        let held = |key: &ItemKey| held.get(key).copied().unwrap_or(ItemPresence::Absent);
-        let document = served.document(entry.document.clone(), &self.inner.links, &held);
+        let presence = |key: &ItemKey| presences.get(key).copied().unwrap_or(ItemPresence::Absent);
+        let document = request.document(entry.document.clone(), &self.inner.links, &presence);
         document.map_err(|error| plan::bad_crop(&error))
     }
 }

@@ -40,6 +40,7 @@ impl RenderTiming {
             RenderStage::Blend => &mut self.blend_ms,
             RenderStage::Encode => &mut self.encode_ms,
         };
+        // A stage may run several times, as blending does once per strip of a local mark.
         *sum = Some(sum.unwrap_or(0.0) + ms);
     }
 }
@@ -65,6 +66,7 @@ impl StageProgress {
 /// Measures the stages of one render.
 pub(super) struct StageClock {
     stopwatch: Stopwatch,
+    // Hooks are shared references, and stages begin on one thread only.
     progress: Cell<StageProgress>,
 }
 
@@ -72,8 +74,8 @@ impl StageClock {
     /// Starts before the first stage of a render that was queued for `queue_ms`.
     pub(super) fn start(queue_ms: f64) -> Self {
         let timing = RenderTiming { queue_ms, ..RenderTiming::default() };
-        let course = Cell::new(StageProgress { timing, running: None });
-        Self { stopwatch: Stopwatch::start(), progress: course }
+        let progress = Cell::new(StageProgress { timing, running: None });
+        Self { stopwatch: Stopwatch::start(), progress }
     }
 
     /// Begins or continues a stage, and ends the one before it.
@@ -95,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_stage_that_begins_several_times_is_summed_up() {
-        let mut course = StageProgress::default();
+        let mut progress = StageProgress::default();
         for (stage, at_ms) in [
             (Some(RenderStage::Read), 1.0),
             (Some(RenderStage::Decode), 3.0),
@@ -104,12 +106,16 @@ mod tests {
             (Some(RenderStage::Decode), 31.0),
             (None, 63.0),
         ] {
-            course = course.switch_stage(stage, at_ms);
+            progress = progress.switch_stage(stage, at_ms);
         }
-        let found: Vec<_> = course.timing.stages().collect();
+        let found: Vec<_> = progress.timing.stages().collect();
         let expected = [("queue", 0.0), ("read", 2.0), ("decode", 44.0), ("encode", 16.0)];
         assert_eq!(found, expected);
-        assert_eq!(course.switch_stage(None, 99.0).timing, course.timing, "nothing runs any more");
+        assert_eq!(
+            progress.switch_stage(None, 99.0).timing,
+            progress.timing,
+            "nothing runs any more"
+        );
     }
 
     #[test]

@@ -80,9 +80,11 @@ impl MemoryBudget {
 
     /// Waits in line for `bytes`, then counts them and one working share.
     fn wait<'a>(&'a self, mut state: MutexGuard<'a, BudgetState>, bytes: u64) {
-        let number = state.next;
+        let ticket = state.next;
         state.next += 1;
-        while number != state.first
+        // In strict order, or small shares would starve a large one. If no share is working, none
+        // will be released, so the first in line may exceed the budget.
+        while ticket != state.first
             || (state.working > 0 && state.bytes.saturating_add(bytes) > self.bytes_max)
         {
             self.freed.wait(&mut state);
@@ -91,6 +93,7 @@ impl MemoryBudget {
         state.working += 1;
         state.bytes = state.bytes.saturating_add(bytes);
         drop(state);
+        // The next in line may fit beside this share.
         self.freed.notify_all();
     }
 }
@@ -188,10 +191,11 @@ impl MemoryLease {
     /// Reduces the charge to `memory_bytes`, so that other jobs can start at once. Never raises it.
     pub fn shrink(&self, memory_bytes: u64) {
         let mut state = self.shared.state.lock();
-        let held = self.memory_bytes.load(Ordering::Relaxed);
-        let less = memory_bytes.min(held);
-        self.memory_bytes.store(less, Ordering::Relaxed);
-        state.memory_bytes = state.memory_bytes.saturating_sub(held - less);
+        // Relaxed suffices, here and at the end of the job: both hold the lock.
+        let charged = self.memory_bytes.load(Ordering::Relaxed);
+        let needed = memory_bytes.min(charged);
+        self.memory_bytes.store(needed, Ordering::Relaxed);
+        state.memory_bytes = state.memory_bytes.saturating_sub(charged - needed);
         ComputeShared::dispatch_waiting(&self.shared, &mut state);
     }
 }
@@ -228,32 +232,34 @@ impl ComputePool {
         watch_for_stalls(&compute.shared)?;
         metrics::gauge!(telemetry::WORKERS)
             .set(f64::from(u32::try_from(workers).unwrap_or(u32::MAX)));
+        // The gauges exist from the start, not only after the first job.
         compute.shared.report(&compute.shared.state.lock());
         Ok(compute)
     }
 
     /// Queues `work`, which is expected to need `memory_bytes` at its peak.
     ///
-    /// A full queue drops jobs for which `wanted` returns false. Fails with [`QueueFull`] if it is still
-    /// full. A panic in `work` ends that job only.
+    /// A full queue drops jobs for which `is_wanted` returns false. Fails with [`QueueFull`] if it
+    /// is still full. A panic in `work` ends that job only.
     pub fn submit(
         &self,
         memory_bytes: u64,
-        wanted: impl Fn() -> bool + Send + 'static,
+        is_wanted: impl Fn() -> bool + Send + 'static,
         work: impl FnOnce(&MemoryLease) + Send + 'static,
     ) -> Result<(), QueueFull> {
         let mut state = self.shared.state.lock();
+        // Only a full queue pays for the sweep: workers skip abandoned jobs anyway.
         if state.waiting.len() >= self.shared.waiting_max {
             state.drop_abandoned(self.shared.waiting_max);
         }
         if state.waiting.len() >= self.shared.waiting_max {
             return Err(QueueFull);
         }
-        let (wanted, work) = (Box::new(wanted), Box::new(work));
+        let (is_wanted, work) = (Box::new(is_wanted), Box::new(work));
         state.waiting.push_back(PoolJob {
             since: Stopwatch::start(),
             memory_bytes,
-            is_wanted: wanted,
+            is_wanted,
             work,
         });
         ComputeShared::dispatch_waiting(&self.shared, &mut state);
@@ -271,6 +277,7 @@ pub fn lower_priority() {
     let thread = thread_priority::thread_native_id();
     let Ok(nice) = ThreadPriorityValue::try_from(NICE) else { return };
     let nice = ThreadPriority::Crossplatform(nice);
+    // Not fatal: renders at normal priority delay cache hits, but they work.
     if let Err(cause) = set_thread_priority_and_policy(thread, nice, batch) {
         tracing::warn!("cannot lower the priority of a thread: {cause}");
     }
@@ -299,6 +306,7 @@ fn watch_for_stalls(shared: &Arc<ComputeShared>) -> Result<()> {
         .thread_name(|_| "render-stalled".to_owned())
         .build()
         .map_err(Error::internal)?;
+    // A weak reference: this thread must not keep a pool alive that nothing uses any more.
     let shared = Arc::downgrade(shared);
     pool.spawn(move || run_stalled_jobs(&shared));
     Ok(())
@@ -306,15 +314,16 @@ fn watch_for_stalls(shared: &Arc<ComputeShared>) -> Result<()> {
 
 fn run_stalled_jobs(shared: &Weak<ComputeShared>) {
     // Nothing is ever sent: the receive timeout serves as an interruptible sleep.
-    let (_kept, rest) = mpsc::channel::<()>();
+    let (_sender, timer) = mpsc::channel::<()>();
     let mut pause = RENDER_STALL / 4;
-    while rest.recv_timeout(pause).is_err() {
+    while timer.recv_timeout(pause).is_err() {
         let Some(shared) = shared.upgrade() else { return };
         pause = RENDER_STALL / 4;
         if let Some(run) = ComputeShared::take_stalled_job(&shared) {
-            let watch = Stopwatch::start();
+            let stopwatch = Stopwatch::start();
             run(ThreadKind::Overflow);
-            pause = watch.elapsed() * RENDER_PAUSE_FACTOR;
+            // This thread has normal priority, so pauses keep it from delaying requests.
+            pause = stopwatch.elapsed() * RENDER_PAUSE_FACTOR;
         }
     }
 }
@@ -339,11 +348,11 @@ impl ComputeShared {
     /// Takes the next job if it has waited too long and no worker starts any.
     fn take_stalled_job(shared: &Arc<Self>) -> Option<impl FnOnce(ThreadKind) + use<>> {
         let mut state = shared.state.lock();
-        let stalls = |since: Stopwatch| since.elapsed() >= RENDER_STALL;
+        let is_stalled = |since: Stopwatch| since.elapsed() >= RENDER_STALL;
         // Workers that are busy with long renders started nothing for a while either, so the job itself
         // must have waited.
-        let waited = state.waiting.front().is_some_and(|job| stalls(job.since));
-        if !waited || !state.last_taken.is_some_and(stalls) {
+        let waited = state.waiting.front().is_some_and(|job| is_stalled(job.since));
+        if !waited || !state.last_taken.is_some_and(is_stalled) {
             return None;
         }
         let run = Self::take_next_job(shared, &mut state)?;
@@ -360,6 +369,7 @@ impl ComputeShared {
         shared: &Arc<Self>,
         state: &mut PoolState,
     ) -> Option<impl FnOnce(ThreadKind) + Send + 'static + use<>> {
+        // A job that exceeds the budget runs alone, or it never starts (contract reliability-11).
         let fits = |job: &PoolJob| {
             state.running == 0
                 || state.memory_bytes.saturating_add(job.memory_bytes) <= shared.memory_bytes_max
@@ -373,19 +383,20 @@ impl ComputeShared {
         state.memory_bytes = state.memory_bytes.saturating_add(memory_bytes);
         let memory_bytes = AtomicU64::new(memory_bytes);
         let lease = MemoryLease { shared: Arc::clone(shared), memory_bytes };
-        Some(move |place| {
+        Some(move |kind| {
             // The waiter notices a panic because its channel is dropped without a result.
             if catch_unwind(AssertUnwindSafe(|| work(&lease))).is_err() {
                 tracing::error!("a render panicked");
             }
             let mut state = lease.shared.state.lock();
             state.running -= 1;
-            match place {
+            match kind {
                 ThreadKind::Worker => {}
                 ThreadKind::Overflow => state.overflow_jobs = 0,
             }
-            let held = lease.memory_bytes.load(Ordering::Relaxed);
-            state.memory_bytes = state.memory_bytes.saturating_sub(held);
+            // The job may have reduced its charge since it started.
+            let charged = lease.memory_bytes.load(Ordering::Relaxed);
+            state.memory_bytes = state.memory_bytes.saturating_sub(charged);
             Self::dispatch_waiting(&lease.shared, &mut state);
         })
     }
@@ -441,8 +452,8 @@ mod tests {
     fn small_work_passes_work_that_waits_for_memory() {
         let compute = ComputePool::start(2, 8, 100).expect("threads");
         let (release, held) = mpsc::channel::<()>();
-        let (said, order) = mpsc::channel();
-        let (large, small) = (said.clone(), said);
+        let (sender, order) = mpsc::channel();
+        let (large, small) = (sender.clone(), sender);
         compute.submit(60, || true, move |_| assert!(held.recv().is_err())).expect("room");
         compute.submit(60, || true, move |_| large.send("large").expect("heard")).expect("room");
         compute.submit(10, || true, move |_| small.send("small").expect("heard")).expect("room");
@@ -522,7 +533,7 @@ mod tests {
     fn memory_that_turns_out_not_to_be_needed_goes_to_others() {
         let compute = ComputePool::start(2, 8, 100).expect("threads");
         let (go, held) = mpsc::channel::<()>();
-        let (said, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let (begun, begin) = mpsc::channel();
         let large = move |lease: &MemoryLease| {
             lease.shrink(200);
@@ -533,10 +544,10 @@ mod tests {
         };
         compute.submit(90, || true, large).expect("room");
         begin.recv().expect("the large one runs, with no more than it was queued with");
-        compute.submit(80, || true, move |_| said.send(()).expect("heard")).expect("room");
-        assert_eq!(heard.recv_timeout(A_WHILE), Err(TIMEOUT), "it waits for memory");
+        compute.submit(80, || true, move |_| sender.send(()).expect("heard")).expect("room");
+        assert_eq!(receiver.recv_timeout(A_WHILE), Err(TIMEOUT), "it waits for memory");
         go.send(()).expect("heard");
-        heard.recv().expect("it runs beside the other");
+        receiver.recv().expect("it runs beside the other");
     }
 
     #[test]
@@ -544,17 +555,17 @@ mod tests {
         let memory = MemoryBudget::new(100);
         let alone = memory.acquire(500);
         drop(alone);
-        let (said, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         std::thread::scope(|scope| {
             let first = memory.acquire(60);
             scope.spawn(|| {
                 let second = memory.acquire(60);
-                said.send(()).expect("heard");
+                sender.send(()).expect("heard");
                 drop(second);
             });
-            assert_eq!(heard.recv_timeout(A_WHILE), Err(TIMEOUT), "there is no room for both");
+            assert_eq!(receiver.recv_timeout(A_WHILE), Err(TIMEOUT), "there is no room for both");
             drop(first);
-            heard.recv().expect("now there is");
+            receiver.recv().expect("now there is");
         });
         assert_eq!(memory.state.lock().bytes, 0);
     }
@@ -585,7 +596,7 @@ mod tests {
     #[test]
     fn shares_at_once_are_as_many_as_fit() {
         let memory = MemoryBudget::new(100);
-        let (now, most) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (current, peak) = (AtomicU64::new(0), AtomicU64::new(0));
         for _ in 0..50 {
             // Two fit: that both are there at once is waited for, and a third never comes.
             let both = Barrier::new(2);
@@ -593,15 +604,15 @@ mod tests {
                 for _ in 0..6 {
                     scope.spawn(|| {
                         let _share = memory.acquire(40);
-                        let count = now.fetch_add(1, Ordering::SeqCst) + 1;
-                        most.fetch_max(count, Ordering::SeqCst);
+                        let count = current.fetch_add(1, Ordering::SeqCst) + 1;
+                        peak.fetch_max(count, Ordering::SeqCst);
                         both.wait();
                         std::thread::yield_now();
-                        now.fetch_sub(1, Ordering::SeqCst);
+                        current.fetch_sub(1, Ordering::SeqCst);
                     });
                 }
             });
         }
-        assert_eq!(most.into_inner(), 2);
+        assert_eq!(peak.into_inner(), 2);
     }
 }

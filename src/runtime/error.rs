@@ -101,6 +101,7 @@ impl Error {
         let code = format!("{rule}.openapi.requestValidation");
         let message = message.into();
         Self {
+            // The contract fixes this text (api-13); what is wrong is in the entry of `errors`.
             message: "Request validation failed".to_owned(),
             ..Self::invalid_with_code(location, path, code, message)
         }
@@ -226,6 +227,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The entry names what is wrong, the general message of a validation error does not.
         match self.details.first() {
             Some(detail) => write!(f, "{}", detail.message)?,
             None => write!(f, "{}", self.message)?,

@@ -44,9 +44,9 @@ mod tests {
 
     #[test]
     fn clones_see_what_is_set_and_readers_keep_what_they_have() {
-        let live = HotSwap::new(1);
-        let (clone, held) = (live.clone(), live.get());
-        live.set(2);
-        assert_eq!((*clone.get(), *held), (2, 1));
+        let original = HotSwap::new(1);
+        let (clone, snapshot) = (original.clone(), original.get());
+        original.set(2);
+        assert_eq!((*clone.get(), *snapshot), (2, 1));
     }
 }

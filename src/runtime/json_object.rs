@@ -155,6 +155,7 @@ impl<'a> ObjectReader<'a> {
             return Ok(None);
         };
         let mut nested = self.within(name, members);
+        // Its reader ends here, so unknown fields of it would be found nowhere else.
         let value = read(&mut nested)?;
         nested.finish().map(|()| Some(value))
     }

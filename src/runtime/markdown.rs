@@ -5,12 +5,13 @@
 #[must_use]
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for (at, part) in text.split('`').enumerate() {
-        if at > 0 {
+    for (index, part) in text.split('`').enumerate() {
+        if index > 0 {
             out.push('`');
         }
         for c in part.chars() {
-            let is_markup = at % 2 == 0 && matches!(c, '\\' | '<' | '*' | '[' | ']');
+            // Parts with an odd index lie between backticks, where a backslash would be shown.
+            let is_markup = index % 2 == 0 && matches!(c, '\\' | '<' | '*' | '[' | ']');
             if is_markup {
                 out.push('\\');
             }
@@ -24,6 +25,7 @@ pub fn escaped(text: &str) -> String {
 #[must_use]
 pub fn cell(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    // Tables are split into cells before code is parsed (GFM §4.10).
     escaped(&line).replace('|', "\\|")
 }
 

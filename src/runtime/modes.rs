@@ -24,8 +24,8 @@ static MODE_ALLOWED: OnceLock<u32> = OnceLock::new();
 ///
 /// Called once, before threads start: the umask belongs to the whole process.
 pub fn make_private() {
-    let before = rustix::process::umask(Mode::from_raw_mode(GROUP_AND_OTHERS));
-    MODE_ALLOWED.get_or_init(|| 0o777 & !before.bits());
+    let previous = rustix::process::umask(Mode::from_raw_mode(GROUP_AND_OTHERS));
+    MODE_ALLOWED.get_or_init(|| 0o777 & !previous.bits());
 }
 
 /// Returns `mode` restricted by the original umask, for files that others are meant to read; `None` before
@@ -61,7 +61,9 @@ pub fn create_shared_folder(dir: &Path) -> io::Result<()> {
         create_shared_folder(parent)?;
     }
     match fs::create_dir(dir) {
+        // The umask of the process removed these bits, so the mode is set afterwards.
         Ok(()) => share(dir, 0o777),
+        // Another process created the folder meanwhile.
         Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
         Err(cause) => Err(cause),
     }
@@ -81,6 +83,7 @@ pub fn create_private_folder(dir: &Path) -> io::Result<()> {
             give_to_owner_of_folder(dir);
             Ok(())
         }
+        // Another process created the folder meanwhile.
         Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
         Err(cause) => Err(cause),
     }
@@ -122,8 +125,9 @@ pub fn find_open_mode(path: &Path) -> Option<u32> {
 
 /// Returns the bytes that an unprivileged process can still write to the file system of `dir`.
 pub fn free_bytes(dir: &Path) -> io::Result<u64> {
-    let facts = rustix::fs::statvfs(dir)?;
-    Ok(facts.f_bavail.saturating_mul(facts.f_frsize))
+    let stats = rustix::fs::statvfs(dir)?;
+    // `f_bfree` would include the blocks that are reserved for root.
+    Ok(stats.f_bavail.saturating_mul(stats.f_frsize))
 }
 
 #[cfg(test)]

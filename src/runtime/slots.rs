@@ -27,8 +27,8 @@ impl SlotHolder {
     /// `None` for a request without a connection, which counts only towards the limit of all clients.
     #[must_use]
     pub fn of(user: Option<UserId>, address: Option<IpAddr>) -> Option<Self> {
-        let known = user.map(Self::User);
-        known.or_else(|| address.map(|address| Self::Network(network(address))))
+        let known_user = user.map(Self::User);
+        known_user.or_else(|| address.map(|address| Self::Network(network(address))))
     }
 
     fn is_known(self) -> bool {
@@ -106,12 +106,13 @@ impl WaitingSlots {
     pub fn take(&self, holder: Option<SlotHolder>) -> Result<SlotGuard> {
         let inner = &self.inner;
         let mut state = inner.state.lock();
-        let own = holder.and_then(|holder| state.holders.get(&holder)).copied().unwrap_or(0);
+        let held = holder.and_then(|holder| state.holders.get(&holder)).copied().unwrap_or(0);
         // The client's own limit is checked first, so that the error names the cause the client can fix.
-        if own >= inner.client_max {
+        if held >= inner.client_max {
             let message = "Too many requests of this client are waiting for items";
             return Err(Error::overloaded(inner.client_name, message));
         }
+        // A request without an address is as unknown as one without credentials.
         let is_known = holder.is_some_and(SlotHolder::is_known);
         if state.all >= inner.all_max || (!is_known && state.unknown >= inner.unknown_max) {
             return Err(Error::overloaded(inner.name, "Too many requests are waiting for items"));
@@ -147,6 +148,7 @@ impl Drop for SlotGuard {
             state.unknown = state.unknown.saturating_sub(1);
         }
         let Some(holder) = self.holder else { return };
+        // Entries without slots are removed, or the map would grow with every address.
         match state.holders.get(&holder).copied().unwrap_or(0) {
             0 | 1 => drop(state.holders.remove(&holder)),
             more => drop(state.holders.insert(holder, more - 1)),

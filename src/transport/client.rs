@@ -18,16 +18,17 @@ use crate::transport::{
 /// [`NetworkReach::check`].
 pub(super) fn client(
     authority: &CustomAuthority,
-    waits: TransportTimeouts,
+    timeouts: TransportTimeouts,
     reach: NetworkReach,
 ) -> Result<Client, SendFault> {
     let built = Client::builder()
         .tls_backend_preconfigured(authority.client()?)
+        // A redirect could lead past the check of the address (contract deliveries-22).
         .redirect(Policy::none())
         // Proxy variables of the environment are ignored; a proxy would be a setting.
         .no_proxy()
         .dns_resolver(std::sync::Arc::new(reach))
-        .connect_timeout(waits.connect)
+        .connect_timeout(timeouts.connect)
         .user_agent(concat!("Wirephoto/", env!("CARGO_PKG_VERSION")))
         .build();
     built.map_err(|error| SendRefusal::Certificate(error.without_url().to_string()).into())
@@ -36,9 +37,10 @@ pub(super) fn client(
 /// Reads the body of a response, truncated at the size limit.
 pub(super) async fn body(response: &mut Response) -> Result<Bytes, reqwest::Error> {
     let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await? {
+    while let Some(chunk) = response.chunk().await? {
         let room = limits::TRANSPORT_ANSWER_BYTES_MAX - body.len();
-        body.extend_from_slice(&piece[..piece.len().min(room)]);
+        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        // The rest stays unread: dropping the response closes the connection.
         if body.len() == limits::TRANSPORT_ANSWER_BYTES_MAX {
             break;
         }
@@ -48,6 +50,7 @@ pub(super) async fn body(response: &mut Response) -> Result<Bytes, reqwest::Erro
 
 /// Returns whether a request with this status may be retried.
 pub(super) fn is_temporary(status: u16) -> bool {
+    // 408, 425 and 429 ask for a repetition; 5xx is a fault of the server.
     matches!(status, 408 | 425 | 429 | 500..)
 }
 
@@ -88,6 +91,7 @@ pub(super) fn address(name: &'static str, text: &str, plain: bool) -> Result<Url
     if !url.username().is_empty() || url.password().is_some() {
         return Err(invalid("an address without a user name and password"));
     }
+    // A fragment is never sent, so it can only be a mistake.
     if url.host_str().is_none() || url.fragment().is_some() {
         return Err(invalid("an address with a host and without a fragment"));
     }
@@ -96,6 +100,7 @@ pub(super) fn address(name: &'static str, text: &str, plain: bool) -> Result<Url
 
 /// Returns host and port of a URL.
 pub(super) fn place_of(url: &Url) -> String {
+    // `place` puts an IPv6 address into brackets again.
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     place(host, url.port_or_known_default().unwrap_or(0))
 }

@@ -70,6 +70,7 @@ impl RemoteConversation<'_> {
         step: SendStep,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, SendError> {
+        // Boxed, because the futures of transports are large.
         match tokio::time::timeout(limit, Box::pin(work)).await {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(error)) => Err(self.fail(step, error)),

@@ -60,6 +60,7 @@ impl Destination {
             ChannelMethod::Ftps => {
                 Some(MethodSettings::Ftp(Box::new(FtpTarget::read(&mut fields, true)?)))
             }
+            // Unlocked here: a channel whose key does not open must not be stored.
             ChannelMethod::Sftp => {
                 Some(MethodSettings::Sftp(Box::new(SftpTarget::read(&mut fields)?.open()?)))
             }
@@ -70,6 +71,7 @@ impl Destination {
         };
         match target {
             Some(target) => {
+                // `only_public` restricts the channels of users (contract deliveries-21).
                 let (reach, listed) = (NetworkReach::Anywhere, fields.finish()?);
                 Ok(Some(Self { target, reach, method, listed }))
             }
@@ -116,6 +118,7 @@ impl Destination {
         method: ChannelMethod,
         settings: &Map<String, Value>,
     ) -> Result<Option<Value>, FieldProblem> {
+        // Listing channels must not unlock keys, which is slow by design (contract deliveries-24).
         if method == ChannelMethod::Sftp {
             let mut fields = SettingsReader::new(settings);
             SftpTarget::read(&mut fields)?;

@@ -41,33 +41,36 @@ impl DirectoryTarget {
     pub(super) async fn send(
         &self,
         root: Option<&Path>,
-        waits: TransportTimeouts,
+        timeouts: TransportTimeouts,
         id: &str,
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
         let place = format!("folder {}", self.path.parts.join("/"));
-        let stage = RemoteConversation { place, timeouts: waits, secrets: Vec::new() };
-        let root =
-            root.ok_or_else(|| stage.fail(SendStep::Folder, SendRefusal::NoRoot))?.to_owned();
+        let conversation = RemoteConversation { place, timeouts, secrets: Vec::new() };
+        let root = root
+            .ok_or_else(|| conversation.fail(SendStep::Folder, SendRefusal::NoRoot))?
+            .to_owned();
         let parts = self.path.parts.clone();
-        let folder = stage
+        let folder = conversation
             .await_answer(SendStep::Folder, run_blocking(move || open_folder(&root, &parts)))
             .await?;
         for file in files {
+            // Hidden from readers by its dot, and apart from other deliveries by the id.
             let temporary = format!(".{}.{id}.part", file.name());
-            let limit = waits.transfer(file.size_bytes());
-            let written = write(&folder, file, &temporary, waits);
-            if let Err(error) = stage.run_within(limit, SendStep::Upload, written).await {
+            let limit = timeouts.transfer(file.size_bytes());
+            let written = write(&folder, file, &temporary, timeouts);
+            if let Err(error) = conversation.run_within(limit, SendStep::Upload, written).await {
                 // Removes the partial file of a full disk or an interrupted read.
-                let _gone = rustix::fs::unlinkat(&folder, &temporary, AtFlags::empty());
+                let _ignored = rustix::fs::unlinkat(&folder, &temporary, AtFlags::empty());
                 return Err(error);
             }
-            let (folder, name) = (duplicate(&folder, &stage)?, file.name().to_owned());
-            let named = run_blocking(move || {
+            let (folder, name) = (duplicate(&folder, &conversation)?, file.name().to_owned());
+            let renamed = run_blocking(move || {
+                // The content is on disk already; this keeps its name after a crash.
                 rustix::fs::renameat(&folder, &temporary, &folder, &name)?;
                 Ok(rustix::fs::fsync(&folder)?)
             });
-            stage.await_answer(SendStep::Rename, named).await?;
+            conversation.await_answer(SendStep::Rename, renamed).await?;
         }
         Ok(())
     }
@@ -79,8 +82,13 @@ impl From<rustix::io::Errno> for SendFault {
     }
 }
 
-fn duplicate(folder: &OwnedFd, stage: &RemoteConversation<'_>) -> Result<OwnedFd, SendError> {
-    folder.try_clone().map_err(|error| stage.fail(SendStep::Rename, SendFault::Local(error)))
+fn duplicate(
+    folder: &OwnedFd,
+    conversation: &RemoteConversation<'_>,
+) -> Result<OwnedFd, SendError> {
+    folder
+        .try_clone()
+        .map_err(|error| conversation.fail(SendStep::Rename, SendFault::Local(error)))
 }
 
 /// Runs disk operations on a blocking thread.
@@ -95,10 +103,12 @@ async fn run_blocking<T: Send + 'static>(
 /// a disk that is not mounted.
 fn open_folder(root: &Path, parts: &[String]) -> Result<OwnedFd, SendFault> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    // The root may be a symbolic link, since the operator chose it.
     let mut folder = rustix::fs::open(root, flags, Mode::empty())?;
     for part in parts {
         let is_new = match rustix::fs::mkdirat(&folder, part, Mode::from_raw_mode(FOLDER_MODE)) {
             Ok(()) => {
+                // The entry has to survive a crash together with the files in it.
                 rustix::fs::fsync(&folder)?;
                 true
             }
@@ -108,11 +118,13 @@ fn open_folder(root: &Path, parts: &[String]) -> Result<OwnedFd, SendFault> {
         let opened = rustix::fs::openat(&folder, part, flags | OFlags::NOFOLLOW, Mode::empty());
         folder = match opened {
             Ok(opened) => opened,
+            // A file, or a link that was not followed.
             Err(rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP) => {
                 return Err(SendRefusal::NoFolder(part.clone()).into());
             }
             Err(error) => return Err(error.into()),
         };
+        // An existing folder keeps the mode that its owner gave it.
         if is_new {
             share(&folder, FOLDER_MODE)?;
         }
@@ -147,15 +159,16 @@ async fn write(
     folder: &OwnedFd,
     file: &OutgoingFile,
     name: &str,
-    waits: TransportTimeouts,
+    timeouts: TransportTimeouts,
 ) -> Result<(), SendFault> {
     let (folder, name) = (folder.try_clone().map_err(SendFault::Local)?, name.to_owned());
-    let made = run_blocking(move || create(folder, &name)).await?;
-    let mut target = tokio::fs::File::from_std(std::fs::File::from(made));
-    let mut reader = OutgoingReader::open(file, waits.answer).await?;
-    while let Some(piece) = reader.next().await? {
-        target.write_all(&piece).await.map_err(SendFault::Local)?;
+    let created = run_blocking(move || create(folder, &name)).await?;
+    let mut target = tokio::fs::File::from_std(std::fs::File::from(created));
+    let mut reader = OutgoingReader::open(file, timeouts.answer).await?;
+    while let Some(chunk) = reader.next().await? {
+        target.write_all(&chunk).await.map_err(SendFault::Local)?;
     }
+    // Writes run in the background: this waits for the last one and reports its error.
     target.flush().await.map_err(SendFault::Local)?;
     target.sync_all().await.map_err(SendFault::Local)
 }

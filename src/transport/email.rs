@@ -34,51 +34,53 @@ impl EmailTarget {
     pub(super) async fn send(
         &self,
         mailer: &Mailer,
-        waits: TransportTimeouts,
+        timeouts: TransportTimeouts,
         parcel: &DeliveryParcel,
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
-        let stage = RemoteConversation {
-            place: "e-mail".to_owned(),
-            timeouts: waits,
-            secrets: Vec::new(),
-        };
+        let conversation =
+            RemoteConversation { place: "e-mail".to_owned(), timeouts, secrets: Vec::new() };
         let sizes = files.iter().map(OutgoingFile::size_bytes);
         let total = sizes.fold(0_u64, u64::saturating_add);
         let mut attachments = Vec::new();
         if total <= mailer.settings().attachments_bytes_max {
             for file in files {
-                let limit = waits.transfer(file.size_bytes());
-                let read = stage.run_within(limit, SendStep::Prepare, read(file, waits)).await?;
+                let limit = timeouts.transfer(file.size_bytes());
+                let read = conversation
+                    .run_within(limit, SendStep::Prepare, read(file, timeouts))
+                    .await?;
                 attachments.push(read);
             }
         }
         let headline = one_line(&parcel.headline, limits::MAIL_SUBJECT_CHARS_MAX);
         let subject = if headline.is_empty() { parcel.item_uri.clone() } else { headline };
-        let is_new = |to: &MailAddress| {
+        let introduction_for = |to: &MailAddress| {
             parcel.introductions.iter().find(|introduction| introduction.to == *to)
         };
-        let known = self.to.iter().filter(|to| is_new(to).is_none()).cloned().collect();
+        let others = self.to.iter().filter(|to| introduction_for(to).is_none()).cloned().collect();
         let mail = Mail {
             id: parcel.id.clone(),
             at: (parcel.clock)(),
-            to: known,
+            to: others,
             subject: one_line(&subject, limits::MAIL_SUBJECT_CHARS_MAX),
             text: text(parcel, files, attachments.is_empty()),
             html: None,
             inline: Vec::new(),
             attachments,
+            // Keeps vacation responders from answering (RFC 3834 §5).
             headers: vec![("Auto-Submitted".into(), "auto-generated".into())],
         };
         // Numbered by the recipient's position in the channel, so that the id is the same at every attempt.
         for (number, to) in self.to.iter().enumerate() {
-            let Some(introduction) = is_new(to) else { continue };
+            let Some(introduction) = introduction_for(to) else { continue };
             let id = format!("{}.{number}", parcel.id);
-            let mut own = Mail { id, to: vec![to.clone()], ..mail.clone() };
-            own.introduce(introduction);
-            mailer.send(&own).await?;
+            let mut introduced = Mail { id, to: vec![to.clone()], ..mail.clone() };
+            introduced.introduce(introduction);
+            mailer.send(&introduced).await?;
+            // At once: a later mail may fail, and the retry must not introduce the sender again.
             introduction.sent.set();
         }
+        // Each of the recipients may have received a mail of its own above.
         match mail.to.is_empty() {
             true => Ok(()),
             false => mailer.send(&mail).await,
@@ -91,11 +93,11 @@ impl EmailTarget {
     }
 }
 
-async fn read(file: &OutgoingFile, waits: TransportTimeouts) -> Result<Attachment, SendFault> {
-    let mut reader = OutgoingReader::open(file, waits.answer).await?;
+async fn read(file: &OutgoingFile, timeouts: TransportTimeouts) -> Result<Attachment, SendFault> {
+    let mut reader = OutgoingReader::open(file, timeouts.answer).await?;
     let mut bytes = Vec::new();
-    while let Some(piece) = reader.next().await? {
-        bytes.extend_from_slice(&piece);
+    while let Some(chunk) = reader.next().await? {
+        bytes.extend_from_slice(&chunk);
     }
     Ok(Attachment { name: file.name().to_owned(), mime: file.mime().to_owned(), bytes })
 }
@@ -154,8 +156,8 @@ mod tests {
         let sent =
             EmailTarget { to }.send(&mailer, TransportTimeouts::default(), &parcel, &[]).await;
         assert!(sent.is_err_and(|error| error.is_temporary()));
-        let told = parcel.introductions.iter().map(|introduction| introduction.sent.is_set());
-        assert_eq!(told.collect::<Vec<_>>(), [true, false]);
+        let notified = parcel.introductions.iter().map(|introduction| introduction.sent.is_set());
+        assert_eq!(notified.collect::<Vec<_>>(), [true, false]);
         let first = std::fs::read_to_string(dir.path().join("d-1.0.eml")).unwrap();
         assert!(first.contains("Eva has mails sent to you"), "{first}");
     }

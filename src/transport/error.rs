@@ -169,6 +169,7 @@ impl SendFault {
             | Self::Credentials(_)
             | Self::Refused(_) => false,
             Self::Answer { temporary, .. } => *temporary,
+            // A full disk or a missing mount is repaired; a permission is part of the setup.
             Self::Local(cause) => cause.kind() != io::ErrorKind::PermissionDenied,
         }
     }
@@ -214,6 +215,7 @@ impl SendFault {
 
     /// Classifies a TLS error text: untrusted certificates are permanent, other errors temporary.
     pub(super) fn of_tls(text: &str) -> Self {
+        // The libraries for FTP and SMTP pass on only the text of a TLS error.
         let certificate = text.contains("certificate");
         if certificate { Self::Certificate(text.into()) } else { Self::Tls(text.into()) }
     }
@@ -225,6 +227,7 @@ impl SendFault {
             if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
                 return Some(Self::of_rustls(tls));
             }
+            // Our own resolver refuses addresses from inside the HTTP client.
             if let Some(refusal) = cause.downcast_ref::<SendRefusal>() {
                 return Some(refusal.clone().into());
             }
@@ -238,6 +241,7 @@ impl SendFault {
             if let Some(io) = cause.downcast_ref::<io::Error>()
                 && io.get_ref().is_none()
             {
+                // Rebuilt, because an error cannot be moved or cloned out of the chain.
                 return Some(Self::Network(io::Error::new(io.kind(), io.to_string())));
             }
             next = cause.source();
@@ -261,6 +265,7 @@ impl From<io::Error> for SendFault {
 /// Reduces a text to one printable line without secrets, truncated.
 fn clean(text: &str, secrets: &[&str]) -> String {
     let mut text = text.to_owned();
+    // Before the text is truncated, which could leave a part of a secret.
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
         text = text.replace(secret, "***");
     }

@@ -45,6 +45,7 @@ impl OutgoingFile {
         O: Future<Output = io::Result<Content>> + Send + 'static,
     {
         if !is_name(name, limits::TRANSPORT_NAME_CHARS_MAX) {
+            // The error repeats no more of a hostile name than a legal one can have.
             return Err(NameError(name.chars().take(limits::TRANSPORT_NAME_CHARS_MAX).collect()));
         }
         let open = Box::new(move || -> Opening { Box::pin(open()) });
@@ -104,6 +105,7 @@ impl fmt::Debug for OutgoingFile {
 /// Returns whether `text` is a safe name on every system: ASCII letters, digits, `_`, `.` and `-`, beginning
 /// with a letter or digit, so that it cannot be an option, a hidden file, `.` or `..`.
 pub(super) fn is_name(text: &str, chars_max: usize) -> bool {
+    // Only ASCII is allowed, so bytes are characters.
     text.len() <= chars_max
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
@@ -127,6 +129,7 @@ impl OutgoingReader {
     /// Opens `file`; each chunk must arrive within `wait`.
     pub(super) async fn open(file: &OutgoingFile, wait: Duration) -> Result<Self, SendFault> {
         let name = file.name.clone();
+        // Our own files may be in a bucket, which can hang.
         let opened = tokio::time::timeout(wait, (file.open)()).await;
         let content = match opened.map_err(|_| SendFault::TimedOut(wait))? {
             Ok(content) => content,
@@ -141,26 +144,27 @@ impl OutgoingReader {
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, SendFault> {
         let wait = self.wait;
         loop {
-            let piece = tokio::time::timeout(wait, self.content.next()).await;
-            let piece = match piece.map_err(|_| SendFault::TimedOut(wait))? {
-                Some(Ok(piece)) if piece.is_empty() => continue,
-                Some(Ok(piece)) => Some(piece),
+            let chunk = tokio::time::timeout(wait, self.content.next()).await;
+            let chunk = match chunk.map_err(|_| SendFault::TimedOut(wait))? {
+                Some(Ok(chunk)) if chunk.is_empty() => continue,
+                Some(Ok(chunk)) => Some(chunk),
                 Some(Err(cause)) => {
                     return Err(SendFault::Content { name: self.name.clone(), cause });
                 }
                 None => None,
             };
-            let bytes = piece.as_ref().map_or(0, Bytes::len);
+            let bytes = chunk.as_ref().map_or(0, Bytes::len);
             self.found = self.found.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
-            let wrong = match piece {
+            let is_mismatch = match chunk {
                 Some(_) => self.found > self.expected,
+                // A source that ends early broke off, and half a file must not count as sent.
                 None => self.found != self.expected,
             };
-            if wrong {
+            if is_mismatch {
                 let Self { ref name, expected, found, .. } = *self;
                 return Err(SendFault::Length { name: name.clone(), expected, found });
             }
-            return Ok(piece);
+            return Ok(chunk);
         }
     }
 }
@@ -171,7 +175,7 @@ mod tests {
 
     fn file(size_bytes: u64, pieces: &'static [&'static str]) -> OutgoingFile {
         let open = move || async move {
-            let pieces = pieces.iter().map(|piece| Ok(Bytes::from_static(piece.as_bytes())));
+            let pieces = pieces.iter().map(|chunk| Ok(Bytes::from_static(chunk.as_bytes())));
             Ok(Box::pin(stream::iter(pieces)) as Content)
         };
         OutgoingFile::new("a.jpg", "image/jpeg", size_bytes, open).unwrap()
@@ -180,8 +184,8 @@ mod tests {
     async fn read(file: &OutgoingFile) -> Result<Vec<u8>, SendFault> {
         let mut reader = OutgoingReader::open(file, Duration::from_secs(5)).await?;
         let mut all = Vec::new();
-        while let Some(piece) = reader.next().await? {
-            all.extend_from_slice(&piece);
+        while let Some(chunk) = reader.next().await? {
+            all.extend_from_slice(&chunk);
         }
         Ok(all)
     }

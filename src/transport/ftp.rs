@@ -76,22 +76,23 @@ impl FtpTarget {
 
     pub(super) async fn send(
         &self,
-        waits: TransportTimeouts,
+        timeouts: TransportTimeouts,
         reach: NetworkReach,
         id: &str,
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
         let place = place(&self.host, self.port);
-        let stage =
-            RemoteConversation { place, timeouts: waits, secrets: vec![self.password.reveal()] };
+        let conversation =
+            RemoteConversation { place, timeouts, secrets: vec![self.password.reveal()] };
         let mut session =
-            FtpSession { ftp: self.connect(&stage, reach).await?, conversation: stage };
+            FtpSession { ftp: self.connect(&conversation, reach).await?, conversation };
         session.log_in(self).await?;
         session.enter(&self.path).await?;
         for file in files {
             session.upload(file, &format!(".{}.{id}.part", file.name())).await?;
         }
-        let _said =
+        // All files have arrived, so a failed `QUIT` is no error.
+        let _ignored =
             tokio::time::timeout(limits::TRANSPORT_CLOSE_TIMEOUT, session.ftp.quit()).await;
         Ok(())
     }
@@ -103,36 +104,39 @@ impl FtpTarget {
 
     async fn connect(
         &self,
-        stage: &RemoteConversation<'_>,
+        conversation: &RemoteConversation<'_>,
         reach: NetworkReach,
     ) -> Result<AsyncRustlsFtpStream, SendError> {
         let host = self.host.as_str();
-        let connector = || self.connector().map_err(|fault| stage.fail(SendStep::Secure, fault));
+        let connector =
+            || self.connector().map_err(|fault| conversation.fail(SendStep::Secure, fault));
         if self.security == FtpSecurity::Implicit {
-            let found = stage
+            // The library opens this connection itself, so it gets addresses that were checked.
+            let addresses = conversation
                 .await_connection(SendStep::Connect, NetworkReach::resolve(reach, host, self.port))
                 .await?;
             let connected = AsyncRustlsFtpStream::connect_secure_implicit(
-                found.as_slice(),
+                addresses.as_slice(),
                 connector()?,
                 host,
             );
-            let mut ftp = stage.await_connection(SendStep::Connect, connected).await?;
+            let mut ftp = conversation.await_connection(SendStep::Connect, connected).await?;
             // The library leaves the protection of data connections at the server's default.
             for command in ["PBSZ 0", "PROT P"] {
                 let agreed = ftp.custom_command(command, &[suppaftp::Status::CommandOk]);
-                stage.await_answer(SendStep::Secure, agreed).await?;
+                conversation.await_answer(SendStep::Secure, agreed).await?;
             }
             return Ok(ftp);
         }
-        let tcp =
-            stage.await_connection(SendStep::Connect, reach.connect(host, self.port)).await?;
+        let tcp = conversation
+            .await_connection(SendStep::Connect, reach.connect(host, self.port))
+            .await?;
         let greeted = AsyncRustlsFtpStream::connect_with_stream(tcp);
-        let ftp = stage.await_answer(SendStep::Connect, greeted).await?;
+        let ftp = conversation.await_answer(SendStep::Connect, greeted).await?;
         if self.security == FtpSecurity::None {
             return Ok(ftp);
         }
-        stage.await_answer(SendStep::Secure, ftp.into_secure(connector()?, host)).await
+        conversation.await_answer(SendStep::Secure, ftp.into_secure(connector()?, host)).await
     }
 }
 
@@ -181,11 +185,11 @@ impl FtpSession<'_> {
                 Err(error) => return Err(error),
             }
             // A concurrent delivery may create it at the same moment, so what counts is whether it exists.
-            let made =
+            let created =
                 self.conversation.await_answer(SendStep::Folder, self.ftp.mkdir(part)).await;
             let entered =
                 self.conversation.await_answer(SendStep::Folder, self.ftp.cwd(part)).await;
-            match (made, entered) {
+            match (created, entered) {
                 (_, Ok(())) => {}
                 (Err(error), Err(_)) | (Ok(()), Err(error)) => return Err(error),
             }
@@ -194,19 +198,19 @@ impl FtpSession<'_> {
     }
 
     async fn upload(&mut self, file: &OutgoingFile, temporary: &str) -> Result<(), SendError> {
-        let waits = self.conversation.timeouts;
-        let limit = waits.transfer(file.size_bytes());
-        let sent = store(&mut self.ftp, file, temporary, waits);
+        let timeouts = self.conversation.timeouts;
+        let limit = timeouts.transfer(file.size_bytes());
+        let sent = store(&mut self.ftp, file, temporary, timeouts);
         self.conversation.run_within(limit, SendStep::Upload, sent).await?;
-        let named = self
+        let renamed = self
             .conversation
             .await_answer(SendStep::Rename, self.ftp.rename(temporary, file.name()))
             .await;
-        match named {
+        match renamed {
             Ok(()) => Ok(()),
             // Some servers cannot rename over an existing file, so it is removed first.
             Err(error) if is_final_answer(&error) => {
-                let _gone = self
+                let _ignored = self
                     .conversation
                     .await_answer(SendStep::Rename, self.ftp.rm(file.name()))
                     .await;
@@ -227,16 +231,16 @@ async fn store(
     ftp: &mut AsyncRustlsFtpStream,
     file: &OutgoingFile,
     name: &str,
-    waits: TransportTimeouts,
+    timeouts: TransportTimeouts,
 ) -> Result<(), SendFault> {
-    let mut reader = OutgoingReader::open(file, waits.answer).await?;
+    let mut reader = OutgoingReader::open(file, timeouts.answer).await?;
     let mut data = ftp.put_with_stream(name).await?;
-    while let Some(piece) = reader.next().await? {
-        let written = tokio::time::timeout(waits.answer, data.write_all(&piece)).await;
-        written.map_err(|_| SendFault::TimedOut(waits.answer))??;
+    while let Some(chunk) = reader.next().await? {
+        let written = tokio::time::timeout(timeouts.answer, data.write_all(&chunk)).await;
+        written.map_err(|_| SendFault::TimedOut(timeouts.answer))??;
     }
-    let finished = tokio::time::timeout(waits.answer, data.finish()).await;
-    Ok(finished.map_err(|_| SendFault::TimedOut(waits.answer))??)
+    let finished = tokio::time::timeout(timeouts.answer, data.finish()).await;
+    Ok(finished.map_err(|_| SendFault::TimedOut(timeouts.answer))??)
 }
 
 impl From<FtpError> for SendFault {

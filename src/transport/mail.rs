@@ -182,14 +182,15 @@ impl Mail {
         for (name, value) in &self.headers {
             builder = builder.raw_header(header(name, value)?);
         }
-        let impossible = |error: lettre::error::Error| SendFault::Protocol(error.to_string());
+        let invalid = |error: lettre::error::Error| SendFault::Protocol(error.to_string());
         let message = match (&self.html, self.attachments.as_slice()) {
             (None, []) => builder.singlepart(SinglePart::plain(self.text.clone())),
-            (Some(html), []) => builder.multipart(self.both(html)?),
+            (Some(html), []) => builder.multipart(self.alternatives(html)?),
             (html, attachments) => {
+                // Attachments are independent of the text (RFC 2046 §5.1.3).
                 let mixed = MultiPart::mixed();
                 let mut parts = match html {
-                    Some(html) => mixed.multipart(self.both(html)?),
+                    Some(html) => mixed.multipart(self.alternatives(html)?),
                     None => mixed.singlepart(SinglePart::plain(self.text.clone())),
                 };
                 for attachment in attachments {
@@ -198,30 +199,34 @@ impl Mail {
                 builder.multipart(parts)
             }
         };
-        let message = message.map_err(impossible)?;
+        let message = message.map_err(invalid)?;
         Ok(ComposedMail { envelope: message.envelope().clone(), bytes: message.formatted() })
     }
 
-    fn both(&self, html: &str) -> Result<MultiPart, SendFault> {
+    fn alternatives(&self, html: &str) -> Result<MultiPart, SendFault> {
         if self.inline.is_empty() {
             return Ok(MultiPart::alternative_plain_html(self.text.clone(), html.to_owned()));
         }
+        // The pictures belong to the HTML alone (RFC 2387).
         let mut related = MultiPart::related().singlepart(SinglePart::html(html.to_owned()));
-        for (nth, picture) in self.inline.iter().enumerate() {
-            if self.inline[..nth].iter().any(|other| other.cid == picture.cid) {
+        for (index, picture) in self.inline.iter().enumerate() {
+            // The HTML would show either of two pictures with one id.
+            if self.inline[..index].iter().any(|other| other.cid == picture.cid) {
                 return Err(SendRefusal::Header("second picture of one id".into()).into());
             }
             related = related.singlepart(inline(picture)?);
         }
+        // The preferred alternative comes last (RFC 2046 §5.1.4).
         let plain = MultiPart::alternative().singlepart(SinglePart::plain(self.text.clone()));
         Ok(plain.multipart(related))
     }
 }
 
 fn inline(picture: &InlineImage) -> Result<SinglePart, SendFault> {
-    let known = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    // Other characters could end the header `Content-ID`.
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let fits = (1..=limits::MAIL_CID_CHARS_MAX).contains(&picture.cid.len());
-    if !fits || !picture.cid.bytes().all(known) {
+    if !fits || !picture.cid.bytes().all(is_allowed) {
         return Err(SendRefusal::Header("picture's id".into()).into());
     }
     check_value("picture's media type", &picture.mime)?;
@@ -252,23 +257,25 @@ fn check_value(name: &str, value: &str) -> Result<(), SendRefusal> {
 }
 
 /// Headers that every mail has; with a second one, readers and servers could see different mails.
-const OWN: [&str; 9] =
+const RESERVED: [&str; 9] =
     ["from", "sender", "to", "cc", "bcc", "subject", "date", "message-id", "mime-version"];
 
 fn header(name: &str, value: &str) -> Result<HeaderValue, SendRefusal> {
-    let token = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     let lower = name.to_ascii_lowercase();
-    let free = !OWN.contains(&lower.as_str()) && !lower.starts_with("content-");
+    // `Content-…` describes the encoding of the body, which is composed here.
+    let is_free = !RESERVED.contains(&lower.as_str()) && !lower.starts_with("content-");
     let refused = || {
+        // The name may be hostile, and the error is logged.
         let shown = name.chars().filter(|c| c.is_ascii_graphic()).take(76).collect();
         SendRefusal::Header(shown)
     };
-    if !name.bytes().all(token) || !free {
+    if !name.bytes().all(is_token) || !is_free {
         return Err(refused());
     }
-    let known = HeaderName::new_from_ascii(name.to_owned()).map_err(|_| refused())?;
+    let parsed = HeaderName::new_from_ascii(name.to_owned()).map_err(|_| refused())?;
     check_value(name, value)?;
-    Ok(HeaderValue::new(known, value.to_owned()))
+    Ok(HeaderValue::new(parsed, value.to_owned()))
 }
 
 #[cfg(test)]

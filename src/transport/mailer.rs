@@ -79,8 +79,8 @@ pub struct Mailer {
 impl Mailer {
     /// Creates a mailer from its settings.
     #[must_use]
-    pub fn new(settings: MailSettings, waits: TransportTimeouts) -> Self {
-        Self { settings, timeouts: waits }
+    pub fn new(settings: MailSettings, timeouts: TransportTimeouts) -> Self {
+        Self { settings, timeouts }
     }
 
     /// Returns the settings of the mailer.
@@ -101,7 +101,7 @@ impl Mailer {
         // Read for every mail, because it may have been rotated.
         let password = account.map(|(_, password)| password.read()).transpose();
         let read = password.as_ref().ok().and_then(Option::as_deref);
-        let stage = RemoteConversation {
+        let conversation = RemoteConversation {
             place,
             timeouts: self.timeouts,
             secrets: read.into_iter().collect(),
@@ -109,27 +109,27 @@ impl Mailer {
         let login = account.map(|(user, _)| user.clone()).zip(read.map(str::to_owned));
         if let Err(cause) = &password {
             let cause = io::Error::other(cause.to_string());
-            return Err(stage.fail(SendStep::Prepare, SendFault::Local(cause)));
+            return Err(conversation.fail(SendStep::Prepare, SendFault::Local(cause)));
         }
         let composed = mail.compose(&self.settings);
-        let composed = composed.map_err(|fault| stage.fail(SendStep::Prepare, fault))?;
+        let composed = composed.map_err(|fault| conversation.fail(SendStep::Prepare, fault))?;
         match &self.settings.transport {
             MailTransport::Outbox { folder, is_shared } => {
                 let (folder, is_shared, id) = (folder.clone(), *is_shared, mail.id.clone());
-                let kept = tokio::task::spawn_blocking(move || {
+                let written = tokio::task::spawn_blocking(move || {
                     write_to_outbox(&folder, is_shared, &id, &composed)
                 });
-                let kept =
-                    async { kept.await.map_err(io::Error::other)?.map_err(SendFault::Local) };
-                stage.await_answer(SendStep::Post, kept).await
+                let written =
+                    async { written.await.map_err(io::Error::other)?.map_err(SendFault::Local) };
+                conversation.await_answer(SendStep::Post, written).await
             }
-            MailTransport::Smtp(smtp) => self.post(&stage, smtp, login, &composed).await,
+            MailTransport::Smtp(smtp) => self.post(&conversation, smtp, login, &composed).await,
         }
     }
 
     async fn post(
         &self,
-        stage: &RemoteConversation<'_>,
+        conversation: &RemoteConversation<'_>,
         smtp: &SmtpServer,
         login: Option<(String, String)>,
         mail: &ComposedMail,
@@ -138,37 +138,38 @@ impl Mailer {
         let tls = match smtp.security {
             SmtpSecurity::None => None,
             SmtpSecurity::StartTls | SmtpSecurity::Tls => {
-                Some(smtp.tls().map_err(|fault| stage.fail(SendStep::Secure, fault))?)
+                Some(smtp.tls().map_err(|fault| conversation.fail(SendStep::Secure, fault))?)
             }
         };
-        let early = tls.clone().filter(|_| smtp.security == SmtpSecurity::Tls);
+        // Implicit TLS precedes the greeting; STARTTLS follows it.
+        let implicit_tls = tls.clone().filter(|_| smtp.security == SmtpSecurity::Tls);
         let address = (smtp.host.as_str(), smtp.port);
-        let opened = AsyncSmtpConnection::connect_tokio1(address, None, &name, early, None);
-        let mut server = stage.await_connection(SendStep::Connect, opened).await?;
+        let opened = AsyncSmtpConnection::connect_tokio1(address, None, &name, implicit_tls, None);
+        let mut server = conversation.await_connection(SendStep::Connect, opened).await?;
         if let (SmtpSecurity::StartTls, Some(tls)) = (smtp.security, tls) {
             // No fallback to plain text, which an attacker could force by hiding the capability.
             if !server.can_starttls() {
-                return Err(stage.fail(SendStep::Secure, SendRefusal::NoStartTls));
+                return Err(conversation.fail(SendStep::Secure, SendRefusal::NoStartTls));
             }
-            stage.await_answer(SendStep::Secure, server.starttls(tls, &name)).await?;
+            conversation.await_answer(SendStep::Secure, server.starttls(tls, &name)).await?;
         }
         if let Some((user, password)) = login {
             let mechanisms = [Mechanism::Plain, Mechanism::Login];
             if server.server_info().get_auth_mechanism(&mechanisms).is_none() {
-                return Err(stage.fail(SendStep::LogIn, SendRefusal::NoLogin));
+                return Err(conversation.fail(SendStep::LogIn, SendRefusal::NoLogin));
             }
             let credentials = Credentials::new(user, password);
             let login = async {
                 let answer = server.auth(&mechanisms, &credentials).await;
                 answer.map(drop).map_err(|error| SendFault::from(error).of_login())
             };
-            stage.await_answer(SendStep::LogIn, login).await?;
+            conversation.await_answer(SendStep::LogIn, login).await?;
         }
         let bytes = u64::try_from(mail.bytes.len()).unwrap_or(u64::MAX);
         let sent = server.send(&mail.envelope, &mail.bytes);
-        stage.run_within(self.timeouts.transfer(bytes), SendStep::Post, sent).await?;
+        conversation.run_within(self.timeouts.transfer(bytes), SendStep::Post, sent).await?;
         // The server has accepted the mail, so a failed `QUIT` is no error.
-        let _said = tokio::time::timeout(limits::TRANSPORT_CLOSE_TIMEOUT, server.quit()).await;
+        let _ignored = tokio::time::timeout(limits::TRANSPORT_CLOSE_TIMEOUT, server.quit()).await;
         Ok(())
     }
 }
@@ -195,8 +196,10 @@ fn write_to_outbox(
     if is_shared {
         modes::create_shared_folder(folder)?;
     } else {
+        // Below the data directory, which is private to the service.
         std::fs::create_dir_all(folder)?;
     }
+    // Hidden until it is complete, since programs may watch the folder.
     let temporary = folder.join(format!(".{id}.part"));
     let mut file = std::fs::File::create(&temporary)?;
     if is_shared {

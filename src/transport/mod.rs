@@ -71,8 +71,12 @@ impl ChannelTransports {
     /// Creates the transports. `directory_root` is the folder below which channels of the method `directory`
     /// write; without it they fail.
     #[must_use]
-    pub fn new(directory_root: Option<PathBuf>, waits: TransportTimeouts, mailer: Mailer) -> Self {
-        Self { directory_root, timeouts: waits, mailer }
+    pub fn new(
+        directory_root: Option<PathBuf>,
+        timeouts: TransportTimeouts,
+        mailer: Mailer,
+    ) -> Self {
+        Self { directory_root, timeouts, mailer }
     }
 
     /// Returns the mailer, which other mails share.
@@ -92,16 +96,18 @@ impl ChannelTransports {
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
         self.check(destination, parcel, files)?;
-        let (waits, reach, id) = (self.timeouts, destination.reach, parcel.id.as_str());
+        let (timeouts, reach, id) = (self.timeouts, destination.reach, parcel.id.as_str());
         match &destination.target {
             MethodSettings::Directory(directory) => {
-                directory.send(self.directory_root.as_deref(), waits, id, files).await
+                directory.send(self.directory_root.as_deref(), timeouts, id, files).await
             }
-            MethodSettings::Email(email) => email.send(&self.mailer, waits, parcel, files).await,
-            MethodSettings::Ftp(ftp) => ftp.send(waits, reach, id, files).await,
-            MethodSettings::Sftp(sftp) => sftp.send(waits, reach, id, files).await,
-            MethodSettings::S3(s3) => s3.send(waits, reach, files).await,
-            MethodSettings::Webhook(webhook) => webhook.send(waits, reach, parcel, files).await,
+            MethodSettings::Email(email) => {
+                email.send(&self.mailer, timeouts, parcel, files).await
+            }
+            MethodSettings::Ftp(ftp) => ftp.send(timeouts, reach, id, files).await,
+            MethodSettings::Sftp(sftp) => sftp.send(timeouts, reach, id, files).await,
+            MethodSettings::S3(s3) => s3.send(timeouts, reach, files).await,
+            MethodSettings::Webhook(webhook) => webhook.send(timeouts, reach, parcel, files).await,
         }
     }
 
@@ -112,10 +118,13 @@ impl ChannelTransports {
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
         let place = destination.method().as_str().to_owned();
-        let stage = RemoteConversation { place, timeouts: self.timeouts, secrets: Vec::new() };
-        file::check_id(&parcel.id).map_err(|refusal| stage.fail(SendStep::Prepare, refusal))?;
+        let conversation =
+            RemoteConversation { place, timeouts: self.timeouts, secrets: Vec::new() };
+        // Before anything is sent, because the id becomes part of names on other systems.
+        file::check_id(&parcel.id)
+            .map_err(|refusal| conversation.fail(SendStep::Prepare, refusal))?;
         if files.len() > limits::TRANSPORT_FILES_MAX {
-            return Err(stage.fail(SendStep::Prepare, SendRefusal::Files(files.len())));
+            return Err(conversation.fail(SendStep::Prepare, SendRefusal::Files(files.len())));
         }
         Ok(())
     }

@@ -70,6 +70,7 @@ impl CachePurger {
     pub fn of(cdn: &Cdn) -> Result<Vec<Self>> {
         let mut urls: Vec<String> = Vec::new();
         for url in cdn.purge_url.split_whitespace() {
+            // A queue is named after its URL, so a repeated one would share it.
             if !urls.iter().any(|known| known == url) {
                 urls.push(url.to_owned());
             }
@@ -82,6 +83,7 @@ impl CachePurger {
         }
         let by_key = urls.iter().filter(|url| url.contains(KEY)).count();
         for url in &urls {
+            // As it is called: the placeholder itself need not be valid in a URL.
             let parsed = Url::parse(&url.replace(KEY, "k"));
             let is_web = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
             if !parsed.is_ok_and(|url| is_web(&url)) {
@@ -89,8 +91,9 @@ impl CachePurger {
             }
         }
         let FieldName(header) = cdn.purge_header.clone();
-        let carries = ["{keys}", "{keys_comma}", "{keys_json}"];
-        let in_body = carries.iter().any(|mark| cdn.purge_body.contains(mark));
+        let placeholders = ["{keys}", "{keys_comma}", "{keys_json}"];
+        let in_body = placeholders.iter().any(|mark| cdn.purge_body.contains(mark));
+        // A call without keys would succeed and purge nothing (contract caching-13).
         if by_key < urls.len() && header.is_empty() && !in_body {
             let said = "has no {key}, and neither purge_header nor purge_body carries the keys";
             return Err(wrong("purge_url", said));
@@ -99,12 +102,12 @@ impl CachePurger {
         let method = Method::from_bytes(method.as_bytes());
         let method = method.map_err(|_| wrong("purge_method", "is not a method"))?;
         let timeout = Duration::from_secs(u64::from(cdn.purge_timeout_s));
-        let waits = TransportTimeouts { connect: timeout, answer: timeout };
-        let client = client::client(&authority(cdn)?, waits, NetworkReach::Anywhere);
+        let timeouts = TransportTimeouts { connect: timeout, answer: timeout };
+        let client = client::client(&authority(cdn)?, timeouts, NetworkReach::Anywhere);
         let client = client.map_err(|fault| wrong("purge_ca", &fault.to_string()))?;
         let header = Some(header).filter(|name| !name.is_empty());
         let authorization = authorization(&cdn.purge_authorization.0)?;
-        let one = |url| Self {
+        let purger = |url| Self {
             client: client.clone(),
             url,
             method: method.clone(),
@@ -113,7 +116,7 @@ impl CachePurger {
             authorization: authorization.clone(),
             timeout,
         };
-        Ok(urls.into_iter().map(one).collect())
+        Ok(urls.into_iter().map(purger).collect())
     }
 
     /// Returns a name for the URL: a hash, because the URL may carry a token.
@@ -129,27 +132,29 @@ impl CachePurger {
     /// does not block the others. Any other failure ends the call.
     pub async fn purge(&self, keys: &[String]) -> PurgeResult {
         let by_key = self.url.contains(KEY);
-        let mut told = PurgeResult::default();
+        let mut result = PurgeResult::default();
         // One call for all keys; only after a permanent refusal is each sent separately below.
         if !by_key && keys.len() > 1 {
             match self.call(&self.url, keys).await {
-                Ok(_) => return PurgeResult { purged: keys.to_vec(), ..told },
+                Ok(_) => return PurgeResult { purged: keys.to_vec(), ..result },
                 Err(refusal) if refusal.is_permanent => {}
-                Err(failure) => return PurgeResult { failed: Some(failure), ..told },
+                Err(failure) => return PurgeResult { failed: Some(failure), ..result },
             }
         }
         for key in keys {
             let url = self.url.replace(KEY, key);
             match self.call(&url, std::slice::from_ref(key)).await {
                 Ok(is_absent) => {
-                    told.purged.push(key.clone());
-                    told.absent += usize::from(is_absent);
+                    result.purged.push(key.clone());
+                    result.absent += usize::from(is_absent);
                 }
-                Err(refusal) if refusal.is_permanent => told.refused.push((key.clone(), refusal)),
-                Err(failure) => return PurgeResult { failed: Some(failure), ..told },
+                Err(refusal) if refusal.is_permanent => {
+                    result.refused.push((key.clone(), refusal));
+                }
+                Err(failure) => return PurgeResult { failed: Some(failure), ..result },
             }
         }
-        told
+        result
     }
 
     /// Makes one call; returns whether the cache had nothing under the key.
@@ -188,7 +193,8 @@ impl CachePurger {
         if self.body.is_empty() {
             return request;
         }
-        let kind = match self.body.trim_start().starts_with(['{', '[']) {
+        // The body is free text, so its type follows from its first character.
+        let content_type = match self.body.trim_start().starts_with(['{', '[']) {
             true => "application/json",
             false => "text/plain",
         };
@@ -198,7 +204,7 @@ impl CachePurger {
             .replace("{keys_json}", &quoted.join(","))
             .replace("{keys_comma}", &keys.join(","))
             .replace("{keys}", &keys.join(" "));
-        request.header("content-type", kind).body(body)
+        request.header("content-type", content_type).body(body)
     }
 }
 
@@ -219,14 +225,16 @@ fn authority(cdn: &Cdn) -> Result<CustomAuthority> {
     if path.as_os_str().is_empty() {
         return Ok(CustomAuthority::default());
     }
-    let unread = |why: String| wrong("purge_ca", &format!("{} {why}", path.display()));
-    let facts = std::fs::metadata(path).map_err(|why| unread(format!("cannot be read: {why}")))?;
-    if facts.len() > CERTIFICATES_BYTES_MAX {
-        return Err(unread(format!("has more than {CERTIFICATES_BYTES_MAX} bytes")));
+    let unreadable = |why: String| wrong("purge_ca", &format!("{} {why}", path.display()));
+    let metadata =
+        std::fs::metadata(path).map_err(|why| unreadable(format!("cannot be read: {why}")))?;
+    if metadata.len() > CERTIFICATES_BYTES_MAX {
+        return Err(unreadable(format!("has more than {CERTIFICATES_BYTES_MAX} bytes")));
     }
     let text = std::fs::read_to_string(path);
-    let text = text.map_err(|why| unread(format!("cannot be read: {why}")))?;
-    CustomAuthority::parse(&text).ok_or_else(|| unread("holds no certificates in PEM".to_owned()))
+    let text = text.map_err(|why| unreadable(format!("cannot be read: {why}")))?;
+    CustomAuthority::parse(&text)
+        .ok_or_else(|| unreadable("holds no certificates in PEM".to_owned()))
 }
 
 /// Parses the setting `cdn.purge_authorization`: `NAME: VALUE`, or a value of `Authorization`, whose scheme

@@ -44,9 +44,9 @@ pub(super) struct S3Target {
 
 impl S3Target {
     pub(super) fn read(fields: &mut SettingsReader<'_>) -> Result<Self, FieldProblem> {
-        let plain = fields.switch("allowHttp")?;
+        let allow_http = fields.switch("allowHttp")?;
         let endpoint = match fields.find_text("endpoint")? {
-            Some(text) => Some(address("endpoint", &text, plain)?),
+            Some(text) => Some(address("endpoint", &text, allow_http)?),
             None => None,
         };
         let bucket = fields.text("bucket")?;
@@ -58,6 +58,7 @@ impl S3Target {
         if region.is_none() && endpoint.is_none() {
             return Err(missing("region"));
         }
+        // Most compatible services ignore the region, but the signature contains one.
         let region = region.unwrap_or_else(|| "us-east-1".to_owned());
         if !region.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
             return Err(unfit("region", "a region's name"));
@@ -67,6 +68,7 @@ impl S3Target {
             bucket,
             prefix: FolderPath::read(fields, "prefix", false)?,
             region,
+            // Compatible services seldom have a host name for each bucket.
             path_style: path_style.unwrap_or(endpoint.is_some()),
             endpoint,
             key_id: fields.text("accessKeyId")?,
@@ -77,7 +79,7 @@ impl S3Target {
 
     pub(super) async fn send(
         &self,
-        waits: TransportTimeouts,
+        timeouts: TransportTimeouts,
         reach: NetworkReach,
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
@@ -86,39 +88,39 @@ impl S3Target {
             None => format!("s3.{}.amazonaws.com", self.region),
         };
         let place = format!("{host} bucket {}", self.bucket);
-        let stage =
-            RemoteConversation { place, timeouts: waits, secrets: vec![self.key.reveal()] };
-        let answers = LastRefusal::default();
-        let store = self.open(waits, reach, &answers);
-        let store = store.map_err(|fault| stage.fail(SendStep::Prepare, fault))?;
+        let conversation =
+            RemoteConversation { place, timeouts, secrets: vec![self.key.reveal()] };
+        let last_refusal = LastRefusal::default();
+        let store = self.open(timeouts, reach, &last_refusal);
+        let store = store.map_err(|fault| conversation.fail(SendStep::Prepare, fault))?;
         for file in files {
             let mut parts = self.prefix.parts.clone();
             parts.push(file.name().to_owned());
             let key = Path::from_iter(parts);
-            let limit = waits.transfer(file.size_bytes());
+            let limit = timeouts.transfer(file.size_bytes());
             let upload =
-                BucketUpload { store: &store, key, file, answers: &answers, timeouts: waits };
-            stage.run_within(limit, SendStep::Upload, upload.run()).await?;
+                BucketUpload { store: &store, key, file, last_refusal: &last_refusal, timeouts };
+            conversation.run_within(limit, SendStep::Upload, upload.run()).await?;
         }
         Ok(())
     }
 
     fn open(
         &self,
-        waits: TransportTimeouts,
+        timeouts: TransportTimeouts,
         reach: NetworkReach,
-        answers: &LastRefusal,
+        last_refusal: &LastRefusal,
     ) -> Result<AmazonS3, SendFault> {
-        let client = client::client(&self.authority, waits, reach)?;
-        let (answers, answer) = (answers.clone(), waits.answer);
-        let connector = ReachConnector { client, reach, answers, answer_timeout: answer };
+        let client = client::client(&self.authority, timeouts, reach)?;
+        let (last_refusal, answer) = (last_refusal.clone(), timeouts.answer);
+        let connector = ReachConnector { client, reach, last_refusal, answer_timeout: answer };
         // The delivery queue retries; retries here would only use up the attempt's time.
-        let once = RetryConfig { max_retries: 0, ..RetryConfig::default() };
+        let no_retries = RetryConfig { max_retries: 0, ..RetryConfig::default() };
         let mut builder = AmazonS3Builder::new()
             .with_http_connector(connector)
             // Whether plain HTTP is allowed was checked when the endpoint was parsed.
             .with_client_options(ClientOptions::new().with_allow_http(true))
-            .with_retry(once)
+            .with_retry(no_retries)
             .with_bucket_name(&self.bucket)
             .with_region(&self.region)
             .with_access_key_id(&self.key_id)
@@ -149,7 +151,7 @@ struct BucketUpload<'a> {
     store: &'a AmazonS3,
     key: Path,
     file: &'a OutgoingFile,
-    answers: &'a LastRefusal,
+    last_refusal: &'a LastRefusal,
     timeouts: TransportTimeouts,
 }
 
@@ -163,17 +165,18 @@ impl BucketUpload<'_> {
         if self.file.size_bytes() <= part_bytes {
             let payload = next_part(&mut reader, &mut BytesMut::new()).await?;
             let options = PutOptions { attributes, ..PutOptions::default() };
+            // An empty file has no part and is sent as an empty body.
             let put = self.store.put_opts(&self.key, payload.unwrap_or_default(), options).await;
-            return put.map(drop).map_err(|error| self.answers.fault(&error));
+            return put.map(drop).map_err(|error| self.last_refusal.fault(&error));
         }
         let options = PutMultipartOptions { attributes, ..PutMultipartOptions::default() };
         let begun = self.store.put_multipart_opts(&self.key, options).await;
-        let mut parts = begun.map_err(|error| self.answers.fault(&error))?;
+        let mut parts = begun.map_err(|error| self.last_refusal.fault(&error))?;
         let sent = self.send_parts(&mut reader, &mut parts).await;
         if sent.is_err() {
             // Orphaned parts are billed to the bucket's owner.
-            let gone = tokio::time::timeout(limits::TRANSPORT_CLOSE_TIMEOUT, parts.abort());
-            let _ignored = gone.await;
+            let aborted = tokio::time::timeout(limits::TRANSPORT_CLOSE_TIMEOUT, parts.abort());
+            let _ignored = aborted.await;
         }
         sent
     }
@@ -183,21 +186,22 @@ impl BucketUpload<'_> {
         reader: &mut OutgoingReader,
         parts: &mut Box<dyn MultipartUpload>,
     ) -> Result<(), SendFault> {
-        let (mut under_way, mut buffer) = (FuturesUnordered::new(), BytesMut::new());
+        let (mut in_flight, mut buffer) = (FuturesUnordered::new(), BytesMut::new());
         while let Some(payload) = next_part(reader, &mut buffer).await? {
-            if under_way.len() == limits::S3_PARTS_MAX
-                && let Some(sent) = under_way.next().await
+            // Bounds the memory, since each part is held until the bucket has it.
+            if in_flight.len() == limits::S3_PARTS_MAX
+                && let Some(sent) = in_flight.next().await
             {
                 let sent: object_store::Result<()> = sent;
-                sent.map_err(|error| self.answers.fault(&error))?;
+                sent.map_err(|error| self.last_refusal.fault(&error))?;
             }
-            under_way.push(parts.put_part(payload));
+            in_flight.push(parts.put_part(payload));
         }
-        while let Some(sent) = under_way.next().await {
-            sent.map_err(|error| self.answers.fault(&error))?;
+        while let Some(sent) = in_flight.next().await {
+            sent.map_err(|error| self.last_refusal.fault(&error))?;
         }
-        drop(under_way);
-        parts.complete().await.map(drop).map_err(|error| self.answers.fault(&error))
+        drop(in_flight);
+        parts.complete().await.map(drop).map_err(|error| self.last_refusal.fault(&error))
     }
 }
 
@@ -208,7 +212,7 @@ async fn next_part(
 ) -> Result<Option<PutPayload>, SendFault> {
     while buffer.len() < limits::S3_PART_BYTES {
         match reader.next().await? {
-            Some(piece) => buffer.extend_from_slice(&piece),
+            Some(chunk) => buffer.extend_from_slice(&chunk),
             None => break,
         }
     }
@@ -230,6 +234,7 @@ impl LastRefusal {
         if let Some(fault) = SendFault::of_chain(error) {
             return fault;
         }
+        // Taken, so that a later error without a response does not repeat it.
         let last = self.0.lock().take();
         match last {
             Some((status, body)) => answer(status, &body),
@@ -258,7 +263,7 @@ fn answer(status: u16, body: &[u8]) -> SendFault {
 struct ReachConnector {
     client: reqwest::Client,
     reach: NetworkReach,
-    answers: LastRefusal,
+    last_refusal: LastRefusal,
     answer_timeout: Duration,
 }
 
@@ -270,9 +275,9 @@ impl fmt::Debug for ReachConnector {
 
 impl HttpConnector for ReachConnector {
     fn connect(&self, _options: &ClientOptions) -> object_store::Result<HttpClient> {
-        let (client, answers) = (self.client.clone(), self.answers.clone());
+        let (client, last_refusal) = (self.client.clone(), self.last_refusal.clone());
         let (reach, answer) = (self.reach, self.answer_timeout);
-        Ok(HttpClient::new(Self { client, reach, answers, answer_timeout: answer }))
+        Ok(HttpClient::new(Self { client, reach, last_refusal, answer_timeout: answer }))
     }
 }
 
@@ -288,13 +293,14 @@ impl ReachConnector {
         let refused = |refusal| HttpError::new(HttpErrorKind::Connect, refusal);
         let url = reqwest::Url::parse(&parts.uri.to_string());
         let url = url.map_err(|error| HttpError::new(HttpErrorKind::Request, error))?;
+        // An IP literal never reaches the resolver, which checks names.
         self.reach.check(&url).map_err(refused)?;
         let request = self.client.request(parts.method, url).headers(parts.headers);
         let request = request.timeout(limit).body(reqwest::Body::wrap(body));
         let mut response = request.send().await.map_err(failed)?;
         let body = client::body(&mut response).await.map_err(failed)?;
         if !response.status().is_success() || body.starts_with(b"<Error") {
-            self.answers.note(response.status().as_u16(), &body);
+            self.last_refusal.note(response.status().as_u16(), &body);
         }
         let mut answer = HttpResponse::new(HttpResponseBody::from(body));
         *answer.status_mut() = response.status();

@@ -138,6 +138,7 @@ impl<'a> SettingsReader<'a> {
     pub(super) fn host(&mut self, name: &'static str) -> Result<String, FieldProblem> {
         let host = self.text(name)?;
         let name_like = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+        // The 255 octets of a name (RFC 1035 §2.3.4) are 253 characters as text.
         let fits = host.len() <= 253 && host.bytes().all(name_like);
         if fits || host.parse::<std::net::IpAddr>().is_ok() {
             Ok(host)
@@ -168,6 +169,7 @@ impl<'a> SettingsReader<'a> {
     ///
     /// Fails when an unknown setting remains.
     pub(super) fn finish(self) -> Result<Value, FieldProblem> {
+        // A key with null counts as missing.
         match self.settings.unknown().find(|(_, value)| !value.is_null()) {
             Some((name, _)) => {
                 let name: String = name.chars().take(ECHO_CHARS_MAX).collect();
@@ -219,12 +221,14 @@ impl FolderPath {
             Some(rest) => (true, rest),
             None => (false, text),
         };
+        // A trailing slash is a habit and names no further folder.
         let rest = rest.strip_suffix('/').filter(|rest| !rest.is_empty()).unwrap_or(rest);
         let parts: Vec<String> = match rest {
             "" => Vec::new(),
             rest => rest.split('/').map(str::to_owned).collect(),
         };
         let safe = |part: &String| {
+            // Common file systems allow 255 bytes, and Windows reads a backslash as a separator.
             !matches!(part.as_str(), "" | "." | "..") && part.len() <= 255 && !part.contains('\\')
         };
         let fits = parts.len() <= limits::TRANSPORT_FOLDERS_MAX && parts.iter().all(safe);

@@ -56,12 +56,12 @@ impl HostKey {
         let text = fields.text("hostKey")?;
         let text = text.trim();
         let expected = || unfit("hostKey", "`SHA256:…` or a line such as `ssh-ed25519 AAAA…`");
-        if let Some(sum) = text.strip_prefix("SHA256:") {
+        if let Some(digest) = text.strip_prefix("SHA256:") {
             // 32 bytes in base64 without its padding, which some tools add.
-            let sum = sum.trim_end_matches('=');
+            let digest = digest.trim_end_matches('=');
             let base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/".contains(&byte);
-            let fits = sum.len() == 43 && sum.bytes().all(base64);
-            let fingerprint = format!("SHA256:{sum}");
+            let fits = digest.len() == 43 && digest.bytes().all(base64);
+            let fingerprint = format!("SHA256:{digest}");
             return if fits { Ok(Self { fingerprint, algorithm: None }) } else { Err(expected()) };
         }
         let key = PublicKey::from_openssh(text).map_err(|_| expected())?;
@@ -126,7 +126,7 @@ impl SftpTarget<SealedProof> {
 impl SftpTarget {
     pub(super) async fn send(
         &self,
-        waits: TransportTimeouts,
+        timeouts: TransportTimeouts,
         reach: NetworkReach,
         id: &str,
         files: &[OutgoingFile],
@@ -136,29 +136,30 @@ impl SftpTarget {
             SshProof::Password(password) => vec![password.reveal()],
             SshProof::Key(_) => Vec::new(),
         };
-        let stage = RemoteConversation { place, timeouts: waits, secrets };
-        let mut ssh = self.connect(&stage, reach).await?;
-        stage.await_answer(SendStep::LogIn, self.log_in(&mut ssh)).await?;
-        let session = stage.await_answer(SendStep::Folder, open_sftp(&ssh, waits)).await?;
-        let mut folder = RemoteFolder::open(&stage, session, &self.path).await?;
+        let conversation = RemoteConversation { place, timeouts, secrets };
+        let mut ssh = self.connect(&conversation, reach).await?;
+        conversation.await_answer(SendStep::LogIn, self.log_in(&mut ssh)).await?;
+        let session =
+            conversation.await_answer(SendStep::Folder, open_sftp(&ssh, timeouts)).await?;
+        let mut folder = RemoteFolder::open(&conversation, session, &self.path).await?;
         for file in files {
             folder.upload(file, &format!(".{}.{id}.part", file.name())).await?;
         }
         // All files have arrived, so a failed disconnect is no error.
-        let farewell = ssh.disconnect(russh::Disconnect::ByApplication, "", "en");
-        let _said = tokio::time::timeout(limits::TRANSPORT_CLOSE_TIMEOUT, farewell).await;
+        let disconnected = ssh.disconnect(russh::Disconnect::ByApplication, "", "en");
+        let _ignored = tokio::time::timeout(limits::TRANSPORT_CLOSE_TIMEOUT, disconnected).await;
         Ok(())
     }
 
     async fn connect(
         &self,
-        stage: &RemoteConversation<'_>,
+        conversation: &RemoteConversation<'_>,
         reach: NetworkReach,
     ) -> Result<Handle<HostKeyCheck>, SendError> {
         let connected = reach.connect(&self.host, self.port);
-        let tcp = stage.await_connection(SendStep::Connect, connected).await?;
+        let tcp = conversation.await_connection(SendStep::Connect, connected).await?;
         let mut config = client::Config {
-            inactivity_timeout: Some(stage.timeouts.answer),
+            inactivity_timeout: Some(conversation.timeouts.answer),
             nodelay: true,
             ..client::Config::default()
         };
@@ -168,17 +169,18 @@ impl SftpTarget {
         }
         let presented = Arc::new(OnceLock::new());
         let expected = self.host_key.fingerprint.clone();
-        let visitor = HostKeyCheck { expected: expected.clone(), presented: presented.clone() };
+        let handler = HostKeyCheck { expected: expected.clone(), presented: presented.clone() };
         let secured = async {
-            let connected = client::connect_stream(Arc::new(config), tcp, visitor).await;
+            let connected = client::connect_stream(Arc::new(config), tcp, handler).await;
             connected.map_err(|error| match presented.get().cloned() {
+                // The library reports only a refusal; the operator needs both fingerprints.
                 Some(presented) if presented != expected => {
                     SendFault::HostKey { expected, presented }
                 }
                 Some(_) | None => error.into(),
             })
         };
-        stage.await_connection(SendStep::Secure, secured).await
+        conversation.await_connection(SendStep::Secure, secured).await
     }
 
     async fn log_in(&self, ssh: &mut Handle<HostKeyCheck>) -> Result<(), SendFault> {
@@ -222,9 +224,10 @@ async fn answer_questions(
             KeyboardInteractiveAuthResponse::Failure { .. } => break,
             KeyboardInteractiveAuthResponse::InfoRequest { prompts, .. } => {
                 // A prompt whose answer may be echoed does not ask for a password.
-                let say = |hidden: bool| if hidden { password.reveal() } else { "" }.to_owned();
-                let said = prompts.iter().map(|prompt| say(!prompt.echo)).collect();
-                ssh.authenticate_keyboard_interactive_respond(said).await?
+                let response_to =
+                    |hidden: bool| if hidden { password.reveal() } else { "" }.to_owned();
+                let responses = prompts.iter().map(|prompt| response_to(!prompt.echo)).collect();
+                ssh.authenticate_keyboard_interactive_respond(responses).await?
             }
         };
     }
@@ -265,12 +268,12 @@ fn private_key(
 
 async fn open_sftp(
     ssh: &Handle<HostKeyCheck>,
-    waits: TransportTimeouts,
+    timeouts: TransportTimeouts,
 ) -> Result<RawSftpSession, SendFault> {
     let channel = ssh.channel_open_session().await?;
     channel.request_subsystem(true, "sftp").await?;
     let config =
-        Config { request_timeout_secs: waits.answer.as_secs().max(1), ..Config::default() };
+        Config { request_timeout_secs: timeouts.answer.as_secs().max(1), ..Config::default() };
     Ok(RawSftpSession::new_with_config(channel.into_stream(), config))
 }
 
@@ -288,9 +291,10 @@ impl client::Handler for HostKeyCheck {
         key: &PublicKeyOrCertificate,
     ) -> Result<bool, Self::Error> {
         let presented = key.public_key().fingerprint(HashAlg::Sha256).to_string();
-        let known = key.certificate().is_none() && presented == self.expected;
+        // A certificate relies on an authority that the channel does not name.
+        let is_trusted = key.certificate().is_none() && presented == self.expected;
         let _first = self.presented.set(presented);
-        Ok(known)
+        Ok(is_trusted)
     }
 }
 

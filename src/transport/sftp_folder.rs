@@ -32,30 +32,34 @@ pub(super) struct RemoteFolder<'a> {
 impl<'a> RemoteFolder<'a> {
     /// Opens the folder and creates missing parts of its path.
     pub(super) async fn open(
-        stage: &'a RemoteConversation<'a>,
+        conversation: &'a RemoteConversation<'a>,
         session: RawSftpSession,
         path: &FolderPath,
     ) -> Result<Self, SendError> {
-        let version = stage.await_answer(SendStep::Folder, session.init()).await?;
-        let knows = |name: &str| version.extensions.contains_key(name);
-        let (renames_over, syncs) = (knows(POSIX_RENAME), knows(FSYNC));
+        let version = conversation.await_answer(SendStep::Folder, session.init()).await?;
+        let supports = |name: &str| version.extensions.contains_key(name);
+        let (renames_over, syncs) = (supports(POSIX_RENAME), supports(FSYNC));
         let mut prefix = if path.absolute { "/" } else { "" }.to_owned();
         for part in &path.parts {
             prefix.push_str(part);
-            if stage.await_answer(SendStep::Folder, session.stat(&prefix)).await.is_err() {
+            // Version 3 has no status for a folder that exists, so `mkdir` alone would not tell.
+            if conversation.await_answer(SendStep::Folder, session.stat(&prefix)).await.is_err() {
                 // A concurrent delivery may create it at the same moment, so the error counts only if it is
                 // still missing.
-                let made = session.mkdir(&prefix, FileAttributes::empty());
-                let made = stage.await_answer(SendStep::Folder, made).await;
-                if let Err(error) = made
-                    && stage.await_answer(SendStep::Folder, session.stat(&prefix)).await.is_err()
+                let created = session.mkdir(&prefix, FileAttributes::empty());
+                let created = conversation.await_answer(SendStep::Folder, created).await;
+                if let Err(error) = created
+                    && conversation
+                        .await_answer(SendStep::Folder, session.stat(&prefix))
+                        .await
+                        .is_err()
                 {
                     return Err(error);
                 }
             }
             prefix.push('/');
         }
-        Ok(Self { conversation: stage, session, prefix, renames_over, syncs })
+        Ok(Self { conversation, session, prefix, renames_over, syncs })
     }
 
     /// Uploads a file under the name `temporary` and then renames it, so that readers never see part of it.
@@ -82,7 +86,7 @@ impl<'a> RemoteFolder<'a> {
             return Ok(());
         }
         // Without the extension, a rename fails if the target exists, so the target is removed first.
-        let _gone =
+        let _ignored =
             self.conversation.await_answer(SendStep::Rename, self.session.remove(&to)).await;
         self.conversation
             .await_answer(SendStep::Rename, self.session.rename(&from, &to))
@@ -98,23 +102,25 @@ impl<'a> RemoteFolder<'a> {
         let mut reader = OutgoingReader::open(file, self.conversation.timeouts.answer).await?;
         let flags = OpenFlags::CREATE | OpenFlags::TRUNCATE | OpenFlags::WRITE;
         let handle = self.session.open(path, flags, FileAttributes::empty()).await?.handle;
-        let mut under_way = FuturesUnordered::new();
+        let mut in_flight = FuturesUnordered::new();
         let mut offset = 0;
-        while let Some(piece) = reader.next().await? {
-            for part in piece.chunks(limits::SFTP_WRITE_BYTES) {
-                if under_way.len() == limits::SFTP_WRITES_MAX
-                    && let Some(written) = under_way.next().await
+        while let Some(chunk) = reader.next().await? {
+            for part in chunk.chunks(limits::SFTP_WRITE_BYTES) {
+                // Bounds the memory for a server that is slower than our disk.
+                if in_flight.len() == limits::SFTP_WRITES_MAX
+                    && let Some(written) = in_flight.next().await
                 {
                     written?;
                 }
-                under_way.push(self.session.write(handle.as_str(), offset, part.to_vec()));
+                in_flight.push(self.session.write(handle.as_str(), offset, part.to_vec()));
                 offset += u64::try_from(part.len()).unwrap_or(u64::MAX);
             }
         }
-        while let Some(written) = under_way.next().await {
+        while let Some(written) = in_flight.next().await {
             written?;
         }
-        drop(under_way);
+        drop(in_flight);
+        // Before the rename, or a crash of the server could leave an empty file in place.
         if self.syncs {
             self.session.fsync(handle.as_str()).await?;
         }

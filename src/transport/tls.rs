@@ -29,8 +29,9 @@ impl CustomAuthority {
         let read = CertificateDer::pem_slice_iter(pem.as_bytes());
         let certificates = read.collect::<Result<Vec<_>, _>>().ok()?;
         let mut roots = RootCertStore::empty();
-        let sound = certificates.iter().all(|one| roots.add(one.clone()).is_ok());
-        let usable = sound && !certificates.is_empty();
+        // The decoder accepts any bytes; adding a root parses the certificate.
+        let all_valid = certificates.iter().all(|one| roots.add(one.clone()).is_ok());
+        let usable = all_valid && !certificates.is_empty();
         usable.then(|| Self { certificates, pem: pem.to_owned() })
     }
 
@@ -38,6 +39,7 @@ impl CustomAuthority {
         let Some(pem) = fields.find_secret("ca")? else { return Ok(Self::default()) };
         let expected = || unfit("ca", "one or more certificates in PEM");
         let authority = Self::parse(pem.reveal()).ok_or_else(expected)?;
+        // Certificates are public, so their number replaces the `***` of a secret.
         fields.list("ca", format!("{} certificates", authority.certificates.len()));
         Ok(authority)
     }

@@ -73,8 +73,8 @@ impl std::fmt::Debug for WebhookTarget {
 
 impl WebhookTarget {
     pub(super) fn read(fields: &mut SettingsReader<'_>) -> Result<Self, FieldProblem> {
-        let plain = fields.switch("allowHttp")?;
-        let url = address("url", &fields.text("url")?, plain)?;
+        let allow_http = fields.switch("allowHttp")?;
+        let url = address("url", &fields.text("url")?, allow_http)?;
         // Path and query of a webhook URL are often its only secret.
         fields.list("url", format!("{}://{}/{HIDDEN}", url.scheme(), place_of(&url)));
         let secret = fields.secret("secret")?;
@@ -100,7 +100,7 @@ impl WebhookTarget {
 
     pub(super) async fn send(
         &self,
-        waits: TransportTimeouts,
+        timeouts: TransportTimeouts,
         reach: NetworkReach,
         parcel: &DeliveryParcel,
         files: &[OutgoingFile],
@@ -109,20 +109,23 @@ impl WebhookTarget {
         secrets.extend([self.url.path(), self.url.query().unwrap_or_default()]);
         // A path of `/` is no secret, and masking it would garble every error.
         secrets.retain(|secret| secret.len() > 1);
-        let stage = RemoteConversation { place: place_of(&self.url), timeouts: waits, secrets };
-        reach.check(&self.url).map_err(|refusal| stage.fail(SendStep::Connect, refusal))?;
-        let client = client::client(&self.authority, waits, reach);
-        let client = client.map_err(|fault| stage.fail(SendStep::Prepare, fault))?;
+        let conversation = RemoteConversation { place: place_of(&self.url), timeouts, secrets };
+        // An IP literal never reaches the resolver, which checks names.
+        reach.check(&self.url).map_err(|refusal| conversation.fail(SendStep::Connect, refusal))?;
+        let client = client::client(&self.authority, timeouts, reach);
+        let client = client.map_err(|fault| conversation.fail(SendStep::Prepare, fault))?;
         match self.mode {
             WebhookMode::Notify => {
-                stage.await_answer(SendStep::Post, self.notify(&client, parcel, files)).await
+                conversation
+                    .await_answer(SendStep::Post, self.notify(&client, parcel, files))
+                    .await
             }
             WebhookMode::Files => {
                 for index in 0..files.len() {
                     // The file is read twice: for its checksum, and to be sent.
-                    let limit = waits.transfer(files[index].size_bytes().saturating_mul(2));
-                    let posted = self.post_file(&client, waits, parcel, files, index);
-                    stage.run_within(limit, SendStep::Post, posted).await?;
+                    let limit = timeouts.transfer(files[index].size_bytes().saturating_mul(2));
+                    let posted = self.post_file(&client, timeouts, parcel, files, index);
+                    conversation.run_within(limit, SendStep::Post, posted).await?;
                 }
                 Ok(())
             }
@@ -148,16 +151,16 @@ impl WebhookTarget {
     async fn post_file(
         &self,
         client: &Client,
-        waits: TransportTimeouts,
+        timeouts: TransportTimeouts,
         parcel: &DeliveryParcel,
         files: &[OutgoingFile],
         index: usize,
     ) -> Result<(), SendFault> {
         let file = &files[index];
-        let sum = sha256_hex(OutgoingReader::open(file, waits.answer).await?).await?;
+        let checksum = sha256_hex(OutgoingReader::open(file, timeouts.answer).await?).await?;
         let facts = json!({
             "delivery": parcel.id, "uri": parcel.item_uri, "version": parcel.version,
-            "name": file.name(), "mime": file.mime(), "size": file.size_bytes(), "sha256": sum,
+            "name": file.name(), "mime": file.mime(), "size": file.size_bytes(), "sha256": checksum,
             "index": index + 1, "count": files.len(),
         });
         let facts = ascii(&facts.to_string());
@@ -165,17 +168,18 @@ impl WebhookTarget {
             return Err(SendRefusal::Control("media type".into()).into());
         }
         let id = format!("{}:{}", parcel.id, index + 1);
-        let reader = OutgoingReader::open(file, waits.answer).await?;
-        let pieces = stream::try_unfold(reader, |mut reader| async move {
-            let piece = reader.next().await.map_err(SourceFailure)?;
-            Ok::<_, SourceFailure>(piece.map(|piece| (piece, reader)))
+        let reader = OutgoingReader::open(file, timeouts.answer).await?;
+        let chunks = stream::try_unfold(reader, |mut reader| async move {
+            let chunk = reader.next().await.map_err(SourceFailure)?;
+            Ok::<_, SourceFailure>(chunk.map(|chunk| (chunk, reader)))
         });
         let request = self
             .signed(client, &id, parcel, &facts)
             .header("wirephoto-file", facts)
             .header("content-type", file.mime())
+            // A stream would be sent in chunks, without a length.
             .header("content-length", file.size_bytes())
-            .body(Body::wrap_stream(pieces));
+            .body(Body::wrap_stream(chunks));
         post(request).await
     }
 
@@ -212,6 +216,7 @@ struct SourceFailure(SendFault);
 async fn post(request: RequestBuilder) -> Result<(), SendFault> {
     let mut response = match request.send().await {
         Ok(response) => response,
+        // Our own file may be the cause, for which the receiver must not be blamed.
         Err(error) => return Err(own_failure(&error).unwrap_or_else(|| error.into())),
     };
     let status = response.status().as_u16();
@@ -223,6 +228,7 @@ async fn post(request: RequestBuilder) -> Result<(), SendFault> {
     let said = response.status().canonical_reason().unwrap_or_default().to_owned();
     let temporary = client::is_temporary(status);
     Err(match status {
+        // Ends the delivery, which a retry cannot repair (contract deliveries-23).
         401 | 407 => SendFault::Credentials(said),
         _ => SendFault::Answer { code: status.into(), said, temporary },
     })
@@ -233,6 +239,7 @@ fn own_failure(error: &(dyn std::error::Error + 'static)) -> Option<SendFault> {
     let mut next = Some(error);
     while let Some(cause) = next {
         if let Some(SourceFailure(fault)) = cause.downcast_ref::<SourceFailure>() {
+            // Rebuilt, because an error cannot be moved or cloned out of the chain.
             return Some(match fault {
                 SendFault::Length { name, expected, found } => {
                     let (name, expected, found) = (name.clone(), *expected, *found);
@@ -260,17 +267,18 @@ fn own_failure(error: &(dyn std::error::Error + 'static)) -> Option<SendFault> {
 }
 
 async fn sha256_hex(mut reader: OutgoingReader) -> Result<String, SendFault> {
-    let mut sum = digest::Context::new(&digest::SHA256);
-    while let Some(piece) = reader.next().await? {
-        sum.update(&piece);
+    let mut hasher = digest::Context::new(&digest::SHA256);
+    while let Some(chunk) = reader.next().await? {
+        hasher.update(&chunk);
     }
-    Ok(sum.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hasher.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Escapes everything beyond ASCII in JSON as a `\u` escape, so that it fits into a header.
 fn ascii(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for character in json.chars() {
+        // DEL is ASCII, but not allowed in a header value (RFC 9110 §5.5).
         if character.is_ascii() && character != '\u{7f}' {
             text.push(character);
         } else {

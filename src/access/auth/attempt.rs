@@ -67,6 +67,8 @@ impl AttemptEvaluation {
     /// Returns the outcome of an attempt that the throttle does not admit; `None` if it is admitted.
     fn refuse(&self) -> Option<EvaluationOutcome> {
         let decision = self.auth.inner.throttle.decide(&self.attempt.subject, self.now);
+        // Pacing is over once the attempt has waited for its slot; a lock that began meanwhile is
+        // not.
         let is_admitted = match decision {
             ThrottleDecision::Evaluate => true,
             ThrottleDecision::Pace { .. } => self.is_paced,
@@ -77,8 +79,9 @@ impl AttemptEvaluation {
 
     /// Returns whether the secret is right and suffices. Always takes the time of a slow hash.
     fn verify(&self) -> bool {
-        let VerificationAttempt { secret, hash, may_log_in: may_enter, .. } = &*self.attempt;
-        self.auth.inner.passwords.verify(secret, hash.as_deref()) && *may_enter
+        let VerificationAttempt { secret, hash, may_log_in, .. } = &*self.attempt;
+        // The hash comes first, so that an inactive user takes the same time (contract login-24).
+        self.auth.inner.passwords.verify(secret, hash.as_deref()) && *may_log_in
     }
 
     /// Counts the result, and stores it if it is a failure that counts.
@@ -86,6 +89,8 @@ impl AttemptEvaluation {
         let Self { auth, attempt, is_paced, now, runtime } = self;
         let evaluated = EvaluatedAttempt { fits, is_paced: *is_paced };
         let decision = auth.inner.throttle.record_result(&attempt.subject, evaluated, *now);
+        // A failure that the throttle refuses at this point was not counted, so it is not stored
+        // either.
         let is_counted = !fits && decision == ThrottleDecision::Evaluate;
         let store = || auth.store_failure(runtime, &attempt.subject, *now);
         EvaluationOutcome { decision, fits, stored: is_counted.then(store) }
@@ -111,6 +116,8 @@ impl Auth {
         let Some(right) = right else { return CachedVerdict::Nothing };
         match self.inner.throttle.record_known_result(subject, right, now) {
             ThrottleDecision::Locked { .. } => CachedVerdict::Nothing,
+            // Pacing slows guesses, and a network that has proved the secret recently does not
+            // guess.
             ThrottleDecision::Pace { .. } | ThrottleDecision::Evaluate if right => {
                 CachedVerdict::Right
             }
@@ -131,6 +138,7 @@ impl Auth {
         }
         let attempt = Arc::new(attempt);
         let mut outcome = self.hash(Arc::clone(&attempt), false, now).await?;
+        // Nothing was counted for this evaluation, so the attempt is evaluated again in its slot.
         if let ThrottleDecision::Pace { key, overrun, has_failed } = outcome.decision {
             let paced = PacedAttempt { key, address: attempt.address, overrun, has_failed };
             outcome = match self.inner.pacer.reserve(paced, now) {
@@ -140,7 +148,8 @@ impl Auth {
         }
         match outcome.decision {
             ThrottleDecision::Locked { wait_s } => Ok(AttemptOutcome::Throttled { wait_s }),
-            // Only attempts without a slot get this decision, and they were given one or refused above.
+            // Only attempts without a slot get this decision, and they were given one or refused
+            // above.
             ThrottleDecision::Pace { .. } => Ok(AttemptOutcome::Throttled { wait_s: 1 }),
             ThrottleDecision::Evaluate if outcome.fits => Ok(AttemptOutcome::Right),
             ThrottleDecision::Evaluate => {
@@ -179,12 +188,12 @@ impl Auth {
         wait: Duration,
         now: Timestamp,
     ) -> Result<EvaluationOutcome> {
-        let (auth, then) = (self.clone(), now.checked_add(wait).unwrap_or(now));
-        let turn = tokio::spawn(async move {
+        let (auth, slot_time) = (self.clone(), now.checked_add(wait).unwrap_or(now));
+        let task = tokio::spawn(async move {
             tokio::time::sleep(wait).await;
-            auth.hash(attempt, true, then).await
+            auth.hash(attempt, true, slot_time).await
         });
-        turn.await.map_err(Error::internal)?
+        task.await.map_err(Error::internal)?
     }
 
     /// Verifies a secret on a hashing thread. The throttle decides just before, and again when the result is
@@ -197,13 +206,14 @@ impl Auth {
     ) -> Result<EvaluationOutcome> {
         let (address, runtime) = (attempt.address, Handle::current());
         let evaluation = AttemptEvaluation { auth: self.clone(), attempt, is_paced, now, runtime };
+        // Decided here as well, so that a refused attempt takes no place in the queue.
         if let Some(refused) = evaluation.refuse() {
             return Ok(refused);
         }
-        let before = Arc::new(evaluation);
-        let (during, after) = (Arc::clone(&before), Arc::clone(&before));
-        let (refuse, verify) = (move || before.refuse(), move || during.verify());
-        self.inner.passwords.run(address, refuse, verify, move |fits| after.count(fits)).await
+        let for_refusal = Arc::new(evaluation);
+        let (for_verification, for_count) = (Arc::clone(&for_refusal), Arc::clone(&for_refusal));
+        let (refuse, verify) = (move || for_refusal.refuse(), move || for_verification.verify());
+        self.inner.passwords.run(address, refuse, verify, move |fits| for_count.count(fits)).await
     }
 
     /// Writes a failure to the database, whether its client still waits or not. This process has counted it

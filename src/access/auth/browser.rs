@@ -10,6 +10,7 @@ pub fn browser_name(user_agent: &str) -> String {
         ("OPR/", "Opera"),
         ("SamsungBrowser/", "Samsung Internet"),
         ("Firefox/", "Firefox"),
+        // On iOS, Firefox and Chrome have names of their own.
         ("FxiOS/", "Firefox"),
         ("CriOS/", "Chrome"),
         ("Chrome/", "Chrome"),
@@ -19,6 +20,7 @@ pub fn browser_name(user_agent: &str) -> String {
         ("Windows", "Windows"),
         ("iPhone", "iPhone"),
         ("iPad", "iPad"),
+        // Android also names Linux, so it comes first.
         ("Android", "Android"),
         ("Macintosh", "macOS"),
         ("CrOS", "ChromeOS"),
@@ -27,8 +29,8 @@ pub fn browser_name(user_agent: &str) -> String {
     let find = |names: &[(&str, &'static str)]| {
         names.iter().find(|(mark, _)| user_agent.contains(mark)).map(|(_, name)| *name)
     };
-    let known: Vec<&str> = [find(&BROWSERS), find(&SYSTEMS)].into_iter().flatten().collect();
-    if known.is_empty() { user_agent.to_owned() } else { known.join(", ") }
+    let names_found: Vec<&str> = [find(&BROWSERS), find(&SYSTEMS)].into_iter().flatten().collect();
+    if names_found.is_empty() { user_agent.to_owned() } else { names_found.join(", ") }
 }
 
 #[cfg(test)]

@@ -18,11 +18,11 @@ pub(super) struct CredentialUses {
 
 impl CredentialUses {
     pub(super) fn new() -> Self {
-        let noted = Cache::builder()
+        let recent = Cache::builder()
             .max_capacity(TOKENS_CACHED_MAX)
             .time_to_live(USE_RECORD_INTERVAL)
             .build();
-        Self { waiting: Mutex::default(), recent: noted }
+        Self { waiting: Mutex::default(), recent }
     }
 
     /// Records a use, unless one was recorded recently. If too many wait, this one is dropped: the times only
@@ -31,6 +31,7 @@ impl CredentialUses {
         if self.recent.contains_key(&credential) {
             return;
         }
+        // Two concurrent uses may both get here; the map below holds one entry for them.
         self.recent.insert(credential, ());
         let mut waiting = self.waiting.lock();
         if waiting.len() < USES_WAITING_MAX {

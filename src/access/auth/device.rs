@@ -78,15 +78,15 @@ impl DeviceKey {
     /// Loads the key from the database; generates it if there is none.
     pub(super) async fn load(db: &Db) -> Result<Self> {
         let text = match db.read(|tx| tx.find_secret_state(KEY)).await? {
-            Some(known) => known,
+            Some(stored) => stored,
             None => {
-                let fresh = RandomSecret::new()?.reveal().to_owned();
+                let generated = RandomSecret::new()?.reveal().to_owned();
                 // Another node may have been faster.
-                let draw = move |tx: &WriteTx<'_>| match tx.as_read().find_secret_state(KEY)? {
-                    Some(known) => Ok(known),
-                    None => tx.write_secret_state(KEY, &fresh).map(|()| fresh),
+                let create = move |tx: &WriteTx<'_>| match tx.as_read().find_secret_state(KEY)? {
+                    Some(stored) => Ok(stored),
+                    None => tx.write_secret_state(KEY, &generated).map(|()| generated),
                 };
-                db.write(draw).await?
+                db.write(create).await?
             }
         };
         let key = URL_SAFE_NO_PAD.decode(text).map_err(Error::internal)?;
@@ -117,14 +117,17 @@ impl DeviceKey {
         let age = age_s.and_then(|age_s| u64::try_from(age_s).ok()).map(Duration::from_secs);
         let message = message(&cookie.signed, owner);
         age.is_some_and(|age| age < DEVICE_COOKIE_FOR)
+            // `verify` compares in constant time.
             && hmac::verify(&self.0, &message, &cookie.signature).is_ok()
     }
 }
 
 fn message(signed: &[u8; SIGNED_BYTES], owner: DeviceOwner<'_>) -> Vec<u8> {
+    // Only the last part varies in length, so no two inputs have the same message.
     let mut message = b"wirephoto device\0".to_vec();
     message.extend_from_slice(signed);
     message.extend_from_slice(&owner.user.0.to_be_bytes());
+    // A new password has another hash, which ends the cookie (contract login-23).
     message.extend_from_slice(owner.password_hash.as_bytes());
     message
 }

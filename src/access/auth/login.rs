@@ -95,6 +95,7 @@ impl Auth {
         now: Timestamp,
     ) -> Result<Option<Arc<Principal>>> {
         let request = LoginRequest { user_name, password, address, device_cookie: None };
+        // No stored name or password is that long, so hashing it would only cost time.
         if is_too_long(&request) {
             return Ok(None);
         }
@@ -103,15 +104,16 @@ impl Auth {
             Some(Arc::new(principal))
         };
         let candidate = self.find_candidate(&request, now).await?;
-        let recalled = self.count_cached_login(&request, &candidate, now);
-        if let (CachedVerdict::Right, Some(user)) = (&recalled, &candidate.user) {
+        let verdict = self.count_cached_login(&request, &candidate, now);
+        // Programs send Basic with each request: only evaluated logins are counted and audited.
+        if let (CachedVerdict::Right, Some(user)) = (&verdict, &candidate.user) {
             return Ok(self.account(user.id).await?.and_then(principal));
         }
-        let counted = recalled.decision_counted();
+        let counted = verdict.decision_counted();
         let outcome = record_metric(self.evaluate_login(&request, candidate, counted, now).await);
         self.record_login(&outcome, &request, now).await;
         match outcome? {
-            LoginOutcome::Ok(entered) => Ok(principal(entered.account)),
+            LoginOutcome::Ok(authenticated) => Ok(principal(authenticated.account)),
             LoginOutcome::Refused => Ok(None),
             LoginOutcome::Throttled(wait_s) => Err(throttled(wait_s)),
         }
@@ -126,6 +128,7 @@ impl Auth {
             return Ok(typed);
         }
         let read = move |tx: &ReadTx<'_>| {
+            // An exact name wins: names that differ only in case may both exist.
             let is_exact = tx.find_user_by_name(&typed)?.is_some();
             let is_lower = !is_exact && tx.find_user_by_name(&lower)?.is_some();
             Ok(if is_lower { lower } else { typed })
@@ -173,8 +176,8 @@ impl Auth {
             return;
         }
         let (action, outcome) = match login {
-            LoginOutcome::Ok(entered) => {
-                let user = &entered.account.user;
+            LoginOutcome::Ok(authenticated) => {
+                let user = &authenticated.account.user;
                 audit::record(audit::login_event(AuditAction::Login, Some(user)));
                 return;
             }
@@ -207,11 +210,14 @@ impl Auth {
     ) -> Result<LoginCandidate> {
         let subject = ThrottleSubject::of_user(request.user_name, request.address);
         let cookie = request.device_cookie.and_then(DeviceCookie::parse);
+        // A valid device cookie has a counter of its own, so an attempt with one is decided later.
         if cookie.is_none() && self.is_locked(&subject, now) {
             // A locked-out attempt must not cost a database read.
             return Ok(LoginCandidate { user: None, password_hash: None, subject });
         }
         let mut keys = subject.keys();
+        // One read for the counters of both subjects: only the user shows whether the cookie is
+        // valid.
         keys.extend(cookie.map(|cookie| device_key(cookie.device())));
         let name = request.user_name.to_owned();
         let read = move |tx: &ReadTx<'_>| {
@@ -219,7 +225,8 @@ impl Auth {
         };
         let (found, failures) = self.inner.db.read(read).await?;
         self.inner.throttle.merge(&failures, now);
-        // An unknown or inactive user is checked all the same, so that it takes as long as a wrong password.
+        // An unknown or inactive user is checked all the same, so that it takes as long as a wrong
+        // password.
         let (user, password_hash) = found.unzip();
         let (user, password_hash) = (user.filter(|user| user.active), password_hash.flatten());
         let mut candidate = LoginCandidate { user, password_hash, subject };
@@ -287,8 +294,8 @@ impl Auth {
         let Some((user, hash)) = user.zip(password_hash) else { return Ok(LoginOutcome::Refused) };
         self.inner.verified.remember(request.password, &hash, request.address);
         let password = hash.into();
-        let enter = |account| LoginOutcome::Ok(AuthenticatedLogin { account, password });
-        Ok(self.account(user.id).await?.map_or(LoginOutcome::Refused, enter))
+        let logged_in = |account| LoginOutcome::Ok(AuthenticatedLogin { account, password });
+        Ok(self.account(user.id).await?.map_or(LoginOutcome::Refused, logged_in))
     }
 
     /// Runs `read` in a transaction that also loads the failures of the network of `address`, for an attempt
@@ -302,6 +309,8 @@ impl Auth {
         read: impl FnOnce(&ReadTx<'_>) -> Result<T, DbError> + Send + 'static,
     ) -> Result<T> {
         let subject = ThrottleSubject::of_program(address);
+        // Checked twice: before the read to save it, and after it with the failures of other
+        // processes.
         self.refuse_locked(&subject, now)?;
         let keys = subject.keys();
         let read = move |tx: &ReadTx<'_>| Ok((read(tx)?, tx.list_failed_logins(&keys)?));
@@ -337,17 +346,18 @@ impl Auth {
         let subject = ThrottleSubject::of_program(address);
         self.refuse_locked(&subject, now)?;
         let right = hash.and_then(|hash| self.inner.verified.is_right(secret, hash, address));
-        let recalled = self.count_cached(right, &subject, now);
-        if matches!(recalled, CachedVerdict::Right) {
+        let verdict = self.count_cached(right, &subject, now);
+        if matches!(verdict, CachedVerdict::Right) {
             return Ok(true);
         }
         let attempt = VerificationAttempt {
             secret: secret.to_owned(),
             hash: hash.map(str::to_owned),
+            // An inactive client is excluded by the caller, which then passes no hash.
             may_log_in: true,
             address,
             subject,
-            counted_decision: recalled.decision_counted(),
+            counted_decision: verdict.decision_counted(),
         };
         match self.attempt(attempt, now).await? {
             AttemptOutcome::Throttled { wait_s } => Err(throttled(wait_s)),
@@ -387,13 +397,13 @@ impl Auth {
 
 /// Counts the outcome of a login in the metrics.
 fn record_metric(outcome: Result<LoginOutcome>) -> Result<LoginOutcome> {
-    let word = match &outcome {
+    let label = match &outcome {
         Ok(LoginOutcome::Ok(_)) => "done",
         Ok(LoginOutcome::Refused) => "refused",
         Ok(LoginOutcome::Throttled(_)) => "throttled",
         Err(_) => "failed",
     };
-    metrics::counter!(telemetry::LOGINS, "outcome" => word).increment(1);
+    metrics::counter!(telemetry::LOGINS, "outcome" => label).increment(1);
     outcome
 }
 
@@ -402,6 +412,7 @@ fn is_too_long(request: &LoginRequest<'_>) -> bool {
 }
 
 fn throttled(wait_s: u64) -> Error {
+    // `Overloaded` becomes 503 with `Retry-After` (contract login-21).
     let refused = Error::overloaded("failed_logins", "Too many failed logins");
     refused.retry_after(u32::try_from(wait_s).unwrap_or(u32::MAX))
 }

@@ -198,7 +198,7 @@ impl Auth {
         credentials: PresentedCredentials<'_>,
         now: Timestamp,
     ) -> Result<Option<Arc<Principal>>> {
-        let presented = match credentials {
+        let hash = match credentials {
             PresentedCredentials::Absent | PresentedCredentials::Unknown => return Ok(None),
             PresentedCredentials::Bearer(text) => {
                 CredentialHash::Bearer(ContentHash::of(text.as_bytes()))
@@ -211,12 +211,14 @@ impl Auth {
             }
         };
         let changes = self.inner.changes.load(Ordering::SeqCst);
-        if let Some(known) = self.inner.callers.get(&presented)
-            && known.changes == changes
-            && known.expires.is_none_or(|expires| expires > now)
+        if let Some(cached) = self.inner.callers.get(&hash)
+            && cached.changes == changes
+            // The account log does not announce that a token expires, so every use compares the
+            // time.
+            && cached.expires.is_none_or(|expires| expires > now)
         {
-            self.record_use(&known.principal, now);
-            return Ok(Some(Arc::clone(&known.principal)));
+            self.record_use(&cached.principal, now);
+            return Ok(Some(Arc::clone(&cached.principal)));
         }
         let Some((principal, expires)) = self.resolve(credentials, now).await? else {
             return Ok(None);
@@ -225,7 +227,7 @@ impl Auth {
         self.record_use(&principal, now);
         let resolved = ResolvedCaller { principal: Arc::clone(&principal), expires, changes };
         // A change during the read makes this entry stale, and its counter shows that on first use.
-        self.inner.callers.insert(presented, Arc::new(resolved));
+        self.inner.callers.insert(hash, Arc::new(resolved));
         Ok(Some(principal))
     }
 
@@ -246,6 +248,7 @@ impl Auth {
     /// users who review their logins, and the next use is recorded again.
     pub async fn write_uses(&self) -> Result<()> {
         let uses = self.inner.uses.drain();
+        // Each transaction holds the cluster write lock, so a long list is written in portions.
         for part in uses.chunks(SWEEP_ROWS) {
             let part = part.to_vec();
             self.inner.db.write(move |tx| tx.record_uses(&part)).await?;
@@ -283,6 +286,7 @@ impl Auth {
 
     /// Finds the access token of that text, if it has not expired.
     pub async fn token(&self, text: &str, now: Timestamp) -> Result<Option<Arc<AccessToken>>> {
+        // No issued token is longer; the limit bounds the hashing of whatever a client sends.
         if text.is_empty() || text.len() > TOKEN_BYTES_MAX {
             return Ok(None);
         }
@@ -325,6 +329,7 @@ impl Auth {
             return Ok(None);
         };
         self.inner.keys.insert(hash, found);
+        // As in `cached`: the change may have been applied before the insert.
         if self.inner.changes.load(Ordering::SeqCst) != before {
             self.inner.keys.invalidate(&hash);
         }
@@ -353,6 +358,7 @@ impl Auth {
             return Ok(Some(found));
         }
         let before = self.inner.changes.load(Ordering::SeqCst);
+        // What is not found is not cached: new rows are not announced in the account log.
         let Some(found) = self.inner.db.read(read).await? else { return Ok(None) };
         let found = Arc::new(found);
         cache.insert(key, Arc::clone(&found));
@@ -393,10 +399,13 @@ impl Auth {
 
     /// Removes changed entries from the caches.
     pub fn invalidate(&self, changes: &[AccountChange]) {
+        // Most writes change no account, and raising the counter makes every cached caller stale.
         if changes.is_empty() {
             return;
         }
         let inner = &self.inner;
+        // Raised before the removals: a reader that caches an old row in between sees the change
+        // and drops it. The callers need no removal, because their entries carry the counter.
         inner.changes.fetch_add(1, Ordering::SeqCst);
         for change in changes {
             match change {

@@ -69,12 +69,14 @@ impl PasswordFlaw {
 ///
 /// Reads the list of leaked passwords, which takes some milliseconds.
 pub fn check_new_password(password: &str, user: &User) -> Result<(), PasswordFlaw> {
+    // Characters and not bytes: `å` has two bytes and is as easy to guess as `a`.
     if password.chars().count() < PASSWORD_CHARS_MIN {
         return Err(PasswordFlaw::TooShort);
     }
     if password.len() > PASSWORD_BYTES_MAX {
         return Err(PasswordFlaw::TooLong);
     }
+    // The list is in lower case, and a capital letter makes a leaked password no better.
     let lower = password.to_lowercase();
     if is_personal(&lower, user) {
         return Err(PasswordFlaw::Personal);
@@ -88,18 +90,19 @@ pub fn check_new_password(password: &str, user: &User) -> Result<(), PasswordFla
 /// Returns whether the password has too few characters besides the names of the user.
 fn is_personal(lower: &str, user: &User) -> bool {
     let address = user.email_address.as_deref().unwrap_or_default();
-    let local = |address: &str| address.split('@').next().unwrap_or_default().to_owned();
-    let own = [
+    let local_part = |address: &str| address.split('@').next().unwrap_or_default().to_owned();
+    let names = [
         user.user_name.clone(),
-        local(&user.user_name),
+        local_part(&user.user_name),
         address.to_owned(),
-        local(address),
+        local_part(address),
         user.first_name.clone().unwrap_or_default(),
         user.last_name.clone().unwrap_or_default(),
     ];
     // Names of one or two characters occur in any password by chance.
-    let own = own.iter().map(|name| name.to_lowercase()).filter(|name| name.chars().count() > 2);
-    let rest = own.fold(lower.to_owned(), |rest, name| rest.replace(&name, ""));
+    let names =
+        names.iter().map(|name| name.to_lowercase()).filter(|name| name.chars().count() > 2);
+    let rest = names.fold(lower.to_owned(), |rest, name| rest.replace(&name, ""));
     rest.chars().count() < OWN_CHARS_MIN
 }
 
@@ -131,19 +134,20 @@ impl Auth {
     ) -> Result<Result<String, PasswordFlaw>> {
         let (hasher, password, user) =
             (self.inner.hasher.clone(), password.to_owned(), user.clone());
-        let made = Arc::new(Mutex::new(None));
-        let put = Arc::clone(&made);
+        let result = Arc::new(Mutex::new(None));
+        let result_slot = Arc::clone(&result);
         let work = move || {
             let hash = match check_new_password(&password, &user) {
                 Ok(()) => hasher.hash(&password).map(Ok),
                 Err(flaw) => Ok(Err(flaw)),
             };
-            *put.lock() = Some(hash);
+            // An overdue task may run twice; both hashes are valid, and the later one is used.
+            *result_slot.lock() = Some(hash);
             true
         };
         self.inner.passwords.run(address, || None, work, |_| ()).await?;
-        let made = made.lock().take();
-        made.unwrap_or_else(|| Err(Error::internal("a password was not hashed")))
+        let result = result.lock().take();
+        result.unwrap_or_else(|| Err(Error::internal("a password was not hashed")))
     }
 }
 

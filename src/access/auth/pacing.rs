@@ -22,13 +22,13 @@ use model::{ContentHash, network};
 #[derive(Default)]
 pub(super) struct LoginPacer {
     /// Slots for networks that have not failed with the name.
-    clean: Mutex<Names>,
+    clean: Mutex<SlotsByName>,
     /// Slots for networks that have failed with the name.
-    failed: Mutex<Names>,
+    failed: Mutex<SlotsByName>,
 }
 
 /// Slots by the counter key of the user name.
-type Names = HashMap<ContentHash, Vec<PacingSlot>>;
+type SlotsByName = HashMap<ContentHash, Vec<PacingSlot>>;
 
 struct PacingSlot {
     network: IpAddr,
@@ -51,29 +51,32 @@ pub(super) struct PacedAttempt {
 impl LoginPacer {
     /// Reserves the next slot of a name and returns the time until it. Fails with the number of seconds after
     /// which a slot may be free.
-    pub(super) fn reserve(&self, paced: PacedAttempt, now: Timestamp) -> Result<Duration, u64> {
-        let later = || PACE_WAIT_MAX.as_secs();
-        let names = if paced.has_failed { &self.failed } else { &self.clean };
+    pub(super) fn reserve(&self, attempt: PacedAttempt, now: Timestamp) -> Result<Duration, u64> {
+        let wait_s_max = || PACE_WAIT_MAX.as_secs();
+        let names = if attempt.has_failed { &self.failed } else { &self.clean };
         let mut names = names.lock();
-        if names.len() >= PACED_NAMES_MAX && !names.contains_key(&paced.key) {
+        if names.len() >= PACED_NAMES_MAX && !names.contains_key(&attempt.key) {
             names.retain(|_, slots| {
                 drop_expired(slots, now);
                 !slots.is_empty()
             });
+            // A flood of names must not grow the map, so further names wait until one has no slots
+            // left.
             if names.len() >= PACED_NAMES_MAX {
-                return Err(later());
+                return Err(wait_s_max());
             }
         }
-        let slots = names.entry(paced.key).or_default();
+        let slots = names.entry(attempt.key).or_default();
         drop_expired(slots, now);
         let last = slots.iter().map(|slot| slot.at).max().unwrap_or(now).max(now);
-        let at = last.checked_add(interval(paced.overrun)).map_err(|_| later())?;
+        let at = last.checked_add(interval(attempt.overrun)).map_err(|_| wait_s_max())?;
         let wait = until(at, now);
-        let network = network(paced.address);
+        let network = network(attempt.address);
         let mut waiting = slots.iter().filter(|slot| slot.at > now);
-        let is_next = waiting.clone().count() < PACED_WAITING_MAX
+        let is_admitted = waiting.clone().count() < PACED_WAITING_MAX
             && waiting.all(|slot| slot.network != network);
-        if !is_next || wait > PACE_WAIT_MAX {
+        if !is_admitted || wait > PACE_WAIT_MAX {
+            // Rounded up: a retry after that time finds the slot free.
             return Err(wait.as_secs() + 1);
         }
         slots.push(PacingSlot { network, at });
@@ -92,6 +95,7 @@ fn until(at: Timestamp, now: Timestamp) -> Duration {
 
 /// Returns the time between two evaluations, which doubles with each [`PACE_STEP`] failures.
 fn interval(overrun: u32) -> Duration {
+    // Shifts that leave the range are far beyond the maximum.
     let factor = 1u32.checked_shl(overrun / PACE_STEP).unwrap_or(u32::MAX);
     PACE_FIRST.saturating_mul(factor).min(PACE_MAX)
 }

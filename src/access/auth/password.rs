@@ -61,14 +61,15 @@ where
         if self.completion.lock().as_ref().is_none_or(|(_, sender)| sender.is_closed()) {
             return;
         }
-        let begun = (self.begin)();
-        let fits = begun.is_none() && (self.fits)();
-        let Some((settle, sender)) = self.completion.lock().take() else { return };
-        if begun.is_none() {
+        let refusal = (self.begin)();
+        let fits = refusal.is_none() && (self.fits)();
+        // The urgent thread and an idle one may both work on it; the first result counts.
+        let Some((complete, sender)) = self.completion.lock().take() else { return };
+        if refusal.is_none() {
             metrics::counter!(telemetry::HASHES).increment(1);
         }
         // The caller may have stopped waiting; then the result is dropped.
-        drop(sender.send(begun.unwrap_or_else(|| settle(fits))));
+        drop(sender.send(refusal.unwrap_or_else(|| complete(fits))));
     }
 }
 
@@ -81,6 +82,7 @@ pub struct Argon2Hasher {
 impl Argon2Hasher {
     /// Creates a hasher with `memory_kib` KiB and `iterations` passes. Fails if argon2 does not accept them.
     pub fn new(memory_kib: u32, iterations: u32) -> Result<Self> {
+        // One lane: each hash has a single thread.
         let params = Params::new(memory_kib, iterations, 1, None);
         let params = params.map_err(|cause| Error::internal(format!("argon2: {cause}")))?;
         Ok(Self { argon2: Argon2::new(Algorithm::Argon2id, Version::V0x13, params) })
@@ -121,6 +123,7 @@ impl HashQueue {
     fn pop(&self) -> Option<Work> {
         let mut state = self.state.lock();
         loop {
+            // No caller is left that could wait for the rest of the queue.
             if state.closed {
                 return None;
             }
@@ -153,6 +156,8 @@ impl Drop for AwaitedHash<'_> {
     fn drop(&mut self) {
         let mut state = self.queue.state.lock();
         state.waiting.retain(|other| !Arc::ptr_eq(other, &self.work));
+        // An entry without callers is removed, or the map would grow with every network that logs
+        // in.
         match state.waiting_by_network.get(&self.network).copied().unwrap_or(0) {
             0 | 1 => drop(state.waiting_by_network.remove(&self.network)),
             more => drop(state.waiting_by_network.insert(self.network, more - 1)),
@@ -176,35 +181,28 @@ pub(super) struct HashingThreads {
 }
 
 impl HashingThreads {
-    /// Starts `workers` threads. At most `queue` comparisons may wait for them, and `asker_max` from one
-    /// network.
+    /// Starts `workers` threads. At most `queue_max` comparisons may wait for them, and
+    /// `per_network_max` from one network.
     pub(super) fn start(
         hasher: Argon2Hasher,
         workers: usize,
-        queue: usize,
-        asker_max: usize,
+        queue_max: usize,
+        per_network_max: usize,
     ) -> Result<Self> {
-        let nobody = hasher.hash(super::RandomSecret::new()?.reveal())?.into();
-        let opened = Arc::new(HashQueue::default());
+        let dummy_hash = hasher.hash(super::RandomSecret::new()?.reveal())?.into();
+        let shared_queue = Arc::new(HashQueue::default());
         for index in 0..workers {
-            let opened = Arc::clone(&opened);
+            let worker_queue = Arc::clone(&shared_queue);
             let name = format!("hash-{index}");
             let started =
-                thread::Builder::new().name(name).spawn(move || run_idle_worker(&opened));
+                thread::Builder::new().name(name).spawn(move || run_idle_worker(&worker_queue));
             started.map_err(Error::internal)?;
         }
         let (urgent, waiting) = mpsc::sync_channel::<Work>(HASHES_URGENT_MAX);
-        let started = thread::Builder::new().name("hash-urgent".to_owned());
-        started.spawn(move || run_urgent_worker(&waiting)).map_err(Error::internal)?;
-        let (queue, queue_max) = (Arc::new(HashQueueCloser(opened)), queue);
-        Ok(Self {
-            hasher,
-            queue,
-            queue_max,
-            per_network_max: asker_max,
-            urgent,
-            dummy_hash: nobody,
-        })
+        let builder = thread::Builder::new().name("hash-urgent".to_owned());
+        builder.spawn(move || run_urgent_worker(&waiting)).map_err(Error::internal)?;
+        let queue = Arc::new(HashQueueCloser(shared_queue));
+        Ok(Self { hasher, queue, queue_max, per_network_max, urgent, dummy_hash })
     }
 
     /// Returns whether `hash` was computed from `password`. Without a hash it returns false after the same
@@ -214,8 +212,8 @@ impl HashingThreads {
         hash.is_some() && matches
     }
 
-    /// Runs `fits` on a hashing thread and passes its result to `settle`, unless `begin`, which is called
-    /// just before, returns a result. `begin` and `fits` may run twice, `settle` runs at most once.
+    /// Runs `fits` on a hashing thread and passes its result to `complete`, unless `begin`, which is called
+    /// just before, returns a result. `begin` and `fits` may run twice, `complete` runs at most once.
     ///
     /// Fails with [`crate::runtime::error::ErrorKind::Overloaded`] if too many wait, in all or from the
     /// network of `address`.
@@ -224,13 +222,13 @@ impl HashingThreads {
         address: IpAddr,
         begin: impl Fn() -> Option<T> + Send + Sync + 'static,
         fits: impl Fn() -> bool + Send + Sync + 'static,
-        settle: impl FnOnce(bool) -> T + Send + 'static,
+        complete: impl FnOnce(bool) -> T + Send + 'static,
     ) -> Result<T> {
         let (sender, mut receiver) = oneshot::channel();
         let work: Work = Arc::new(HashComparison {
             begin,
             fits,
-            completion: Mutex::new(Some((settle, sender))),
+            completion: Mutex::new(Some((complete, sender))),
         });
         let awaited = self.enqueue(work, network(address))?;
         let mut is_urgent = false;
@@ -245,10 +243,14 @@ impl HashingThreads {
     }
 
     /// Queues work for as long as its caller waits for it.
-    fn enqueue(&self, work: Work, asker: IpAddr) -> Result<AwaitedHash<'_>> {
+    fn enqueue(&self, work: Work, network: IpAddr) -> Result<AwaitedHash<'_>> {
         let queue = self.queue.0.as_ref();
         let mut state = queue.state.lock();
-        if state.waiting_by_network.get(&asker).is_some_and(|count| *count >= self.per_network_max)
+        // Queued and running work counts, so that one network cannot occupy the whole queue.
+        if state
+            .waiting_by_network
+            .get(&network)
+            .is_some_and(|count| *count >= self.per_network_max)
         {
             let message = "Too many logins from this address are waiting";
             return Err(Error::overloaded("client_logins", message));
@@ -256,11 +258,12 @@ impl HashingThreads {
         if state.waiting.len() >= self.queue_max {
             return Err(overloaded());
         }
-        *state.waiting_by_network.entry(asker).or_default() += 1;
+        *state.waiting_by_network.entry(network).or_default() += 1;
         state.waiting.push_back(Arc::clone(&work));
+        // Unlocked before the notification, or the woken thread would wait for the lock at once.
         drop(state);
         queue.wake.notify_one();
-        Ok(AwaitedHash { queue, work, network: asker })
+        Ok(AwaitedHash { queue, work, network })
     }
 }
 
@@ -269,8 +272,8 @@ fn overloaded() -> Error {
 }
 
 fn run_idle_worker(queue: &HashQueue) {
-    // Idle priority uses only spare time: a merely low priority still gets whole time slices of a busy core.
-    // If the system refuses it, logins only compete harder.
+    // Idle priority uses only spare time: a merely low priority still gets whole time slices of a
+    // busy core. If the system refuses it, logins only compete harder.
     let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
     let thread = thread_priority::thread_native_id();
     if let Err(cause) = set_thread_priority_and_policy(thread, ThreadPriority::Min, idle) {
@@ -284,12 +287,12 @@ fn run_idle_worker(queue: &HashQueue) {
 /// Runs the thread for work that has waited for too long: it uses at most a sixteenth of a core.
 fn run_urgent_worker(waiting: &Receiver<Work>) {
     // Nothing is ever sent here: the receive timeout is the pause.
-    let (_kept, rest) = mpsc::channel::<()>();
+    let (_sender, pause) = mpsc::channel::<()>();
     while let Ok(work) = waiting.recv() {
         let watch = Stopwatch::start();
         perform(&work);
         drop(work);
-        if rest.recv_timeout(watch.elapsed() * HASH_PAUSE_FACTOR).is_ok() {
+        if pause.recv_timeout(watch.elapsed() * HASH_PAUSE_FACTOR).is_ok() {
             return;
         }
     }
@@ -319,11 +322,11 @@ mod tests {
         let hang = move || tried.swap(true, SeqCst) || stuck.lock().recv().is_ok();
         let counted = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&counted);
-        let settle = move |fits: bool| {
+        let complete = move |fits: bool| {
             counter.fetch_add(1, SeqCst);
             fits
         };
-        assert!(passwords.run(HOME, || None, hang, settle).await.unwrap());
+        assert!(passwords.run(HOME, || None, hang, complete).await.unwrap());
         assert!(!passwords.run(HOME, || None, || false, |fits| fits).await.unwrap());
         assert_eq!(passwords.run(HOME, || Some(7), || true, |_| 8).await.unwrap(), 7);
         // More than the queue holds, one after the other: finished work does not block it.
@@ -348,8 +351,9 @@ mod tests {
         let third = async {
             let refused = passwords.run(HOME, || None, || true, |fits| fits).await.unwrap_err();
             assert_eq!(refused.details()[0].error_code, "client_logins");
-            let kept = passwords.enqueue(Arc::new(Nothing), other).map(|awaited| awaited.network);
-            assert_eq!(kept.ok(), Some(other), "another address has its own places");
+            let network =
+                passwords.enqueue(Arc::new(Nothing), other).map(|awaited| awaited.network);
+            assert_eq!(network.ok(), Some(other), "another address has its own places");
             drop(go);
         };
         let (hung, waited, ()) = tokio::join!(hanging, waiting, third);

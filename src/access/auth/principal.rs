@@ -98,8 +98,8 @@ impl Principal {
     ///
     /// Fails for a user without one.
     pub fn organization(&self) -> Result<OrganizationId> {
-        let none = || Error::forbidden("organization_required", "The user has no organization");
-        self.user().organization.ok_or_else(none)
+        let missing = || Error::forbidden("organization_required", "The user has no organization");
+        self.user().organization.ok_or_else(missing)
     }
 
     /// Returns the scopes of the credentials.
@@ -185,6 +185,7 @@ impl Principal {
             | AuthMethod::Operator => {
                 ScopeSet::for_api_key().iter().try_for_each(|scope| self.require_scope(scope))
             }
+            // Work of the queue has the rights of an API key, so it is refused like one.
             AuthMethod::ApiKey { .. } | AuthMethod::Queue => {
                 let message = "API keys are not supported here, log in instead";
                 Err(Error::forbidden("api_key_unsupported", message))

@@ -27,6 +27,7 @@ impl RandomSecret {
     pub fn for_copying() -> Result<Self> {
         loop {
             let secret = Self::new()?;
+            // Two of 64 first characters are refused, so a second attempt is rare.
             if secret.0.starts_with(|c: char| c.is_ascii_alphanumeric()) {
                 return Ok(secret);
             }

@@ -24,10 +24,10 @@ impl IdSigner {
     /// none. Blocks.
     pub fn open(db: &Db, name: &'static str) -> Result<Self> {
         let text = match db.read_blocking(move |tx| tx.find_secret_state(name)) {
-            Ok(Some(known)) => known,
-            Ok(None) => Self::draw(db, name)?,
-            // A read-only node sends no mails and does not need the keys of the archive: a random key
-            // verifies none of their links.
+            Ok(Some(stored)) => stored,
+            Ok(None) => Self::create_key(db, name)?,
+            // A read-only node sends no mails and does not need the keys of the archive: a random
+            // key verifies none of their links.
             Err(DbError::Secret(_)) if db.is_read_only() => random_key()?,
             Err(cause) => return Err(cause.into()),
         };
@@ -36,11 +36,11 @@ impl IdSigner {
     }
 
     /// Generates and stores a key, unless another process was faster.
-    fn draw(db: &Db, name: &'static str) -> Result<String> {
-        let fresh = random_key()?;
+    fn create_key(db: &Db, name: &'static str) -> Result<String> {
+        let generated = random_key()?;
         Ok(db.write_blocking(move |tx| match tx.as_read().find_secret_state(name)? {
-            Some(known) => Ok(known),
-            None => tx.write_secret_state(name, &fresh).map(|()| fresh),
+            Some(stored) => Ok(stored),
+            None => tx.write_secret_state(name, &generated).map(|()| generated),
         })?)
     }
 
@@ -59,6 +59,8 @@ impl IdSigner {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(token).ok()?;
         let (id, _) = bytes.split_first_chunk::<16>()?;
         let id = Uuid::from_bytes(*id);
+        // Whole tokens are compared, so that one with further bytes behind its signature is
+        // refused.
         let expected = self.token(id);
         // Constant time, so that timing does not reveal where the tokens differ.
         aws_lc_rs::constant_time::verify_slices_are_equal(expected.as_bytes(), token.as_bytes())
@@ -68,11 +70,11 @@ impl IdSigner {
 }
 
 fn random_key() -> Result<String> {
-    let mut fresh = [0; 32];
+    let mut bytes = [0; 32];
     SystemRandom::new()
-        .fill(&mut fresh)
+        .fill(&mut bytes)
         .map_err(|_| Error::internal("the system gives no random numbers"))?;
-    Ok(BASE64_URL_SAFE_NO_PAD.encode(fresh))
+    Ok(BASE64_URL_SAFE_NO_PAD.encode(bytes))
 }
 
 #[cfg(test)]

@@ -65,6 +65,7 @@ impl ThrottleSubject {
         Self {
             counters: vec![
                 (device_key(device), ThrottleRule::LockByUser),
+                // Its failures count for the network all the same: the cookie may be a stolen one.
                 (address, ThrottleRule::Count),
             ],
         }
@@ -181,6 +182,8 @@ impl LoginThrottle {
         let mut counts = self.counts.lock();
         let decision = self.decide_by(&counts, subject, now);
         match decision {
+            // The secret may even be right, which the response must not reveal (contract
+            // login-21).
             ThrottleDecision::Locked { .. } => return decision,
             ThrottleDecision::Pace { .. } if !evaluated.is_paced => return decision,
             ThrottleDecision::Pace { .. } | ThrottleDecision::Evaluate => {}
@@ -213,14 +216,16 @@ impl LoginThrottle {
     pub(super) fn merge(&self, rows: &[FailedLogins], now: Timestamp) {
         let mut counts = self.counts.lock();
         for row in rows {
-            let theirs = FailureCount { failures: row.failures, since: row.since };
-            if self.left(theirs, now).is_none() {
+            let remote = FailureCount { failures: row.failures, since: row.since };
+            if self.remaining(remote, now).is_none() {
                 continue;
             }
-            let ours = counts.get(&row.key).filter(|ours| self.left(**ours, now).is_some());
-            if ours.is_none_or(|ours| ours.failures < theirs.failures) {
+            let local =
+                counts.get(&row.key).filter(|local| self.remaining(**local, now).is_some());
+            // The larger count wins: a sum would count the failures of this process twice.
+            if local.is_none_or(|local| local.failures < remote.failures) {
                 self.evict_for(&mut counts, now);
-                counts.insert(row.key, theirs);
+                counts.insert(row.key, remote);
             }
         }
     }
@@ -250,11 +255,13 @@ impl LoginThrottle {
         let (mut locked, mut paced, mut has_failed) = (None, None, false);
         for (key, rule) in &subject.counters {
             let Some(count) = counts.get(key) else { continue };
-            let Some(left) = self.left(*count, now) else { continue };
-            let wait_s = left.as_secs() + 1;
+            let Some(remaining) = self.remaining(*count, now) else { continue };
+            // Rounded up: a retry within the last second would still be refused.
+            let wait_s = remaining.as_secs() + 1;
             let failures = count.failures;
             has_failed |= *rule == ThrottleRule::LockByUser;
             match rule {
+                // The longest lock counts, since a retry before its end would be refused again.
                 ThrottleRule::LockByUser if failures >= limits.per_user => {
                     locked = locked.max(Some(wait_s));
                 }
@@ -281,7 +288,7 @@ impl LoginThrottle {
         self.evict_for(counts, now);
         for (key, _) in &subject.counters {
             let count = counts.entry(*key).or_insert(FailureCount { failures: 0, since: now });
-            if self.left(*count, now).is_none() {
+            if self.remaining(*count, now).is_none() {
                 *count = FailureCount { failures: 0, since: now };
             }
             count.failures = count.failures.saturating_add(1);
@@ -292,12 +299,14 @@ impl LoginThrottle {
     fn evict_for(&self, counts: &mut Counts, now: Timestamp) {
         let is_full = |counts: &Counts| counts.len() + COUNTERS_MAX > THROTTLE_KEYS_MAX;
         if is_full(counts) {
-            counts.retain(|_, count| self.left(*count, now).is_some());
+            counts.retain(|_, count| self.remaining(*count, now).is_some());
         }
         // A counter with one failure is the least loss, since a lockout needs several.
         if is_full(counts) {
             counts.retain(|_, count| count.failures > 1);
         }
+        // Each counter has several failures now, as in an attack from many networks; memory stays
+        // bounded.
         if is_full(counts) {
             counts.clear();
         }
@@ -305,10 +314,10 @@ impl LoginThrottle {
 
     /// Returns the rest of a counter's window. A counter that began while the clock ran ahead is over: it
     /// would last for as long as the clock was wrong. Clocks of nodes may differ by less than that.
-    fn left(&self, count: FailureCount, now: Timestamp) -> Option<Duration> {
+    fn remaining(&self, count: FailureCount, now: Timestamp) -> Option<Duration> {
         let window = self.limits.get().window;
         match Duration::try_from(now.duration_since(count.since)) {
-            Ok(passed) => window.checked_sub(passed).filter(|left| !left.is_zero()),
+            Ok(elapsed) => window.checked_sub(elapsed).filter(|rest| !rest.is_zero()),
             Err(_) => {
                 let ahead = Duration::try_from(count.since.duration_since(now)).ok()?;
                 (ahead <= CLOCK_JUMP).then_some(window)
@@ -390,8 +399,8 @@ mod tests {
             ThrottleDecision::Locked { wait_s: LOCKED_LAST + 1 }
         );
         let right = EvaluatedAttempt { fits: true, is_paced: true };
-        let settled = throttle.record_result(&here, right, at(1));
-        assert_eq!(settled, ThrottleDecision::Locked { wait_s: LOCKED_LAST });
+        let decision = throttle.record_result(&here, right, at(1));
+        assert_eq!(decision, ThrottleDecision::Locked { wait_s: LOCKED_LAST });
     }
 
     #[test]
@@ -406,11 +415,8 @@ mod tests {
         assert_eq!(throttle.decide(&there, at(1)), paced(0, false));
         // Its result counts only after it has waited for its slot.
         assert_eq!(fail(&throttle, &there, 1), paced(0, false));
-        let had_its_turn = EvaluatedAttempt { fits: false, is_paced: true };
-        assert_eq!(
-            throttle.record_result(&there, had_its_turn, at(1)),
-            ThrottleDecision::Evaluate
-        );
+        let in_slot = EvaluatedAttempt { fits: false, is_paced: true };
+        assert_eq!(throttle.record_result(&there, in_slot, at(1)), ThrottleDecision::Evaluate);
         assert_eq!(throttle.decide(&there, at(1)), paced(1, true));
         assert_eq!(throttle.decide(&user("b", "198.51.100.1"), at(1)), ThrottleDecision::Evaluate);
         assert_eq!(throttle.decide(&there, at(60)), ThrottleDecision::Evaluate);

@@ -31,7 +31,9 @@ impl VerifiedSecrets {
     /// Returns whether `secret` is the one from which `hash` was computed; `None` if the network of `address`
     /// has not presented the right secret recently.
     pub(super) fn is_right(&self, secret: &str, hash: &str, address: IpAddr) -> Option<bool> {
+        // The slow hash is part of the key, so a new password has no entry.
         let right = self.digests.get(&self.key(hash, address))?;
+        // Digests are salted, so the time of the comparison reveals nothing about the secret.
         Some(right == self.digest(secret))
     }
 

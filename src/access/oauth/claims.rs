@@ -44,19 +44,20 @@ impl IdToken<'_> {
     /// Returns all claims of the token for `account`.
     pub(super) fn claims(&self, account: &Account) -> Map<String, Value> {
         let mut claims = Map::new();
-        let mut put = |name: &str, value: Value| claims.insert(name.to_owned(), value);
-        put("iss", self.issuer.into());
-        put("sub", account.user.id.to_string().into());
-        put("aud", self.client_id.into());
-        put("exp", self.expires.as_second().into());
-        put("iat", self.issued.as_second().into());
-        put("auth_time", self.auth_time.as_second().into());
+        let mut insert = |name: &str, value: Value| claims.insert(name.to_owned(), value);
+        insert("iss", self.issuer.into());
+        // `sub` is a string (OpenID Connect Core §2); `user_id` is the same id as a number.
+        insert("sub", account.user.id.to_string().into());
+        insert("aud", self.client_id.into());
+        insert("exp", self.expires.as_second().into());
+        insert("iat", self.issued.as_second().into());
+        insert("auth_time", self.auth_time.as_second().into());
         if let Some(nonce) = self.nonce {
-            put("nonce", nonce.into());
+            insert("nonce", nonce.into());
         }
         if let Some(access_token) = self.access_token {
             // The left half of the token's SHA-256 as base64url (OpenID Connect Core §3.1.3.6).
-            put("at_hash", ContentHash::of(access_token.as_bytes()).short().into());
+            insert("at_hash", ContentHash::of(access_token.as_bytes()).short().into());
         }
         claims.extend(exposed(account, self.scopes));
         claims
@@ -75,27 +76,27 @@ pub(super) fn user_info(account: &Account, scopes: ScopeSet) -> Value {
 /// Returns the claims that `scopes` expose about a user; unknown ones are left out.
 fn exposed(account: &Account, scopes: ScopeSet) -> Map<String, Value> {
     let (user, mut claims) = (&account.user, Map::new());
-    let mut put = |name: &str, value: Option<Value>| {
+    let mut insert = |name: &str, value: Option<Value>| {
         claims.extend(value.map(|value| (name.to_owned(), value)));
     };
     let text = |text: &Option<String>| text.clone().map(Value::from);
     if scopes.contains(Scope::Email) {
-        put("email", text(&user.email_address));
+        insert("email", text(&user.email_address));
     }
     if scopes.contains(Scope::Roles) {
-        put("roles", Some(user.roles.clone().into()));
+        insert("roles", Some(user.roles.clone().into()));
     }
     if scopes.contains(Scope::User) {
-        put("name", Some(user.display_name().into()));
-        put("family_name", text(&user.last_name));
-        put("given_name", text(&user.first_name));
-        put("user_id", Some(user.id.0.into()));
+        insert("name", Some(user.display_name().into()));
+        insert("family_name", text(&user.last_name));
+        insert("given_name", text(&user.first_name));
+        insert("user_id", Some(user.id.0.into()));
     }
     if scopes.contains(Scope::Customer) {
         let organization = account.organization.as_ref();
-        put("customer_id", user.organization.map(|id| id.0.into()));
-        put("customer_name", organization.and_then(|one| text(&one.name)));
-        put("department", text(&user.department));
+        insert("customer_id", user.organization.map(|id| id.0.into()));
+        insert("customer_name", organization.and_then(|one| text(&one.name)));
+        insert("department", text(&user.department));
     }
     claims
 }

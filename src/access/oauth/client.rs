@@ -45,15 +45,16 @@ pub(super) async fn authenticate(
     now: Timestamp,
 ) -> Result<OAuthClient, TokenError> {
     let is_basic = matches!(authentication, ClientAuthentication::Basic { .. });
-    let found = match authentication {
+    let presented = match authentication {
         ClientAuthentication::None => from_form(form),
         ClientAuthentication::Basic { header } => from_header(header, form),
     };
-    let outcome = match found {
+    let outcome = match presented {
         Ok(presented) => verify(auth, presented, address, now).await,
         Err(error) => Err(error),
     };
     outcome.map_err(|error| {
+        // A client that used `Authorization` gets 401 with the scheme that it used (RFC 6749 §5.2).
         let challenge = is_basic && error.code == OAuthErrorCode::InvalidClient;
         TokenError { challenge, ..error }
     })
@@ -72,9 +73,10 @@ async fn verify(
         Some(_) => auth.read_unless_locked(address, now, read).await?,
         None => auth.db().read(read).await?,
     };
+    // An inactive client is verified like an unknown one, without a hash.
     let client = client.filter(|client| client.active);
     let hash = client.as_ref().and_then(|client| client.secret.as_deref());
-    let proved = match (&secret, hash) {
+    let is_authenticated = match (&secret, hash) {
         (Some(secret), hash) => {
             let verified = auth.verify_secret(secret, hash, address, now).await;
             record(client.as_ref(), verified.as_ref(), now);
@@ -82,14 +84,14 @@ async fn verify(
         }
         (None, hash) => hash.is_none(),
     };
-    client.filter(|_| proved).ok_or_else(wrong)
+    client.filter(|_| is_authenticated).ok_or_else(invalid_client)
 }
 
 /// Records a wrong secret, and the first of many attempts that were refused unchecked.
 fn record(client: Option<&OAuthClient>, verified: Result<&bool, &Error>, now: Timestamp) {
     let action = match verified {
         Ok(false) => AuditAction::ClientRefused,
-        Err(busy) if busy.kind() == ErrorKind::Overloaded && audit::count_throttled(now) => {
+        Err(error) if error.kind() == ErrorKind::Overloaded && audit::count_throttled(now) => {
             AuditAction::LoginThrottled
         }
         Ok(true) | Err(_) => return,
@@ -101,7 +103,7 @@ fn record(client: Option<&OAuthClient>, verified: Result<&bool, &Error>, now: Ti
     });
 }
 
-fn wrong() -> TokenError {
+fn invalid_client() -> TokenError {
     TokenError::new(OAuthErrorCode::InvalidClient, "the client is unknown or its secret wrong")
 }
 
@@ -113,17 +115,19 @@ fn from_form(form: &OAuthParameters) -> Result<PresentedClient, TokenError> {
 
 /// Parses HTTP Basic credentials; id and secret are form-urlencoded inside (RFC 6749 §2.3.1).
 fn from_header(header: &str, form: &OAuthParameters) -> Result<PresentedClient, TokenError> {
+    // A client must not use two methods in one request (RFC 6749 §2.3).
     let invalid = |text| TokenError::new(OAuthErrorCode::InvalidRequest, text);
     if form.find("client_secret").is_some() {
         return Err(invalid("the request has two kinds of client credentials"));
     }
-    let bytes = STANDARD.decode(header).map_err(|_| wrong())?;
-    let text = String::from_utf8(bytes).map_err(|_| wrong())?;
-    let (client_id, secret) = text.split_once(':').ok_or_else(wrong)?;
-    let client_id = decode(client_id).map_err(|_| wrong())?;
-    let secret = decode(secret).map_err(|_| wrong())?;
+    let bytes = STANDARD.decode(header).map_err(|_| invalid_client())?;
+    let text = String::from_utf8(bytes).map_err(|_| invalid_client())?;
+    let (client_id, secret) = text.split_once(':').ok_or_else(invalid_client)?;
+    let client_id = decode(client_id).map_err(|_| invalid_client())?;
+    let secret = decode(secret).map_err(|_| invalid_client())?;
     if form.find("client_id").is_some_and(|other| other != client_id) {
         return Err(invalid("header and form name different clients"));
     }
+    // An empty secret counts as none, as in a form (RFC 6749 §2.3.1).
     Ok(PresentedClient { client_id, secret: Some(secret).filter(|secret| !secret.is_empty()) })
 }

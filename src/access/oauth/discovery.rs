@@ -10,6 +10,7 @@ use model::account::{GrantType, Scope};
 
 /// Returns the document at `/.well-known/openid-configuration`.
 pub(super) fn document(issuer: &str) -> Value {
+    // What the provider has; the operator enables some of it per client (contract login-5).
     let grants = [
         GrantType::AuthorizationCode,
         GrantType::Implicit,
@@ -38,6 +39,7 @@ pub(super) fn document(issuer: &str) -> Value {
         "prompt_values_supported": Prompt::ALL.map(Prompt::as_str),
         "authorization_response_iss_parameter_supported": true,
         "request_parameter_supported": false,
+        // Absent, this one would count as true (OpenID Connect Discovery §3).
         "request_uri_parameter_supported": false,
     })
 }

@@ -199,6 +199,7 @@ impl TokenError {
 impl From<Error> for TokenError {
     fn from(cause: Error) -> Self {
         match cause.kind() {
+            // Only these may succeed when the client tries again.
             ErrorKind::Overloaded | ErrorKind::Timeout | ErrorKind::Unavailable => {
                 let code = OAuthErrorCode::TemporarilyUnavailable;
                 let wait_s = cause.retry_after_s().unwrap_or(RETRY_AFTER_S);
@@ -206,6 +207,8 @@ impl From<Error> for TokenError {
                 let error = Self::new(code, "the service is busy");
                 Self { retry_after_s, source: Some(Box::new(cause)), ..error }
             }
+            // Mistakes of the client are `TokenError`s from the start, so any other error is our
+            // own.
             ErrorKind::InvalidArgument
             | ErrorKind::Unauthenticated
             | ErrorKind::Forbidden

@@ -39,6 +39,7 @@ impl NewTokens {
     ) -> Result<(), DbError> {
         tx.write_access_token(&self.access, family.id, scopes, self.access_expires)?;
         let Some((refresh, expires)) = self.refresh else { return Ok(()) };
+        // No refresh token outlives the grant (contract login-9).
         let expires = expires.min(self.absolute_end(tx, family.id)?);
         tx.write_refresh_token(&refresh, family.id, expires)
     }
@@ -95,7 +96,7 @@ impl CodeProof {
         }
         match (&code.challenge, &self.verifier) {
             (None, None) => None,
-            (Some(challenge), Some(verifier)) if fits(verifier, challenge) => None,
+            (Some(challenge), Some(verifier)) if matches_challenge(verifier, challenge) => None,
             (Some(_), _) => Some("code_verifier does not match the code_challenge"),
             // An attacker may have removed the challenge from the request (RFC 9700 §4.8.2).
             (None, Some(_)) => {
@@ -107,7 +108,7 @@ impl CodeProof {
 
 /// Returns whether `challenge` is the S256 challenge of `verifier`, which must have the grammar of RFC 7636
 /// §4.1.
-fn fits(verifier: &str, challenge: &str) -> bool {
+fn matches_challenge(verifier: &str, challenge: &str) -> bool {
     let is_letter =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
     VERIFIER_BYTES.contains(&verifier.len())
@@ -130,6 +131,7 @@ pub(super) fn redeem(
     if code.family.client_id != client.client_id {
         return Ok(unknown);
     }
+    // Checked before the expiry: a used code in a second hand was stolen, however old it is.
     if code.is_used {
         tx.end_family(code.family.id, now)?;
         return Ok(ExchangeOutcome::Reused(code.family.user, "the code was used before"));
@@ -137,6 +139,7 @@ pub(super) fn redeem(
     if code.expires <= now {
         return Ok(ExchangeOutcome::Refused("the code has expired"));
     }
+    // The code stays valid: another party that saw it must not be able to use it up.
     if let Some(reason) = proof.refusal(&code, client) {
         return Ok(ExchangeOutcome::Refused(reason));
     }
@@ -153,12 +156,12 @@ pub(super) fn redeem(
 /// Exchanges a refresh token for a new one and ends the access token issued with it.
 ///
 /// A token that was used before is in two hands, and the rightful one is unknown: all tokens of its family
-/// end (RFC 9700 §4.14.2). `asked` may be less than what was granted; the new refresh token still covers all
+/// end (RFC 9700 §4.14.2). `requested` may be less than what was granted; the new refresh token still covers all
 /// of it (RFC 6749 §6).
 pub(super) fn refresh(
     tx: &WriteTx<'_>,
     hash: &ContentHash,
-    asked: Option<ScopeSet>,
+    requested: Option<ScopeSet>,
     client: &OAuthClient,
     tokens: &NewTokens,
     now: Timestamp,
@@ -176,12 +179,14 @@ pub(super) fn refresh(
     if token.expires <= now {
         return Ok(ExchangeOutcome::Refused("the refresh token has expired"));
     }
+    // The access token may still be valid, and ends with the grant.
     if tokens.absolute_end(tx, family.id)? <= now {
         tx.end_family(family.id, now)?;
         return Ok(ExchangeOutcome::Refused("the grant has ended, the user has to log in again"));
     }
-    let scopes = asked.unwrap_or(family.scopes);
+    let scopes = requested.unwrap_or(family.scopes);
     if !scopes.is_subset(family.scopes) {
+        // The refresh token is not used up, so the client can ask for less.
         return Ok(ExchangeOutcome::TooWide);
     }
     let Some(account) = active(tx, &family)? else {
@@ -202,12 +207,13 @@ pub(super) fn refresh(
 /// Issues tokens for a login by password that is still valid.
 pub(super) fn open(
     tx: &WriteTx<'_>,
-    entered: &AuthenticatedLogin,
+    login: &AuthenticatedLogin,
     new: &NewFamily,
     tokens: &NewTokens,
     now: Timestamp,
 ) -> Result<ExchangeOutcome, DbError> {
-    if !entered.is_still_valid(&tx.as_read())? {
+    // The password may have changed while its hash was compared.
+    if !login.is_still_valid(&tx.as_read())? {
         return Ok(ExchangeOutcome::Refused("user name or password is wrong"));
     }
     let id = tx.open_family(new, now)?;

@@ -77,8 +77,8 @@ fn reject_repeated(form: &OAuthParameters) -> Result<(), TokenError> {
 
 /// Parses the scopes of a form; `None` if it has none.
 fn scopes(form: &OAuthParameters) -> Result<Option<ScopeSet>, TokenError> {
-    let invalid = |why: model::account::ScopeError| {
-        TokenError::new(OAuthErrorCode::InvalidScope, &why.to_string())
+    let invalid = |cause: model::account::ScopeError| {
+        TokenError::new(OAuthErrorCode::InvalidScope, &cause.to_string())
     };
     form.find("scope").map(ScopeSet::parse).transpose().map_err(invalid)
 }
@@ -91,8 +91,10 @@ pub(super) async fn token(
     address: IpAddr,
     now: Timestamp,
 ) -> Result<TokenSet, TokenError> {
+    // Parameters must not be repeated (RFC 6749 §3.2).
     reject_repeated(form)?;
     let client = client::authenticate(&inner.auth, form, authentication, address, now).await?;
+    // For the events of this request: the client acts, and not yet a user.
     audit::note_client(&client.client_id, client.secret.is_some());
     let name = required(form, "grant_type")?;
     let grants = [GrantType::AuthorizationCode, GrantType::Password, GrantType::RefreshToken];
@@ -103,17 +105,19 @@ pub(super) async fn token(
         let text = "the client may not use this grant_type";
         return refuse(OAuthErrorCode::UnauthorizedClient, text);
     }
+    // Made before the transaction, which holds the cluster write lock.
     let issue = IssuedTokens::new(inner, &client, now)?;
     let outcome = match grant {
         GrantType::AuthorizationCode => redeem(inner, form, &client, &issue).await?,
         GrantType::RefreshToken => refresh(inner, form, &client, &issue).await?,
         // `grants` does not contain the implicit grant.
         GrantType::Password | GrantType::Implicit => {
-            let (entered, scopes) = log_in(inner, form, address, now).await?;
-            open(inner, entered, scopes, &client, &issue).await?
+            let (login, scopes) = log_in(inner, form, address, now).await?;
+            open(inner, login, scopes, &client, &issue).await?
         }
     };
     match outcome {
+        // Signed after the transaction, which holds the write lock.
         ExchangeOutcome::Granted(granted) => Ok(issue.token_set(inner, &client, &granted).await?),
         ExchangeOutcome::Refused(reason)
         | ExchangeOutcome::Unknown(reason)
@@ -194,9 +198,10 @@ async fn redeem(
         verifier: form.find("code_verifier").map(str::to_owned),
     };
     let (client, tokens, now) = (client.clone(), issue.tokens, issue.now);
-    let event = issued(&client, GrantType::AuthorizationCode);
+    let event = token_event(&client, GrantType::AuthorizationCode);
     let work = move |tx: &WriteTx<'_>| {
         let outcome = exchange::redeem(tx, &hash, &proof, &client, &tokens, now)?;
+        // The event is part of the transaction, so no token is issued without a record.
         record(tx, event, &outcome)?;
         Ok(outcome)
     };
@@ -210,11 +215,12 @@ async fn refresh(
     issue: &IssuedTokens,
 ) -> Result<ExchangeOutcome, TokenError> {
     let hash = ContentHash::of(required(form, "refresh_token")?.as_bytes());
-    let asked = scopes(form)?.filter(|asked| !asked.is_empty());
+    // Without scopes, the request is for all that was granted (RFC 6749 §6).
+    let requested = scopes(form)?.filter(|requested| !requested.is_empty());
     let (client, tokens, now) = (client.clone(), issue.tokens, issue.now);
-    let event = issued(&client, GrantType::RefreshToken);
+    let event = token_event(&client, GrantType::RefreshToken);
     let work = move |tx: &WriteTx<'_>| {
-        let outcome = exchange::refresh(tx, &hash, asked, &client, &tokens, now)?;
+        let outcome = exchange::refresh(tx, &hash, requested, &client, &tokens, now)?;
         record(tx, event, &outcome)?;
         Ok(outcome)
     };
@@ -235,7 +241,7 @@ async fn log_in(
         return refuse(OAuthErrorCode::InvalidScope, "scope does not include roles");
     }
     match inner.auth.login(user_name, password, address, now).await? {
-        LoginOutcome::Ok(entered) => Ok((entered, scopes)),
+        LoginOutcome::Ok(login) => Ok((login, scopes)),
         LoginOutcome::Refused => {
             refuse(OAuthErrorCode::InvalidGrant, "user name or password is wrong")
         }
@@ -245,17 +251,17 @@ async fn log_in(
 
 async fn open(
     inner: &OAuthInner,
-    entered: AuthenticatedLogin,
+    login: AuthenticatedLogin,
     scopes: ScopeSet,
     client: &OAuthClient,
     issue: &IssuedTokens,
 ) -> Result<ExchangeOutcome, DbError> {
     let (tokens, now) = (issue.tokens, issue.now);
-    let (user, client_id) = (entered.account.user.id, client.client_id.clone());
+    let (user, client_id) = (login.account.user.id, client.client_id.clone());
     let family = NewFamily { user, client_id, scopes, auth_time: now };
-    let event = issued(client, GrantType::Password);
+    let event = token_event(client, GrantType::Password);
     let work = move |tx: &WriteTx<'_>| {
-        let outcome = exchange::open(tx, &entered, &family, &tokens, now)?;
+        let outcome = exchange::open(tx, &login, &family, &tokens, now)?;
         record(tx, event, &outcome)?;
         Ok(outcome)
     };
@@ -263,7 +269,7 @@ async fn open(
 }
 
 /// Creates the audit event for tokens that `client` requests.
-fn issued(client: &OAuthClient, grant: GrantType) -> AuditEvent {
+fn token_event(client: &OAuthClient, grant: GrantType) -> AuditEvent {
     let event = audit::event(AuditAction::TokenIssued);
     event.with_object(ObjectKind::Client, &client.client_id).with_detail(grant.as_str())
 }

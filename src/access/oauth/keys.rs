@@ -38,12 +38,13 @@ impl SigningKeySet {
             }
             found => found?,
         };
+        // Retired keys are only published, so they count as none.
         if keys.iter().all(|key| key.is_retired) {
-            let new = make()?;
+            let generated = make()?;
             keys = db.write_blocking(move |tx| {
-                let before = tx.as_read().list_signing_keys()?;
-                if before.iter().all(|key| key.is_retired) {
-                    tx.write_signing_key(&new, now)?;
+                let stored = tx.as_read().list_signing_keys()?;
+                if stored.iter().all(|key| key.is_retired) {
+                    tx.write_signing_key(&generated, now)?;
                 }
                 tx.as_read().list_signing_keys()
             })?;
@@ -72,8 +73,8 @@ impl SigningKeySet {
     pub(super) fn sign(&self, claims: &Map<String, Value>) -> Result<String> {
         let mut header = Header::new(Algorithm::RS256);
         header.kid = Some(self.kid.clone());
-        let without = || Error::internal("this node has no signing key");
-        let signing = self.signing.as_ref().ok_or_else(without)?;
+        let missing = || Error::internal("this node has no signing key");
+        let signing = self.signing.as_ref().ok_or_else(missing)?;
         jsonwebtoken::encode(&header, claims, signing).map_err(Error::internal)
     }
 }

@@ -93,10 +93,11 @@ impl OAuthInner {
     ///
     /// If the read fails, the known keys continue to sign.
     async fn keys(&self) -> Arc<SigningKeySet> {
-        let known = self.keys.get();
+        let cached = self.keys.get();
+        // Read before the keys, so that a change during the read is noticed at the next use.
         let changes = self.auth.signing_key_changes();
-        if known.changes == changes {
-            return Arc::clone(&known.keys);
+        if cached.changes == changes {
+            return Arc::clone(&cached.keys);
         }
         let read = self.auth.db().read(|tx| tx.list_signing_keys()).await;
         match read
@@ -110,7 +111,7 @@ impl OAuthInner {
             }
             Err(cause) => {
                 tracing::warn!("oauth: signing keys cannot be read, using cached ones: {cause}");
-                Arc::clone(&known.keys)
+                Arc::clone(&cached.keys)
             }
         }
     }
@@ -135,6 +136,7 @@ impl OAuth {
         let changes = auth.signing_key_changes();
         let keys = Arc::new(SigningKeySet::load(auth.db(), now)?);
         let keys = HotSwap::new(CachedSigningKeys { keys, changes });
+        // Clients compare `iss` as text, so a slash would make another issuer.
         issuer.truncate(issuer.trim_end_matches('/').len());
         let lifetimes = HotSwap::new(lifetimes);
         Ok(Self { inner: Arc::new(OAuthInner { auth, issuer, lifetimes, keys }) })
@@ -178,8 +180,8 @@ impl OAuth {
         let read = move |tx: &crate::storage::database::ReadTx<'_>| {
             tx.find_consent(user, &client_id, kind)
         };
-        let given = self.inner.auth.db().read(read).await?;
-        Ok(request.scopes.is_subset(given))
+        let consented = self.inner.auth.db().read(read).await?;
+        Ok(request.scopes.is_subset(consented))
     }
 
     /// Stores the user's consent to the scopes of the request.
@@ -221,6 +223,7 @@ impl OAuth {
             user: user.user.id,
             client_id: request.client_id.clone(),
             scopes: request.scopes,
+            // Replaced by the time of the login, which the transaction reads from the session.
             auth_time: now,
         };
         let granted = match request.response_type {
@@ -229,8 +232,9 @@ impl OAuth {
                 self.authorize_tokens(request, user, session, new, now).await
             }
         };
-        let over = || self.refuse(request, OAuthErrorCode::LoginRequired, "the login has ended");
-        Ok(granted?.unwrap_or_else(over))
+        let login_ended =
+            || self.refuse(request, OAuthErrorCode::LoginRequired, "the login has ended");
+        Ok(granted?.unwrap_or_else(login_ended))
     }
 
     async fn authorize_code(
@@ -242,6 +246,7 @@ impl OAuth {
     ) -> Result<Option<String>> {
         let code = RandomSecret::new()?;
         let hash = code.hash();
+        // Only an address that the request named must be repeated with the code (RFC 6749 §4.1.3).
         let uri = request.named_redirect_uri.then(|| request.redirect_uri.clone());
         let new = NewCode {
             redirect_uri: uri,
@@ -258,8 +263,8 @@ impl OAuth {
             Ok(true)
         };
         let written = self.inner.auth.write(write).await?;
-        let answer = || request.address(&self.inner.issuer, vec![("code", code.reveal())]);
-        Ok(written.then(answer))
+        let redirect = || request.address(&self.inner.issuer, vec![("code", code.reveal())]);
+        Ok(written.then(redirect))
     }
 
     /// Performs the implicit grant: tokens in the redirect address, and never a refresh token.
@@ -273,8 +278,8 @@ impl OAuth {
     ) -> Result<Option<String>> {
         let OAuthInner { auth, issuer, lifetimes, .. } = &*self.inner;
         // A client's own lifetime may only shorten the general one.
-        let all_s = lifetimes.get().access_token_s;
-        let access_token_s = request.access_token_s.map_or(all_s, |own| own.min(all_s));
+        let general_s = lifetimes.get().access_token_s;
+        let access_token_s = request.access_token_s.map_or(general_s, |own| own.min(general_s));
         let expires = after(now, access_token_s);
         let access = RandomSecret::new()?;
         let token = request.response_type.has_token().then(|| access.hash());
@@ -283,6 +288,7 @@ impl OAuth {
             .with_detail("implicit");
         let write = move |tx: &crate::storage::database::WriteTx<'_>| {
             let found = logged_in(tx, &session, new_family.user, now)?;
+            // An id token alone cannot be revoked or refreshed, so it needs no family.
             let Some((auth_time, hash)) = found.zip(token) else { return Ok(found) };
             let (scopes, family) = (new_family.scopes, NewFamily { auth_time, ..new_family });
             let id = tx.open_family(&family, now)?;
@@ -302,6 +308,7 @@ impl OAuth {
             issued: now,
             expires,
         };
+        // Signing takes a millisecond, for which the write lock need not be held.
         let id_token = match request.response_type.has_id_token() {
             true => Some(self.inner.keys().await.sign(&id_token.claims(user))?),
             false => None,
@@ -362,6 +369,8 @@ impl OAuth {
         let Some(token) = auth.token(access_token, now).await? else { return Ok(None) };
         let account = auth.account(token.user).await?;
         if let Some(account) = &account {
+            // This endpoint authenticates by itself, and its log line names the user like others
+            // (contract security-13).
             let id = CredentialId::Number(token.family.0);
             audit::note_caller(account, CredentialKind::AccessToken, id);
         }
@@ -384,21 +393,23 @@ impl OAuth {
     /// mail.
     pub async fn open_session(
         &self,
-        entered: &AuthenticatedLogin,
+        login: &AuthenticatedLogin,
         from: LoginOrigin,
         browser: LoginBrowser,
         now: Timestamp,
     ) -> Result<Option<RandomSecret>> {
         let secret = RandomSecret::new()?;
         let (hash, expires) = (secret.hash(), after(now, self.inner.lifetimes.get().session_s));
-        let user = entered.account.user.id;
+        let user = login.account.user.id;
         let session = BrowserSession { user, auth_time: now, expires, from };
-        audit::note_caller(&entered.account, CredentialKind::Password, CredentialId::None);
-        let entered = entered.clone();
+        audit::note_caller(&login.account, CredentialKind::Password, CredentialId::None);
+        let login = login.clone();
         let write = move |tx: &crate::storage::database::WriteTx<'_>| {
-            let is_good = entered.is_still_valid(&tx.as_read())?;
-            if is_good {
+            // The password may have changed while its hash was compared.
+            let is_valid = login.is_still_valid(&tx.as_read())?;
+            if is_valid {
                 tx.write_session(&hash, &session)?;
+                // A login with a new browser is mailed to its user (contract users-17).
                 if tx.record_browser(user, &browser, BROWSERS_MAX, now)? {
                     let LoginOrigin { browser, address } = session.from;
                     let content = MessageContent::NewBrowser { browser, address };
@@ -406,7 +417,7 @@ impl OAuth {
                     tx.insert_message(&message, OUTBOX_PER_USER_MAX, now)?;
                 }
             }
-            Ok(is_good)
+            Ok(is_valid)
         };
         Ok(self.inner.auth.write(write).await?.then_some(secret))
     }
@@ -427,7 +438,7 @@ impl OAuth {
     /// remove.
     pub async fn sweep(&self, now: Timestamp) -> Result<usize> {
         let span = SignedDuration::from_secs(i64::from(ACCOUNT_LOG_S));
-        let read_long_ago = now.checked_sub(span).unwrap_or(Timestamp::MIN);
+        let followed_by_all = now.checked_sub(span).unwrap_or(Timestamp::MIN);
         let failures = self.inner.auth.failure_window(now);
         let retired = published_since(now, self.inner.lifetimes.get().access_token_s);
         let sweep = move |tx: &crate::storage::database::WriteTx<'_>| {
@@ -437,9 +448,10 @@ impl OAuth {
             removed += tx.sweep_password_links(now, SWEEP_ROWS)?;
             removed += tx.sweep_failed_logins(failures, SWEEP_ROWS)?;
             removed += tx.sweep_signing_keys(retired, now)?;
-            removed += tx.sweep_account_log(read_long_ago, SWEEP_ROWS)?;
+            removed += tx.sweep_account_log(followed_by_all, SWEEP_ROWS)?;
             Ok(removed)
         };
+        // Not by `Auth::write`: caches compare the time of tokens and sessions themselves.
         Ok(self.inner.auth.db().write(sweep).await?)
     }
 }
@@ -454,6 +466,6 @@ fn logged_in(
     let tx = tx.as_read();
     let Some(session) = tx.find_session(session)? else { return Ok(None) };
     let active = tx.find_user(user)?.is_some_and(|user| user.active);
-    let alive = session.user == user && session.expires > now;
-    Ok((active && alive).then_some(session.auth_time))
+    let is_current = session.user == user && session.expires > now;
+    Ok((active && is_current).then_some(session.auth_time))
 }

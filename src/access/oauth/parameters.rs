@@ -34,6 +34,7 @@ impl OAuthParameters {
     pub fn parse(encoded: &str) -> Result<Self, ParametersError> {
         let mut pairs = Vec::new();
         for part in encoded.split('&').filter(|part| !part.is_empty()) {
+            // Counted before decoding, so that a flood of parameters costs little.
             if pairs.len() == PARAMETERS_MAX {
                 return Err(ParametersError::TooMany);
             }
@@ -78,6 +79,7 @@ pub(super) fn decode(text: &str) -> Result<String, ParametersError> {
             }
             other => other,
         };
+        // The limit is on decoded bytes, since percent-encoding may triple the length.
         if bytes.len() == PARAMETER_BYTES_MAX {
             return Err(ParametersError::TooLong);
         }

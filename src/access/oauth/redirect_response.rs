@@ -27,10 +27,11 @@ pub(super) fn is_usable(uri: &str) -> bool {
             )
     };
     let Some((scheme, rest)) = uri.split_once(':') else { return false };
-    let letters = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    let is_scheme_character =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
     scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme.bytes().all(letters)
-        && !EXECUTABLE_SCHEMES.iter().any(|runs| scheme.eq_ignore_ascii_case(runs))
+        && scheme.bytes().all(is_scheme_character)
+        && !EXECUTABLE_SCHEMES.iter().any(|executable| scheme.eq_ignore_ascii_case(executable))
         && !rest.is_empty()
         && rest.bytes().all(allowed)
 }
@@ -40,6 +41,7 @@ pub(super) fn redirect_url(uri: &str, mode: ResponseMode, pairs: &[(&str, &str)]
     let mut address = uri.to_owned();
     let mut separator = match mode {
         ResponseMode::Fragment => "#",
+        // The address is a query already, and its text must not change (contract login-7).
         ResponseMode::Query if uri.ends_with(['?', '&']) => "",
         ResponseMode::Query if uri.contains('?') => "&",
         ResponseMode::Query => "?",

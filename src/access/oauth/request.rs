@@ -82,8 +82,8 @@ impl PromptSet {
             let prompt = Prompt::ALL.into_iter().find(|prompt| prompt.as_str() == word)?;
             prompts.0 |= prompt as u8;
         }
-        let alone = prompts.0 == Prompt::None as u8 || !prompts.has(Prompt::None);
-        alone.then_some(prompts)
+        let is_valid = prompts.0 == Prompt::None as u8 || !prompts.has(Prompt::None);
+        is_valid.then_some(prompts)
     }
 }
 
@@ -224,11 +224,11 @@ pub fn parse(
     let redirect_uri = redirect_uri(parameters, client)?;
     let is_https = redirect_uri.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("https:"));
     let words: Vec<_> = parameters.find("response_type").unwrap_or("code").split(' ').collect();
-    // Responses for a page of the client, including errors, are put after `#`, even if the words are not a
-    // response type of this provider (OAuth 2.0 Multiple Response Types §5).
-    let to_page = words.iter().any(|word| matches!(*word, "token" | "id_token"));
-    let asked = parameters.find("response_mode");
-    let mode = if to_page || asked == Some("fragment") {
+    // Responses for a page of the client, including errors, are put after `#`, even if the words
+    // are not a response type of this provider (OAuth 2.0 Multiple Response Types §5).
+    let is_for_page = words.iter().any(|word| matches!(*word, "token" | "id_token"));
+    let requested_mode = parameters.find("response_mode");
+    let mode = if is_for_page || requested_mode == Some("fragment") {
         ResponseMode::Fragment
     } else {
         ResponseMode::Query
@@ -236,7 +236,9 @@ pub fn parse(
     // A repeated `state` is ambiguous and is not echoed.
     let is_echoed = parameters.find_repeated(&["state"]).is_none();
     let state = parameters.find("state").filter(|_| is_echoed);
+    // One that is too long is refused below, and the refusal must not repeat it.
     let state = state.filter(|state| state.len() <= ECHO_BYTES_MAX).map(str::to_owned);
+    // Complete enough to send errors: those of `fill` go to the client with mode and state.
     let mut request = AuthorizationRequest {
         client_id: client.client_id.clone(),
         client_name: client.name.clone(),
@@ -268,7 +270,8 @@ fn redirect_uri(
     client: &OAuthClient,
 ) -> Result<String, AuthorizationError> {
     let found = match (parameters.find("redirect_uri"), client.redirect_uris.as_slice()) {
-        (Some(asked), registered) => registered.iter().find(|uri| *uri == asked),
+        (Some(requested), registered) => registered.iter().find(|uri| *uri == requested),
+        // A single registered address need not be named (RFC 6749 §3.1.2.3).
         (None, [only]) => Some(only),
         (None, _) => return page("The parameter redirect_uri is missing."),
     };
@@ -293,6 +296,7 @@ impl AuthorizationRequest {
             return refuse(InvalidRequest, format!("{name} is given more than once"));
         }
         for (name, code) in [
+            // Ignoring one of them would authorize another request than the client meant.
             ("request", RequestNotSupported),
             ("request_uri", RequestUriNotSupported),
             ("registration", RegistrationNotSupported),
@@ -324,12 +328,14 @@ impl AuthorizationRequest {
             self.prompt = prompt;
         }
         if let Some(max_age) = parameters.find("max_age") {
+            // `parse` would accept a leading `+`.
             let digits = max_age.bytes().all(|byte| byte.is_ascii_digit());
             let Some(max_age_s) = max_age.parse().ok().filter(|_| digits) else {
                 return refuse(InvalidRequest, "max_age is not a number of seconds");
             };
             self.max_age_s = Some(max_age_s);
         }
+        // PKCE binds a code to its client; the implicit grant has no code.
         if response_type == ResponseType::Code {
             self.challenge = challenge(parameters, client)?;
         }
@@ -354,6 +360,7 @@ impl AuthorizationRequest {
             }
         }
         self.nonce = parameters.find("nonce").map(str::to_owned);
+        // The nonce protects an id token in a redirect from replay (OpenID Connect Core §3.2.2.1).
         if self.nonce.is_none() && self.response_type.has_id_token() {
             return refuse(code, "nonce is missing, which this response_type needs");
         }
@@ -388,7 +395,7 @@ fn scopes(parameters: &OAuthParameters) -> Result<ScopeSet, AuthorizationRefusal
     match scopes {
         Ok(scopes) if scopes.is_empty() => Ok(ScopeSet::from_scopes(&[Scope::Roles])),
         Ok(scopes) => Ok(scopes),
-        Err(why) => refuse(OAuthErrorCode::InvalidScope, why.to_string()),
+        Err(cause) => refuse(OAuthErrorCode::InvalidScope, cause.to_string()),
     }
 }
 
@@ -409,6 +416,7 @@ fn challenge(
         }
         return Ok(None);
     };
+    // An absent method means `plain` (RFC 7636 §4.3).
     if method != Some("S256") {
         return refuse(code, "code_challenge_method is not S256");
     }

@@ -37,11 +37,13 @@ impl SigningKeys {
     ///
     /// Running nodes follow the change and sign with the new key within a second.
     pub fn rotate(&self, now: Timestamp) -> Result<String> {
-        let new = keys::make()?;
-        let kid = new.kid.clone();
+        // Generated before the transaction, since it takes a tenth of a second.
+        let generated = keys::make()?;
+        let kid = generated.kid.clone();
         let write = move |tx: &WriteTx<'_>| {
+            // Retired first, so that only the new key is left to sign.
             tx.retire_signing_keys(now)?;
-            tx.write_signing_key(&new, now)?;
+            tx.write_signing_key(&generated, now)?;
             tx.log_account_change(crate::storage::database::AccountChange::SigningKeys, now)
         };
         self.db.write_blocking(write)?;

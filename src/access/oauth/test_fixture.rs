@@ -133,11 +133,10 @@ impl OAuthFixture {
 
     /// Opens a session of `ada`, who logs in by password at `at(second)`.
     pub(super) fn open_session(&self, second: i64) -> RandomSecret {
-        let login = self.auth.login("ada", "pass word", [192, 0, 2, 1].into(), at(second));
-        let LoginOutcome::Ok(entered) = self.run(login).unwrap() else { panic!("ada logs in") };
+        let attempt = self.auth.login("ada", "pass word", [192, 0, 2, 1].into(), at(second));
+        let LoginOutcome::Ok(login) = self.run(attempt).unwrap() else { panic!("ada logs in") };
         let browser = LoginBrowser { now: ContentHash::of(b"browser"), before: None };
-        let opened =
-            self.oauth.open_session(&entered, LoginOrigin::default(), browser, at(second));
+        let opened = self.oauth.open_session(&login, LoginOrigin::default(), browser, at(second));
         self.run(opened).unwrap().unwrap()
     }
 
@@ -203,6 +202,7 @@ impl OAuthFixture {
 
 fn open(dir: &std::path::Path) -> (Auth, OAuth) {
     let limits = HashLimits {
+        // The cheapest hash that argon2 accepts, because the tests log in often.
         memory_kib: 8,
         iterations: 1,
         workers: 2,

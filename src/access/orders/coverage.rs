@@ -33,10 +33,10 @@ pub fn covering<'a>(
     agr: Option<AgreementId>,
     now: Timestamp,
 ) -> Vec<&'a Agreement> {
-    let wanted = |agreement: &&Agreement| {
+    let is_candidate = |agreement: &&Agreement| {
         agr.is_none_or(|id| id == agreement.id) && covers(agreement, codes, now)
     };
-    let mut covering: Vec<&Agreement> = agreements.iter().filter(wanted).collect();
+    let mut covering: Vec<&Agreement> = agreements.iter().filter(is_candidate).collect();
     covering.sort_by_key(|agreement| (rank(agreement), agreement.id));
     covering
 }
@@ -87,6 +87,7 @@ pub fn choose<'a>(candidates: &[AgreementCandidate<'a>]) -> AgreementChoice<'a> 
     let of_kind = |kind| candidates.iter().find(move |one| one.agreement.kind == kind);
     if let Some(AgreementCandidate { agreement, live, .. }) = of_kind(AgreementType::Subscription)
     {
+        // A Subscription costs nothing extra, but its downloads are recorded once, too.
         return live.map_or(AgreementChoice::Buy(agreement), |live| {
             AgreementChoice::Free(agreement, live)
         });
@@ -112,6 +113,8 @@ impl<'a> AgreementCandidate<'a> {
         let live = self.live?;
         let delivers = match self.agreement.kind {
             AgreementType::Subscription | AgreementType::Prepaid => true,
+            // An order that awaits approval, or was reported as not used, delivers nothing
+            // (contract purchases-3).
             AgreementType::Direct | AgreementType::Normal => live.approved == Some(true),
         };
         delivers.then_some(AgreementChoice::Free(self.agreement, live))
@@ -122,8 +125,9 @@ impl<'a> AgreementCandidate<'a> {
 /// is also one of the agreement's.
 #[must_use]
 pub fn product_in_common<'a>(agreement: &'a Agreement, codes: &[String]) -> Option<&'a Product> {
-    let of = |code: &String| agreement.products.iter().find(|product| product.code == *code);
-    codes.iter().find_map(of)
+    let agreed_product =
+        |code: &String| agreement.products.iter().find(|product| product.code == *code);
+    codes.iter().find_map(agreed_product)
 }
 
 /// Returns those of an item's product codes that agreements in force at `now` cover, in the item's order and
@@ -132,8 +136,8 @@ pub fn product_in_common<'a>(agreement: &'a Agreement, codes: &[String]) -> Opti
 pub fn covered_codes(agreements: &[Agreement], codes: &[String], now: Timestamp) -> Vec<String> {
     let mut covered: Vec<String> = Vec::new();
     for code in codes {
-        let one = std::slice::from_ref(code);
-        let is_covered = agreements.iter().any(|agreement| covers(agreement, one, now));
+        let single = std::slice::from_ref(code);
+        let is_covered = agreements.iter().any(|agreement| covers(agreement, single, now));
         if is_covered && !covered.contains(code) {
             covered.push(code.clone());
         }

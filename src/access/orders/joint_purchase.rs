@@ -19,11 +19,11 @@ pub(super) type Taken = HashMap<AgreementId, u32>;
 
 /// Returns the outcomes of the requests one after the other, without recording them.
 fn preview_all(
-    wishes: &[Arc<PurchaseRequest>],
+    requests: &[Arc<PurchaseRequest>],
     tx: &ReadTx<'_>,
 ) -> Result<Vec<PurchaseOutcome>, DbError> {
     let mut taken = Taken::new();
-    wishes.iter().map(|wish| wish.preview_after(tx, &mut taken)).collect()
+    requests.iter().map(|request| request.preview_after(tx, &mut taken)).collect()
 }
 
 impl Orders {
@@ -38,26 +38,27 @@ impl Orders {
         agr: Option<AgreementId>,
         now: Timestamp,
     ) -> Result<Vec<Result<CoverageDecision>>> {
-        let (mut decisions, mut places, mut wishes) = (Vec::new(), Vec::new(), Vec::new());
-        for (place, item) in items.iter().enumerate() {
+        let (mut decisions, mut indexes, mut requests) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, item) in items.iter().enumerate() {
             match self.purchase_request(principal, *item, agr, now).await {
+                // Neither an earlier purchase nor a Subscription uses up a download.
                 Ok(None | Some((_, true))) => decisions.push(Ok(CoverageDecision::Delivers)),
                 Err(refused) => decisions.push(Err(refused)),
-                Ok(Some((wish, false))) => {
+                Ok(Some((request, false))) => {
                     // A placeholder, overwritten below.
                     decisions.push(Ok(CoverageDecision::Delivers));
-                    places.push(place);
-                    wishes.push(wish);
+                    indexes.push(index);
+                    requests.push(request);
                 }
             }
         }
-        if wishes.is_empty() {
+        if requests.is_empty() {
             return Ok(decisions);
         }
-        let looked = wishes.clone();
-        let wished = self.inner.db.read(move |tx| preview_all(&looked, tx)).await?;
-        for ((place, wish), wished) in places.into_iter().zip(&wishes).zip(&wished) {
-            decisions[place] = self.cache_and_decide(wish, wished);
+        let previewed = requests.clone();
+        let outcomes = self.inner.db.read(move |tx| preview_all(&previewed, tx)).await?;
+        for ((index, request), outcome) in indexes.into_iter().zip(&requests).zip(&outcomes) {
+            decisions[index] = self.cache_and_decide(request, outcome);
         }
         Ok(decisions)
     }
@@ -73,23 +74,26 @@ impl Orders {
         agr: Option<AgreementId>,
         now: Timestamp,
     ) -> Result<()> {
-        let mut wishes = Vec::new();
+        let mut requests = Vec::new();
         for item in items {
-            wishes.extend(
-                self.purchase_request(principal, *item, agr, now).await?.map(|(wish, _)| wish),
+            requests.extend(
+                self.purchase_request(principal, *item, agr, now)
+                    .await?
+                    .map(|(request, _)| request),
             );
         }
-        if wishes.is_empty() {
+        if requests.is_empty() {
             return Ok(());
         }
-        let looked = wishes.clone();
-        let wished = self.write(move |tx| record_all(&looked, tx)).await.map_err(unrecorded)?;
+        let recorded = requests.clone();
+        let outcomes =
+            self.write(move |tx| record_all(&recorded, tx)).await.map_err(unrecorded)?;
         // If one item is refused, the others were not bought either, so nothing is cached.
-        if let Some(place) = wished.iter().position(|one| !all_deliver(one)) {
-            return self.cache_and_decide(&wishes[place], &wished[place])?.require_delivery();
+        if let Some(index) = outcomes.iter().position(|outcome| !delivers(outcome)) {
+            return self.cache_and_decide(&requests[index], &outcomes[index])?.require_delivery();
         }
-        for (wish, wished) in wishes.iter().zip(&wished) {
-            self.cache_and_decide(wish, wished)?;
+        for (request, outcome) in requests.iter().zip(&outcomes) {
+            self.cache_and_decide(request, outcome)?;
         }
         Ok(())
     }
@@ -103,6 +107,7 @@ impl Orders {
         agr: Option<AgreementId>,
         now: Timestamp,
     ) -> Result<Option<(Arc<PurchaseRequest>, bool)>> {
+        // The operator is no customer: its downloads are neither decided nor recorded.
         if principal.method() == AuthMethod::Operator {
             return Ok(None);
         }
@@ -121,8 +126,8 @@ impl Orders {
     }
 }
 
-fn all_deliver(wished: &PurchaseOutcome) -> bool {
-    match wished {
+fn delivers(outcome: &PurchaseOutcome) -> bool {
+    match outcome {
         PurchaseOutcome::Bought { .. } | PurchaseOutcome::Owned | PurchaseOutcome::ToBuy => true,
         PurchaseOutcome::Order { .. } | PurchaseOutcome::Exhausted => false,
     }
@@ -130,12 +135,13 @@ fn all_deliver(wished: &PurchaseOutcome) -> bool {
 
 /// Records all requests if all of them deliver; returns the outcomes.
 fn record_all(
-    wishes: &[Arc<PurchaseRequest>],
+    requests: &[Arc<PurchaseRequest>],
     tx: &WriteTx<'_>,
 ) -> Result<Vec<PurchaseOutcome>, DbError> {
-    let looked = preview_all(wishes, &tx.as_read())?;
-    if !looked.iter().all(all_deliver) {
-        return Ok(looked);
+    let previewed = preview_all(requests, &tx.as_read())?;
+    // Refusals return `Ok` and commit, so nothing may have been written before.
+    if !previewed.iter().all(delivers) {
+        return Ok(previewed);
     }
-    wishes.iter().map(|wish| wish.record(tx)).collect()
+    requests.iter().map(|request| request.record(tx)).collect()
 }

@@ -15,6 +15,7 @@ pub fn order<L: MediaLinks>(order: &Order, links: &L) -> Value {
     let mut price = Map::new();
     price.insert("name".to_owned(), json!(price_name(product, agreement_name)));
     optional(&mut price, "description", product.description.as_deref());
+    // The licence is chosen when the order is reported; until then only its product is known.
     let license = match &order.license {
         Some(reported) => license(reported),
         None => json!({ "product": product_json(product) }),
@@ -71,6 +72,7 @@ fn product_json(product: &Product) -> Value {
 
 fn price_name(product: &Product, agreement: Option<&str>) -> String {
     let code = Some(product.code.as_str()).filter(|code| !code.is_empty());
+    // A nameless product is one of an agreement without products (contract purchases-9).
     let names = [product.name.as_deref(), code, agreement];
     names.into_iter().flatten().next().unwrap_or_default().to_owned()
 }

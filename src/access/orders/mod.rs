@@ -73,14 +73,14 @@ pub struct Orders {
 }
 
 /// Key of the purchase cache: the buyer, the agreement and the item.
-type Bought = (OrganizationId, AgreementId, ItemKey);
+type PurchaseKey = (OrganizationId, AgreementId, ItemKey);
 
 struct OrdersInner {
     db: Db,
     auth: Option<Auth>,
     /// The time until which a bought item may be downloaded again. Orders are never removed and approved ones
     /// stay approved, so an entry stays valid unless the database loses rows.
-    bought: Cache<Bought, Timestamp>,
+    bought: Cache<PurchaseKey, Timestamp>,
 }
 
 impl Orders {
@@ -120,6 +120,7 @@ impl Orders {
         }
         let covering = match covering(principal, item, agr, now) {
             Ok(covering) => covering,
+            // An order still delivers what no agreement covers any more (contract purchases-4).
             Err(refused) => {
                 let is_owned = self.is_owned(principal, item, agr, now).await?;
                 return if is_owned { Ok(CoverageDecision::Delivers) } else { Err(refused) };
@@ -129,10 +130,10 @@ impl Orders {
         if subscribed || self.is_bought(&covering, item.key, now) {
             return Ok(CoverageDecision::Delivers);
         }
-        let wish = PurchaseRequest::new(principal, item, &covering, agr, now);
-        let own = Arc::clone(&wish);
-        let wished = self.inner.db.read(move |tx| own.preview(tx)).await?;
-        self.cache_and_decide(&wish, &wished)
+        let request = PurchaseRequest::new(principal, item, &covering, agr, now);
+        let preview_request = Arc::clone(&request);
+        let outcome = self.inner.db.read(move |tx| preview_request.preview(tx)).await?;
+        self.cache_and_decide(&request, &outcome)
     }
 
     /// Returns whether `principal` may download `item` under a Subscription.
@@ -175,17 +176,19 @@ impl Orders {
         if self.is_bought(&covering, item.key, now) {
             return Ok(());
         }
-        let wish = PurchaseRequest::new(principal, item, &covering, agr, now);
-        let own = Arc::clone(&wish);
-        let looked = self.inner.db.read(move |tx| own.preview(tx)).await.map_err(unrecorded)?;
-        let wished = if looked.is_recorded() {
-            looked
+        let request = PurchaseRequest::new(principal, item, &covering, agr, now);
+        let preview_request = Arc::clone(&request);
+        // A read does not take the write lock, and an earlier order makes the write unnecessary.
+        let previewed =
+            self.inner.db.read(move |tx| preview_request.preview(tx)).await.map_err(unrecorded)?;
+        let outcome = if previewed.is_recorded() {
+            previewed
         } else {
-            let own = Arc::clone(&wish);
+            let record_request = Arc::clone(&request);
             // The preview may be stale, so the write transaction decides again.
-            self.write(move |tx| own.record(tx)).await.map_err(unrecorded)?
+            self.write(move |tx| record_request.record(tx)).await.map_err(unrecorded)?
         };
-        self.cache_and_decide(&wish, &wished)?.require_delivery()
+        self.cache_and_decide(&request, &outcome)?.require_delivery()
     }
 
     async fn write<T, F>(&self, write: F) -> Result<T, DbError>
@@ -210,20 +213,22 @@ impl Orders {
     /// Caches a purchase, and returns what the caller gets.
     fn cache_and_decide(
         &self,
-        wish: &PurchaseRequest,
-        wished: &PurchaseOutcome,
+        request: &PurchaseRequest,
+        outcome: &PurchaseOutcome,
     ) -> Result<CoverageDecision> {
-        match *wished {
+        match *outcome {
             PurchaseOutcome::Bought { organization, agreement, until } => {
-                let key = (organization, agreement, wish.item().clone());
+                let key = (organization, agreement, request.item().clone());
                 self.inner.bought.insert(key, until);
                 Ok(CoverageDecision::Delivers)
             }
+            // Not cached: `ToBuy` is not recorded yet, and `Owned` is an order under another
+            // agreement than those of the request.
             PurchaseOutcome::Owned | PurchaseOutcome::ToBuy => Ok(CoverageDecision::Delivers),
             PurchaseOutcome::Order { agreement, .. } => {
                 Ok(CoverageDecision::OrderRequired(agreement))
             }
-            PurchaseOutcome::Exhausted => Err(exhausted(wish.agreements())),
+            PurchaseOutcome::Exhausted => Err(exhausted(request.agreements())),
         }
     }
 }

@@ -40,22 +40,24 @@ impl Orders {
         now: Timestamp,
     ) -> Result<Vec<AgreementOffer>> {
         let covering = coverage::covering(principal.agreements(), &item.codes(), None, now);
-        let wishes: Vec<Arc<PurchaseRequest>> = covering
+        let requests: Vec<Arc<PurchaseRequest>> = covering
             .into_iter()
             .map(|agreement| {
+                // One request for each agreement, because the page shows the state of all and not
+                // of the first.
                 PurchaseRequest::new(principal, item, &[agreement], Some(agreement.id), now)
             })
             .collect();
         let offers = self.db().read(move |tx| {
-            let mut offers = Vec::with_capacity(wishes.len());
-            for wish in wishes {
-                let state = match wish.preview(tx)? {
+            let mut offers = Vec::with_capacity(requests.len());
+            for request in requests {
+                let state = match request.preview(tx)? {
                     PurchaseOutcome::Bought { until, .. } => OfferState::Bought(until),
                     PurchaseOutcome::Owned | PurchaseOutcome::ToBuy => OfferState::Available,
                     PurchaseOutcome::Order { recorded, .. } => OfferState::Order(recorded),
                     PurchaseOutcome::Exhausted => continue,
                 };
-                let agreements = wish.agreements().iter().cloned();
+                let agreements = request.agreements().iter().cloned();
                 offers.extend(agreements.map(|agreement| AgreementOffer { agreement, state }));
             }
             Ok(offers)

@@ -91,6 +91,7 @@ impl PurchaseRequest {
             user: principal.user().id,
             item: item.key.clone(),
             codes: item.codes(),
+            // An order keeps these, because the item may change or be withdrawn later.
             headline: text("headline"),
             byline: text("byline"),
             source: text("source"),
@@ -122,15 +123,15 @@ impl PurchaseRequest {
         taken: &mut Taken,
     ) -> Result<PurchaseOutcome, DbError> {
         let mut candidates = self.candidates(tx)?;
-        for one in &mut candidates {
-            let gone = taken.get(&one.agreement.id).copied().unwrap_or_default();
-            one.remaining = one.remaining.saturating_sub(gone);
+        for candidate in &mut candidates {
+            let used = taken.get(&candidate.agreement.id).copied().unwrap_or_default();
+            candidate.remaining = candidate.remaining.saturating_sub(used);
         }
-        let chosen = choose(&candidates);
-        if self.is_owned_elsewhere(&chosen, tx)? {
+        let choice = choose(&candidates);
+        if self.is_owned_elsewhere(&choice, tx)? {
             return Ok(PurchaseOutcome::Owned);
         }
-        Ok(match chosen {
+        Ok(match choice {
             AgreementChoice::Free(agreement, live) => {
                 PurchaseOutcome::bought(agreement, live.downloadable_until)
             }
@@ -150,11 +151,11 @@ impl PurchaseRequest {
     /// Decides, and writes an order if one is needed.
     pub(super) fn record(&self, tx: &WriteTx<'_>) -> Result<PurchaseOutcome, DbError> {
         let candidates = self.candidates(&tx.as_read())?;
-        let chosen = choose(&candidates);
-        if self.is_owned_elsewhere(&chosen, &tx.as_read())? {
+        let choice = choose(&candidates);
+        if self.is_owned_elsewhere(&choice, &tx.as_read())? {
             return Ok(PurchaseOutcome::Owned);
         }
-        match chosen {
+        match choice {
             AgreementChoice::Free(agreement, live) => {
                 Ok(PurchaseOutcome::bought(agreement, live.downloadable_until))
             }
@@ -170,6 +171,8 @@ impl PurchaseRequest {
                 Ok(PurchaseOutcome::bought(agreement, order.downloadable_until))
             }
             AgreementChoice::Order { agreement, recorded } => {
+                // A customer approves a single order, so a repeated request adds none (contract
+                // purchases-3).
                 if !recorded {
                     self.insert(tx, &self.order(&tx.as_read(), agreement)?)?;
                 }
@@ -179,15 +182,15 @@ impl PurchaseRequest {
         }
     }
 
-    /// Returns whether a visible order still delivers the item, so that the download or order that `chosen`
+    /// Returns whether a visible order still delivers the item, so that the download or order that `choice`
     /// would cost is not needed: the agreement of that order may have ended. Under a Subscription nothing is
     /// saved, and its downloads are recorded.
     fn is_owned_elsewhere(
         &self,
-        chosen: &AgreementChoice<'_>,
+        choice: &AgreementChoice<'_>,
         tx: &ReadTx<'_>,
     ) -> Result<bool, DbError> {
-        match chosen {
+        match choice {
             AgreementChoice::Free(..) => return Ok(false),
             AgreementChoice::Buy(agreement) if agreement.kind == AgreementType::Subscription => {
                 return Ok(false);
@@ -211,6 +214,8 @@ impl PurchaseRequest {
             let (id, organization) = (agreement.id, agreement.organization);
             let live = tx.find_live_order(organization, &self.item, id, self.now)?;
             let remaining = match agreement.kind {
+                // Read in this transaction: concurrent downloads must not take more than are left
+                // (contract purchases-5).
                 AgreementType::Prepaid => tx.prepaid_remaining(id)?,
                 AgreementType::Subscription | AgreementType::Direct | AgreementType::Normal => 0,
             };
@@ -223,6 +228,7 @@ impl PurchaseRequest {
     fn order(&self, tx: &ReadTx<'_>, agreement: &Agreement) -> Result<Order, DbError> {
         let manual = match agreement.kind {
             AgreementType::Subscription | AgreementType::Prepaid => false,
+            // These orders wait for the customer, who approves or rejects them.
             AgreementType::Direct | AgreementType::Normal => true,
         };
         Ok(Order {
@@ -237,8 +243,8 @@ impl PurchaseRequest {
                 id: agreement.id,
                 name: agreement.name.clone(),
                 kind: agreement.kind,
-                // The approver is not stored with the order: the agreement decides when the order is
-                // reported.
+                // The approver is not stored with the order: the agreement decides when the order
+                // is reported.
                 approver: Approver::default(),
             },
             product: self.product(tx, agreement)?,
@@ -264,13 +270,13 @@ impl PurchaseRequest {
         if let Some(product) = tx.first_known_product(&self.codes)? {
             return Ok(product);
         }
-        let nameless = || Product {
+        let agreement_as_product = || Product {
             id: ProductId(0),
             code: String::new(),
             name: agreement.name.clone(),
             description: None,
         };
-        Ok(agreement.products.first().cloned().unwrap_or_else(nameless))
+        Ok(agreement.products.first().cloned().unwrap_or_else(agreement_as_product))
     }
 }
 

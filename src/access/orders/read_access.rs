@@ -47,22 +47,23 @@ impl Orders {
     ) -> Result<Vec<bool>> {
         let is_open = principal.method() == AuthMethod::Operator;
         let found = |item: &ItemFacts<'_>| is_open || Self::is_found(principal, *item, now);
-        let mut may: Vec<bool> = items.iter().map(found).collect();
-        let places: Vec<usize> = (0..items.len()).filter(|place| !may[*place]).collect();
-        if places.is_empty() {
-            return Ok(may);
+        let mut allowed: Vec<bool> = items.iter().map(found).collect();
+        let not_covered: Vec<usize> = (0..items.len()).filter(|index| !allowed[*index]).collect();
+        if not_covered.is_empty() {
+            return Ok(allowed);
         }
-        let keys: Vec<ItemKey> = places.iter().map(|place| items[*place].key.clone()).collect();
-        let of = OrderVisibility::of(principal).all_visible();
+        let keys: Vec<ItemKey> =
+            not_covered.iter().map(|index| items[*index].key.clone()).collect();
+        let visible = OrderVisibility::of(principal).all_visible();
         let read = move |tx: &ReadTx<'_>| {
-            keys.iter().map(|key| tx.has_delivering_order(of, key, None, now)).collect()
+            keys.iter().map(|key| tx.has_delivering_order(visible, key, None, now)).collect()
         };
         // A read of many rows must not delay short reads, so it uses the connections for searches.
         let owned: Vec<bool> = self.inner.db.search(read).await?;
-        for (place, is_owned) in places.into_iter().zip(owned) {
-            may[place] = is_owned;
+        for (index, is_owned) in not_covered.into_iter().zip(owned) {
+            allowed[index] = is_owned;
         }
-        Ok(may)
+        Ok(allowed)
     }
 
     /// Returns whether a visible order of `principal`, placed under the agreement `agr` if it is named, still
@@ -81,8 +82,8 @@ impl Orders {
         if principal.method() == AuthMethod::Operator {
             return Ok(true);
         }
-        let (of, item) = (OrderVisibility::of(principal).all_visible(), item.key.clone());
-        let read = move |tx: &ReadTx<'_>| tx.has_delivering_order(of, &item, agr, now);
+        let (visible, item) = (OrderVisibility::of(principal).all_visible(), item.key.clone());
+        let read = move |tx: &ReadTx<'_>| tx.has_delivering_order(visible, &item, agr, now);
         Ok(self.inner.db.read(read).await?)
     }
 }

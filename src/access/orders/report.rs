@@ -69,8 +69,8 @@ impl OrderVisibility {
         let organization = user.organization.unwrap_or(OrganizationId(0));
         let sees_all = user.access.admin && principal.allows(Permission::OrganizationOrders);
         let all = user.organization.filter(|_| sees_all);
-        let own = OrdersOf::User { id: user.id, organization };
-        Self { own_orders: own, organization_orders: all.map(OrdersOf::Organization) }
+        let own_orders = OrdersOf::User { id: user.id, organization };
+        Self { own_orders, organization_orders: all.map(OrdersOf::Organization) }
     }
 
     /// Returns the largest set of orders that the caller sees.
@@ -99,18 +99,18 @@ impl Orders {
         size: usize,
         status: OrderStatus,
     ) -> Result<Vec<Order>> {
-        let (of, size) =
+        let (visible, size) =
             (OrderVisibility::of(principal).all_visible(), size.min(ORDERS_LISTED_MAX));
-        Ok(self.inner.db.read(move |tx| tx.list_orders(of, status, start, size)).await?)
+        Ok(self.inner.db.read(move |tx| tx.list_orders(visible, status, start, size)).await?)
     }
 
     /// Loads the order `id`.
     ///
     /// Fails with [`ErrorKind::NotFound`] if `principal` sees no such order.
     pub async fn load(&self, principal: &Principal, id: OrderId) -> Result<Order> {
-        let owner = OrderVisibility::of(principal);
+        let visibility = OrderVisibility::of(principal);
         let found = self.inner.db.read(move |tx| tx.find_order(id)).await?;
-        found.filter(|order| owner.is_visible(order)).ok_or_else(|| missing(id))
+        found.filter(|order| visibility.is_visible(order)).ok_or_else(|| missing(id))
     }
 
     /// Reports the order `id`, once.
@@ -134,6 +134,7 @@ impl Orders {
             if report.approve { AuditAction::OrderReported } else { AuditAction::OrderRefused };
         let event = audit::event(action).with_object(ObjectKind::Order, id);
         let reporting = ReportTransaction { id, report, owner, is_admin, agreements, event, now };
+        // Not by `Auth::write`: a report changes no account.
         self.inner.db.write(move |tx| reporting.record(tx)).await?
     }
 
@@ -143,8 +144,9 @@ impl Orders {
         principal: &Principal,
         item: &ItemKey,
     ) -> Result<Vec<String>> {
-        let (of, item) = (OrderVisibility::of(principal).all_visible(), item.clone());
-        let products = self.inner.db.read(move |tx| tx.list_products_to_report(of, &item)).await?;
+        let (visible, item) = (OrderVisibility::of(principal).all_visible(), item.clone());
+        let products =
+            self.inner.db.read(move |tx| tx.list_products_to_report(visible, &item)).await?;
         Ok(products.into_iter().map(|product| product.code).collect())
     }
 
@@ -177,6 +179,8 @@ impl ReportTransaction {
         let id = self.id;
         let found = tx.as_read().find_order(id)?.filter(|order| self.owner.is_visible(order));
         let Some(order) = found else { return Ok(Err(missing(id))) };
+        // Checked in the transaction, so that one of two concurrent reports is refused (contract
+        // purchases-14).
         if order.reported.is_some() {
             let message = format!("order {id} is already reported");
             return Ok(Err(Error::invalid_with_code(
@@ -203,6 +207,7 @@ impl ReportTransaction {
             Err(refusal) => return Ok(Err(refusal)),
         };
         let OrderReport { approve: approved, invoice_text, .. } = self.report;
+        // An order that needs approval is downloadable from its approval on, which may come late.
         let until = self.now.checked_add(DOWNLOADABLE_FOR).unwrap_or(Timestamp::MAX);
         let detail = match &license {
             Some(license) => format!("{} under license {}", order.item, license.uuid),
@@ -231,6 +236,8 @@ impl ReportTransaction {
             return Ok(Ok(None));
         };
         let item = tx.find_item(&order.item)?;
+        // A withdrawn item has no codes; the product of its order is added below (contract
+        // purchases-10).
         let document = item.and_then(|item| Document::from_stored(&item.document).ok());
         let codes = document.map(|document| product_codes(&document)).unwrap_or_default();
         let mut codes = coverage::covered_codes(&self.agreements, &codes, self.now);

@@ -88,6 +88,7 @@ impl OrdersFixture {
         let db = Db::scratch(dir.path()).unwrap();
         db.write_blocking(|tx| {
             tx.run_sql(SCENE)?;
+            // A constant in the scene cannot refer to the start of the tests.
             let end = start().as_millisecond() + SIX_ENDS_AFTER_DAYS * 86_400_000;
             tx.run_sql(&format!(
                 "UPDATE agreements SET expires_ms = {end} WHERE agreement_id = 6"
@@ -143,8 +144,8 @@ impl OrdersFixture {
     /// Lists the orders of both organizations, newest first.
     pub(super) async fn rows(&self) -> Vec<Order> {
         let list = |id| {
-            let of = OrdersOf::Organization(OrganizationId(id));
-            self.db.read(move |tx| tx.list_orders(of, OrderStatus::All, 0, 1000))
+            let owner = OrdersOf::Organization(OrganizationId(id));
+            self.db.read(move |tx| tx.list_orders(owner, OrderStatus::All, 0, 1000))
         };
         let mut rows = list(1).await.unwrap();
         rows.extend(list(2).await.unwrap());

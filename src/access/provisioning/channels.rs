@@ -38,6 +38,7 @@ pub(super) fn read(fields: &mut ObjectReader<'_>) -> Result<NewChannel, FieldPro
     let name = fields.required_string("name")?;
     let id = ChannelId::new(owner, name);
     let id = id.map_err(|error| fields.violation("name", &error.to_string()))?;
+    // From here on, errors name the channel besides its position.
     fields.label = format!("{:?}", id.to_string());
     let methods = ChannelMethod::ALL.map(ChannelMethod::as_str).join(", ");
     let method = |value: &Value| ChannelMethod::find(value.as_str()?);
@@ -47,6 +48,7 @@ pub(super) fn read(fields: &mut ObjectReader<'_>) -> Result<NewChannel, FieldPro
     let formats = channel_formats(&fields.require("formats", formats)?)?;
     let settings = fields.read("settings", "an object", Value::as_object)?;
     let settings = channel_settings(method, settings.cloned().unwrap_or_default())?;
+    // An import leaves the activity of an existing channel unchanged.
     Ok(NewChannel { id, method, formats, settings, active: None, by_user: false })
 }
 
@@ -86,8 +88,9 @@ pub fn channel_formats(listed: &[String]) -> Result<Vec<String>, ChannelProblem>
     }
     let mut formats = Vec::with_capacity(listed.len());
     for (index, text) in listed.iter().enumerate() {
-        let wrong = |error| ChannelProblem::Format { index, error };
-        let format = MediaFormat::parse(text).map_err(wrong)?.to_string();
+        let invalid = |error| ChannelProblem::Format { index, error };
+        let format = MediaFormat::parse(text).map_err(invalid)?.to_string();
+        // Compared in canonical form, because a format can be written in several ways.
         if !formats.contains(&format) {
             formats.push(format);
         }
@@ -156,7 +159,7 @@ fn unknown(id: &ChannelId) -> AccountsError {
     AccountsError::Unknown(format!("channel {:?}", id.to_string()))
 }
 
-fn found(id: &ChannelId, found: bool) -> Result<(), AccountsError> {
+fn require_found(id: &ChannelId, found: bool) -> Result<(), AccountsError> {
     if found { Ok(()) } else { Err(unknown(id)) }
 }
 
@@ -195,6 +198,7 @@ impl Accounts {
     pub fn list_channels(&self, owner: Option<String>) -> Result<Vec<Channel>, AccountsError> {
         let read = move |tx: &crate::storage::database::ReadTx<'_>| {
             let Some(owner) = &owner else { return tx.list_channels(None).map(Ok) };
+            // A misspelled name must not look like a user without channels.
             if tx.find_user_by_name(owner)?.is_none() {
                 return Ok(Err(AccountsError::Unknown(format!("user {owner:?}"))));
             }
@@ -211,17 +215,18 @@ impl Accounts {
         active: bool,
     ) -> Result<ChannelId, AccountsError> {
         let id = id(owner, name)?;
-        let own = id.clone();
-        let set = self.db.write_blocking(move |tx| tx.set_channel_active(&own, active))?;
-        found(&id, set).map(|()| id)
+        let channel_id = id.clone();
+        let is_known =
+            self.db.write_blocking(move |tx| tx.set_channel_active(&channel_id, active))?;
+        require_found(&id, is_known).map(|()| id)
     }
 
     /// Removes a channel with its settings; its waiting deliveries fail.
     pub fn remove_channel(&self, owner: &str, name: &str) -> Result<ChannelId, AccountsError> {
         let id = id(owner, name)?;
-        let own = id.clone();
-        let removed = self.db.write_blocking(move |tx| tx.remove_channel(&own))?;
-        found(&id, removed).map(|()| id)
+        let channel_id = id.clone();
+        let is_known = self.db.write_blocking(move |tx| tx.remove_channel(&channel_id))?;
+        require_found(&id, is_known).map(|()| id)
     }
 
     /// Lists the newest deliveries of all users, in one state or all.
@@ -229,9 +234,9 @@ impl Accounts {
         &self,
         state: Option<DeliveryState>,
     ) -> Result<Vec<Delivery>, AccountsError> {
-        let of = DeliveriesOf::Everybody;
+        let owner = DeliveriesOf::Everybody;
         let read = move |tx: &crate::storage::database::ReadTx<'_>| {
-            tx.list_deliveries(of, state, 0, DELIVERIES_LISTED_MAX)
+            tx.list_deliveries(owner, state, 0, DELIVERIES_LISTED_MAX)
         };
         Ok(self.db.read_blocking(read)?)
     }
@@ -241,6 +246,7 @@ impl Accounts {
         if self.db.write_blocking(move |tx| tx.requeue_delivery(id, DeliveryState::Failed, now))? {
             return Ok(());
         }
+        // Only for the message: the delivery may have changed in between.
         match self.db.read_blocking(move |tx| tx.find_delivery(id))? {
             None => Err(AccountsError::Unknown(format!("delivery {id}"))),
             Some(delivery) => Err(AccountsError::Entry {

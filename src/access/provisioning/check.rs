@@ -22,35 +22,36 @@ pub(super) fn check(
     only_new: bool,
 ) -> Result<(), AccountsError> {
     check_duplicates(file)?;
-    let known = EntryReferences::of(file, tx);
+    let references = EntryReferences::of(file, tx);
     for entry in &file.products {
-        known.product(entry)?;
+        references.product(entry)?;
     }
     for entry in &file.agreements {
-        known.agreement(entry)?;
+        references.agreement(entry)?;
     }
     for entry in &file.licenses {
-        known.code(&entry.place, &entry.value.product)?;
+        references.code(&entry.place, &entry.value.product)?;
     }
     for entry in &file.users {
-        known.user(&entry.place, &entry.value.entry, only_new)?;
+        references.user(&entry.place, &entry.value.entry, only_new)?;
     }
     for entry in &file.clients {
         let secret = entry.value.secret.is_some();
-        known.client(&entry.place, &entry.value.entry, secret, only_new)?;
+        references.client(&entry.place, &entry.value.entry, secret, only_new)?;
     }
     for entry in &file.api_keys {
         let user = &entry.value.user_name;
-        if !known.users.contains(user.as_str()) && tx.find_user_by_name(user)?.is_none() {
+        if !references.users.contains(user.as_str()) && tx.find_user_by_name(user)?.is_none() {
             return Err(refuse(&entry.place, format!("user {user:?} does not exist")));
         }
+        // Revoked keys count, too: the import would not make one valid again.
         if only_new && tx.find_key_number(&entry.value.key_hash)?.is_some() {
             return Err(refuse(&entry.place, "the key exists already"));
         }
     }
     for entry in &file.channels {
         let id = &entry.value.id;
-        if !known.users.contains(id.owner()) && tx.find_user_by_name(id.owner())?.is_none() {
+        if !references.users.contains(id.owner()) && tx.find_user_by_name(id.owner())?.is_none() {
             return Err(refuse(&entry.place, format!("user {:?} does not exist", id.owner())));
         }
         if only_new && tx.find_channel(id)?.is_some() {
@@ -172,6 +173,7 @@ impl<'a> EntryReferences<'a> {
             self.organization(place, organization)?;
         }
         for id in &new.agreements {
+            // The file comes first: it may move the agreement to another organization.
             let owner = match self.agreements.get(id) {
                 Some(owner) => Some(*owner),
                 None => self.tx.find_agreement_owner(*id)?,
@@ -201,6 +203,8 @@ impl<'a> EntryReferences<'a> {
             return Err(refuse(place, "exists already"));
         }
         let Some(id) = new.id else { return Ok(()) };
+        // A schema migration assigned provisional numbers, which an import replaces by the real
+        // ones.
         if let Some((stored, _)) =
             stored.filter(|(stored, _)| stored.id != id && !stored.id.is_provisional())
         {
@@ -227,8 +231,9 @@ impl<'a> EntryReferences<'a> {
         if only_new && stored.is_some() {
             return Err(refuse(place, "exists already"));
         }
-        let has_one = secret || stored.is_some_and(|stored| stored.secret.is_some());
-        if new.public || has_one {
+        // An entry without a secret keeps the stored one.
+        let has_secret = secret || stored.is_some_and(|stored| stored.secret.is_some());
+        if new.public || has_secret {
             return Ok(());
         }
         let why = "client_secret: is missing: a client that is not public needs one";

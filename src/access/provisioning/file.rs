@@ -84,12 +84,12 @@ impl AccountsFile {
             api_keys: list(&mut lists, "apiKeys", api_key)?,
             channels: list(&mut lists, "channels", channels::read)?,
         };
-        lists.finish().map_err(of_the_file)?;
+        lists.finish().map_err(file_error)?;
         Ok(file)
     }
 }
 
-fn of_the_file(problem: FieldProblem) -> AccountsError {
+fn file_error(problem: FieldProblem) -> AccountsError {
     AccountsError::Entry { place: "the file".to_owned(), why: why(problem) }
 }
 
@@ -99,7 +99,7 @@ fn list<T>(
     name: &'static str,
     read: fn(&mut ObjectReader<'_>) -> Result<T, FieldProblem>,
 ) -> Result<Vec<AccountsEntry<T>>, AccountsError> {
-    let values = lists.read(name, "a list", Value::as_array).map_err(of_the_file)?;
+    let values = lists.read(name, "a list", Value::as_array).map_err(file_error)?;
     let mut entries = Vec::new();
     for (index, value) in values.into_iter().flatten().enumerate() {
         let mut place = format!("{name}[{index}]");
@@ -108,6 +108,8 @@ fn list<T>(
         };
         let mut fields = ObjectReader::new("", members);
         let outcome = read(&mut fields).and_then(|value| fields.finish().map(|()| value));
+        // The label is known only now: an entry without a valid name is identified by its
+        // position.
         if !fields.label.is_empty() {
             place = format!("{place} {}", fields.label);
         }
@@ -121,11 +123,11 @@ fn list<T>(
 
 fn organization(fields: &mut ObjectReader<'_>) -> Result<Organization, FieldProblem> {
     let id = id(fields)?;
-    let address = fields.object("address", |kinds| {
+    let address = fields.object("address", |addresses| {
         Ok(OrganizationAddresses {
-            visit: kinds.object("visit", postal)?,
-            postal: kinds.object("postal", postal)?,
-            billing: kinds.object("billing", postal)?,
+            visit: addresses.object("visit", postal)?,
+            postal: addresses.object("postal", postal)?,
+            billing: addresses.object("billing", postal)?,
         })
     })?;
     let phone_direct = fields.object("phoneNumber", |phone| line(phone, "direct"))?;
@@ -148,18 +150,20 @@ fn mail_domains(fields: &mut ObjectReader<'_>) -> Result<Vec<String>, FieldProbl
         let why = format!("an organization has at most {MAIL_DOMAINS_MAX} mail domains");
         return Err(fields.violation("mailDomains", &why));
     }
+    // Sorted, so that the order in the file does not make a second import a change.
     Ok(listed.into_iter().collect::<BTreeSet<_>>().into_iter().collect())
 }
 
 fn mail_domain(value: &Value) -> Option<String> {
+    // Case does not matter in domains, and one spelling makes duplicates equal.
     let domain = value.as_str()?.to_lowercase();
-    let fits = |c: char| c.is_alphanumeric() || c == '-' || c == '.';
-    let good = !domain.is_empty()
+    let is_allowed = |c: char| c.is_alphanumeric() || c == '-' || c == '.';
+    let is_valid = !domain.is_empty()
         && domain.len() <= USER_NAME_BYTES_MAX
-        && domain.chars().all(fits)
+        && domain.chars().all(is_allowed)
         && !domain.starts_with('.')
         && !domain.ends_with('.');
-    good.then_some(domain)
+    is_valid.then_some(domain)
 }
 
 /// Reads the required `id`, which also names the entry in errors.
@@ -193,9 +197,10 @@ fn product(fields: &mut ObjectReader<'_>) -> Result<NewProduct, FieldProblem> {
 /// Parses a word: ASCII letters, digits and `_-.:/`.
 fn word(value: &Value) -> Option<String> {
     let text = value.as_str()?;
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:/".contains(&byte);
-    let good = !text.is_empty() && text.len() <= WORD_BYTES_MAX && text.bytes().all(fits);
-    good.then(|| text.to_owned())
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:/".contains(&byte);
+    let is_valid =
+        !text.is_empty() && text.len() <= WORD_BYTES_MAX && text.bytes().all(is_allowed);
+    is_valid.then(|| text.to_owned())
 }
 
 fn agreement(fields: &mut ObjectReader<'_>) -> Result<NewAgreement, FieldProblem> {
@@ -206,6 +211,7 @@ fn agreement(fields: &mut ObjectReader<'_>) -> Result<NewAgreement, FieldProblem
     let products = fields.list("products", "the code of a product", word)?.unwrap_or_default();
     let prepaids = fields.object("prepaids", prepaids)?;
     match (kind, prepaids) {
+        // Only a Prepaid agreement counts downloads, and it could not be used without a number.
         (AgreementType::Prepaid, None) => {
             return Err(
                 fields.violation("prepaids", "is missing: an agreement of type Prepaid needs it")
@@ -242,13 +248,14 @@ fn time(value: &Value) -> Option<Timestamp> {
     let text = value.as_str()?;
     let bytes = text.as_bytes();
     let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
-    let form = marks.iter().all(|(at, mark)| bytes.get(*at) == Some(mark));
-    let tail = |c: char| c.is_ascii_digit() || "-T:.Z+".contains(c);
-    if form && text.chars().all(tail) { text.parse().ok() } else { None }
+    let has_shape = marks.iter().all(|(at, mark)| bytes.get(*at) == Some(mark));
+    let is_time_character = |c: char| c.is_ascii_digit() || "-T:.Z+".contains(c);
+    if has_shape && text.chars().all(is_time_character) { text.parse().ok() } else { None }
 }
 
 fn prepaids(counts: &mut ObjectReader<'_>) -> Result<PrepaidDownloads, FieldProblem> {
     let total = counts.required("total", COUNT_EXPECTED, as_count)?;
+    // A new agreement has all of its downloads left.
     let remaining = counts.read("remaining", COUNT_EXPECTED, as_count)?.unwrap_or(total);
     if remaining > total {
         return Err(counts.violation("remaining", "is above the total"));
@@ -262,6 +269,7 @@ fn license(fields: &mut ObjectReader<'_>) -> Result<NewLicense, FieldProblem> {
     fields.label = uuid.to_string();
     let product = fields.required("product", "the code of a product", word)?;
     let period = |value: &Value| LicensePeriod::find(value.as_str()?);
+    // Amounts are strings in all interfaces (contract purchases-11).
     let price = |value: &Value| value.as_str()?.parse().ok();
     Ok(NewLicense {
         uuid,
@@ -279,6 +287,7 @@ fn user(fields: &mut ObjectReader<'_>) -> Result<UnhashedLogin<NewUserRow>, Fiel
         let why = format!("a user name has 1 to {USER_NAME_BYTES_MAX} bytes");
         return Err(fields.violation("userName", &why));
     }
+    // It would break the lines of lists and logs.
     if user_name.chars().any(char::is_control) {
         return Err(fields.violation("userName", "has control characters"));
     }
@@ -318,9 +327,9 @@ fn user(fields: &mut ObjectReader<'_>) -> Result<UnhashedLogin<NewUserRow>, Fiel
 fn email(value: &Value) -> Option<String> {
     let text = value.as_str()?;
     let (local, domain) = text.rsplit_once('@')?;
-    let fits = |c: char| !c.is_control() && !c.is_whitespace() && !"<>,;".contains(c);
-    let good = !local.is_empty() && !domain.is_empty() && text.len() <= USER_NAME_BYTES_MAX;
-    (good && text.chars().all(fits)).then(|| text.to_owned())
+    let is_allowed = |c: char| !c.is_control() && !c.is_whitespace() && !"<>,;".contains(c);
+    let is_valid = !local.is_empty() && !domain.is_empty() && text.len() <= USER_NAME_BYTES_MAX;
+    (is_valid && text.chars().all(is_allowed)).then(|| text.to_owned())
 }
 
 fn roles(fields: &mut ObjectReader<'_>) -> Result<Vec<String>, FieldProblem> {
@@ -390,12 +399,12 @@ fn client(fields: &mut ObjectReader<'_>) -> Result<UnhashedLogin<NewClient>, Fie
 
 /// Reads whether the scopes of a client are enforced, and the lifetime of its access tokens in seconds.
 fn enforcement(fields: &mut ObjectReader<'_>) -> Result<(bool, Option<u32>), FieldProblem> {
-    let word = |value: &Value| match value.as_str()? {
+    let is_enforced = |value: &Value| match value.as_str()? {
         "contract" => Some(false),
         "enforced" => Some(true),
         _ => None,
     };
-    let enforced = fields.read("scopes", "contract or enforced", word)?.unwrap_or_default();
+    let enforced = fields.read("scopes", "contract or enforced", is_enforced)?.unwrap_or_default();
     let seconds = fields.read("accessTokenSeconds", COUNT_EXPECTED, as_count)?;
     if seconds.is_some() && !enforced {
         let why = "is only for clients with \"scopes\": \"enforced\"";
@@ -423,6 +432,7 @@ fn api_key(fields: &mut ObjectReader<'_>) -> Result<NewApiKey, FieldProblem> {
         let why = format!("a key has {KEY_CHARS_MIN} to {API_KEY_BYTES_MAX} characters");
         return Err(fields.violation("key", &why));
     }
+    // A key is sent in a header and in a URL.
     if !key.chars().all(|c| c.is_ascii_graphic()) {
         return Err(fields.violation("key", "a key has printable ASCII characters and no spaces"));
     }

@@ -31,8 +31,8 @@ impl EntryCounts {
         self.created + self.updated + self.unchanged
     }
 
-    fn count(&mut self, put: PutOutcome) {
-        match put {
+    fn count(&mut self, outcome: PutOutcome) {
+        match outcome {
             PutOutcome::Created => self.created += 1,
             PutOutcome::Updated => self.updated += 1,
             PutOutcome::Unchanged => self.unchanged += 1,
@@ -98,9 +98,9 @@ enum ImportAttempt {
 impl Accounts {
     /// Imports the accounts file `text`, all of it or nothing. Idempotent.
     pub fn import(&self, text: &str, now: Timestamp) -> Result<ImportReport, AccountsError> {
-        let intake =
+        let import =
             AccountsImport { file: AccountsFile::parse(text)?, only_new: false, note: None };
-        self.apply_import(intake, now)
+        self.apply_import(import, now)
     }
 
     /// Imports the file as [`Accounts::import`] does, unless the last file imported under `name` had the same
@@ -113,31 +113,32 @@ impl Accounts {
     ) -> Result<Option<ImportReport>, AccountsError> {
         let (name, hash) = (name.to_owned(), ContentHash::of(text.as_bytes()).to_string());
         let note = Some((name.clone(), hash.clone()));
+        // Two processes may both go on from here, which is harmless: an import is idempotent.
         if self.db.read_blocking(move |tx| tx.find_state(&name))? == Some(hash) {
             return Ok(None);
         }
-        let intake = AccountsImport { file: AccountsFile::parse(text)?, only_new: false, note };
-        self.apply_import(intake, now).map(Some)
+        let import = AccountsImport { file: AccountsFile::parse(text)?, only_new: false, note };
+        self.apply_import(import, now).map(Some)
     }
 
     /// Checks, hashes and writes. Hashing is slow, so it happens before the transaction; if the stored hashes
     /// changed in the meantime, everything is repeated.
     pub(super) fn apply_import(
         &self,
-        intake: AccountsImport,
+        import: AccountsImport,
         now: Timestamp,
     ) -> Result<ImportReport, AccountsError> {
-        let intake = Arc::new(intake);
+        let import = Arc::new(import);
         for _ in 0..IMPORT_TRIES {
-            let reading = Arc::clone(&intake);
+            let reading = Arc::clone(&import);
             let read = move |tx: &ReadTx<'_>| {
                 let checked = check(&reading.file, tx, reading.only_new);
-                let checked = checked.and_then(|()| Ok(stored(&reading.file, tx)?));
-                outcome(checked)
+                let checked = checked.and_then(|()| Ok(stored_hashes(&reading.file, tx)?));
+                separate_refusal(checked)
             };
             let before = self.db.read_blocking(read)??;
-            let hashes = self.hash(&intake.file, &before)?;
-            let writing = Arc::clone(&intake);
+            let hashes = self.hash(&import.file, &before)?;
+            let writing = Arc::clone(&import);
             let write = move |tx: &WriteTx<'_>| write(&writing, &before, &hashes, tx, now);
             match self.db.write_blocking(write)? {
                 ImportAttempt::Done(imported) => return Ok(imported),
@@ -156,16 +157,17 @@ impl Accounts {
     ) -> Result<SecretHashes, AccountsError> {
         let users = file.users.iter().map(|entry| entry.value.secret.as_ref());
         let clients = file.clients.iter().map(|entry| entry.value.secret.as_ref());
-        let known = stored.passwords.iter().chain(&stored.secrets).map(Option::as_deref);
-        let work: Vec<_> = users.chain(clients).zip(known).collect();
+        let stored_hashes = stored.passwords.iter().chain(&stored.secrets).map(Option::as_deref);
+        let work: Vec<_> = users.chain(clients).zip(stored_hashes).collect();
         let mut hashes = Vec::with_capacity(work.len());
         thread::scope(|scope| {
-            let share = work.len().div_ceil(self.workers).max(1);
+            // `chunks` panics for a size of 0.
+            let chunk_size = work.len().div_ceil(self.workers).max(1);
             let hash = |part: &[(Option<&PlaintextSecret>, Option<&str>)]| {
-                part.iter().map(|(clear, known)| self.hash_one(*clear, *known)).collect()
+                part.iter().map(|(plaintext, hash)| self.hash_one(*plaintext, *hash)).collect()
             };
             let threads: Vec<_> =
-                work.chunks(share).map(|part| scope.spawn(move || hash(part))).collect();
+                work.chunks(chunk_size).map(|part| scope.spawn(move || hash(part))).collect();
             for thread in threads {
                 let part: Result<Vec<_>, AccountsError> = match thread.join() {
                     Ok(part) => part,
@@ -179,23 +181,26 @@ impl Accounts {
         Ok(SecretHashes { passwords: hashes, secrets })
     }
 
-    /// Returns the new hash of `clear`; `None` if there is nothing to hash or `known` matches it.
+    /// Returns the new hash of `plaintext`; `None` if there is nothing to hash or `stored` matches it.
     fn hash_one(
         &self,
-        clear: Option<&PlaintextSecret>,
-        known: Option<&str>,
+        plaintext: Option<&PlaintextSecret>,
+        stored: Option<&str>,
     ) -> Result<Option<String>, AccountsError> {
-        // A matching hash is not replaced, so that a repeated import changes nothing and ends no sessions.
-        let Some(PlaintextSecret(clear)) = clear else { return Ok(None) };
-        if known.is_some_and(|known| self.hasher.verify(clear, known)) {
+        // A matching hash is not replaced, so that a repeated import changes nothing and ends no
+        // sessions.
+        let Some(PlaintextSecret(plaintext)) = plaintext else { return Ok(None) };
+        if stored.is_some_and(|stored| self.hasher.verify(plaintext, stored)) {
             return Ok(None);
         }
-        self.hasher.hash(clear).map(Some).map_err(AccountsError::Hash)
+        self.hasher.hash(plaintext).map(Some).map_err(AccountsError::Hash)
     }
 }
 
 /// Separates failures of the database from refusals of the input.
-fn outcome<T>(result: Result<T, AccountsError>) -> Result<Result<T, AccountsError>, DbError> {
+fn separate_refusal<T>(
+    result: Result<T, AccountsError>,
+) -> Result<Result<T, AccountsError>, DbError> {
     match result {
         Err(AccountsError::Db(error)) => Err(error),
         other => Ok(other),
@@ -203,7 +208,7 @@ fn outcome<T>(result: Result<T, AccountsError>) -> Result<Result<T, AccountsErro
 }
 
 /// Reads the stored hashes of the file's users and clients.
-fn stored(file: &AccountsFile, tx: &ReadTx<'_>) -> Result<SecretHashes, DbError> {
+fn stored_hashes(file: &AccountsFile, tx: &ReadTx<'_>) -> Result<SecretHashes, DbError> {
     let mut passwords = Vec::with_capacity(file.users.len());
     for entry in &file.users {
         let found = tx.find_user_by_name(&entry.value.entry.user_name)?;
@@ -219,54 +224,57 @@ fn stored(file: &AccountsFile, tx: &ReadTx<'_>) -> Result<SecretHashes, DbError>
 
 /// Performs the transaction. Checks again, because another process may have written in the meantime.
 fn write(
-    intake: &AccountsImport,
+    import: &AccountsImport,
     before: &SecretHashes,
     hashes: &SecretHashes,
     tx: &WriteTx<'_>,
     now: Timestamp,
 ) -> Result<ImportAttempt, DbError> {
-    let AccountsImport { file, only_new, note } = intake;
-    if let Err(refused) = outcome(check(file, &tx.as_read(), *only_new))? {
+    let AccountsImport { file, only_new, note } = import;
+    if let Err(refused) = separate_refusal(check(file, &tx.as_read(), *only_new))? {
         return Ok(ImportAttempt::Refused(refused));
     }
-    if stored(file, &tx.as_read())? != *before {
+    if stored_hashes(file, &tx.as_read())? != *before {
         return Ok(ImportAttempt::Stale);
     }
-    let mut imported = ImportReport::default();
+    let mut report = ImportReport::default();
+    // In the order of references: an entry may name others of the lists before it.
     for entry in &file.organizations {
-        imported.organizations.count(tx.put_organization(&entry.value, now)?);
+        report.organizations.count(tx.put_organization(&entry.value, now)?);
     }
     // Stated numbers first, so that a generated number does not collide with one of them.
     for stated in [true, false] {
         for entry in file.products.iter().filter(|entry| entry.value.id.is_some() == stated) {
-            imported.products.count(tx.put_product(&entry.value, now)?);
+            report.products.count(tx.put_product(&entry.value, now)?);
         }
     }
     for entry in &file.agreements {
-        imported.agreements.count(tx.put_agreement(&entry.value, now)?);
+        report.agreements.count(tx.put_agreement(&entry.value, now)?);
     }
     for entry in &file.licenses {
-        imported.licenses.count(tx.put_license(&entry.value)?);
+        report.licenses.count(tx.put_license(&entry.value)?);
     }
+    // As for products: stated numbers first.
     for stated in [true, false] {
         let hashed = file.users.iter().zip(&hashes.passwords);
         for (entry, hash) in hashed.filter(|(entry, _)| entry.value.entry.id.is_some() == stated) {
             let new = NewUserRow { password: hash.clone(), ..entry.value.entry.clone() };
-            imported.users.count(tx.put_user(&new, now)?);
+            report.users.count(tx.put_user(&new, now)?);
         }
     }
     for (entry, hash) in file.clients.iter().zip(&hashes.secrets) {
         let new = NewClient { secret: hash.clone(), ..entry.value.entry.clone() };
-        imported.clients.count(tx.put_client(&new, now)?);
+        report.clients.count(tx.put_client(&new, now)?);
     }
     for entry in &file.api_keys {
-        imported.api_keys.count(tx.put_key(&entry.value, now)?);
+        report.api_keys.count(tx.put_key(&entry.value, now)?);
     }
     for entry in &file.channels {
-        imported.channels.count(tx.put_channel(&entry.value, now)?);
+        report.channels.count(tx.put_channel(&entry.value, now)?);
     }
+    // In the same transaction: a file counts as imported only together with its entries.
     if let Some((name, value)) = note {
         tx.write_state(name, value)?;
     }
-    Ok(ImportAttempt::Done(imported))
+    Ok(ImportAttempt::Done(report))
 }

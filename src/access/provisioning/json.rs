@@ -20,7 +20,7 @@ const ECHO_CHARS_MAX: usize = 30;
 /// Parses `text`; refuses an object with a duplicate property.
 pub(super) fn parse(text: &str) -> Result<Value, AccountsError> {
     let parsed: Result<UniqueKeysValue, _> = serde_json::from_str(text);
-    parsed.map(|once| once.0).map_err(|cause| AccountsError::Form(cause.to_string()))
+    parsed.map(|unique| unique.0).map_err(|cause| AccountsError::Form(cause.to_string()))
 }
 
 /// A JSON value without duplicate properties.
@@ -77,6 +77,8 @@ impl<'de> Visitor<'de> for UniqueKeysVisitor {
         let mut map = Map::new();
         while let Some(name) = entries.next_key::<String>()? {
             let UniqueKeysValue(value) = entries.next_value()?;
+            // `serde_json` would use the last of two equal names, although one of them is a
+            // mistake.
             if map.contains_key(&name) {
                 let why = format!("{} occurs twice", echo(&name));
                 return Err(serde::de::Error::custom(why));
@@ -89,9 +91,10 @@ impl<'de> Visitor<'de> for UniqueKeysVisitor {
 
 /// Returns a property's name for an error; does not repeat a name that could be a key.
 fn echo(name: &str) -> String {
-    let harmless = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let word = !name.is_empty() && name.len() <= ECHO_CHARS_MAX && name.chars().all(harmless);
-    if word {
+    let is_word_character = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_word =
+        !name.is_empty() && name.len() <= ECHO_CHARS_MAX && name.chars().all(is_word_character);
+    if is_word {
         format!("property {name}")
     } else {
         "a property whose name is not a word".to_owned()

@@ -63,15 +63,15 @@ impl Accounts {
             let read = text.to_owned();
             let before = self.db.read_blocking(move |tx| {
                 let file = AccountsFile::parse(&read);
-                file.map(|file| stored(&file, tx))
+                file.map(|file| stored_logins(&file, tx))
                     .map_or_else(|error| Ok(Err(error)), |found| found.map(Ok))
             })??;
             let file = AccountsFile::parse(text)?;
             let published = self.published(&file, &before);
-            // Comparing hashes is slow, so it happens before the transaction, which then checks that nothing
-            // changed.
+            // Comparing hashes is slow, so it happens before the transaction, which then checks
+            // that nothing changed.
             let removed = self.db.write_blocking(move |tx| {
-                if stored(&file, &tx.as_read())? != before {
+                if stored_logins(&file, &tx.as_read())? != before {
                     return Ok(None);
                 }
                 remove(&file, &published, tx, note, now).map(Some)
@@ -84,19 +84,22 @@ impl Accounts {
     }
 
     fn published(&self, file: &AccountsFile, before: &StoredLogins) -> PublishedLogins {
-        let fits = |clear: &Option<PlaintextSecret>, hash: Option<&String>| match (clear, hash) {
-            (Some(PlaintextSecret(clear)), Some(hash)) => self.hasher.verify(clear, hash),
-            // A login needs a password: an account without one cannot be in use.
-            (_, None) => true,
-            (None, Some(_)) => false,
-        };
+        let is_published =
+            |plaintext: &Option<PlaintextSecret>, hash: Option<&String>| match (plaintext, hash) {
+                (Some(PlaintextSecret(plaintext)), Some(hash)) => {
+                    self.hasher.verify(plaintext, hash)
+                }
+                // A login needs a password: an account without one cannot be in use.
+                (_, None) => true,
+                (None, Some(_)) => false,
+            };
         let users = file.users.iter().zip(&before.users).map(|(entry, stored)| {
-            stored.as_ref().is_some_and(|hash| fits(&entry.value.secret, hash.as_ref()))
+            stored.as_ref().is_some_and(|hash| is_published(&entry.value.secret, hash.as_ref()))
         });
         let clients = file.clients.iter().zip(&before.clients).map(|(entry, stored)| {
             let stated = &entry.value.entry;
             stored.as_ref().is_some_and(|client| match &client.secret {
-                Some(hash) => fits(&entry.value.secret, Some(hash)),
+                Some(hash) => is_published(&entry.value.secret, Some(hash)),
                 // A public client has no secret: it is the published one if its addresses are.
                 None => stated.public && client.redirect_uris == stated.redirect_uris,
             })
@@ -105,7 +108,7 @@ impl Accounts {
     }
 }
 
-fn stored(file: &AccountsFile, tx: &ReadTx<'_>) -> Result<StoredLogins, DbError> {
+fn stored_logins(file: &AccountsFile, tx: &ReadTx<'_>) -> Result<StoredLogins, DbError> {
     let user = |name: &str| Ok(tx.find_user_by_name(name)?.map(|(_, password)| password));
     let users = file.users.iter().map(|entry| user(&entry.value.entry.user_name));
     let clients =
@@ -155,6 +158,7 @@ fn remove(
         }
     }
     remove_unused(file, tx, &mut outcome)?;
+    // Without the note, the archive no longer counts as one with demo accounts.
     tx.remove_state(note)?;
     Ok(outcome)
 }
@@ -166,6 +170,7 @@ fn remove_unused(
     outcome: &mut RemovedAccounts,
 ) -> Result<(), DbError> {
     const USED: &str = "it is used or was changed";
+    // In this order, because agreements refer to products and organizations.
     for entry in &file.agreements {
         let (id, name) = (entry.value.id, entry.value.id.to_string());
         if tx.remove_unused_agreement(&entry.value)? {

@@ -14,19 +14,22 @@ pub(super) fn redirect_uri_problem(text: &str) -> Option<&'static str> {
     if text.contains('#') {
         return Some("a redirect URI has no fragment");
     }
+    // Addresses are compared to the letter, so a wildcard would match nothing (contract login-7).
     if text.contains('*') {
         return Some("a redirect URI has no wildcard");
     }
-    let escaped = |byte: u8| !byte.is_ascii_graphic() || b"\"<>\\^`{|}".contains(&byte);
-    if text.bytes().any(escaped) {
+    let must_be_escaped = |byte: u8| !byte.is_ascii_graphic() || b"\"<>\\^`{|}".contains(&byte);
+    if text.bytes().any(must_be_escaped) {
         return Some("a redirect URI has only characters that a URI may have");
     }
     let Some((scheme, rest)) = text.split_once(':') else {
         return Some("a redirect URI is absolute");
     };
     let mut bytes = scheme.bytes();
-    let starts = bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic());
-    if !starts || !bytes.all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte)) {
+    let starts_with_letter = bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic());
+    if !starts_with_letter
+        || !bytes.all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+    {
         return Some("a redirect URI is absolute");
     }
     if scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https") {
@@ -46,17 +49,20 @@ pub(super) fn redirect_uri_problem(text: &str) -> Option<&'static str> {
 /// Returns what is wrong with the authority at the start of `rest`, if anything.
 fn host_problem(rest: &str) -> Option<&'static str> {
     let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    // A user name can make the host look like another one.
     if authority.contains('@') {
         return Some("a redirect URI has no user name");
     }
+    // The colons of an IPv6 address, which is in brackets, start no port (RFC 3986 §3.2.2).
     let (host, port) = match authority.strip_prefix('[') {
-        Some(six) => six.split_once(']').unwrap_or_default(),
+        Some(rest) => rest.split_once(']').unwrap_or_default(),
         None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
     };
     if host.is_empty() {
         return Some("a redirect URI names a host");
     }
     let port_fits = match port.strip_prefix(':') {
+        // `parse` would accept a leading `+`.
         Some(digits) => !digits.starts_with('+') && digits.parse::<u16>().is_ok(),
         None => port.is_empty(),
     };

@@ -83,6 +83,7 @@ impl Accounts {
         let what = format!("user {:?}", request.user_name);
         self.add(&what, &json!({ "users": [entry] }), now)?;
         let name = request.user_name.clone();
+        // The database assigned the number during the import.
         let found = self.db.read_blocking(move |tx| tx.find_user_by_name(&name))?;
         let (user, _) = found.ok_or(AccountsError::Unknown(what))?;
         Ok(AddedAccount { id: user.id.0, secret })
@@ -122,7 +123,7 @@ impl Accounts {
         name: &str,
         now: Timestamp,
     ) -> Result<AddedAccount, AccountsError> {
-        let key = made()?;
+        let key = generate_secret()?;
         let what = format!("API key of user {user_name:?}");
         let entry = json!({ "user": user_name, "key": key, "name": name });
         self.add(&what, &json!({ "apiKeys": [entry] }), now)?;
@@ -139,9 +140,10 @@ impl Accounts {
         file: &Value,
         now: Timestamp,
     ) -> Result<(), AccountsError> {
-        let take_in =
+        let import_new =
             |file| self.apply_import(AccountsImport { file, only_new: true, note: None }, now);
-        match AccountsFile::read(file).and_then(take_in) {
+        match AccountsFile::read(file).and_then(import_new) {
+            // The operator knows no file, so the error names the object instead of a position.
             Err(AccountsError::Entry { why, .. }) => {
                 Err(AccountsError::Entry { place: what.to_owned(), why })
             }
@@ -163,6 +165,7 @@ impl Accounts {
     pub fn list_keys(&self, user: Option<String>) -> Result<Vec<ListedKey>, AccountsError> {
         let read = move |tx: &crate::storage::database::ReadTx<'_>| {
             let Some(user) = &user else { return tx.list_stored_keys(None).map(Ok) };
+            // A misspelled name must not look like a user without keys.
             if tx.find_user_by_name(user)?.is_none() {
                 return Ok(Err(AccountsError::Unknown(format!("user {user:?}"))));
             }
@@ -180,7 +183,7 @@ impl Accounts {
     ) -> Result<(), AccountsError> {
         let name = user_name.to_owned();
         let found = self.db.write_blocking(move |tx| tx.set_user_active(&name, active, now))?;
-        known(found, || format!("user {user_name:?}"))
+        require_known(found, || format!("user {user_name:?}"))
     }
 
     /// Sets the password of a user to `password`, or to a generated one, which is returned. Ends the user's
@@ -195,7 +198,7 @@ impl Accounts {
         let hash = self.hasher.hash(&password).map_err(AccountsError::Hash)?;
         let name = user_name.to_owned();
         let found = self.db.write_blocking(move |tx| tx.set_user_password(&name, &hash, now))?;
-        known(found, || format!("user {user_name:?}"))?;
+        require_known(found, || format!("user {user_name:?}"))?;
         Ok(secret)
     }
 
@@ -208,33 +211,33 @@ impl Accounts {
     ) -> Result<(), AccountsError> {
         let id = client_id.to_owned();
         let found = self.db.write_blocking(move |tx| tx.set_client_active(&id, active, now))?;
-        known(found, || format!("client {client_id:?}"))
+        require_known(found, || format!("client {client_id:?}"))
     }
 
     /// Generates a new secret for a client and returns it.
     ///
     /// Fails for a public client, which has no secret.
     pub fn renew_client_secret(&self, client_id: &str) -> Result<String, AccountsError> {
-        let secret = made()?;
+        let secret = generate_secret()?;
         let hash = self.hasher.hash(&secret).map_err(AccountsError::Hash)?;
         let id = client_id.to_owned();
         let found = self.db.write_blocking(move |tx| tx.set_client_secret(&id, &hash))?;
-        known(found, || format!("a client {client_id:?} that has a secret"))?;
+        require_known(found, || format!("a client {client_id:?} that has a secret"))?;
         Ok(secret)
     }
 
     /// Revokes an API key for good.
     pub fn revoke_key(&self, id: i64, now: Timestamp) -> Result<(), AccountsError> {
         let found = self.db.write_blocking(move |tx| tx.revoke_key(id, now))?;
-        known(found, || format!("API key {id}"))
+        require_known(found, || format!("API key {id}"))
     }
 }
 
-fn known(found: bool, what: impl FnOnce() -> String) -> Result<(), AccountsError> {
+fn require_known(found: bool, what: impl FnOnce() -> String) -> Result<(), AccountsError> {
     if found { Ok(()) } else { Err(AccountsError::Unknown(what())) }
 }
 
-fn made() -> Result<String, AccountsError> {
+fn generate_secret() -> Result<String, AccountsError> {
     let secret = RandomSecret::for_copying().map_err(AccountsError::Hash)?;
     Ok(secret.reveal().to_owned())
 }
@@ -242,9 +245,11 @@ fn made() -> Result<String, AccountsError> {
 /// Returns the given password, or a generated one together with a copy to show to the operator.
 fn given_or_generated(given: Option<String>) -> Result<(String, Option<String>), AccountsError> {
     let Some(given) = given else {
-        let made = made()?;
-        return Ok((made.clone(), Some(made)));
+        let generated = generate_secret()?;
+        return Ok((generated.clone(), Some(generated)));
     };
+    // Only the length is checked: the rules are for passwords that users choose (contract
+    // users-16).
     if given.is_empty() || given.len() > PASSWORD_BYTES_MAX {
         let (place, why) = ("password".to_owned(), format!("has 1 to {PASSWORD_BYTES_MAX} bytes"));
         return Err(AccountsError::Entry { place, why });

@@ -70,6 +70,7 @@ pub struct UserChange {
 
 impl UserChange {
     pub(super) fn apply(self, user: &mut User) {
+        // These properties can be replaced but not emptied (contract users-12).
         let set = |target: &mut Option<String>, value: Option<String>| {
             if value.is_some() {
                 *target = value;
@@ -95,9 +96,9 @@ fn replace<T>(target: &mut T, value: Option<T>) {
     }
 }
 
-fn set_role(roles: &mut Vec<String>, role: &str, wanted: bool) {
-    let has = roles.iter().any(|own| own == role);
-    match (has, wanted) {
+fn set_role(roles: &mut Vec<String>, role: &str, is_needed: bool) {
+    let has_role = roles.iter().any(|own| own == role);
+    match (has_role, is_needed) {
         (false, true) => roles.push(role.to_owned()),
         (true, false) => roles.retain(|own| own != role),
         (true, true) | (false, false) => {}

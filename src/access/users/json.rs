@@ -51,8 +51,8 @@ impl<'a> From<&'a ListedKey> for OwnKey<'a> {
 }
 
 impl<'a> From<&'a CreatedKey> for OwnKey<'a> {
-    fn from(made: &'a CreatedKey) -> Self {
-        Self { key: Some(made.secret.reveal()), ..Self::from(&made.key) }
+    fn from(created: &'a CreatedKey) -> Self {
+        Self { key: Some(created.secret.reveal()), ..Self::from(&created.key) }
     }
 }
 

@@ -50,8 +50,10 @@ impl Users {
         let new = NewApiKey { key_hash: secret.hash(), user_name, name };
         let event = audit::event(AuditAction::KeyCreated);
         let write = move |tx: &WriteTx<'_>| {
-            let made = tx.make_key(&new, KEYS_PER_USER_MAX, now)?;
-            if let Some(key) = &made {
+            let created = tx.make_key(&new, KEYS_PER_USER_MAX, now)?;
+            // Mail and event are part of the transaction: no key appears that its owner cannot
+            // notice.
+            if let Some(key) = &created {
                 let content = MessageContent::KeyMade { name: key.name.clone() };
                 tx.insert_message(
                     &NewMessage::about_account(user, content),
@@ -62,14 +64,14 @@ impl Users {
                     &event.with_object(ObjectKind::Key, key.id).with_detail(&key.name),
                 )?;
             }
-            Ok(made)
+            Ok(created)
         };
-        let made = self.auth.write(write).await?;
+        let created = self.auth.write(write).await?;
         let too_many = || {
             let message = format!("The user has {KEYS_PER_USER_MAX} keys, revoke one first");
             Error::new(ErrorKind::Conflict, message)
         };
-        Ok(CreatedKey { key: made.ok_or_else(too_many)?, secret })
+        Ok(CreatedKey { key: created.ok_or_else(too_many)?, secret })
     }
 
     /// Revokes the caller's key of that number for good, with immediate effect.

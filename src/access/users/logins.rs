@@ -49,10 +49,11 @@ impl Users {
     /// Fails with [`ErrorKind::NotFound`] if there is no such session.
     pub async fn end_session(&self, caller: &Principal, name: &str, now: Timestamp) -> Result<()> {
         require_login(caller)?;
-        let (id, wanted) = (caller.user().id, name.to_owned());
+        let (id, session_name) = (caller.user().id, name.to_owned());
         let event = audit::event(AuditAction::SessionEnded).with_object(ObjectKind::User, id);
         let write = move |tx: &WriteTx<'_>| {
-            let is_ended = tx.end_session_named(id, &wanted, now)?;
+            let is_ended = tx.end_session_named(id, &session_name, now)?;
+            // A session of another user is not found, and leaves no event.
             if is_ended {
                 tx.write_audit(&event)?;
             }
@@ -139,9 +140,11 @@ impl Administration<'_> {
         let name = account.user.user_name;
         let write = move |tx: &WriteTx<'_>| {
             let found = tx.as_read().find_account(id)?;
+            // Compared in the transaction, so that a repeated request records nothing.
             if found.is_some_and(|account| account.user.active != active) {
                 tx.set_user_active(&name, active, now)?;
                 if !active {
+                    // A link from before must not work again after a reactivation.
                     tx.delete_password_links(id)?;
                 }
                 tx.write_audit(&event)?;

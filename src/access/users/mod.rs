@@ -93,8 +93,8 @@ impl Users {
     pub fn administration(&self, caller: &Principal) -> Result<Administration<'_>> {
         caller.require_admin()?;
         let organization = caller.organization()?;
-        let Account { user, organization: facts, .. } = caller.account().as_ref();
-        Ok(Administration { users: self, organization, facts: facts.clone(), by: user.id })
+        let Account { user, organization: details, .. } = caller.account().as_ref();
+        Ok(Administration { users: self, organization, details: details.clone(), by: user.id })
     }
 
     /// Returns the caller's profile; empty for a user who never wrote one.
@@ -129,14 +129,16 @@ impl Users {
         &self,
         caller: &Principal,
         names: &[&str],
-        mut given: Map<String, Value>,
+        mut changes: Map<String, Value>,
     ) -> Result<()> {
         caller.require(Permission::Profile)?;
         let id = caller.user().id;
-        given.retain(|name, _| names.contains(&name.as_str()));
+        // A property that is not listed is ignored (contract users-6).
+        changes.retain(|name, _| names.contains(&name.as_str()));
         let write = move |tx: &crate::storage::database::WriteTx<'_>| {
+            // Read and written in one transaction, or one of two concurrent changes would be lost.
             let mut profile = tx.as_read().read_profile(id)?;
-            profile.extend(given);
+            profile.extend(changes);
             let text = Value::Object(profile).to_string();
             let fits = text.len() <= PROFILE_BYTES_MAX;
             if fits {
@@ -169,16 +171,17 @@ impl Users {
         let id = caller.user().id;
         let event = audit::event(AuditAction::DeviceMoved);
         let write = move |tx: &crate::storage::database::WriteTx<'_>| {
-            let Some(before) = tx.write_device(id, &device, DEVICES_PER_USER_MAX, now)? else {
+            let Some(previous_owner) = tx.write_device(id, &device, DEVICES_PER_USER_MAX, now)?
+            else {
                 return Ok(());
             };
             let content = MessageContent::DeviceMoved { model: device.model, name: device.name };
             tx.insert_message(
-                &NewMessage::about_account(before, content),
+                &NewMessage::about_account(previous_owner, content),
                 OUTBOX_PER_USER_MAX,
                 now,
             )?;
-            tx.write_audit(&event.with_object(ObjectKind::User, before))
+            tx.write_audit(&event.with_object(ObjectKind::User, previous_owner))
         };
         Ok(self.db().write(write).await?)
     }
@@ -203,7 +206,7 @@ fn profile_too_large() -> Error {
 pub struct Administration<'a> {
     users: &'a Users,
     organization: OrganizationId,
-    facts: Option<Arc<Organization>>,
+    details: Option<Arc<Organization>>,
     /// The administrator who acts.
     by: UserId,
 }
@@ -255,6 +258,7 @@ impl Administration<'_> {
     /// has [`ORGANIZATION_USERS_MAX`] users; and with [`ErrorKind::Overloaded`] after [`USER_REQUESTS_MAX`]
     /// requests in an hour.
     pub async fn create(&self, new: CheckedMember, now: Timestamp) -> Result<Account> {
+        // Reveals nothing about users, so it is not counted as a request.
         if !self.allows_address(&new.email_address) {
             return Err(self.refusal(UserRefusal::Domain, now));
         }
@@ -266,6 +270,7 @@ impl Administration<'_> {
             let read = tx.as_read();
             // Count first, because the response that a name is taken also reveals something.
             let wait = tx.count_user_request(by, member.organization, USER_REQUESTS, now)?;
+            // Refusals are `Ok`, so that the transaction commits what it counted.
             if let Some(at) = wait {
                 return Ok(Err(UserRefusal::TooFast(at)));
             }
@@ -294,7 +299,7 @@ impl Administration<'_> {
     }
 
     fn allows_address(&self, address: &str) -> bool {
-        self.facts.as_ref().is_none_or(|facts| facts.allows_address(address))
+        self.details.as_ref().is_none_or(|details| details.allows_address(address))
     }
 
     fn refusal(&self, refused: UserRefusal, now: Timestamp) -> Error {
@@ -305,14 +310,16 @@ impl Administration<'_> {
                 Error::new(ErrorKind::Conflict, message)
             }
             UserRefusal::TooFast(at) => {
+                // Rounded up below: a retry within the last second would still be refused.
                 let wait_s = u32::try_from(at.duration_since(now).as_secs()).unwrap_or(0);
                 let message = "Too many users have been created, try again later";
                 Error::overloaded("made_users", message).retry_after(wait_s + 1)
             }
             UserRefusal::Missing => not_found(),
             UserRefusal::Domain => {
-                let facts = self.facts.as_ref();
-                let domains = facts.map(|facts| facts.mail_domains.join(", ")).unwrap_or_default();
+                let details = self.details.as_ref();
+                let domains =
+                    details.map(|details| details.mail_domains.join(", ")).unwrap_or_default();
                 let message =
                     format!("emailAddress is not in a domain of the organization: {domains}");
                 Error::invalid_parts(vec![ErrorDetail {
@@ -335,7 +342,7 @@ impl Administration<'_> {
     pub async fn update(&self, id: UserId, change: UserChange, now: Timestamp) -> Result<Account> {
         let organization = self.organization;
         let address = change.email_address.clone();
-        let outside = address.filter(|address| !self.allows_address(address));
+        let outside_address = address.filter(|address| !self.allows_address(address));
         let event = audit::event(AuditAction::UserChanged);
         let write = move |tx: &crate::storage::database::WriteTx<'_>| {
             let found = tx.as_read().find_account(id)?;
@@ -344,11 +351,12 @@ impl Administration<'_> {
                 return Ok(Err(UserRefusal::Missing));
             };
             // An address from before the domains were configured may stay.
-            if outside.is_some() && account.user.email_address != outside {
+            if outside_address.is_some() && account.user.email_address != outside_address {
                 return Ok(Err(UserRefusal::Domain));
             }
             let before = account.user.clone();
             change.apply(&mut account.user);
+            // A repeated change writes nothing and records nothing.
             if account.user != before {
                 tx.update_member(&account.user, now)?;
                 tx.write_audit(&changed(event, &before, &account.user))?;
@@ -364,6 +372,7 @@ impl Administration<'_> {
 /// values.
 fn changed(event: AuditEvent, before: &User, after: &User) -> AuditEvent {
     let mut parts = Vec::new();
+    // Personal data stays out of the audit log, so these appear without their values.
     let names = [
         ("emailAddress", before.email_address != after.email_address),
         ("firstName", before.first_name != after.first_name),
@@ -371,7 +380,9 @@ fn changed(event: AuditEvent, before: &User, after: &User) -> AuditEvent {
         ("department", before.department != after.department),
         ("phoneNumber", before.phone != after.phone),
     ];
-    parts.extend(names.iter().filter(|(_, is)| *is).map(|(name, _)| (*name).to_owned()));
+    parts.extend(
+        names.iter().filter(|(_, is_changed)| *is_changed).map(|(name, _)| (*name).to_owned()),
+    );
     let rights = [
         ("admin", before.access.admin, after.access.admin),
         ("mediebank", before.access.mediebank, after.access.mediebank),

@@ -136,10 +136,10 @@ pub(super) fn invite(
 
 /// Creates the audit event for a link of an administrator.
 pub(super) fn link_event(event: AuditEvent, link: &PasswordLink, is_mailed: bool) -> AuditEvent {
-    let way = if is_mailed { "mailed" } else { "passed on" };
+    let delivery = if is_mailed { "mailed" } else { "passed on" };
     event
         .with_object(ObjectKind::User, link.user)
-        .with_detail(format!("{} {way}", link.kind.as_str()))
+        .with_detail(format!("{} {delivery}", link.kind.as_str()))
 }
 
 impl Users {
@@ -174,15 +174,17 @@ impl Users {
     /// requests from one network.
     pub async fn request_reset(&self, text: &str, address: IpAddr, now: Timestamp) -> Result<()> {
         let text = text.trim().to_owned();
+        // Like an unknown name, such a text gets the usual response (contract users-15).
         if text.is_empty() || text.len() > USER_NAME_BYTES_MAX {
             return Ok(());
         }
         // Bounds the tasks that queue mails after the response.
-        let under_way = Arc::clone(&self.resets).try_acquire_owned().map_err(|_| {
+        let permit = Arc::clone(&self.resets).try_acquire_owned().map_err(|_| {
             Error::overloaded("password_resets", "Many passwords are being requested, try again")
         })?;
         let hour = now.as_second().div_euclid(3600);
         let request = ResetRequest {
+            // Only a hash is stored, because the text may be the address of a stranger.
             name_subject: format!(
                 "reset/{}",
                 ContentHash::of(text.to_lowercase().as_bytes()).short()
@@ -193,11 +195,12 @@ impl Users {
         };
         let event = audit::event(AuditAction::PasswordForgotten);
         let subjects = (request.name_subject.clone(), request.network_subject.clone());
-        let counted = move |tx: &WriteTx<'_>| {
+        let count = move |tx: &WriteTx<'_>| {
             let read = tx.as_read();
             let (name, network) = (&subjects.0, &subjects.1);
             let of_network = read.mails_in_hour(network, hour)?;
             let of_name = read.mails_in_hour(name, hour)?;
+            // Beyond the limit nothing is written, so that a flood costs only reads.
             if of_network < RESETS_PER_NETWORK_MAX {
                 tx.count_mails(network, hour, 1)?;
                 tx.count_mails(name, hour, 1)?;
@@ -205,7 +208,7 @@ impl Users {
             }
             Ok((of_name, of_network))
         };
-        let (of_name, of_network) = self.db().write(counted).await?;
+        let (of_name, of_network) = self.db().write(count).await?;
         if of_network >= RESETS_PER_NETWORK_MAX {
             let message =
                 "Too many passwords have been requested from your network, try again later";
@@ -213,14 +216,16 @@ impl Users {
             let wait_s = u32::try_from(wait_s).unwrap_or(3600);
             return Err(Error::overloaded("password_resets", message).retry_after(wait_s));
         }
+        // A name at its limit gets no further mail, which the response does not reveal.
         if of_name < RESETS_PER_NAME_MAX && self.settings.sends_mails {
             let users = self.clone();
-            // The response does not wait, because its time would reveal whether there is such a user.
+            // The response does not wait, because its time would reveal whether there is such a
+            // user.
             tokio::spawn(async move {
                 if let Err(cause) = users.queue_resets(request, now).await {
                     tracing::error!("password reset: the mail cannot be queued: {cause}");
                 }
-                drop(under_way);
+                drop(permit);
             });
         }
         Ok(())
@@ -237,9 +242,10 @@ impl Users {
                 let address = address.to_lowercase();
                 let subject =
                     format!("reset-address/{}", ContentHash::of(address.as_bytes()).short());
-                let is_new = !mails.iter().any(|(known, ..)| *known == address);
+                let is_new = !mails.iter().any(|(existing, ..)| *existing == address);
                 if is_new {
-                    // A user may be requested both by user name and by address: count per address as well.
+                    // A user may be requested both by user name and by address: count per address
+                    // as well.
                     if read.mails_in_hour(&subject, request.hour)? >= RESETS_PER_NAME_MAX {
                         continue;
                     }
@@ -248,7 +254,7 @@ impl Users {
                 }
                 let link = new_link(id, PasswordLinkKind::Reset, RESET_S, now);
                 tx.write_password_link(&link, PASSWORD_LINKS_MAX)?;
-                let found = mails.iter_mut().find(|(known, ..)| *known == address);
+                let found = mails.iter_mut().find(|(existing, ..)| *existing == address);
                 if let Some((_, _, links)) = found {
                     links.push(link.id);
                 }
@@ -282,22 +288,23 @@ impl Users {
     /// Of two concurrent requests with the same link, one gets [`PasswordOutcome::Gone`].
     pub async fn set_by_link(
         &self,
-        given: LinkPasswordReset<'_>,
+        reset: LinkPasswordReset<'_>,
         now: Timestamp,
     ) -> Result<PasswordOutcome> {
-        let Some(opened) = self.open_link(given.token, now).await? else {
+        let Some(opened) = self.open_link(reset.token, now).await? else {
             return Ok(PasswordOutcome::Gone);
         };
         let user = opened.account.user;
-        let hashed = self.auth.hash_new_password(given.password, &user, given.address).await?;
+        let hashed = self.auth.hash_new_password(reset.password, &user, reset.address).await?;
         let hash = match hashed {
-            Ok(hash) => NewHash { hash, revokes_keys: given.revokes_keys },
+            Ok(hash) => NewHash { hash, revokes_keys: reset.revokes_keys },
             Err(flaw) => return Ok(PasswordOutcome::Flawed(flaw)),
         };
         let (id, kind) = (opened.link.id, opened.link.kind);
         let events = PasswordEvents::new(&user, kind.as_str());
         let write = move |tx: &WriteTx<'_>| {
-            // Hashing took time: the link may have been used, or its user deactivated, in the meantime.
+            // Hashing took time: the link may have been used, or its user deactivated, in the
+            // meantime.
             let read = tx.as_read();
             let found = read.find_password_link(id, now)?;
             let account = found.and_then(|link| read.find_account(link.user).transpose());
@@ -320,14 +327,15 @@ impl Users {
         change: PasswordChange<'_>,
         now: Timestamp,
     ) -> Result<PasswordOutcome> {
-        let login = LoginRequest {
+        let attempt = LoginRequest {
             user_name: &account.user.user_name,
             password: change.old,
             address: change.address,
             device_cookie: change.device_cookie,
         };
-        let entered = match self.auth.log_in(&login, now).await? {
-            LoginOutcome::Ok(entered) => entered,
+        let login = match self.auth.log_in(&attempt, now).await? {
+            LoginOutcome::Ok(login) => login,
+            // The throttle counts this like a login: a stolen session must not serve for guessing.
             LoginOutcome::Refused => return Ok(PasswordOutcome::Wrong),
             LoginOutcome::Throttled(wait_s) => return Ok(PasswordOutcome::Throttled(wait_s)),
         };
@@ -339,7 +347,7 @@ impl Users {
         };
         let events = PasswordEvents::new(&user, "own");
         let write = move |tx: &WriteTx<'_>| {
-            if !entered.is_still_valid(&tx.as_read())? {
+            if !login.is_still_valid(&tx.as_read())? {
                 return Ok(PasswordOutcome::Wrong);
             }
             store_new_hash(tx, &user, &hash, &events, now)?;
@@ -357,11 +365,11 @@ struct PasswordEvents {
 }
 
 impl PasswordEvents {
-    fn new(user: &User, how: &str) -> Self {
+    fn new(user: &User, method: &str) -> Self {
         let changed =
             audit::event(AuditAction::PasswordChanged).with_object(ObjectKind::User, user.id);
         let revoked = audit::event(AuditAction::KeyRevoked).by_user(user);
-        Self { changed: changed.by_user(user).with_detail(how), revoked }
+        Self { changed: changed.by_user(user).with_detail(method), revoked }
     }
 }
 
@@ -373,6 +381,7 @@ fn store_new_hash(
     now: Timestamp,
 ) -> Result<(), DbError> {
     tx.set_user_password(&user.user_name, &new.hash, now)?;
+    // Other links would set another password later.
     tx.delete_password_links(user.id)?;
     tx.write_audit(&events.changed)?;
     if new.revokes_keys {
@@ -414,11 +423,11 @@ impl Administration<'_> {
         };
         let link = self.users.auth.write(write).await?;
         let link = link.map_err(|refused| self.refusal(refused, now))?;
-        let way = match address.filter(|_| is_mailed) {
+        let delivery = match address.filter(|_| is_mailed) {
             Some(address) => LinkDelivery::Mailed(address),
             None => LinkDelivery::PassedOn(self.users.password_link_url(link.id)),
         };
-        Ok(SentLink { link, delivery: way })
+        Ok(SentLink { link, delivery })
     }
 
     /// Withdraws all links of the user `id`.

@@ -80,8 +80,8 @@ struct WorkerTotals {
 impl WorkerTotals {
     fn add(&mut self, other: Self) {
         self.ms.extend(other.ms);
-        for (way, count) in other.render_paths {
-            *self.render_paths.entry(way).or_default() += count;
+        for (path, count) in other.render_paths {
+            *self.render_paths.entry(path).or_default() += count;
         }
         self.bytes += other.bytes;
     }
@@ -98,9 +98,11 @@ impl MeasurementRun {
     /// The number of the next rendition; `None` when the measurement is complete.
     fn next(&self, effort: BenchEffort) -> Option<usize> {
         let index = self.next.fetch_add(1, Ordering::Relaxed);
-        let more = index < effort.renditions_min || self.stopwatch.elapsed() < effort.time;
-        let goes_on = more && index < BENCH_RENDITIONS_MAX;
-        Some(index).filter(|_| goes_on && !self.failed.load(Ordering::Relaxed))
+        let is_incomplete =
+            index < effort.renditions_min || self.stopwatch.elapsed() < effort.time;
+        let continues = is_incomplete && index < BENCH_RENDITIONS_MAX;
+        // After one failure there is no result, so the other callers need not go on.
+        Some(index).filter(|_| continues && !self.failed.load(Ordering::Relaxed))
     }
 }
 
@@ -153,28 +155,30 @@ impl<'a> RenditionBench<'a> {
         stop: &StopFlag,
     ) -> Result<OperationResult, BenchError> {
         let first = media.first();
+        // Pool and originals are shared, so one section warms them up for all.
         for media in first.iter().cycle().take(self.effort.warmup) {
             self.render_one(operation, media, 0)?;
         }
         let peak_is_own = peak::reset();
-        let course = MeasurementRun {
+        let run = MeasurementRun {
             stopwatch: Stopwatch::start(),
             next: AtomicUsize::new(0),
             failed: false.into(),
         };
-        let sums = thread::scope(|scope| {
-            let course = &course;
-            let caller = |media| scope.spawn(move || self.call(operation, media, course, stop));
+        let results = thread::scope(|scope| {
+            let run = &run;
+            let caller = |media| scope.spawn(move || self.call(operation, media, run, stop));
             let callers: Vec<_> = media.iter().map(caller).collect();
             let ended = callers.into_iter().map(|caller| match caller.join() {
-                Ok(sum) => sum,
+                Ok(totals) => totals,
                 Err(panic) => std::panic::resume_unwind(panic),
             });
             ended.collect::<Result<Vec<WorkerTotals>>>()
         });
-        let seconds = course.stopwatch.elapsed().as_secs_f64();
+        let seconds = run.stopwatch.elapsed().as_secs_f64();
         let mut all = WorkerTotals::default();
-        sums?.into_iter().for_each(|sum| all.add(sum));
+        results?.into_iter().for_each(|totals| all.add(totals));
+        // Checked only now, because the threads of the callers have to end first.
         stop.check()?;
         Ok(OperationResult {
             operation,
@@ -195,23 +199,23 @@ impl<'a> RenditionBench<'a> {
         &self,
         operation: BenchOperation,
         media: &Media,
-        course: &MeasurementRun,
+        run: &MeasurementRun,
         stop: &StopFlag,
     ) -> Result<WorkerTotals> {
-        let mut sum = WorkerTotals::default();
-        while let Some(index) = course.next(self.effort)
+        let mut totals = WorkerTotals::default();
+        while let Some(index) = run.next(self.effort)
             && !stop.is_set()
         {
             let watch = Stopwatch::start();
-            let made = self.render_one(operation, media, index);
+            let rendered = self.render_one(operation, media, index);
             let ms = watch.elapsed_ms();
-            let (way, bytes) =
-                made.inspect_err(|_| course.failed.store(true, Ordering::Relaxed))?;
-            sum.ms.push(ms);
-            *sum.render_paths.entry(way.as_str()).or_default() += 1;
-            sum.bytes += bytes;
+            let (path, bytes) =
+                rendered.inspect_err(|_| run.failed.store(true, Ordering::Relaxed))?;
+            totals.ms.push(ms);
+            *totals.render_paths.entry(path.as_str()).or_default() += 1;
+            totals.bytes += bytes;
         }
-        Ok(sum)
+        Ok(totals)
     }
 
     /// Renders the `index`th rendition and reads all of it; returns its render path and its length in bytes.
@@ -224,23 +228,24 @@ impl<'a> RenditionBench<'a> {
         let BenchPhotograph { key, asset } = &self.photographs[index % self.photographs.len()];
         let text = operation.path(key, asset.upright(), index as u64);
         let path = MediaPath::parse(&text).map_err(Error::internal)?;
-        let patience = Duration::from_secs(u64::from(self.config.server.request_timeout_s));
+        let timeout = Duration::from_secs(u64::from(self.config.server.request_timeout_s));
         let obtained = self.runtime.block_on(async {
             let caller = MediaCaller { principal: Some(&self.operator), agr: None };
             match media.resolve(&path, caller, clock::now()).await? {
-                MediaAnswer::Rendition(answer) => media.obtain(&answer, patience).await,
+                MediaAnswer::Rendition(answer) => media.obtain(&answer, timeout).await,
                 MediaAnswer::Page(..) | MediaAnswer::Text(_) | MediaAnswer::File(_) => {
                     Err(Error::internal("no rendition"))
                 }
             }
         });
-        let named = |cause: Error| Error::new(cause.kind(), format!("{text}: {cause}"));
-        let obtained = obtained.map_err(named)?;
-        let RenditionSource::Rendered { way, .. } = obtained.source else {
-            return Err(named(Error::internal("it was not rendered")));
+        let with_url = |cause: Error| Error::new(cause.kind(), format!("{text}: {cause}"));
+        let obtained = obtained.map_err(with_url)?;
+        // A rendition from the cache would measure the cache.
+        let RenditionSource::Rendered { way: render_path, .. } = obtained.source else {
+            return Err(with_url(Error::internal("it was not rendered")));
         };
-        let bytes = deliver(media, &obtained.body).map_err(named)?;
-        Ok((way, bytes))
+        let bytes = deliver(media, &obtained.body).map_err(with_url)?;
+        Ok((render_path, bytes))
     }
 }
 
@@ -282,19 +287,19 @@ mod tests {
 
     #[test]
     fn a_measurement_ends_by_time_but_not_before_the_least_count() {
-        let course = || MeasurementRun {
+        let run = || MeasurementRun {
             stopwatch: Stopwatch::start(),
             next: AtomicUsize::new(0),
             failed: false.into(),
         };
         let least = BenchEffort { time: Duration::ZERO, renditions_min: 3, warmup: 0 };
-        let short = course();
-        let made: Vec<_> = std::iter::from_fn(|| short.next(least)).collect();
-        assert_eq!(made, [0, 1, 2]);
+        let short = run();
+        let started: Vec<_> = std::iter::from_fn(|| short.next(least)).collect();
+        assert_eq!(started, [0, 1, 2]);
         let long = BenchEffort { time: Duration::from_secs(600), ..least };
-        let course = course();
-        assert_eq!((0..9).filter_map(|_| course.next(long)).count(), 9);
-        course.failed.store(true, Ordering::Relaxed);
-        assert_eq!(course.next(long), None, "one that failed ends them all");
+        let run = run();
+        assert_eq!((0..9).filter_map(|_| run.next(long)).count(), 9);
+        run.failed.store(true, Ordering::Relaxed);
+        assert_eq!(run.next(long), None, "one that failed ends them all");
     }
 }

@@ -109,7 +109,7 @@ struct IngestedPhotographs {
 /// space again. Fails with [`BenchError::Files`] before any measurement when one of the files cannot be
 /// ingested.
 pub fn run(setup: &BenchSetup<'_>, progress: &dyn Fn(&str)) -> Result<BenchReport, BenchError> {
-    // It only drives timers and signals; renders have their own threads.
+    // One thread is enough for timers and signals; renders have their own threads.
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(Error::internal)?;
     // Signals are caught before the folder exists, so that a signal does not leave it behind.
@@ -129,15 +129,19 @@ fn measure_in(
 ) -> Result<BenchReport, BenchError> {
     let mut config = setup.config.clone();
     config.data.dir = folder.path().to_owned();
+    // The copies must not end up in a bucket or folder that the settings share with the real
+    // archive.
     config.store.originals = OriginalsLocation::Data;
+    // A cache hit would measure the cache instead of the renderer.
     (config.cache.memory_bytes, config.cache.disk_bytes) = (0, 0);
     let archive = OpenArchive::open(&config)?;
-    let taken_in = ingest_photographs(&archive, &config, setup.files, stop, progress)?;
-    let derived = derived_files(&archive, &taken_in.photographs)?;
+    let ingested = ingest_photographs(&archive, &config, setup.files, stop, progress)?;
+    let derived = derived_files(&archive, &ingested.photographs)?;
     let bench =
-        RenditionBench::new(&archive, &config, &taken_in.photographs, setup.effort, runtime)?;
+        RenditionBench::new(&archive, &config, &ingested.photographs, setup.effort, runtime)?;
     let all = config.render_workers();
     let mut operations = Vec::new();
+    // With a single worker, the second pass would repeat the first.
     for workers in [Some(1), Some(all).filter(|all| *all > 1)].into_iter().flatten() {
         let media = bench.clients(workers)?;
         for operation in BenchOperation::ALL {
@@ -145,12 +149,12 @@ fn measure_in(
             operations.push(bench.measure(operation, &media, stop)?);
         }
     }
-    let assets = || taken_in.photographs.iter().map(|photograph| &photograph.asset);
+    let assets = || ingested.photographs.iter().map(|photograph| &photograph.asset);
     Ok(BenchReport {
-        photographs: taken_in.photographs.len(),
+        photographs: ingested.photographs.len(),
         pixels: assets().map(|asset| asset.stored.pixels()).sum(),
         bytes: assets().map(|asset| asset.length).sum(),
-        ingest_ms: LatencyPercentiles::of(taken_in.ms),
+        ingest_ms: LatencyPercentiles::of(ingested.ms),
         derived,
         operations,
     })
@@ -165,37 +169,41 @@ fn ingest_photographs(
     progress: &dyn Fn(&str),
 ) -> Result<IngestedPhotographs, BenchError> {
     let FoundFiles { incoming, lines, mut failures, .. } = ingest::find(files);
+    // Documents without files cannot be rendered, so a file of them is refused like any unknown
+    // kind.
     failures.extend(lines.iter().map(|path| IngestFailure::of(path, IngestError::Kind)));
     let ingest = archive.ingest(config)?;
-    let mut taken_in = IngestedPhotographs { photographs: Vec::new(), ms: Vec::new() };
-    for one in &incoming {
+    let mut ingested = IngestedPhotographs { photographs: Vec::new(), ms: Vec::new() };
+    for source in &incoming {
         stop.check()?;
-        progress(&format!("ingesting {}", one.path().display()));
-        let watch = Stopwatch::start();
-        match ingest.ingest(one, clock::now()) {
-            Ok(taken) => {
-                taken_in.ms.push(watch.elapsed_ms());
-                taken_in.photographs.push(photograph(archive, taken.key)?);
+        progress(&format!("ingesting {}", source.path().display()));
+        let stopwatch = Stopwatch::start();
+        match ingest.ingest(source, clock::now()) {
+            Ok(item) => {
+                ingested.ms.push(stopwatch.elapsed_ms());
+                ingested.photographs.push(photograph(archive, item.key)?);
             }
             Err(failure) => failures.push(failure),
         }
     }
+    // A result without some of the named files would look comparable to a complete one, and is
+    // not.
     if !failures.is_empty() {
         return Err(BenchError::Files(failures));
     }
-    if taken_in.photographs.is_empty() {
+    if ingested.photographs.is_empty() {
         return Err(Error::new(
             ErrorKind::InvalidArgument,
             "the given files and folders have no photographs",
         )
         .into());
     }
-    Ok(taken_in)
+    Ok(ingested)
 }
 
 fn photograph(archive: &OpenArchive, key: ItemKey) -> Result<BenchPhotograph, Error> {
-    let wanted = key.clone();
-    let item = archive.db.read_blocking(move |tx| tx.find_item(&wanted))?;
+    let lookup = key.clone();
+    let item = archive.db.read_blocking(move |tx| tx.find_item(&lookup))?;
     let asset = item
         .as_ref()
         .and_then(|item| AssetGroup::of_item(&item.assets).picture(RenditionUsage::Hires));
@@ -227,18 +235,20 @@ struct StopFlag(Arc<AtomicBool>);
 impl StopFlag {
     /// Sets the flag on SIGINT and SIGTERM from now on.
     fn catch(runtime: &Runtime) -> Result<Self, Error> {
+        // A signal handler registers with the runtime of the current thread.
         let _inside = runtime.enter();
         let catch = |kind| signal(kind).map_err(Error::internal);
         let mut interrupt = catch(SignalKind::interrupt())?;
         let mut terminate = catch(SignalKind::terminate())?;
         let stop = Self(Arc::default());
-        let asked = Arc::clone(&stop.0);
+        let requested = Arc::clone(&stop.0);
         runtime.spawn(async move {
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
             }
-            asked.store(true, Ordering::Relaxed);
+            // The flag guards no other data, so the order of memory accesses does not matter.
+            requested.store(true, Ordering::Relaxed);
         });
         Ok(stop)
     }

@@ -90,14 +90,17 @@ impl BenchOperation {
                 return None;
             }
         };
+        // A crop must lie inside the picture, so a smaller picture is cropped to its own size.
         let (width, height) = (CROP.width.min(size.width), CROP.height.min(size.height));
-        let place = |room: u32, number: u64| {
-            let place = number % (u64::from(room) + 1);
-            u32::try_from(place).unwrap_or(room) / grid * grid
+        let offset = |room: u32, number: u64| {
+            let offset = number % (u64::from(room) + 1);
+            // Rounding down keeps the crop inside the picture.
+            u32::try_from(offset).unwrap_or(room) / grid * grid
         };
+        // The halves of one number serve as x and y: SplitMix64 mixes all 64 bits.
         let number = scatter(index);
-        let x = place(size.width - width, number >> 32);
-        let y = place(size.height - height, number & 0xFFFF_FFFF);
+        let x = offset(size.width - width, number >> 32);
+        let y = offset(size.height - height, number & 0xFFFF_FFFF);
         Some(Rect { x, y, width, height })
     }
 }
@@ -105,6 +108,7 @@ impl BenchOperation {
 /// A pseudo-random number that depends only on `index`: SplitMix64 (Steele, Lea and Flood, 2014) with a fixed
 /// seed.
 fn scatter(index: u64) -> u64 {
+    // SplitMix64 adds its increment before it mixes; without that, index 0 would yield 0.
     let mut number = index.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -126,7 +130,8 @@ mod tests {
             (BenchOperation::CropOnGrid, 16),
             (BenchOperation::CropWatermark, 1),
         ] {
-            let crops: Vec<_> = (0..1000).map(|at| operation.crop(size, at).unwrap()).collect();
+            let crops: Vec<_> =
+                (0..1000).map(|index| operation.crop(size, index).unwrap()).collect();
             for crop in &crops {
                 assert!(crop.is_inside(size) && crop.size() == CROP, "{crop}");
                 assert!(crop.x.is_multiple_of(grid) && crop.y.is_multiple_of(grid), "{crop}");

@@ -17,6 +17,7 @@ pub(super) fn bytes() -> Option<u64> {
 fn parse(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
+    // The kernel writes kB and means 1024 bytes (`proc(5)`).
     kilobytes.checked_mul(1024)
 }
 

@@ -62,9 +62,10 @@ impl BenchReport {
         for measured in &self.operations {
             measured.row(&mut text);
         }
-        let untold = self.operations.iter().any(|measured| measured.peak_bytes.is_none());
+        let unreported = self.operations.iter().any(|measured| measured.peak_bytes.is_none());
+        // A peak that could not be reset includes the operations measured before.
         let shared = self.operations.iter().any(|measured| !measured.peak_is_own);
-        if untold {
+        if unreported {
             text.push_str("This system does not report peak memory.\n");
         } else if shared {
             text.push_str("Peak memory is that of the run so far.\n");
@@ -92,6 +93,7 @@ impl BenchReport {
     }
 
     fn percent(&self, derived: &DerivedFiles) -> f64 {
+        // Without the lower bound, an empty sum would yield NaN, which JSON cannot represent.
         real(derived.bytes) * 100.0 / real(self.bytes.max(1))
     }
 }
@@ -105,6 +107,8 @@ impl LatencyPercentiles {
 
 impl OperationResult {
     fn per_second(&self) -> f64 {
+        // Without the lower bound, a run too short for the clock would yield infinity, which JSON
+        // cannot represent.
         real(self.renditions as u64) / self.seconds.max(f64::MIN_POSITIVE)
     }
 
@@ -122,9 +126,9 @@ impl OperationResult {
             Some(bytes) => put(text, format_args!("{:>9.0}", real(bytes) / MEGA)),
             None => put(text, format_args!("{:>9}", "-")),
         }
-        for (index, (way, count)) in self.render_paths.iter().enumerate() {
+        for (index, (path, count)) in self.render_paths.iter().enumerate() {
             let comma = if index == 0 { " " } else { "," };
-            put(text, format_args!("{comma} {way} {count}"));
+            put(text, format_args!("{comma} {path} {count}"));
         }
         text.push('\n');
     }
@@ -147,8 +151,8 @@ impl OperationResult {
 }
 
 /// Appends to a text, which cannot fail.
-fn put(text: &mut String, more: std::fmt::Arguments<'_>) {
-    text.push_str(&more.to_string());
+fn put(text: &mut String, appended: std::fmt::Arguments<'_>) {
+    text.push_str(&appended.to_string());
 }
 
 #[expect(clippy::cast_precision_loss, reason = "shown with a few digits")]
@@ -158,12 +162,12 @@ fn real(number: u64) -> f64 {
 
 /// Formats a number with about three digits.
 fn digits(number: f64) -> String {
-    let places = match number {
+    let decimals = match number {
         ..10.0 => 2,
         ..100.0 => 1,
         _ => 0,
     };
-    format!("{number:.places$}")
+    format!("{number:.decimals$}")
 }
 
 #[cfg(test)]
@@ -210,11 +214,11 @@ crop 800x600             2      150     1.23     23.4      346      121       45
 
     #[test]
     fn a_peak_that_is_not_told_or_not_its_own_is_said_to_be() {
-        let told = |peak, is_own| report(peak, is_own).table();
-        assert!(told(None, false).contains("does not tell the peak of memory"));
-        assert!(told(None, false).contains("        -  region"));
-        assert!(told(Some(1), false).contains("of the run so far"));
-        assert!(!told(Some(1), true).contains("of memory"));
+        let table = |peak, is_own| report(peak, is_own).table();
+        assert!(table(None, false).contains("does not tell the peak of memory"));
+        assert!(table(None, false).contains("        -  region"));
+        assert!(table(Some(1), false).contains("of the run so far"));
+        assert!(!table(Some(1), true).contains("of memory"));
     }
 
     #[test]

@@ -67,11 +67,15 @@ impl BlockingJob for CacheFollower {
 
 impl CacheFollower {
     fn follow(&mut self) -> Result<(), DbError> {
+        // Measured from before the read: a commit during the read counts as not seen yet.
         let began = Stopwatch::start();
         let change = self.log.changes()?;
         self.invalidate(&change);
         self.warm(&change.items);
+        // Purges and other nodes rely on the position, so the caches are invalidated before it is
+        // published.
         self.publish_position();
+        // With further rows to read, the caches are not up to date yet.
         if !change.more {
             self.node.record_end_of_log(began);
         }
@@ -104,6 +108,7 @@ impl CacheFollower {
 
     fn publish_position(&self) {
         let seq = self.log.seq();
+        // `send_replace` wakes all receivers, even if the value is equal.
         if *self.followed.borrow() != seq {
             self.node.set_followed(seq);
             self.followed.send_replace(seq);

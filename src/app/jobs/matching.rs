@@ -16,7 +16,7 @@ use crate::storage::database::CommitWatcher;
 
 /// Matches the writes of any process against the notifications, and runs their scheduled work.
 struct MatchingJob {
-    pulse: CommitWatcher,
+    commits: CommitWatcher,
     notifications: Notifications,
     guard: ClusterGuard,
     /// Whether the last step left work.
@@ -33,7 +33,7 @@ pub(in crate::app) fn start_matcher(
     guard: &ClusterGuard,
 ) -> Result<JobThread> {
     let matcher = MatchingJob {
-        pulse: notifications.pulse()?,
+        commits: notifications.pulse()?,
         notifications: notifications.clone(),
         guard: guard.clone(),
         more: true,
@@ -53,8 +53,11 @@ impl BlockingJob for MatchingJob {
     }
 
     fn run(&mut self, _stop: &StopSignal) -> Result<RunOutcome> {
+        // After the loss of the lease, the first standby run refreshes at once.
         self.last_refresh = None;
-        let is_written = self.pulse.has_commits().unwrap_or(true);
+        // A superfluous step is harmless, a missed commit is not, so a failure counts as one.
+        let is_written = self.commits.has_commits().unwrap_or(true);
+        // Embargoes end and scheduled mails come due without a commit.
         let is_due = has_elapsed(self.last_step, Duration::from_millis(MATCHING_CLOCK_MS));
         if !self.more && !is_written && !is_due {
             return Ok(RunOutcome::Idle);
@@ -73,11 +76,14 @@ impl BlockingJob for MatchingJob {
 
     /// Keeps the matcher's data in memory current, so that it can take over at once.
     fn stand_by(&mut self) {
+        // The previous holder of the lease may have left work.
         self.more = true;
         if !has_elapsed(self.last_refresh, NOTIFICATIONS_SWEEP) {
             return;
         }
         self.last_refresh = Some(Stopwatch::start());
+        // The holder of the lease reports the backlog; this node's last values would be counted
+        // twice.
         self.notifications.report_nothing();
         if let Err(cause) = self.notifications.refresh() {
             tracing::warn!("standby matcher: notifications cannot be read: {cause}");
@@ -92,7 +98,7 @@ fn has_elapsed(since: Option<Stopwatch>, time: Duration) -> bool {
 
 /// Wakes readers of streams for whom another process queued something.
 struct ReaderWaker {
-    pulse: CommitWatcher,
+    commits: CommitWatcher,
     notifications: Notifications,
     /// Whether there was a write since the readers were last woken.
     due: bool,
@@ -103,8 +109,8 @@ pub(in crate::app) fn start_reader_waker(
     notifications: &Notifications,
     guard: &ClusterGuard,
 ) -> Result<JobThread> {
-    let (pulse, notifications) = (notifications.pulse()?, notifications.clone());
-    JobThread::start(ReaderWaker { pulse, notifications, due: true }, guard)
+    let (commits, notifications) = (notifications.pulse()?, notifications.clone());
+    JobThread::start(ReaderWaker { commits, notifications, due: true }, guard)
 }
 
 impl BlockingJob for ReaderWaker {
@@ -115,7 +121,8 @@ impl BlockingJob for ReaderWaker {
     }
 
     fn run(&mut self, _stop: &StopSignal) -> Result<RunOutcome> {
-        self.due |= self.pulse.has_commits().unwrap_or(true);
+        // The flag stays set if waking fails, so that the next run retries.
+        self.due |= self.commits.has_commits().unwrap_or(true);
         if !self.due {
             return Ok(RunOutcome::Idle);
         }

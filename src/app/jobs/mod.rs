@@ -42,6 +42,7 @@ impl JobContext<'_> {
     ) {
         let guard = self.guard.clone();
         let run = async move { jobs::run(&mut job, &guard, jobs::stopped(stop)).await };
+        // Dropping the handle detaches the task; it ends by itself when `stop` becomes true.
         drop(self.runtime.spawn(run));
     }
 
@@ -56,6 +57,7 @@ impl JobContext<'_> {
     pub(super) fn start_timers(self, shared: &SharedState, config: &Config) {
         let role = shared.process.node.role();
         self.run_until_shutdown(metrics_upkeep(shared));
+        // The jobs below write to the database, which refuses a read-only node.
         if !role.is_read_only() {
             self.run_until_shutdown(clock_note(&shared.process.db, self.guard));
             self.run_until_shutdown(shared.site.activity.job());

@@ -35,6 +35,7 @@ impl WatchedFolder {
             Error::new(ErrorKind::Unavailable, message).with_source(cause)
         };
         let watch = FolderWatch::open(dir, ingest, config.ingest_workers()).map_err(unusable)?;
+        // Nodes may watch different folders, so the lease carries the name of the folder.
         node.request_lease(
             ClusterLease::Watching,
             Some(&watch.name().map_err(unusable)?.to_string()),

@@ -98,6 +98,8 @@ impl Collections {
         };
         let write = move |tx: &WriteTx<'_>| {
             let read = tx.as_read();
+            // Counted in the transaction, so that concurrent calls cannot exceed the limit
+            // together.
             if read.count_collections(new.owner)? >= COLLECTIONS_PER_USER_MAX {
                 return Ok(None);
             }
@@ -122,6 +124,7 @@ impl Collections {
         let Some(mut found) = self.peek(reader, id, now).await? else { return Ok(None) };
         let head = &mut found.head;
         let since = now.duration_since(head.accessed);
+        // A page that reads a collection all the time must not write all the time.
         if since >= signed(COLLECTION_ACCESSED) {
             let number = head.number;
             // A read succeeds even while the database accepts no writes.
@@ -148,6 +151,7 @@ impl Collections {
         let reader = reader.user().id;
         let read = move |tx: &ReadTx<'_>| {
             let head = tx.find_collection_head(id)?;
+            // Another user's private collection looks like a missing one (contract collections-8).
             let head = head.filter(|head| head.public || head.owner == reader);
             head.map(|head| tx.load_collection(head, now)).transpose()
         };
@@ -209,24 +213,29 @@ impl Collections {
     ) -> Result<Option<()>> {
         let add = move |tx: &WriteTx<'_>, head: CollectionHead| {
             let read = tx.as_read();
-            let there = read.collection_content(head.number, now)?;
-            let mut known: HashSet<&ItemKey> = there.iter().collect();
-            let mut wanted = Vec::new();
+            let existing = read.collection_content(head.number, now)?;
+            let mut seen: HashSet<&ItemKey> = existing.iter().collect();
+            let mut additions = Vec::new();
             for key in &keys {
-                if !known.insert(key) {
+                if !seen.insert(key) {
                     continue;
                 }
                 // An item that the caller saw may have been withdrawn or may have expired in the meantime.
-                wanted.extend(read.find_collectable(key, now)?.map(|expires| (key, expires)));
+                additions.extend(read.find_collectable(key, now)?.map(|expires| (key, expires)));
             }
+            // Expired items count too, until the sweep removes them.
             let count = read.count_collection_items(head.number)?;
-            if count.saturating_add(wanted.len()) > COLLECTION_ITEMS_MAX && !wanted.is_empty() {
+            // A call that adds nothing succeeds even in a full collection, so that a repeated call
+            // is idempotent.
+            if count.saturating_add(additions.len()) > COLLECTION_ITEMS_MAX
+                && !additions.is_empty()
+            {
                 return Ok(Err(full()));
             }
-            for (key, expires) in &wanted {
+            for (key, expires) in &additions {
                 tx.add_to_collection(head.number, key, *expires)?;
             }
-            if !wanted.is_empty() {
+            if !additions.is_empty() {
                 tx.mark_collection_modified(head.number, now)?;
             }
             Ok(Ok(()))

@@ -7,9 +7,10 @@ use model::ItemKey;
 /// Moves the items of `content` that `named` lists to the front, in that order; the others keep their order
 /// after them. Items of `named` that are not in `content`, and repetitions, are ignored.
 pub(super) fn reorder(content: &[ItemKey], named: &[ItemKey]) -> Vec<ItemKey> {
-    let there: HashSet<&ItemKey> = content.iter().collect();
+    let existing: HashSet<&ItemKey> = content.iter().collect();
     let mut placed = HashSet::new();
-    let first = named.iter().filter(|key| there.contains(key) && placed.insert(*key));
+    // A repetition is placed already, so its first position counts.
+    let first = named.iter().filter(|key| existing.contains(key) && placed.insert(*key));
     let mut ordered: Vec<ItemKey> = first.cloned().collect();
     ordered.extend(content.iter().filter(|key| !placed.contains(key)).cloned());
     ordered

@@ -72,14 +72,17 @@ impl<L: MediaLinks> AnswerWriter<L> {
     pub(super) fn search_answer(
         &self,
         found: SearchResults,
-        asked: &[Facet],
+        requested: &[Facet],
         tx: &ReadTx<'_>,
     ) -> Result<Bytes> {
         let SearchResults { total, hits, facets, seen: _ } = found;
+        // Each hit is appended as text: a JSON tree of all documents would take a multiple of the
+        // memory.
         let mut text = b"{\"hits\":".to_vec();
         self.write_hits(hits, tx, &mut text)?;
         text.extend_from_slice(format!(",\"total\":{total},\"facets\":").as_bytes());
-        serde_json::to_writer(&mut text, &facets_of(asked, facets)).map_err(Error::internal)?;
+        serde_json::to_writer(&mut text, &facets_of(requested, facets))
+            .map_err(Error::internal)?;
         text.push(b'}');
         Ok(text.into())
     }
@@ -117,7 +120,7 @@ impl<L: MediaLinks> AnswerWriter<L> {
     ) -> Result<ItemListing> {
         let mut listed = ItemListing { text: empty_answer(), hits: 0, read: Vec::new() };
         let mut text = b"{\"hits\":[".to_vec();
-        let mut linked = LinkedItems { tx, known: HashMap::new() };
+        let mut linked = LinkedItems { tx, cached: HashMap::new() };
         let matched = tx.matched_seq()?;
         for key in keys {
             let Some((version, item)) = tx.find_version(key)? else {
@@ -130,6 +133,7 @@ impl<L: MediaLinks> AnswerWriter<L> {
             }
             let hidden = item.embargoed.is_some_and(|until| until > now);
             let document = Document::from_stored(&item.document);
+            // A damaged document counts as hidden, so that it does not block the reader's queue.
             let seen = document.is_ok_and(|document| {
                 is_listed(document.pub_status()) && covers(coverage, &document)
             });
@@ -156,18 +160,20 @@ impl<L: MediaLinks> AnswerWriter<L> {
         Ok(listed)
     }
 
-    /// Writes a list `[…]` with those of `keys` that `sight` shows, in their order, as many as fit into one
-    /// answer.
+    /// Writes a list `[…]` with those of `keys` that `visibility` shows, in their order, as many as fit
+    /// into one answer.
     pub(super) fn visible_list(
         &self,
         keys: &[ItemKey],
-        sight: &CallerVisibility,
+        visibility: &CallerVisibility,
         tx: &ReadTx<'_>,
     ) -> Result<Bytes> {
         let mut text = b"[".to_vec();
-        let mut linked = LinkedItems { tx, known: HashMap::new() };
+        let mut linked = LinkedItems { tx, cached: HashMap::new() };
         for key in keys {
-            let Some(item) = tx.find_item(key)?.filter(|item| sight.shows(item)) else { continue };
+            let Some(item) = tx.find_item(key)?.filter(|item| visibility.shows(item)) else {
+                continue;
+            };
             let before = text.len();
             if before > 1 {
                 text.push(b',');
@@ -186,7 +192,7 @@ impl<L: MediaLinks> AnswerWriter<L> {
     fn write_hits(&self, hits: Vec<SearchHit>, tx: &ReadTx<'_>, text: &mut Vec<u8>) -> Result<()> {
         text.reserve(hits.len().saturating_mul(DOCUMENT_BYTES).min(TEXT_BYTES_MAX));
         text.push(b'[');
-        let mut linked = LinkedItems { tx, known: HashMap::new() };
+        let mut linked = LinkedItems { tx, cached: HashMap::new() };
         for (index, hit) in hits.into_iter().enumerate() {
             if index > 0 {
                 text.push(b',');
@@ -194,6 +200,7 @@ impl<L: MediaLinks> AnswerWriter<L> {
             let document = self.document(hit, &mut linked)?;
             serde_json::to_writer(&mut *text, &document).map_err(Error::internal)?;
             if text.len() > ANSWER_BYTES_MAX {
+                // The client chose the size of the page, so the error names its parameter.
                 let message = format!("the answer has more than {ANSWER_BYTES_MAX} bytes");
                 return Err(Error::invalid("query", "s", "maximum", message));
             }
@@ -208,44 +215,47 @@ impl<L: MediaLinks> AnswerWriter<L> {
         let damaged = |cause| Error::internal(format!("item {key}: {cause}"));
         let document = Document::from_stored(&document).map_err(damaged)?;
         let DocumentForm { layout, links } = &self.form;
+        // The closure below cannot report an error of the database, so all items are looked up
+        // before.
         linked.look_up(document.linked_items(*layout))?;
         let (sizes, layout) = (self.sizes, *layout);
         let served = DocumentRequest { key: &key, assets: &assets, sizes, crop: None, layout };
-        served.document(document, links, &|key| linked.held(key)).map_err(Error::internal)
+        served.document(document, links, &|key| linked.presence(key)).map_err(Error::internal)
     }
 }
 
 /// The presence of items that documents refer to, each looked up once per answer.
 struct LinkedItems<'a> {
     tx: &'a ReadTx<'a>,
-    known: HashMap<ItemKey, ItemPresence>,
+    cached: HashMap<ItemKey, ItemPresence>,
 }
 
 impl LinkedItems<'_> {
-    /// Looks up those of `keys` that are not known yet.
+    /// Looks up those of `keys` that are not cached yet.
     fn look_up(&mut self, keys: HashSet<ItemKey>) -> Result<()> {
         for key in keys {
-            if let Entry::Vacant(unknown) = self.known.entry(key) {
-                let held = self.tx.find_held(unknown.key())?;
-                unknown.insert(held);
+            if let Entry::Vacant(vacant) = self.cached.entry(key) {
+                let presence = self.tx.find_held(vacant.key())?;
+                vacant.insert(presence);
             }
         }
         Ok(())
     }
 
-    fn held(&self, key: &ItemKey) -> ItemPresence {
-        self.known.get(key).copied().unwrap_or(ItemPresence::Absent)
+    fn presence(&self, key: &ItemKey) -> ItemPresence {
+        self.cached.get(key).copied().unwrap_or(ItemPresence::Absent)
     }
 }
 
 /// Exactly the requested facets, in their order.
-fn facets_of(asked: &[Facet], mut found: Vec<(Facet, Vec<(String, u64)>)>) -> Value {
+fn facets_of(requested: &[Facet], mut found: Vec<(Facet, Vec<(String, u64)>)>) -> Value {
     let entry = |(key, count): (String, u64)| serde_json::json!({ "key": key, "count": count });
     let values = |facet: &Facet| {
-        let at = found.iter().position(|(one, _)| one == facet);
-        let counted = at.map(|at| found.swap_remove(at).1).unwrap_or_default();
+        let index = found.iter().position(|(one, _)| one == facet);
+        // The answer follows the order of the request, so that of `found` may change.
+        let counted = index.map(|index| found.swap_remove(index).1).unwrap_or_default();
         let values = counted.into_iter().map(entry).collect();
         (facet.as_str().to_owned(), Value::Array(values))
     };
-    Value::Object(asked.iter().map(values).collect::<Map<_, _>>())
+    Value::Object(requested.iter().map(values).collect::<Map<_, _>>())
 }

@@ -87,10 +87,12 @@ impl Content {
         L: MediaLinks + Send + 'static,
     {
         let writer = AnswerWriter { form, sizes: self.sizes };
-        let asked = request.facets.clone();
-        let make =
-            move |found: SearchResults, tx: &ReadTx<'_>| writer.search_answer(found, &asked, tx);
-        self.search.search(request, Freshness::Preferred, now, make).await
+        let requested = request.facets.clone();
+        let write_answer = move |found: SearchResults, tx: &ReadTx<'_>| {
+            writer.search_answer(found, &requested, tx)
+        };
+        // An answer from a moment ago serves a page better than an error.
+        self.search.search(request, Freshness::Preferred, now, write_answer).await
     }
 
     /// Searches, and returns only the hits, as the text of a list.
@@ -106,8 +108,8 @@ impl Content {
         L: MediaLinks + Send + 'static,
     {
         let writer = AnswerWriter { form, sizes: self.sizes };
-        let make = move |found: SearchResults, tx: &ReadTx<'_>| writer.hit_list(found, tx);
-        self.search.search(request, Freshness::Preferred, now, make).await
+        let write_answer = move |found: SearchResults, tx: &ReadTx<'_>| writer.hit_list(found, tx);
+        self.search.search(request, Freshness::Preferred, now, write_answer).await
     }
 
     /// The answer to a poll that found nothing.
@@ -134,32 +136,32 @@ impl Content {
         self.search.read(move |tx| writer.listed_items(&keys, &coverage, now, tx)).await
     }
 
-    /// Filters `keys` by `sight`, in their order.
+    /// Filters `keys` by `visibility`, in their order.
     ///
     /// Fails when too many searches are queued.
     pub async fn visible_items(
         &self,
         keys: Vec<ItemKey>,
-        sight: CallerVisibility,
+        visibility: CallerVisibility,
     ) -> Result<Vec<ItemKey>> {
-        self.search.read(move |tx| visibility::visible_items(keys, &sight, tx)).await
+        self.search.read(move |tx| visibility::visible_items(keys, &visibility, tx)).await
     }
 
-    /// Returns the text of a list with those of `keys` that `sight` shows, in their order, as many as fit
-    /// into one answer.
+    /// Returns the text of a list with those of `keys` that `visibility` shows, in their order, as many as
+    /// fit into one answer.
     ///
     /// Fails when too many searches are queued.
     pub async fn visible_list<L>(
         &self,
         keys: Vec<ItemKey>,
         form: DocumentForm<L>,
-        sight: CallerVisibility,
+        visibility: CallerVisibility,
     ) -> Result<Bytes>
     where
         L: MediaLinks + Send + 'static,
     {
         let writer = AnswerWriter { form, sizes: self.sizes };
-        self.search.read(move |tx| writer.visible_list(&keys, &sight, tx)).await
+        self.search.read(move |tx| writer.visible_list(&keys, &visibility, tx)).await
     }
 
     /// Waits for the first match, and returns the text of `{"hits": […]}` with it; the list is empty when
@@ -180,18 +182,21 @@ impl Content {
         let SearchPoll { holder, request, form } = poll;
         // Each further search evaluates only versions that the one before cannot have seen.
         let seen: Arc<Mutex<Option<SeenVersions>>> = Arc::default();
-        let look = || {
+        let search_once = || {
             let writer = AnswerWriter { form: form.clone(), sizes: self.sizes };
             let unseen = *seen.lock();
             let request = SearchCriteria { excluding_seen: unseen, ..request.clone() };
             let seen = Arc::clone(&seen);
-            let make = move |found: SearchResults, tx: &ReadTx<'_>| {
+            let write_answer = move |found: SearchResults, tx: &ReadTx<'_>| {
                 *seen.lock() = Some(found.seen);
                 writer.first_hit(found, tx)
             };
-            self.search.search(request, Freshness::Required, now(), make)
+            // An outdated index would miss the item that woke the poll, and the poll would wait for
+            // the next one.
+            self.search.search(request, Freshness::Required, now(), write_answer)
         };
-        let found = self.polls.wait(holder, self.search.changes(), look, wait, stop).await?;
+        let found =
+            self.polls.wait(holder, self.search.changes(), search_once, wait, stop).await?;
         Ok(found.unwrap_or_else(answer::empty_answer))
     }
 }

@@ -39,6 +39,7 @@ impl RecentSpan {
             Self::Month => Span::new().months(1),
             Self::Year => Span::new().years(1),
         };
+        // A subtraction in the zone keeps the time of day across a change to or from summer time.
         let since = now.to_zoned(zone.clone()).checked_sub(span);
         since.map_or(Timestamp::MIN, |since| since.timestamp())
     }
@@ -74,6 +75,7 @@ impl TimestampFilter {
 
 /// The moment at which `day` begins in `zone`.
 fn midnight(day: Date, zone: &TimeZone) -> Timestamp {
+    // A day at either end of the calendar may begin outside the range of timestamps in its zone.
     let out_of_range = if day.year() > 0 { Timestamp::MAX } else { Timestamp::MIN };
     day.to_zoned(zone.clone()).map_or(out_of_range, |midnight| midnight.timestamp())
 }

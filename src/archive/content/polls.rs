@@ -29,17 +29,17 @@ impl PollQueue {
         Self { slots, searches: Semaphore::new(POLLS_SEARCHING_MAX) }
     }
 
-    /// Runs `look` at once and again whenever `changes` increases, until it returns a value. Returns `None`
+    /// Runs `search` at once and again whenever `changes` increases, until it returns a value. Returns `None`
     /// when `wait` has elapsed or `stop` completes, after at least one run.
     ///
     /// `changes` was subscribed to before, so no change between two runs is missed. Fails with
     /// [`crate::runtime::error::ErrorKind::Overloaded`] when `holder` or all clients have too many polls
-    /// waiting, and as `look` does.
+    /// waiting, and as `search` does.
     pub(super) async fn wait<T, F: Future<Output = Result<Option<T>>>>(
         &self,
         holder: Option<SlotHolder>,
         mut changes: watch::Receiver<u64>,
-        look: impl Fn() -> F,
+        search: impl Fn() -> F,
         wait: Duration,
         stop: impl Future<Output = ()>,
     ) -> Result<Option<T>> {
@@ -48,11 +48,14 @@ impl PollQueue {
         let mut end = std::pin::pin!(async {
             tokio::select! { () = sleep(wait) => {}, () = stop => {} }
         });
-        let mut turn = self.wait_for_slot().await?;
+        let mut permit = self.wait_for_slot().await?;
         loop {
+            // Marked as seen before the search, so that a change during the search wakes the poll
+            // again.
             changes.borrow_and_update();
-            let found = look().await?;
-            drop(turn);
+            let found = search().await?;
+            // The permit is for searching only; a poll that waits would block the others.
+            drop(permit);
             if found.is_some() {
                 return Ok(found);
             }
@@ -63,10 +66,12 @@ impl PollQueue {
                 }
                 self.wait_for_slot().await
             };
-            turn = tokio::select! {
+            permit = tokio::select! {
+                // With constant changes, the poll would otherwise often search once more after its
+                // end.
                 biased;
                 () = &mut end => return Ok(None),
-                turn = changed => turn?,
+                permit = changed => permit?,
             };
         }
     }

@@ -29,11 +29,12 @@ impl ItemSelection {
     pub fn new(query: Query, codes: &[&str], agreements: Vec<AgreementId>) -> Option<Self> {
         let excluded = codes.iter().filter_map(|code| code.strip_prefix('-'));
         let products_excluded = distinct(excluded);
+        // A lone `-` is a typing error; ignoring it would show what the caller meant to exclude.
         if products_excluded.iter().any(String::is_empty) {
             return None;
         }
-        let wanted = codes.iter().filter(|code| !code.starts_with('-'));
-        let products = distinct(wanted.copied());
+        let included = codes.iter().filter(|code| !code.starts_with('-'));
+        let products = distinct(included.copied());
         Some(Self { query, products, products_excluded, agreements })
     }
 }
@@ -45,39 +46,45 @@ fn distinct<'a>(codes: impl Iterator<Item = &'a str>) -> Vec<String> {
     codes
 }
 
-/// The first of `wanted` that is not an agreement of the caller.
+/// The first of `requested` that is not an agreement of the caller.
 ///
 /// It is an error, because a search that ignored it would look like one without matches (contract search-2).
 #[must_use]
 pub fn unknown_agreement(
     caller: Option<&Principal>,
-    wanted: &[AgreementId],
+    requested: &[AgreementId],
 ) -> Option<AgreementId> {
     let own = caller.map(Principal::agreements).unwrap_or_default();
-    wanted.iter().copied().find(|id| !own.iter().any(|agreement| agreement.id == *id))
+    requested.iter().copied().find(|id| !own.iter().any(|agreement| agreement.id == *id))
 }
 
-/// The items that the caller may see at `now`: those covered by one of the agreements `wanted`, or by any of
-/// its agreements if `wanted` is empty.
+/// The items that the caller may see at `now`: those covered by one of the agreements `requested`, or by any
+/// of its agreements if `requested` is empty.
 ///
 /// The provider's staff see everything if they name no agreement. So do callers without credentials, where an
 /// endpoint is public.
 #[must_use]
-pub fn coverage(caller: Option<&Principal>, wanted: &[AgreementId], now: Timestamp) -> Coverage {
+pub fn coverage(
+    caller: Option<&Principal>,
+    requested: &[AgreementId],
+    now: Timestamp,
+) -> Coverage {
     let Some(caller) = caller else { return Coverage::Everything };
-    if wanted.is_empty() && caller.is_provider() {
+    if requested.is_empty() && caller.is_provider() {
         return Coverage::Everything;
     }
-    covered(caller.agreements(), wanted, now)
+    covered(caller.agreements(), requested, now)
 }
 
-pub(super) fn covered(own: &[Agreement], wanted: &[AgreementId], now: Timestamp) -> Coverage {
-    let counts =
-        |one: &&Agreement| one.is_in_force(now) && (wanted.is_empty() || wanted.contains(&one.id));
-    if own.iter().filter(counts).any(|one| one.super_agreement) {
+pub(super) fn covered(own: &[Agreement], requested: &[AgreementId], now: Timestamp) -> Coverage {
+    let applies = |agreement: &&Agreement| {
+        agreement.is_in_force(now) && (requested.is_empty() || requested.contains(&agreement.id))
+    };
+    // A super agreement covers every item, whatever products it lists.
+    if own.iter().filter(applies).any(|agreement| agreement.super_agreement) {
         return Coverage::Everything;
     }
-    let products = own.iter().filter(counts).flat_map(|one| &one.products);
+    let products = own.iter().filter(applies).flat_map(|agreement| &agreement.products);
     Coverage::Products(distinct(products.map(|product| product.code.as_str())))
 }
 
@@ -95,7 +102,7 @@ pub fn covers(coverage: &Coverage, document: &Document) -> bool {
 /// Fails unless the caller may see commissioned items: with admin privileges (contract search-5), or as the
 /// provider's staff.
 pub fn may_see_commissioned(caller: Option<&Principal>) -> Result<()> {
-    let unknown = || Error::new(ErrorKind::Unauthenticated, "Unauthorized");
-    let caller = caller.ok_or_else(unknown)?;
+    let unauthenticated = || Error::new(ErrorKind::Unauthenticated, "Unauthorized");
+    let caller = caller.ok_or_else(unauthenticated)?;
     if caller.sees_commissioned() { Ok(()) } else { caller.require_admin() }
 }

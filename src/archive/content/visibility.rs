@@ -48,17 +48,17 @@ impl CallerVisibility {
     }
 }
 
-/// Filters `keys` by `sight`.
+/// Filters `keys` by `visibility`.
 pub(super) fn visible_items(
     keys: Vec<ItemKey>,
-    sight: &CallerVisibility,
+    visibility: &CallerVisibility,
     tx: &ReadTx<'_>,
 ) -> Result<Vec<ItemKey>> {
-    let mut seen = Vec::new();
+    let mut visible = Vec::new();
     for key in keys {
-        if tx.find_item(&key)?.is_some_and(|item| sight.shows(&item)) {
-            seen.push(key);
+        if tx.find_item(&key)?.is_some_and(|item| visibility.shows(&item)) {
+            visible.push(key);
         }
     }
-    Ok(seen)
+    Ok(visible)
 }

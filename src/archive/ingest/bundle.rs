@@ -60,6 +60,8 @@ impl Ingest {
         let document = match read_document(key, &bundle.document) {
             Ok(document) => document,
             Err(error) => {
+                // The remaining checks compare the files with the document, so they cannot run
+                // without it.
                 refusals.insert(0, refusal(DOCUMENT, error.into()));
                 return Err(IngestError::Refused(refusals));
             }
@@ -77,12 +79,13 @@ impl Ingest {
         if !refusals.is_empty() {
             return Err(IngestError::Refused(refusals));
         }
-        let own = |(name, _): &(FileName, PathBuf)| name.association.is_none();
+        // A picture of an associated object is no picture of the item itself.
+        let is_own = |(name, _): &(FileName, PathBuf)| name.association.is_none();
         let is_hires = |(name, _): &(FileName, PathBuf)| name.name == RenditionName::NORMAL_HIRES;
-        let has_own = files.iter().any(own);
+        let has_own = files.iter().any(is_own);
         // Files of associated objects only leave the item's existing picture in place.
         let has_hires = match has_own {
-            true => files.iter().any(|file| own(file) && is_hires(file)),
+            true => files.iter().any(|file| is_own(file) && is_hires(file)),
             false => files.is_empty() || self.has_original(key)?,
         };
         if has_picture(key.media_type) && !has_hires {
@@ -101,9 +104,11 @@ impl Ingest {
         let (mut assets, mut warnings, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
         for (name, path) in files {
             match self.ingest_file(name, path) {
-                Ok((asset, odd)) => {
+                Ok((asset, file_warnings)) => {
                     assets.push(asset);
-                    warnings.extend(odd.into_iter().map(|odd| format!("{name} {odd}")));
+                    warnings.extend(
+                        file_warnings.into_iter().map(|warning| format!("{name} {warning}")),
+                    );
                 }
                 Err(error) => refusals.push(refusal(&name.to_string(), error)),
             }
@@ -111,12 +116,13 @@ impl Ingest {
         if !refusals.is_empty() {
             return Err(IngestError::Refused(refusals));
         }
+        // A document alone leaves the item's files in place, including the generated ones.
         if !assets.is_empty() {
             warnings.extend(self.create_missing(bundle.key.media_type, &mut assets, files)?);
         }
         let assets = Some(assets).filter(|assets| !assets.is_empty());
-        let taken = self.write(&bundle.key, document, assets, now)?;
-        Ok(IngestedItem { warnings, ..taken })
+        let item = self.write(&bundle.key, document, assets, now)?;
+        Ok(IngestedItem { warnings, ..item })
     }
 }
 
@@ -128,15 +134,15 @@ fn read_document(key: &ItemKey, bytes: &[u8]) -> Result<Document, DocumentError>
 /// Parses the properties of a document. A leading byte order mark is ignored.
 pub(super) fn read_fields(bytes: &[u8]) -> Result<Map<String, Value>, DocumentError> {
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
-    let wrong = |why: &str| DocumentError::NotJson(why.to_owned());
+    let not_json = |why: &str| DocumentError::NotJson(why.to_owned());
     let text =
-        std::str::from_utf8(bytes).map_err(|cause| wrong(&format!("not UTF-8: {cause}")))?;
-    if let Some(at) = memchr::memchr(0, bytes) {
-        return Err(wrong(&format!("a NUL at byte {}", at + 1)));
+        std::str::from_utf8(bytes).map_err(|cause| not_json(&format!("not UTF-8: {cause}")))?;
+    if let Some(offset) = memchr::memchr(0, bytes) {
+        return Err(not_json(&format!("a NUL at byte {}", offset + 1)));
     }
     match serde_json::from_str(text) {
         Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(wrong("another kind of value")),
-        Err(cause) => Err(wrong(&cause.to_string())),
+        Ok(_) => Err(not_json("another kind of value")),
+        Err(cause) => Err(not_json(&cause.to_string())),
     }
 }

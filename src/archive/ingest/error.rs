@@ -92,6 +92,7 @@ pub(super) fn catch_panics<T>(
 fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    // The message may quote bytes of the file, which must not forge a line in the log.
     text.chars().filter(|c| !c.is_control()).take(PANIC_CHARS_MAX).collect()
 }
 
@@ -148,6 +149,8 @@ impl IngestError {
         match self {
             Self::Refused(refusals) => {
                 let each = |refusal: &FileRefusal| {
+                    // Problems of the schema have their own places, which say more than the name of
+                    // the file.
                     if let Self::Document(DocumentError::Schema(_)) = &refusal.error {
                         return refusal.error.problems();
                     }

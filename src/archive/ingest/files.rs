@@ -37,7 +37,7 @@ pub fn find(paths: &[PathBuf]) -> FoundFiles {
     let mut found = FoundFiles::default();
     for path in paths {
         match fs::metadata(path) {
-            Ok(facts) if facts.is_dir() => found.walk(path, 0),
+            Ok(metadata) if metadata.is_dir() => found.walk(path, 0),
             Ok(_) if found.take_file(path) => {}
             Ok(_) if path.file_name().is_some_and(|name| name == DOCUMENT) => {
                 let parent = path.parent().unwrap_or(Path::new("")).to_owned();
@@ -76,6 +76,7 @@ impl FoundFiles {
     }
 
     fn walk(&mut self, dir: &Path, depth: usize) {
+        // An item folder is one unit: its files are not items of their own.
         if dir.join(DOCUMENT).is_file() {
             return self.push(IncomingPath::ItemFolder(dir.to_owned()));
         }
@@ -88,6 +89,7 @@ impl FoundFiles {
             Ok(entries) => entries,
             Err(cause) => return self.fail(dir, IngestError::Unreadable(cause)),
         };
+        // The order of a directory is arbitrary, and a run should be repeatable.
         entries.sort_by_key(fs::DirEntry::file_name);
         for entry in entries {
             let path = entry.path();
@@ -124,11 +126,11 @@ pub(super) fn extension(path: &Path) -> String {
 pub(super) fn folder_key(path: &Path) -> Result<ItemKey, IngestError> {
     let mut names = path.iter().rev().map(|name| name.to_string_lossy().into_owned());
     let (id, media_type) = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
-    let place = |why: String| {
+    let not_an_item = |why: String| {
         IngestError::Name(format!("is not a folder <mediaType>/<id> with an item.json: {why}"))
     };
-    let media_type = MediaType::parse(&media_type).map_err(|e| place(e.to_string()))?;
-    let id = ItemId::parse(&id).map_err(|e| place(e.to_string()))?;
+    let media_type = MediaType::parse(&media_type).map_err(|e| not_an_item(e.to_string()))?;
+    let id = ItemId::parse(&id).map_err(|e| not_an_item(e.to_string()))?;
     Ok(ItemKey { media_type, id })
 }
 
@@ -144,12 +146,14 @@ pub(super) fn read_folder(
     let (mut files, mut pinned) = (Vec::new(), Vec::new());
     let entries = fs::read_dir(folder.path()).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let mut entries = entries.map_err(IngestError::Unreadable)?;
+    // The files stay open until the item is written, so the limit also bounds the open files.
     if entries.len() > ITEM_FILES_MAX {
         return Err(IngestError::Name(format!("has more than {ITEM_FILES_MAX} files")));
     }
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let name = entry.file_name().to_string_lossy().into_owned();
+        // Desktop systems leave hidden files in folders, such as `.DS_Store`.
         if name != DOCUMENT && !name.starts_with('.') {
             let file = folder.file(&entry.file_name()).map_err(super::refused_link)?;
             files.push(BundleFile { name, path: file.path().to_owned() });
@@ -169,12 +173,12 @@ pub(super) fn read(
     bytes_max: u64,
     setting: &'static str,
 ) -> Result<Vec<u8>, IngestError> {
-    let facts = fs::metadata(path).map_err(IngestError::Unreadable)?;
-    if facts.len() == 0 {
+    let metadata = fs::metadata(path).map_err(IngestError::Unreadable)?;
+    if metadata.len() == 0 {
         return Err(IngestError::Empty);
     }
-    if facts.len() > bytes_max {
-        let (found, limit) = (facts.len(), bytes_max);
+    if metadata.len() > bytes_max {
+        let (found, limit) = (metadata.len(), bytes_max);
         return Err(IngestError::TooLarge { found, limit, unit: "bytes", setting });
     }
     fs::read(path).map_err(IngestError::Unreadable)

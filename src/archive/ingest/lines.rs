@@ -84,12 +84,12 @@ pub fn ingest_lines(
     std::thread::scope(|scope| {
         let (chunks, to_check) = sync_channel::<LineChunk>(INGEST_CHUNKS_MAX);
         let (checked, to_write) = sync_channel::<CheckedChunk>(INGEST_CHUNKS_MAX);
-        let (tickets, free) = channel();
+        let (tickets, free_tickets) = channel();
         for _ in 0..INGEST_CHUNKS_MAX {
             // The receiver is in this function, so sending cannot fail.
             tickets.send(()).ok();
         }
-        scope.spawn(move || LineReader::new(file).run(&free, &chunks));
+        scope.spawn(move || LineReader::new(file).run(&free_tickets, &chunks));
         let to_check = Arc::new(Mutex::new(to_check));
         for _ in 0..workers.max(1) {
             let (to_check, checked) = (Arc::clone(&to_check), checked.clone());
@@ -109,7 +109,7 @@ struct LineChunk {
     /// Offset in the file after these lines, in bytes.
     end: u64,
     /// The read error after these lines, if there was one.
-    broken: Option<io::Error>,
+    read_error: Option<io::Error>,
 }
 
 struct NumberedLine {
@@ -123,7 +123,7 @@ struct CheckedChunk {
     number: u64,
     lines: Vec<(u64, Result<PreparedItem, IngestError>)>,
     end: u64,
-    broken: Option<io::Error>,
+    read_error: Option<io::Error>,
 }
 
 struct LineReader {
@@ -138,18 +138,20 @@ impl LineReader {
     }
 
     /// Reads until the end of the file, or until the receivers are gone.
-    fn run(mut self, free: &Receiver<()>, chunks: &SyncSender<LineChunk>) {
+    fn run(mut self, free_tickets: &Receiver<()>, chunks: &SyncSender<LineChunk>) {
         for number in 0.. {
-            if free.recv().is_err() {
+            if free_tickets.recv().is_err() {
                 return;
             }
-            let (lines, broken) = match self.check_encoding(number) {
+            let (lines, read_error) = match self.check_encoding(number) {
                 Ok(()) => self.read_chunk(),
                 Err(cause) => (Vec::new(), Some(cause)),
             };
-            let ends = lines.is_empty() || broken.is_some();
-            let chunk = LineChunk { number, lines, end: self.bytes, broken };
-            if chunks.send(chunk).is_err() || ends {
+            let is_last = lines.is_empty() || read_error.is_some();
+            let chunk = LineChunk { number, lines, end: self.bytes, read_error };
+            // The last chunk is sent even without lines, because it carries the error and the final
+            // offset.
+            if chunks.send(chunk).is_err() || is_last {
                 return;
             }
         }
@@ -157,8 +159,9 @@ impl LineReader {
 
     /// Refuses UTF-16 as a whole; otherwise each line would be reported separately.
     fn check_encoding(&mut self, number: u64) -> io::Result<()> {
-        let wide = |start: &[u8]| start.starts_with(b"\xFF\xFE") || start.starts_with(b"\xFE\xFF");
-        if number == 0 && wide(self.input.fill_buf()?) {
+        let is_utf16 =
+            |start: &[u8]| start.starts_with(b"\xFF\xFE") || start.starts_with(b"\xFE\xFF");
+        if number == 0 && is_utf16(self.input.fill_buf()?) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "is UTF-16, expected UTF-8"));
         }
         Ok(())
@@ -194,14 +197,15 @@ impl LineReader {
                 break;
             }
             let end = memchr::memchr(b'\n', buffer);
-            let taken = end.unwrap_or(buffer.len());
-            length += taken as u64;
+            let available = end.unwrap_or(buffer.len());
+            length += available as u64;
             if length <= DOCUMENT_BYTES_MAX {
-                text.extend_from_slice(&buffer[..taken]);
+                text.extend_from_slice(&buffer[..available]);
             } else {
+                // The rest of the line is only counted, so its memory is freed.
                 text = Vec::new();
             }
-            let consumed = taken + usize::from(end.is_some());
+            let consumed = available + usize::from(end.is_some());
             self.input.consume(consumed);
             self.bytes += consumed as u64;
             if end.is_some() {
@@ -220,14 +224,15 @@ fn check_all(
     checked: &SyncSender<CheckedChunk>,
 ) {
     loop {
+        // A statement of its own: the lock is released before the lines are checked.
         let next = chunks.lock().recv();
-        let Ok(LineChunk { number, lines, end, broken }) = next else { return };
+        let Ok(LineChunk { number, lines, end, read_error }) = next else { return };
         let lines = lines.into_iter().filter_map(|line| {
             let outcome = check(ingest, &line, now())?;
             Some((line.number, outcome))
         });
-        let done = CheckedChunk { number, lines: lines.collect(), end, broken };
-        if checked.send(done).is_err() {
+        let chunk = CheckedChunk { number, lines: lines.collect(), end, read_error };
+        if checked.send(chunk).is_err() {
             return;
         }
     }
@@ -287,12 +292,12 @@ impl BatchWriter<'_> {
     /// Writes the checked chunks in the order of the file. Returns at its end, or when the database fails;
     /// the other threads then end because their channels close.
     fn run(&mut self, to_write: &Receiver<CheckedChunk>, tickets: &Sender<()>) {
-        let mut early = BTreeMap::new();
+        let mut pending = BTreeMap::new();
         let (mut next, mut end) = (0, 0);
         for checked in to_write {
-            early.insert(checked.number, checked);
+            pending.insert(checked.number, checked);
             // Chunks are checked out of order, and each waits here for those before it.
-            while let Some(checked) = early.remove(&next) {
+            while let Some(checked) = pending.remove(&next) {
                 next += 1;
                 end = checked.end;
                 for (line, outcome) in checked.lines {
@@ -301,7 +306,7 @@ impl BatchWriter<'_> {
                 if self.batch.is_full() && !self.flush(end) {
                     return;
                 }
-                if let Some(cause) = checked.broken {
+                if let Some(cause) = checked.read_error {
                     self.fail(None, IngestError::Unreadable(cause));
                 }
                 // The reader may have ended already.
@@ -337,7 +342,7 @@ impl BatchWriter<'_> {
     /// Writes the batch; returns whether to continue.
     fn flush(&mut self, end: u64) -> bool {
         let batch = Arc::new(std::mem::take(&mut self.batch).lines);
-        let goes_on = match self.write(&batch) {
+        let should_continue = match self.write(&batch) {
             Ok(outcomes) => {
                 outcomes.iter().for_each(|outcome| self.count(outcome));
                 true
@@ -356,10 +361,11 @@ impl BatchWriter<'_> {
             }
         };
         self.report(LinesEvent::Bytes(end));
-        goes_on && !self.tally.interrupted
+        should_continue && !self.tally.interrupted
     }
 
     fn write(&self, batch: &Arc<Vec<(u64, PreparedItem)>>) -> Result<Vec<ItemWrite>, DbError> {
+        // An empty transaction would still wait for the cluster write lock.
         if batch.is_empty() {
             return Ok(Vec::new());
         }
@@ -376,9 +382,10 @@ impl BatchWriter<'_> {
             match outcome {
                 Ok(outcome) => self.count(&outcome),
                 Err(cause) => {
-                    let goes_on = matches!(cause, DbError::Damaged { .. });
+                    // Any other failure would meet the remaining lines too.
+                    let should_continue = matches!(cause, DbError::Damaged { .. });
                     self.fail(Some(*line), cause.into());
-                    if !goes_on {
+                    if !should_continue {
                         return false;
                     }
                 }

@@ -25,7 +25,7 @@ const EPS_MAGIC: &[u8] = b"%!PS-Adobe";
 const DOS_EPS_MAGIC: &[u8] = &[0xC5, 0xD0, 0xD3, 0xC6];
 
 /// An ingested file of an item, with its warnings.
-pub(super) type TakenFile = (Asset, Vec<String>);
+pub(super) type IngestedFile = (Asset, Vec<String>);
 
 impl Ingest {
     /// Ingests one file of an item: checks, measures and stores it.
@@ -33,7 +33,7 @@ impl Ingest {
         &self,
         name: &FileName,
         path: &Path,
-    ) -> Result<TakenFile, IngestError> {
+    ) -> Result<IngestedFile, IngestError> {
         let (file, warnings) = catch_panics(|| match name.extension {
             RenditionExtension::Image(_) => {
                 let loaded = self.read_photograph(path)?;
@@ -54,6 +54,8 @@ impl Ingest {
         name: RenditionName,
         path: &Path,
     ) -> Result<(AssetFile, Vec<String>), IngestError> {
+        // Readers accept the signature anywhere in the first 1024 bytes (PDF Reference 1.7,
+        // appendix H, note 13).
         let head = self.head(path, 1024)?;
         if !head.windows(PDF_MAGIC.len()).any(|window| window == PDF_MAGIC) {
             return Err(IngestError::Picture(
@@ -70,14 +72,15 @@ impl Ingest {
                 }
             }
             Err(cause) => {
-                let unread = format!("its pages cannot be read: {}", told(cause)?);
+                let reason = format!("its pages cannot be read: {}", program_message(cause)?);
                 // A file that only other readers can open, such as an encrypted one, may contain anything.
                 if refuses {
-                    return Err(refused_pdf(&unread));
+                    return Err(refused_pdf(&reason));
                 }
-                (None, vec![unread])
+                (None, vec![reason])
             }
         };
+        // Stored after the checks, so that a refused file leaves nothing in the store.
         let (blob, length) = self.originals.store_file(path)?;
         let format = RenditionExtension::Pdf;
         Ok((AssetFile::Graphic(GraphicFile { name, blob, length, format, points }), warnings))
@@ -145,17 +148,21 @@ impl Ingest {
         assets: &mut Vec<Asset>,
         files: &[(FileName, PathBuf)],
     ) -> Result<Vec<String>, IngestError> {
-        let came = |name, extension| {
-            let wanted = FileName { association: None, name, extension };
-            files.iter().find(|(name, _)| *name == wanted).map(|(_, path)| path.as_path())
+        let incoming_path = |name, extension| {
+            let file_name = FileName { association: None, name, extension };
+            files.iter().find(|(name, _)| *name == file_name).map(|(_, path)| path.as_path())
         };
         match media_type {
             MediaType::Graphic => {
-                self.create_from_graphic(assets, came(HIRES, RenditionExtension::Pdf))
+                self.create_from_graphic(assets, incoming_path(HIRES, RenditionExtension::Pdf))
             }
             MediaType::Video => {
-                let hires = came(HIRES, RenditionExtension::Mp4);
-                self.create_from_video(assets, hires, came(PREVIEW, RenditionExtension::Mp4))
+                let hires = incoming_path(HIRES, RenditionExtension::Mp4);
+                self.create_from_video(
+                    assets,
+                    hires,
+                    incoming_path(PREVIEW, RenditionExtension::Mp4),
+                )
             }
             MediaType::Image
             | MediaType::Stockfoto
@@ -175,10 +182,10 @@ impl Ingest {
         let mut warnings = Vec::new();
         let own = AssetGroup::of_item(assets);
         let points = own.find(HIRES, RenditionExtension::Pdf).and_then(points_of);
-        let no_picture = own.whole_picture().is_none();
-        let no_grey = own.find(GREY_HIRES, RenditionExtension::Pdf).is_none();
+        let lacks_picture = own.whole_picture().is_none();
+        let lacks_grey = own.find(GREY_HIRES, RenditionExtension::Pdf).is_none();
         let Some(pdf) = pdf else {
-            if no_picture {
+            if lacks_picture {
                 warnings.push(
                     "has no Preview and no Thumbnail: they are made from NormalHires.pdf, or sent \
                      as NormalPreview.jpg"
@@ -187,7 +194,7 @@ impl Ingest {
             }
             return Ok(warnings);
         };
-        if no_grey {
+        if lacks_grey {
             // The output is held in memory, and its length is not known in advance.
             let _share = self.memory.acquire(PROGRAM_OUTPUT_BYTES_MAX);
             match self.programs.pdf(PdfTask::Grey, pdf, 1) {
@@ -195,12 +202,12 @@ impl Ingest {
                     let (length, blob) = (grey.len() as u64, self.originals.store_bytes(&grey)?);
                     let format = RenditionExtension::Pdf;
                     let file = GraphicFile { name: GREY_HIRES, blob, length, format, points };
-                    assets.push(made(AssetFile::Graphic(file)));
+                    assets.push(generated(AssetFile::Graphic(file)));
                 }
                 Err(cause) => warnings.push(missing("BlackAndWhiteHires.pdf", cause)?),
             }
         }
-        if no_picture {
+        if lacks_picture {
             match self.programs.pdf(PdfTask::Page, pdf, self.limits.page_px) {
                 Ok(jpeg) => warnings.extend(self.store_created(assets, PREVIEW, jpeg)?),
                 Err(cause) => warnings.push(missing("the Preview and the Thumbnail", cause)?),
@@ -216,11 +223,11 @@ impl Ingest {
         preview: Option<&Path>,
     ) -> Result<Vec<String>, IngestError> {
         let mut warnings = Vec::new();
-        let no_still = AssetGroup::of_item(assets).whole_picture().is_none();
+        let lacks_still = AssetGroup::of_item(assets).whole_picture().is_none();
         let source = preview.or(hires);
         if let (None, Some(hires)) = (preview, hires) {
             match self.create_video_preview(hires) {
-                Ok(Ok(video)) => assets.push(made(video)),
+                Ok(Ok(video)) => assets.push(generated(video)),
                 Ok(Err(cause)) => warnings.push(missing("NormalPreview.mp4", cause)?),
                 Err(error) => return Err(error),
             }
@@ -228,7 +235,8 @@ impl Ingest {
         if preview.is_none() && hires.is_none() {
             warnings.push("has no NormalPreview.mp4".to_owned());
         }
-        if let (true, Some(source)) = (no_still, source) {
+        if let (true, Some(source)) = (lacks_still, source) {
+            // A short video may end before the usual position of the still.
             let duration = assets.iter().find_map(duration_ms).unwrap_or_default();
             match self.programs.video_still(source, STILL_AT_MS.min(duration / 2)) {
                 Ok(jpeg) => warnings.extend(self.store_created(assets, THUMBNAIL, jpeg)?),
@@ -243,14 +251,15 @@ impl Ingest {
         hires: &Path,
     ) -> Result<Result<AssetFile, ProgramError>, IngestError> {
         let target = self.originals.store().temporary("mp4");
-        let made = self.programs.video_preview(hires, &target, self.limits.video_px);
-        let taken = match made {
+        let outcome = self.programs.video_preview(hires, &target, self.limits.video_px);
+        let ingested = match outcome {
+            // The output of the program is checked like a file that arrived.
             Ok(()) => self.ingest_video(PREVIEW, &target).map(|(file, _)| Ok(file)),
             Err(cause) => Ok(Err(cause)),
         };
         // The file does not exist if the program failed early.
         drop(std::fs::remove_file(&target));
-        taken
+        ingested
     }
 
     /// Stores a generated picture; returns its warnings.
@@ -265,7 +274,7 @@ impl Ingest {
         let picture = photograph::parse(jpeg, &self.limits)?;
         self.fits(&picture, length)?;
         let (picture, warnings) = self.store(LoadedPhotograph { picture, share }, name)?;
-        assets.push(made(AssetFile::Picture(picture)));
+        assets.push(generated(AssetFile::Picture(picture)));
         Ok(warnings)
     }
 
@@ -312,18 +321,18 @@ fn refused_pdf(why: &str) -> IngestError {
     IngestError::Picture(format!("{why} (media.pdf_active_content)"))
 }
 
-fn made(file: AssetFile) -> Asset {
+fn generated(file: AssetFile) -> Asset {
     Asset { association: None, made: true, file }
 }
 
 /// The warning that a file cannot be created.
 fn missing(what: &str, cause: ProgramError) -> Result<String, IngestError> {
-    Ok(format!("{what} cannot be created: {}", told(cause)?))
+    Ok(format!("{what} cannot be created: {}", program_message(cause)?))
 }
 
 /// The message of a program about the file. A failure to run the program is an internal error instead,
 /// because a retry may succeed.
-fn told(cause: ProgramError) -> Result<String, IngestError> {
+fn program_message(cause: ProgramError) -> Result<String, IngestError> {
     if cause.is_ours() { Err(IngestError::Program(cause)) } else { Ok(cause.to_string()) }
 }
 
@@ -366,16 +375,19 @@ fn unreadable_video(cause: VideoError) -> IngestError {
 /// Width and height of an EPS drawing in points, from its comments.
 fn bounding_box(head: &[u8]) -> Option<(f32, f32)> {
     let text = String::from_utf8_lossy(head);
-    let of = |name: &str| {
+    let box_of = |name: &str| {
+        // Comments of an EPS end with CR, LF or both.
         let line = text.split(['\n', '\r']).find_map(|line| line.trim().strip_prefix(name))?;
         let numbers: Vec<f32> =
             line.split_whitespace().map_while(|word| word.parse().ok()).collect();
         let [left, bottom, right, top] = numbers[..] else { return None };
         let (width, height) = (right - left, top - bottom);
+        // A million points are 350 metres; a larger number is a mistake.
         let is_sane = |edge: f32| edge.is_finite() && edge > 0.0 && edge < 1e6;
         (is_sane(width) && is_sane(height)).then_some((width, height))
     };
-    of("%%HiResBoundingBox:").or_else(|| of("%%BoundingBox:"))
+    // The comment with fractions of a point is exact; the other one is rounded.
+    box_of("%%HiResBoundingBox:").or_else(|| box_of("%%BoundingBox:"))
 }
 
 #[cfg(test)]

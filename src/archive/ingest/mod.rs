@@ -165,7 +165,7 @@ impl Ingest {
         marker: Arc<Watermark>,
     ) -> Self {
         let names = Some(Mutex::default());
-        let (within, is_audited) = (None, false);
+        let (confined_root, is_audited) = (None, false);
         Self {
             db,
             originals,
@@ -175,7 +175,7 @@ impl Ingest {
             marker,
             zone,
             names,
-            confined_root: within,
+            confined_root,
             is_audited,
         }
     }
@@ -242,6 +242,7 @@ impl Ingest {
             Err(_) => photograph::derived_id(asset.blob()),
         };
         let key = ItemKey { media_type, id };
+        // The id may come from the content, so the name is claimed only now.
         self.claim(&key, extension, path)?;
         let fields = Map::from_iter([("headline".to_owned(), Value::from(stem))]);
         let document = Document::from_fields(&key, fields)?;
@@ -249,8 +250,8 @@ impl Ingest {
         let files = [(name, source.path().to_owned())];
         warnings.extend(self.create_missing(media_type, &mut assets, &files)?);
         let moment = LocalMoment { now, zone: &self.zone };
-        let prepared = PreparedItem::new(&key, document, Some(assets), moment).alone();
-        self.write_prepared(&key, prepared).map(|taken| IngestedItem { warnings, ..taken })
+        let prepared = PreparedItem::new(&key, document, Some(assets), moment).into_single_file();
+        self.write_prepared(&key, prepared).map(|item| IngestedItem { warnings, ..item })
     }
 
     fn ingest_photograph(&self, path: &Path, now: Timestamp) -> Result<IngestedItem, IngestError> {
@@ -259,18 +260,21 @@ impl Ingest {
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         let id = ItemId::parse(stem).unwrap_or_else(|_| picture.derived_id());
         let key = ItemKey { media_type: MediaType::Image, id };
+        // Claimed before the file is stored, so that a second one of the same name leaves nothing
+        // behind.
         self.claim(&key, RenditionExtension::JPEG, path)?;
         let (document, mut warnings) = picture.document(&key, &self.zone)?;
-        let (picture, odd) = self.store(loaded, RenditionName::NORMAL_HIRES)?;
-        warnings.splice(0..0, odd);
+        let (picture, picture_warnings) = self.store(loaded, RenditionName::NORMAL_HIRES)?;
+        warnings.splice(0..0, picture_warnings);
         let asset = Asset::own(AssetFile::Picture(picture));
         self.write(&key, document, Some(vec![asset]), now)
-            .map(|taken| IngestedItem { warnings, ..taken })
+            .map(|item| IngestedItem { warnings, ..item })
     }
 
     /// Reads a photograph, after waiting until the memory budget allows that.
     fn read_photograph(&self, path: &Path) -> Result<LoadedPhotograph<'_>, IngestError> {
         let length = std::fs::metadata(path).map_err(IngestError::Unreadable)?.len();
+        // A larger file is refused when it is read, and must not wait for memory before.
         let share = self.memory.acquire(length.min(self.limits.file_bytes_max));
         let picture = photograph::read(path, &self.limits)?;
         self.fits(&picture, length)?;
@@ -281,6 +285,7 @@ impl Ingest {
     fn fits(&self, picture: &CheckedPhotograph, length: u64) -> Result<(), IngestError> {
         let found = picture.memory_bytes(&self.originals).saturating_add(length);
         let limit = self.limits.memory_bytes;
+        // A share beyond the whole budget would be waited for forever.
         if found > limit {
             let (unit, setting) = ("bytes to hold while it is read", "ingest.memory_bytes");
             return Err(IngestError::TooLarge { found, limit, unit, setting });
@@ -297,6 +302,7 @@ impl Ingest {
         name: RenditionName,
     ) -> Result<(PictureFile, Vec<String>), IngestError> {
         let LoadedPhotograph { picture, mut share } = loaded;
+        // The derived files take memory in addition to the bytes that were read.
         share.grow(picture.memory_bytes(&self.originals));
         picture.store(&self.originals, name, &self.limits, &self.marker)
     }
@@ -307,6 +313,7 @@ impl Ingest {
         extension: RenditionExtension,
         path: &Path,
     ) -> Result<(), IngestError> {
+        // A server has no runs: there, a file with the same name is a later version.
         let Some(names) = &self.names else { return Ok(()) };
         let mut names = names.lock();
         match names.get(&(key.clone(), extension)) {
@@ -334,8 +341,8 @@ impl Ingest {
     fn has_original(&self, key: &ItemKey) -> Result<bool, IngestError> {
         let key = key.clone();
         let item = self.db.read_blocking(move |tx| tx.find_item(&key))?;
-        let own = |asset: &Asset| asset.association.is_none();
-        Ok(item.is_some_and(|item| item.assets.iter().any(own)))
+        let is_own = |asset: &Asset| asset.association.is_none();
+        Ok(item.is_some_and(|item| item.assets.iter().any(is_own)))
     }
 
     fn write(
@@ -359,18 +366,14 @@ impl Ingest {
         let event = event.map(|event| event.with_object(ObjectKind::Item, key));
         let outcome = self.db.write_blocking(move |tx| {
             let outcome = prepared.write(tx, &zone)?;
+            // The event and the item are committed together, so neither exists without the other.
             if let Some(event) = event {
                 tx.write_audit(&event.with_detail(outcome.written.as_str()))?;
             }
             Ok(outcome)
         })?;
-        let write::ItemWrite { written, replaced_items: turned } = outcome;
-        Ok(IngestedItem {
-            key: key.clone(),
-            written,
-            replaced_items: turned,
-            warnings: Vec::new(),
-        })
+        let write::ItemWrite { written, replaced_items } = outcome;
+        Ok(IngestedItem { key: key.clone(), written, replaced_items, warnings: Vec::new() })
     }
 
     /// Withdraws the item `key`: its status becomes `canceled`. Returns whether the item exists.
@@ -381,17 +384,19 @@ impl Ingest {
         let (key, zone) = (key.clone(), self.zone.clone());
         Ok(self.db.write_blocking(move |tx| {
             let moment = LocalMoment { now, zone: &zone };
-            let is_there = write::withdraw(tx, &key, moment)?;
-            if is_there {
+            let exists = write::withdraw(tx, &key, moment)?;
+            // Without such an item nothing changes, so there is nothing to record.
+            if exists {
                 tx.write_audit(&event)?;
             }
-            Ok(is_there)
+            Ok(exists)
         })?)
     }
 
     /// Records an audit event that does not belong to a single item.
     fn record(&self, event: AuditEvent) {
         if let Err(cause) = self.db.write_blocking(move |tx| tx.write_audit(&event)) {
+            // The items are stored already, and a missing event does not undo them.
             tracing::error!("audit log: event cannot be written: {cause}");
         }
     }
@@ -419,6 +424,7 @@ pub fn ingest_all(
         for _ in 0..workers.max(1) {
             scope.spawn(|| {
                 loop {
+                    // A statement of its own: the lock is released before the file is ingested.
                     let next = queue.lock().next();
                     let Some(incoming) = next else { return };
                     report(&incoming, &ingest.ingest(&incoming, now()));

@@ -23,10 +23,11 @@ impl FileName {
     ///
     /// Fails with a list of the names that are accepted.
     pub fn parse(media_type: MediaType, text: &str) -> Result<Self, IngestError> {
-        let known =
-            split(text).filter(|known| known.to_string() == text && known.is_accepted(media_type));
-        known.ok_or_else(|| {
-            let taken = match media_type {
+        // Only the canonical spelling is accepted, so that two names never denote the same file.
+        let parsed = split(text)
+            .filter(|parsed| parsed.to_string() == text && parsed.is_accepted(media_type));
+        parsed.ok_or_else(|| {
+            let accepted = match media_type {
                 MediaType::Image | MediaType::Stockfoto => {
                     "NormalHires.jpg, NormalPreview.jpg, NormalThumbnail.jpg, "
                 }
@@ -44,8 +45,8 @@ impl FileName {
                 | MediaType::Calendar => "",
             };
             IngestError::Name(format!(
-                "is not a file that can be ingested; expected item.json, {taken}and of associated \
-                 objects <association>_NormalHires.jpg and the like"
+                "is not a file that can be ingested; expected item.json, {accepted}and of \
+                 associated objects <association>_NormalHires.jpg and the like"
             ))
         })
     }
@@ -60,6 +61,7 @@ impl FileName {
         let hires = name.usage == RenditionUsage::Hires;
         let grey = name.variant == RenditionVariant::BlackAndWhite;
         let (graphic, video, picture) = match association {
+            // An associated object may be of any media type.
             Some(_) => (true, true, true),
             None => (
                 media_type == MediaType::Graphic,
@@ -106,7 +108,7 @@ fn split(text: &str) -> Option<FileName> {
 mod tests {
     use super::*;
 
-    fn is_taken(media_type: MediaType, text: &str) -> bool {
+    fn is_accepted(media_type: MediaType, text: &str) -> bool {
         FileName::parse(media_type, text).is_ok()
     }
 
@@ -133,7 +135,7 @@ mod tests {
             ),
         ] {
             for name in names {
-                assert!(is_taken(media_type, name), "{media_type} {name}");
+                assert!(is_accepted(media_type, name), "{media_type} {name}");
             }
         }
     }
@@ -156,7 +158,7 @@ mod tests {
             (MediaType::Text, "a000_Hires.jpg"),
             (MediaType::Text, "../a000_NormalHires.jpg"),
         ] {
-            assert!(!is_taken(media_type, name), "{media_type} {name}");
+            assert!(!is_accepted(media_type, name), "{media_type} {name}");
         }
     }
 }

@@ -48,6 +48,7 @@ pub(super) fn parse(
         let setting = "media.megapixels_max";
         return Err(IngestError::TooLarge { found, limit, unit: "pixels", setting });
     }
+    // A small file can repeat scans of a large picture, and each scan is a pass over all pixels.
     let passes = size.pixels().saturating_mul(u64::from(header.scans));
     if passes > JPEG_SCAN_PIXELS_MAX {
         let (found, limit) = (passes, JPEG_SCAN_PIXELS_MAX);
@@ -67,6 +68,7 @@ pub(super) fn parse(
 /// An id derived from the content of a file.
 pub(super) fn derived_id(content: ContentHash) -> ItemId {
     let hash = content.to_string();
+    // 80 bits of the hash: two files of an archive practically never share an id.
     ItemId::parse(&format!("p{}", &hash[..20])).expect("a letter and hex digits are an id")
 }
 
@@ -76,11 +78,12 @@ impl CheckedPhotograph {
         &self,
         limits: &IngestLimits,
         marker: &Watermark,
-        go_on: ShouldContinue<'_>,
+        should_continue: ShouldContinue<'_>,
     ) -> Result<Option<String>, IngestError> {
         let source = imaging::RenderSource {
             format: ImageFormat::JPEG,
             file: &self.bytes,
+            // Rotation and colour have no effect on whether the data decodes.
             orientation: Orientation::from_tag(1),
             icc: None,
             adobe: self.header.adobe_transform.is_some(),
@@ -98,7 +101,7 @@ impl CheckedPhotograph {
         let limits = RenderLimits { pixels_max: limits.pixels_max };
         let steps = [RenderStep::Fit { long_px: CHECK_PX }];
         let job = RenderJob { source, steps: &steps, output, limits };
-        match imaging::render(&job, marker, &|_| go_on()) {
+        match imaging::render(&job, marker, &|_| should_continue()) {
             Ok(rendered) => Ok(rendered.warning),
             Err(RasterError::Abandoned) => Err(too_slow),
             Err(cause) => Err(IngestError::Picture(format!("cannot be decoded: {cause}"))),
@@ -111,8 +114,8 @@ impl CheckedPhotograph {
         let components = u64::try_from(self.header.components.len()).unwrap_or(u64::MAX);
         let samples = self.header.size.pixels().saturating_mul(components);
         // The pixels, the pixels rotated, and the output; and coefficients of two bytes each.
-        let each = if self.header.needs_coefficient_buffer() { 5 } else { 3 };
-        let found = samples.saturating_mul(each);
+        let bytes_per_sample = if self.header.needs_coefficient_buffer() { 5 } else { 3 };
+        let found = samples.saturating_mul(bytes_per_sample);
         let limit = limits.memory_bytes;
         if found <= limit {
             return Ok(());
@@ -149,6 +152,8 @@ impl CheckedPhotograph {
                 let mut warnings = Vec::new();
                 for problem in problems {
                     let name = problem.path.trim_start_matches('/').split('/').next();
+                    // A second problem of the same property finds it removed and causes no second
+                    // warning.
                     if let Some(name) = name.filter(|name| fields.shift_remove(*name).is_some()) {
                         warnings.push(format!("embedded {name} is left out: {}", problem.message));
                     }
@@ -169,9 +174,9 @@ impl CheckedPhotograph {
         marker: &Watermark,
     ) -> Result<(PictureFile, Vec<String>), IngestError> {
         let new = NewOriginal { bytes: &self.bytes, header: &self.header };
-        let watch = Stopwatch::start();
-        let go_on = || watch.elapsed() <= limits.file_time;
-        let stored = originals.store_new(&new, &compute::run_parallel, &go_on)?;
+        let stopwatch = Stopwatch::start();
+        let should_continue = || stopwatch.elapsed() <= limits.file_time;
+        let stored = originals.store_new(&new, &compute::run_parallel, &should_continue)?;
         let stored = stored.ok_or_else(|| limits.too_slow())?;
         if let Some(reason) = &stored.whole_decode_reason {
             self.fits_as_a_whole(limits, reason)?;
@@ -181,10 +186,10 @@ impl CheckedPhotograph {
         } else {
             // Building the index verified the entropy-coded data, but the decoder may still not support this
             // kind of JPEG.
-            self.check_decodes(limits, marker, &go_on)?
+            self.check_decodes(limits, marker, &should_continue)?
         };
-        let mut odd = self.warnings.clone();
-        odd.extend(damage.map(|damage| format!("picture data is damaged: {damage}")));
+        let mut warnings = self.warnings.clone();
+        warnings.extend(damage.map(|damage| format!("picture data is damaged: {damage}")));
         let asset = PictureFile {
             name,
             blob: stored.hash,
@@ -194,6 +199,6 @@ impl CheckedPhotograph {
             progressive: self.header.needs_coefficient_buffer(),
             components: u8::try_from(self.header.components.len()).unwrap_or(u8::MAX),
         };
-        Ok((asset, odd))
+        Ok((asset, warnings))
     }
 }

@@ -39,6 +39,7 @@ impl PinnedPath {
 
     fn of(opened: OwnedFd) -> Self {
         let (process, number) = (std::process::id(), opened.as_raw_fd());
+        // `/proc/self` would be the child process itself in a child process.
         Self { path: format!("/proc/{process}/fd/{number}").into(), opened: Some(opened) }
     }
 
@@ -82,6 +83,7 @@ pub(super) fn open_folder(
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut folder = rustix::fs::open(root, flags, Mode::empty())?;
     for part in within.components() {
+        // `..` would lead out of the root.
         let Component::Normal(name) = part else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
@@ -95,6 +97,7 @@ pub(super) fn open_folder(
         }
         let opened = rustix::fs::openat(&folder, name, flags | OFlags::NOFOLLOW, Mode::empty());
         folder = opened.map_err(|cause| refused(name, cause))?;
+        // The umask of the process is private, so the mode for others is set afterwards.
         if is_new && let Some(mode) = modes::shared_mode(0o777) {
             rustix::fs::fchmod(&folder, Mode::from_raw_mode(mode))?;
         }
@@ -115,6 +118,7 @@ fn open_file_at(folder: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
 }
 
 fn refused(name: &OsStr, cause: rustix::io::Errno) -> io::Error {
+    // A link fails with `ELOOP`, or with `ENOTDIR` where a folder is expected (`open(2)`).
     if !matches!(cause, rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR) {
         return cause.into();
     }
@@ -130,6 +134,7 @@ pub(super) fn exists(folder: &OwnedFd, name: &OsStr) -> bool {
 /// Writes a new file into a folder, in place of any entry with this name, with permissions for others as the
 /// umask at the start allows.
 pub(super) fn write(folder: &OwnedFd, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
+    // `O_EXCL` follows no link and replaces nothing, so an existing entry is removed first.
     match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
         Ok(()) | Err(rustix::io::Errno::NOENT) => {}
         Err(cause) => return Err(cause.into()),

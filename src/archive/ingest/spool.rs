@@ -27,6 +27,8 @@ impl UploadSpool {
         for entry in fs::read_dir(dir)? {
             let entry = entry?;
             let age = entry.metadata().and_then(|found| found.modified()).map(|at| at.elapsed());
+            // Another process may be writing to a younger file; a time in the future counts as
+            // young.
             let abandoned = matches!(age, Ok(Ok(age)) if age > UPLOAD_ABANDONED);
             let path = entry.path();
             if abandoned && path.extension().is_some_and(|extension| extension == "part") {
@@ -45,11 +47,11 @@ impl UploadSpool {
     /// Creates an empty file for a part of an upload.
     pub async fn create(&self) -> Result<SpooledFile> {
         let spool = self.clone();
-        let made = tokio::task::spawn_blocking(move || spool.make());
-        made.await.map_err(Error::internal)?.map_err(full)
+        let created = tokio::task::spawn_blocking(move || spool.create_blocking());
+        created.await.map_err(Error::internal)?.map_err(unavailable)
     }
 
-    fn make(&self) -> io::Result<SpooledFile> {
+    fn create_blocking(&self) -> io::Result<SpooledFile> {
         let path = self.dir.join(format!("{}.part", Uuid::now_v7()));
         let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
         Ok(SpooledFile { path, file, bytes: 0 })
@@ -68,7 +70,7 @@ impl SpooledFile {
     /// Appends bytes to the file.
     pub async fn append(mut self, bytes: bytes::Bytes) -> Result<Self> {
         let written = tokio::task::spawn_blocking(move || self.write(&bytes).map(|()| self));
-        written.await.map_err(Error::internal)?.map_err(full)
+        written.await.map_err(Error::internal)?.map_err(unavailable)
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -90,7 +92,7 @@ impl SpooledFile {
     }
 }
 
-fn full(cause: io::Error) -> Error {
+fn unavailable(cause: io::Error) -> Error {
     Error::new(ErrorKind::Unavailable, "The upload cannot be stored now").with_source(cause)
 }
 
@@ -115,7 +117,7 @@ mod tests {
             }
         }
         let spool = UploadSpool::open(dir.path(), 3).expect("opened");
-        let mut file = spool.make().expect("made");
+        let mut file = spool.create_blocking().expect("made");
         file.write(b"abc").expect("written");
         assert_eq!((fs::read(file.path()).expect("read"), file.bytes()), (b"abc".to_vec(), 3));
         drop(file);

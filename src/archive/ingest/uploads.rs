@@ -36,9 +36,11 @@ impl Uploads {
     /// Ingests `workers` uploads at a time.
     #[must_use]
     pub fn new(ingest: Ingest, spool: UploadSpool, workers: usize) -> Self {
-        let seats = Arc::new(Semaphore::new(workers + UPLOADS_WAITING_MAX));
+        // An upload that waits for a worker holds files in the spool, so their number is limited
+        // too.
+        let permits = Arc::new(Semaphore::new(workers + UPLOADS_WAITING_MAX));
         let workers = Arc::new(Semaphore::new(workers));
-        Self { inner: Arc::new(UploadsInner { ingest, spool, permits: seats, workers }) }
+        Self { inner: Arc::new(UploadsInner { ingest, spool, permits, workers }) }
     }
 
     /// The spool for files that are being uploaded.
@@ -77,17 +79,19 @@ impl Uploads {
         &self,
         work: impl FnOnce(&Ingest) -> Result<T, IngestError> + Send + 'static,
     ) -> Result<Result<T, IngestError>> {
-        let turn = Arc::clone(&self.inner.workers).acquire_owned().await;
-        let turn = turn.map_err(Error::internal)?;
+        let worker_permit = Arc::clone(&self.inner.workers).acquire_owned().await;
+        let worker_permit = worker_permit.map_err(Error::internal)?;
         let inner = Arc::clone(&self.inner);
-        let carried = audit::capture_context();
+        // The caller's context is bound to its task, and the work runs on another thread.
+        let audit_context = audit::capture_context();
         // The work continues when the client disconnects, so it holds its permit itself.
-        let done = tokio::task::spawn_blocking(move || {
-            let outcome = carried.run(|| catch_panics(|| work(&inner.ingest)));
-            drop(turn);
+        let task = tokio::task::spawn_blocking(move || {
+            let outcome = audit_context.run(|| catch_panics(|| work(&inner.ingest)));
+            drop(worker_permit);
             outcome
         });
-        match done.await.map_err(Error::internal)? {
+        match task.await.map_err(Error::internal)? {
+            // An error of the database keeps its kind: a full queue is not an outage.
             Err(IngestError::Db(cause)) => Err(cause.into()),
             Err(cause) if cause.is_internal() => {
                 Err(Error::new(ErrorKind::Unavailable, "The archive cannot be written now")

@@ -45,6 +45,7 @@ impl LocalMoment<'_> {
             assets: None,
             pub_status: document.pub_status(),
             order_time: document.order_time(key.media_type, self.now, self.zone),
+            // An embargo that cannot be represented must not end early.
             embargoed: document.text("embargoed").map(|text| text.parse().unwrap_or(FOREVER)),
             stored: self.now,
             fresh: false,
@@ -61,7 +62,8 @@ impl PreparedItem {
         assets: Option<Vec<Asset>>,
         moment: LocalMoment<'_>,
     ) -> Self {
-        let versioned = ["version", "versioncreated"].iter().all(|n| document.text(n).is_some());
+        let versioned =
+            ["version", "versioncreated"].iter().all(|name| document.text(name).is_some());
         let unversioned = (!versioned).then(|| document.clone());
         document.complete(key, moment.now, moment.zone);
         let item = NewItem { assets, fresh: true, ..moment.row(key, &document) };
@@ -69,7 +71,7 @@ impl PreparedItem {
     }
 
     /// Marks the item's file as one that arrived alone.
-    pub(super) fn alone(self) -> Self {
+    pub(super) fn into_single_file(self) -> Self {
         Self { is_single_file: true, ..self }
     }
 
@@ -133,12 +135,12 @@ impl PreparedItem {
             row.order_time = item.order_time;
         }
         let written = tx.write_item(&row)?;
-        let turned = match document.pub_status().is_served() {
+        let newly_replaced = match document.pub_status().is_served() {
             true => replace_items(tx, key, replaced, moment)?,
             // An item that is not served has not replaced any other item yet.
             false => Vec::new(),
         };
-        Ok(ItemWrite { written, replaced_items: turned })
+        Ok(ItemWrite { written, replaced_items: newly_replaced })
     }
 }
 
@@ -155,27 +157,28 @@ impl PreparedItem {
         };
         let stays = |asset: &&Asset| {
             let Some(key) = &asset.association else { return true };
-            let now = uri(document, key);
-            now.is_some() && now == uri(old, key)
+            let current = uri(document, key);
+            // An association that is gone has no URI, and two missing URIs are not the same object.
+            current.is_some() && current == uri(old, key)
         };
-        let mut there = item.assets.iter().filter(stays).cloned();
-        let Some(new) = &self.item.assets else { return there.collect() };
+        let mut existing = item.assets.iter().filter(stays).cloned();
+        let Some(new) = &self.item.assets else { return existing.collect() };
         let mut files = new.clone();
         let is_own = |asset: &Asset| asset.association.is_none();
         if !new.iter().any(is_own) {
-            files.extend(there.by_ref().filter(is_own));
+            files.extend(existing.by_ref().filter(is_own));
         } else if self.is_single_file {
-            let came = new.iter().any(|asset| asset.extension() == RenditionExtension::Pdf);
-            let left = |asset: &Asset| {
+            let has_new_pdf = new.iter().any(|asset| asset.extension() == RenditionExtension::Pdf);
+            let remains = |asset: &Asset| {
                 let replaced = new.iter().any(|one| {
                     is_own(asset)
                         && one.name() == asset.name()
                         && one.extension() == asset.extension()
                 });
                 // A new PDF also invalidates the files that were generated from the old one.
-                !(replaced || came && asset.made)
+                !(replaced || has_new_pdf && asset.made)
             };
-            files.extend(there.by_ref().filter(left));
+            files.extend(existing.by_ref().filter(remains));
         }
         files
     }
@@ -193,8 +196,8 @@ fn find(tx: &WriteTx<'_>, key: &ItemKey) -> Result<Option<(StoredItem, Document)
 /// Whether `document` counts as newly indexed compared with the stored one, `old`: it is a newer version, or
 /// becomes visible again.
 fn is_fresh(old: &Document, document: &Document) -> bool {
-    let back = !old.pub_status().is_served() && document.pub_status().is_served();
-    back || document.is_newer_than(old)
+    let becomes_visible = !old.pub_status().is_served() && document.pub_status().is_served();
+    becomes_visible || document.is_newer_than(old)
 }
 
 /// Keeps the status of a replaced item that is sent again.
@@ -234,12 +237,12 @@ fn replace_items(
     replaced: Vec<(ItemKey, Option<(StoredItem, Document)>)>,
     moment: LocalMoment<'_>,
 ) -> Result<Vec<ItemKey>, DbError> {
-    let mut turned = Vec::new();
+    let mut newly_replaced = Vec::new();
     for (key, found) in replaced {
         let Some((item, mut document)) = found else { continue };
         let status = document.pub_status();
-        let done = status != PubStatus::Usable && document.replaced_by().as_ref() == Some(by);
-        if done || !status.is_served() {
+        let is_marked = status != PubStatus::Usable && document.replaced_by().as_ref() == Some(by);
+        if is_marked || !status.is_served() {
             continue;
         }
         document.set_replaced_by(by);
@@ -248,11 +251,12 @@ fn replace_items(
             document.set_pub_status(status);
         }
         document.set_stored(moment.now, moment.zone);
+        // A new status is no arrival, so the item keeps its position.
         let row = NewItem { order_time: item.order_time, ..moment.row(&key, &document) };
         tx.write_item(&row)?;
-        turned.push(key);
+        newly_replaced.push(key);
     }
-    Ok(turned)
+    Ok(newly_replaced)
 }
 
 /// Withdraws the item `key`; returns whether it exists.

@@ -111,12 +111,12 @@ pub async fn run<J: BackgroundJob>(
     let mut log = FailureLog::new(job.spec().name);
     loop {
         // `select!` polls `stop` once, so that a job that always has more to do can be stopped.
-        let stops = tokio::select! {
+        let is_stopping = tokio::select! {
             biased;
             () = &mut stop => true,
             () = std::future::ready(()) => false,
         };
-        if stops {
+        if is_stopping {
             return;
         }
         let spec = job.spec();
@@ -128,6 +128,7 @@ pub async fn run<J: BackgroundJob>(
             }
         }
         let outcome = match spec.skips(guard) {
+            // The clock may be trusted again later, so only this run is left out.
             true => Ok(RunOutcome::Idle),
             false => job.run().await,
         };
@@ -224,6 +225,8 @@ where
         async move {
             let removed = removal.await?;
             if removed == 0 {
+                // A transaction removes a bounded number of rows, so only 0 means that none is
+                // left.
                 return Ok::<_, E>(RunOutcome::Done);
             }
             tracing::debug!(removed, "job {name}");

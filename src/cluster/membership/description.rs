@@ -83,6 +83,8 @@ impl NodeDescription {
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let differs = |(name, value): (&String, &String)| {
+            // A setting that the other node does not know belongs to another version, as in a
+            // rolling upgrade.
             let theirs = other.settings.get(name)?;
             (theirs != value).then(|| name.clone())
         };

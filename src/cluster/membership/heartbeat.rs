@@ -41,16 +41,16 @@ struct PeerHeartbeat {
 }
 
 impl PeerObservations {
-    /// Creates empty observations. If the incarnation has not begun (`lives` is false), the failure to write
+    /// Creates empty observations. If the incarnation has not begun (`is_alive` is false), the failure to write
     /// the database has been logged already.
-    pub(super) fn new(lives: bool) -> Self {
+    pub(super) fn new(is_alive: bool) -> Self {
         Self {
             heartbeats: HashMap::new(),
             last_sent: None,
             sent_count: 0,
             vacant: HashMap::new(),
             differences: BTreeMap::new(),
-            log: FailureLog::new("membership").with_failing(!lives),
+            log: FailureLog::new("membership").with_failing(!is_alive),
         }
     }
 
@@ -70,9 +70,9 @@ impl PeerObservations {
         if !node.state().is_alive {
             return node.begin(clock::now());
         }
-        let shown = node.heartbeat_position();
-        let is_shown = |(since, (told, faults)): &(Stopwatch, (i64, String))| {
-            let (followed, faults_now) = &shown;
+        let content = node.heartbeat_position();
+        let is_current = |(since, (sent, faults)): &(Stopwatch, (i64, String))| {
+            let (followed, faults_now) = &content;
             if faults != faults_now {
                 return false;
             }
@@ -81,27 +81,29 @@ impl PeerObservations {
             match node.followed_by_others() {
                 None => {
                     since.elapsed() < HEARTBEAT_INTERVAL_ALONE
-                        && (told == followed || *told != i64::MAX)
+                        && (sent == followed || *sent != i64::MAX)
                 }
-                Some(_) => since.elapsed() < HEARTBEAT_INTERVAL && told == followed,
+                Some(_) => since.elapsed() < HEARTBEAT_INTERVAL && sent == followed,
             }
         };
-        if self.last_sent.as_ref().is_some_and(is_shown) {
+        if self.last_sent.as_ref().is_some_and(is_current) {
             return Ok(());
         }
-        let (life, now, watch) = (node.incarnation(), clock::now(), Stopwatch::start());
-        let (followed, faults) = shown.clone();
-        let lives = node
+        // Measured from before the write, because other nodes may see the heartbeat from then on.
+        let (incarnation, now, stopwatch) = (node.incarnation(), clock::now(), Stopwatch::start());
+        let (followed, faults) = content.clone();
+        let is_alive = node
             .inner
             .db
-            .write_urgent(move |tx| tx.write_heartbeat(life, followed, &faults, now))?;
+            .write_urgent(move |tx| tx.write_heartbeat(incarnation, followed, &faults, now))?;
         let mut state = node.state();
-        if lives {
-            state.confirmed = Some(watch);
-            self.last_sent = Some((watch, shown));
+        if is_alive {
+            state.confirmed = Some(stopwatch);
+            self.last_sent = Some((stopwatch, content));
             self.sent_count = self.sent_count.saturating_add(1);
             return Ok(());
         }
+        // The new incarnation is written below, and writes do not run under this lock.
         drop(state);
         tracing::error!(
             "this node missed its heartbeats, so another node declared it dead; it starts a new \
@@ -114,49 +116,53 @@ impl PeerObservations {
     fn expire_nodes(&mut self, node: &ClusterNode) -> Result<(), DbError> {
         let read =
             |tx: &crate::storage::database::ReadTx<'_>| Ok((tx.list_nodes()?, tx.list_leases()?));
-        let watch = Stopwatch::start();
+        let stopwatch = Stopwatch::start();
         let (nodes, leases) = node.inner.db.read_blocking(read)?;
         let mut state = node.state();
-        let (life, lives) = (state.incarnation, state.is_alive);
-        if lives && !nodes.iter().any(|row| row.incarnation == life) {
+        let (incarnation, is_alive) = (state.incarnation, state.is_alive);
+        if is_alive && !nodes.iter().any(|row| row.incarnation == incarnation) {
             // Another node ended this incarnation: force a heartbeat, which finds that out.
             self.last_sent = None;
-        } else if lives && nodes.len() == 1 {
+        } else if is_alive && nodes.len() == 1 {
             // There is no other node that could declare this one dead.
-            state.confirmed = Some(watch);
+            state.confirmed = Some(stopwatch);
         }
         drop(state);
         self.heartbeats.retain(|seen, _| nodes.iter().any(|row| row.incarnation == *seen));
-        let mut still = Vec::new();
-        for row in nodes.iter().filter(|row| row.incarnation != life) {
+        let mut expired = Vec::new();
+        for row in nodes.iter().filter(|row| row.incarnation != incarnation) {
             if self.is_expired(row) {
-                still.push((row.incarnation, row.heartbeat));
+                expired.push((row.incarnation, row.heartbeat));
             }
         }
-        for (dead, beat) in still {
+        for (dead, heartbeat) in expired {
             let now = clock::now();
             // The transaction compares the heartbeat again: a node that woke up in the meantime stays alive.
-            let ended =
-                node.inner.db.write_urgent(move |tx| tx.end_expired_incarnation(dead, beat, now));
+            let ended = node
+                .inner
+                .db
+                .write_urgent(move |tx| tx.end_expired_incarnation(dead, heartbeat, now));
             if ended? {
                 tracing::warn!(life = %dead, "a node is dead, others take over its work");
             }
         }
-        self.compare_settings(node, &nodes, life);
-        let others = nodes.iter().filter(|row| row.incarnation != life);
+        self.compare_settings(node, &nodes, incarnation);
+        let others = nodes.iter().filter(|row| row.incarnation != incarnation);
         let followed = others.map(|row| row.followed).min();
         let holder = |name: &str| {
-            let holder = leases.iter().find(|(held, _)| held == name).map(|(_, life)| *life);
+            let holder =
+                leases.iter().find(|(held, _)| held == name).map(|(_, incarnation)| *incarnation);
             holder.filter(|holder| nodes.iter().any(|row| row.incarnation == *holder))
         };
-        let wanted = node.requested_leases().list();
+        let requested = node.requested_leases().list();
         let ours = |(lease, name): &(ClusterLease, String)| {
-            (holder(name) == Some(life)).then_some(*lease)
+            (holder(name) == Some(incarnation)).then_some(*lease)
         };
-        let mut held: Vec<ClusterLease> = wanted.iter().filter_map(ours).collect();
-        if lives && wanted.iter().any(|(_, name)| holder(name).is_none()) {
-            let wanted = Arc::clone(&node.inner.requested);
-            held = node.inner.db.write_urgent(move |tx| acquire_free(tx, &wanted, life))?;
+        let mut held: Vec<ClusterLease> = requested.iter().filter_map(ours).collect();
+        if is_alive && requested.iter().any(|(_, name)| holder(name).is_none()) {
+            let requested = Arc::clone(&node.inner.requested);
+            held =
+                node.inner.db.write_urgent(move |tx| acquire_free(tx, &requested, incarnation))?;
         }
         self.report(node, &held, &|lease| holder(lease.as_str()).is_some());
         node.set_held(held);
@@ -167,34 +173,34 @@ impl PeerObservations {
 
     /// Returns whether the heartbeat of a node has expired.
     fn is_expired(&mut self, row: &NodeRow) -> bool {
-        let beats = self.sent_count;
+        let own_count = self.sent_count;
         let fresh = || PeerHeartbeat {
             heartbeat: row.heartbeat,
             since: Stopwatch::start(),
-            own_count: beats,
+            own_count,
             is_reported: false,
         };
         let seen = self.heartbeats.entry(row.incarnation).or_insert_with(fresh);
         if seen.heartbeat == row.heartbeat {
             // Own heartbeats prove that the database accepted writes in the meantime.
             return seen.since.elapsed() >= HEARTBEAT_TIMEOUT
-                && beats.saturating_sub(seen.own_count) >= HEARTBEATS_MIN;
+                && own_count.saturating_sub(seen.own_count) >= HEARTBEATS_MIN;
         }
         let warned = seen.is_reported;
         *seen = fresh();
-        let apart = clock::now().duration_since(row.seen).as_secs_f64();
-        seen.is_reported = apart.abs() >= SKEW_S;
+        let skew_s = clock::now().duration_since(row.seen).as_secs_f64();
+        seen.is_reported = skew_s.abs() >= SKEW_S;
         if seen.is_reported && !warned {
             let node = &row.node;
-            tracing::warn!(node, seconds = apart, "the clock of another node differs");
+            tracing::warn!(node, seconds = skew_s, "the clock of another node differs");
         }
         false
     }
 
     /// Logs settings in which another node differs, once when the difference appears.
-    fn compare_settings(&mut self, node: &ClusterNode, nodes: &[NodeRow], life: Uuid) {
+    fn compare_settings(&mut self, node: &ClusterNode, nodes: &[NodeRow], incarnation: Uuid) {
         let mut found = BTreeMap::new();
-        for row in nodes.iter().filter(|row| row.incarnation != life) {
+        for row in nodes.iter().filter(|row| row.incarnation != incarnation) {
             for name in node.inner.about.differences(&NodeDescription::of(row)) {
                 found.entry(name).or_insert_with(|| row.node.clone());
             }
@@ -206,6 +212,7 @@ impl PeerObservations {
             metrics::gauge!(telemetry::NODES_DIFFER, "setting" => name.to_owned()).set(value);
         };
         for name in self.differences.keys().filter(|name| !found.contains_key(*name)) {
+            // Without the reset, the series would keep its alert firing.
             differs(name, 0);
         }
         for (name, other) in &found {
@@ -235,6 +242,8 @@ impl PeerObservations {
             ClusterLease::Scrubbing,
         ] {
             let name = lease.as_str();
+            // `held` is newer than the list of leases, which was read before free ones were
+            // acquired.
             let ours = u8::from(held.contains(&lease));
             metrics::gauge!(telemetry::LEASE_HELD, "lease" => name).set(ours);
             if ours == 1 || is_held(lease) {

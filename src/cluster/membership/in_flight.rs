@@ -20,10 +20,10 @@ impl<T> Default for InFlightTasks<T> {
 }
 
 impl<T> InFlightTasks<T> {
-    /// Starts a task that sends `what` was claimed.
-    pub fn start(&mut self, what: T, work: impl Future<Output = ()> + Send + 'static) {
+    /// Starts a task that sends `claimed`.
+    pub fn start(&mut self, claimed: T, work: impl Future<Output = ()> + Send + 'static) {
         let task = self.tasks.spawn(work);
-        self.in_flight.insert(task.id(), what);
+        self.in_flight.insert(task.id(), claimed);
     }
 
     /// Returns what is still being sent, or whose outcome is still to be written.
@@ -33,6 +33,7 @@ impl<T> InFlightTasks<T> {
 
     /// Returns the number of running tasks.
     pub fn count(&mut self) -> usize {
+        // Tasks that have ended stay in the set until they are joined.
         while let Some(ended) = self.tasks.try_join_next_with_id() {
             self.forget(&ended);
         }
@@ -51,6 +52,7 @@ impl<T> InFlightTasks<T> {
         let ended = async { while self.next_ended().await.is_some() {} };
         if tokio::time::timeout(time, ended).await.is_err() {
             abandon.send_replace(true);
+            // The release of what was not sent is part of the tasks, so they are waited for again.
             while self.next_ended().await.is_some() {}
         }
     }
@@ -58,7 +60,7 @@ impl<T> InFlightTasks<T> {
     fn forget(&mut self, ended: &Result<(Id, ()), JoinError>) {
         let id = match ended {
             Ok((id, ())) => *id,
-            Err(failed) => failed.id(),
+            Err(error) => error.id(),
         };
         self.in_flight.remove(&id);
     }

@@ -118,7 +118,7 @@ struct NodeInner {
     /// The current faults, in the form in which the row of this node shows them.
     faults: Mutex<String>,
     /// Whether the node stops and takes no new requests.
-    drains: AtomicBool,
+    is_draining: AtomicBool,
     state: Mutex<NodeState>,
     requested: Arc<Mutex<RequestedLeases>>,
     /// The leases that the node holds, as far as it knows.
@@ -173,6 +173,8 @@ impl ClusterNode {
                 (Some(slot), Some(idle))
             }
         };
+        // The other leases are requested by their jobs, because not every node has the settings for
+        // them.
         let leases = [ClusterLease::Matching, ClusterLease::Purging, ClusterLease::Sweeping];
         let leases = leases.into_iter().filter(|_| role.runs_background_work());
         let leases = leases.map(|lease| (lease, lease.as_str().to_owned())).collect();
@@ -191,7 +193,7 @@ impl ClusterNode {
                 role,
                 about,
                 faults: Mutex::new(description::STARTING.to_owned()),
-                drains: AtomicBool::new(false),
+                is_draining: AtomicBool::new(false),
                 state: Mutex::new(state),
                 requested: Arc::new(Mutex::new(RequestedLeases { is_working: false, leases })),
                 held: channel::Sender::new(Vec::new()),
@@ -207,7 +209,7 @@ impl ClusterNode {
                          {cause}"
                     );
                 }
-                begun => begun?,
+                outcome => outcome?,
             }
         }
         Ok(node)
@@ -220,19 +222,19 @@ impl ClusterNode {
     pub fn work(&self, now: Timestamp) {
         self.requested_leases().is_working = true;
         let state = self.state();
-        let (life, lives) = (state.incarnation, state.is_alive);
+        let (incarnation, is_alive) = (state.incarnation, state.is_alive);
         drop(state);
-        if !lives {
+        if !is_alive {
             return;
         }
-        let ((followed, faults), wanted) =
+        let ((followed, faults), requested) =
             (self.heartbeat_position(), Arc::clone(&self.inner.requested));
-        let taken = self.inner.db.write_urgent(move |tx| {
+        let acquired = self.inner.db.write_urgent(move |tx| {
             // The heartbeat comes before any request is served, so that other nodes wait for this one.
-            tx.write_heartbeat(life, followed, &faults, now)?;
-            Ok((acquire_free(tx, &wanted, life)?, tx.as_read().list_nodes()?.len() > 1))
+            tx.write_heartbeat(incarnation, followed, &faults, now)?;
+            Ok((acquire_free(tx, &requested, incarnation)?, tx.as_read().list_nodes()?.len() > 1))
         });
-        let is_one_of_many = match taken {
+        let is_one_of_many = match acquired {
             Ok((held, others)) => {
                 self.set_held(held);
                 others
@@ -263,7 +265,7 @@ impl ClusterNode {
     /// Returns the content of a heartbeat: the row of the item log up to which this node no longer serves old
     /// versions, and its faults.
     fn heartbeat_position(&self) -> (i64, String) {
-        let faults = match self.inner.drains.load(Ordering::SeqCst) {
+        let faults = match self.inner.is_draining.load(Ordering::SeqCst) {
             true => description::DRAINING.to_owned(),
             false => lock(&self.inner.faults).clone(),
         };
@@ -278,7 +280,7 @@ impl ClusterNode {
 
     /// Reports that this node stops and takes no new requests: other nodes no longer step aside for it.
     pub fn drain(&self) {
-        self.inner.drains.store(true, Ordering::SeqCst);
+        self.inner.is_draining.store(true, Ordering::SeqCst);
     }
 
     fn followed(&self) -> i64 {
@@ -287,10 +289,13 @@ impl ClusterNode {
 
     /// Sets the leases that the database shows as held by this node, except those that it no longer wants.
     fn set_held(&self, found: Vec<ClusterLease>) {
-        let wanted = self.requested_leases();
-        let is_wanted = |lease: &ClusterLease| wanted.leases.iter().any(|(one, _)| one == lease);
-        let found: Vec<ClusterLease> = found.into_iter().filter(is_wanted).collect();
+        let requested = self.requested_leases();
+        // The lock is held to the end, so that a lease that is being declined does not reappear.
+        let is_requested =
+            |lease: &ClusterLease| requested.leases.iter().any(|(one, _)| one == lease);
+        let found: Vec<ClusterLease> = found.into_iter().filter(is_requested).collect();
         self.inner.held.send_if_modified(|held| {
+            // Every poll sets the list, and only a change should wake the waiting jobs.
             let changed = *held != found;
             *held = found;
             changed
@@ -338,7 +343,7 @@ impl ClusterNode {
     pub fn lose_lease(&self, lease: ClusterLease) {
         self.inner.held.send_if_modified(|held| {
             let before = held.len();
-            held.retain(|one| *one != lease);
+            held.retain(|held_lease| *held_lease != lease);
             held.len() != before
         });
     }
@@ -355,21 +360,22 @@ impl ClusterNode {
 
     /// Stops requesting leases of that kind, and releases those that this node holds. Blocks.
     pub fn decline_lease(&self, lease: ClusterLease) {
-        let mut wanted = self.requested_leases();
-        let given = wanted.leases.extract_if(.., |(one, _)| *one == lease).collect::<Vec<_>>();
-        let works = wanted.is_working;
+        let mut requested = self.requested_leases();
+        let declined =
+            requested.leases.extract_if(.., |(one, _)| *one == lease).collect::<Vec<_>>();
+        let is_working = requested.is_working;
         self.lose_lease(lease);
-        drop(wanted);
-        if !works || given.is_empty() {
+        drop(requested);
+        if !is_working || declined.is_empty() {
             return;
         }
         // The release is written even if no lease is known to be held: the heartbeat thread may acquire it at
         // this moment, but not afterwards.
-        let life = self.incarnation();
-        let dropped = self.inner.db.write_blocking(move |tx| {
-            given.iter().try_for_each(|(_, name)| tx.release_lease(name, life))
+        let incarnation = self.incarnation();
+        let released = self.inner.db.write_blocking(move |tx| {
+            declined.iter().try_for_each(|(_, name)| tx.release_lease(name, incarnation))
         });
-        if let Err(cause) = dropped {
+        if let Err(cause) = released {
             tracing::error!(
                 "membership: lease {} cannot be released before this node stops: {cause}",
                 lease.as_str()
@@ -415,17 +421,19 @@ impl ClusterNode {
         let name = lease.as_str();
         let (_open, never) = mpsc::channel::<()>();
         loop {
-            let life = self.incarnation();
-            if self.inner.db.write_blocking(move |tx| tx.take_lease(name, life))? {
+            let incarnation = self.incarnation();
+            if self.inner.db.write_blocking(move |tx| tx.take_lease(name, incarnation))? {
                 break;
             }
+            // Nothing is ever sent, so this only waits.
             match never.recv_timeout(EXCLUSIVE_RETRY_INTERVAL) {
                 Ok(()) | Err(_) => {}
             }
         }
         let outcome = work();
-        let life = self.incarnation();
-        self.inner.db.write_blocking(move |tx| tx.release_lease(name, life))?;
+        let incarnation = self.incarnation();
+        // Released after a failure too, so that another node can do the work.
+        self.inner.db.write_blocking(move |tx| tx.release_lease(name, incarnation))?;
         outcome
     }
 
@@ -435,28 +443,29 @@ impl ClusterNode {
     fn begin(&self, now: Timestamp) -> Result<(), DbError> {
         let state = self.state();
         let Some(slot) = &state.slot else { return Ok(()) };
-        let (life, name, role) = (state.incarnation, slot.name.clone(), self.inner.role.as_str());
+        let (incarnation, name, role) =
+            (state.incarnation, slot.name.clone(), self.inner.role.as_str());
         // No other process can use these slots while their files are locked here.
-        let places = state.idle.iter().flat_map(|idle| idle.iter().chain([slot]));
-        let over: Vec<String> = places.map(|place| place.name.clone()).collect();
-        let watch = Stopwatch::start();
+        let slots = state.idle.iter().flat_map(|idle| idle.iter().chain([slot]));
+        let ended_nodes: Vec<String> = slots.map(|slot| slot.name.clone()).collect();
+        let stopwatch = Stopwatch::start();
         drop(state);
-        let ((followed, faults), wanted) =
+        let ((followed, faults), requested) =
             (self.heartbeat_position(), Arc::clone(&self.inner.requested));
         let about = self.inner.about.print();
-        let begun = self.inner.db.write_urgent(move |tx| {
+        let started = self.inner.db.write_urgent(move |tx| {
             let (node, about, faults) = (&*name, &*about, &*faults);
-            let begun = tx.begin_incarnation(
-                &NewNode { incarnation: life, node, role, followed, about, faults },
-                &over,
+            let started = tx.begin_incarnation(
+                &NewNode { incarnation, node, role, followed, about, faults },
+                &ended_nodes,
                 now,
             )?;
-            Ok((begun, acquire_free(tx, &wanted, life)?))
+            Ok((started, acquire_free(tx, &requested, incarnation)?))
         })?;
         let mut state = self.state();
-        match begun {
+        match started {
             (IncarnationStart::Started, held) => {
-                (state.is_alive, state.confirmed, state.idle) = (true, Some(watch), None);
+                (state.is_alive, state.confirmed, state.idle) = (true, Some(stopwatch), None);
                 drop(state);
                 self.set_held(held);
             }
@@ -465,6 +474,7 @@ impl ClusterNode {
                     "membership: another process uses the name of this node, perhaps because the \
                      data directory was copied; this node takes another name"
                 );
+                // The next poll of the heartbeat thread begins the incarnation under the new name.
                 if let Some(slot) = &mut state.slot {
                     slot.rename();
                 }
@@ -487,16 +497,17 @@ impl ClusterNode {
     ///
     /// Fails when the thread cannot be started.
     pub fn start_heartbeat(&self) -> Result<MembershipKeeper> {
+        // If the thread cannot be started, dropping the keeper ends the incarnation.
         let mut keeper = MembershipKeeper { node: self.clone(), stop: None };
         let (stop, stopped) = mpsc::channel();
         let node = self.clone();
         let thread = std::thread::Builder::new()
             .name("node".to_owned())
             .spawn(move || {
-                let mut others = PeerObservations::new(node.state().is_alive);
+                let mut peers = PeerObservations::new(node.state().is_alive);
                 loop {
                     if !node.inner.role.is_read_only() {
-                        others.poll(&node);
+                        peers.poll(&node);
                     }
                     if stopped.recv_timeout(limits::POLL_INTERVAL)
                         != Err(mpsc::RecvTimeoutError::Timeout)
@@ -515,16 +526,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Acquires the free leases among those wanted; returns those that the node holds afterwards.
+/// Acquires the free leases among those requested; returns those that the node holds afterwards.
 fn acquire_free(
     tx: &WriteTx<'_>,
-    wanted: &Mutex<RequestedLeases>,
-    life: Uuid,
+    requested: &Mutex<RequestedLeases>,
+    incarnation: Uuid,
 ) -> Result<Vec<ClusterLease>, DbError> {
-    let leases = lock(wanted).list();
+    let leases = lock(requested).list();
     let mut held = Vec::new();
     for (lease, name) in leases {
-        if tx.take_lease(&name, life)? {
+        if tx.take_lease(&name, incarnation)? {
             held.push(lease);
         }
     }
@@ -547,6 +558,7 @@ impl MembershipKeeper {
 
 impl Drop for MembershipKeeper {
     fn drop(&mut self) {
+        // The thread stops first: it would begin another incarnation when it finds this one ended.
         if let Some((stop, thread)) = self.stop.take() {
             drop(stop);
             drop(thread.join());
@@ -554,14 +566,15 @@ impl Drop for MembershipKeeper {
         let node = &self.node;
         let mut state = node.state();
         // An incarnation whose start was not confirmed may have begun.
-        let life = state.slot.is_some().then_some(state.incarnation);
-        let lives = std::mem::replace(&mut state.is_alive, false);
+        let incarnation = state.slot.is_some().then_some(state.incarnation);
+        let was_alive = std::mem::replace(&mut state.is_alive, false);
         drop(state);
         node.inner.held.send_replace(Vec::new());
-        let Some(life) = life else { return };
-        let ended = node.inner.db.write_blocking(move |tx| tx.end_incarnation(life, clock::now()));
+        let Some(incarnation) = incarnation else { return };
+        let ended =
+            node.inner.db.write_blocking(move |tx| tx.end_incarnation(incarnation, clock::now()));
         if let Err(cause) = ended
-            && lives
+            && was_alive
         {
             tracing::error!(
                 "membership: the incarnation cannot be ended, its leases stay held until its \

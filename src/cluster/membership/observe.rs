@@ -18,31 +18,33 @@ pub struct ObservedNode {
     pub leases: Vec<String>,
 }
 
-/// Lists the nodes of a database by name, observed until each heartbeat has risen, for `patience` at most.
+/// Lists the nodes of a database by name, observed until each heartbeat has risen, for `timeout` at most.
 /// Blocks.
 ///
 /// Leaves out a node whose incarnation ends in the meantime; a node whose incarnation begins counts as alive.
-pub fn observe(db: &Db, patience: Duration) -> Result<Vec<ObservedNode>> {
+pub fn observe(db: &Db, timeout: Duration) -> Result<Vec<ObservedNode>> {
     let first = db.read_blocking(|tx| tx.list_nodes())?;
-    let look = |tx: &ReadTx<'_>| Ok((tx.list_nodes()?, tx.list_leases()?));
+    let read = |tx: &ReadTx<'_>| Ok((tx.list_nodes()?, tx.list_leases()?));
     let since = Stopwatch::start();
     let (_open, never) = mpsc::channel::<()>();
     loop {
-        let (nodes, leases) = db.read_blocking(look)?;
+        let (nodes, leases) = db.read_blocking(read)?;
         let is_alone = nodes.len() < 2;
-        let rose = |row: &NodeRow| {
+        let has_risen = |row: &NodeRow| {
+            // A node that was not in the first list has begun since, so it is alive.
             first.iter().all(|before| {
                 before.incarnation != row.incarnation || before.heartbeat != row.heartbeat
             })
         };
-        if is_alone || nodes.iter().all(rose) || since.elapsed() >= patience {
+        if is_alone || nodes.iter().all(has_risen) || since.elapsed() >= timeout {
             let observed = |row: NodeRow| {
-                let ours = leases.iter().filter(|(_, life)| *life == row.incarnation);
+                let ours = leases.iter().filter(|(_, holder)| *holder == row.incarnation);
                 let leases = ours.map(|(name, _)| name.clone()).collect();
-                ObservedNode { is_beating: (!is_alone).then(|| rose(&row)), leases, row }
+                ObservedNode { is_beating: (!is_alone).then(|| has_risen(&row)), leases, row }
             };
             return Ok(nodes.into_iter().map(observed).collect());
         }
+        // Nothing is ever sent, so this only waits.
         match never.recv_timeout(POLL_INTERVAL) {
             Ok(()) | Err(_) => {}
         }

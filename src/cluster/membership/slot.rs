@@ -31,17 +31,19 @@ impl NodeSlot {
         let (mut own, mut idle) = (None, Vec::new());
         for number in 1..=SLOTS_MAX {
             let path = dir.join(format!("node-{number}"));
-            let is_free = own.is_none();
-            if !is_free && !path.exists() {
+            let needs_slot = own.is_none();
+            // Slots are created in order, so none exists after the first missing one.
+            if !needs_slot && !path.exists() {
                 break;
             }
             let mut options = OpenOptions::new();
             let file =
-                options.read(true).write(true).create(is_free).truncate(false).open(&path)?;
+                options.read(true).write(true).create(needs_slot).truncate(false).open(&path)?;
             modes::give_to_owner_of_folder(&path);
             match file.try_lock() {
-                Ok(()) if is_free => own = Some(Self::read(file)?),
+                Ok(()) if needs_slot => own = Some(Self::read(file)?),
                 Ok(()) => idle.push(Self::read(file)?),
+                // Another process serves under this name.
                 Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(cause)) => return Err(cause),
             }

@@ -50,7 +50,7 @@ pub struct Readiness {
 
 struct ReadinessInner {
     parts: ProbedParts,
-    standing: Mutex<TimedVerdict>,
+    current: Mutex<TimedVerdict>,
 }
 
 struct TimedVerdict {
@@ -62,23 +62,23 @@ impl Readiness {
     /// Starts as not ready, until the first probe has ended.
     #[must_use]
     pub fn new(parts: ProbedParts) -> Self {
-        let standing =
+        let current =
             TimedVerdict { verdict: ReadinessVerdict::starting(), since: Stopwatch::start() };
-        Self { inner: Arc::new(ReadinessInner { parts, standing: Mutex::new(standing) }) }
+        Self { inner: Arc::new(ReadinessInner { parts, current: Mutex::new(current) }) }
     }
 
     /// Returns the result of the last probe.
     #[must_use]
     pub fn verdict(&self) -> ReadinessVerdict {
-        let standing = self.inner.standing.lock().unwrap_or_else(PoisonError::into_inner);
-        standing.verdict.clone()
+        let current = self.inner.current.lock().unwrap_or_else(PoisonError::into_inner);
+        current.verdict.clone()
     }
 
-    /// Creates the job that probes the node; `looked` is notified after the first probe.
+    /// Creates the job that probes the node; `first_probe` is notified after the first probe.
     #[must_use]
-    pub fn job(&self, looked: oneshot::Sender<()>) -> impl BackgroundJob + use<> {
-        let looks = ReadinessProbes::new(self.inner.parts.clone());
-        ReadinessJob { readiness: self.clone(), probes: looks, first_probe: Some(looked) }
+    pub fn job(&self, first_probe: oneshot::Sender<()>) -> impl BackgroundJob + use<> {
+        let probes = ReadinessProbes::new(self.inner.parts.clone());
+        ReadinessJob { readiness: self.clone(), probes, first_probe: Some(first_probe) }
     }
 
     /// Stores and publishes the result of a probe, and logs it if it differs from the one before.
@@ -87,17 +87,18 @@ impl Readiness {
         self.inner.parts.node.report(&faults);
         metrics::gauge!(telemetry::READY).set(u8::from(verdict.is_ready));
         for fault in NodeFault::ALL {
-            let has = u8::from(faults.contains(&fault));
-            metrics::gauge!(telemetry::FAULT, "fault" => fault.as_str()).set(has);
+            let is_present = u8::from(faults.contains(&fault));
+            metrics::gauge!(telemetry::FAULT, "fault" => fault.as_str()).set(is_present);
         }
-        let mut standing = self.inner.standing.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut standing.verdict, verdict.clone());
-        if before.is_same(verdict) {
+        let mut current = self.inner.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let previous = std::mem::replace(&mut current.verdict, verdict.clone());
+        if previous.is_same(verdict) {
             return;
         }
-        let seconds = standing.since.elapsed().as_secs();
-        standing.since = Stopwatch::start();
-        drop(standing);
+        let seconds = current.since.elapsed().as_secs();
+        current.since = Stopwatch::start();
+        // Requests read the verdict under this lock, and writing the log may block.
+        drop(current);
         let why = verdict.causes();
         match (verdict.is_ready, verdict.faults.is_empty()) {
             (false, _) => tracing::error!("not ready: {why}"),
@@ -105,7 +106,7 @@ impl Readiness {
                 tracing::warn!("{why}; no other node can do more, so this one stays ready");
             }
             // Nothing was wrong before the first probe.
-            (true, true) if before.faults.is_empty() => {}
+            (true, true) if previous.faults.is_empty() => {}
             (true, true) => tracing::info!(seconds, "ready: all faults are gone"),
         }
     }
@@ -128,9 +129,9 @@ impl BackgroundJob for ReadinessJob {
     async fn run(&mut self) -> Result<RunOutcome, Infallible> {
         let verdict = self.probes.probe().await;
         self.readiness.set_verdict(&verdict);
-        if let Some(looked) = self.first_probe.take() {
+        if let Some(sender) = self.first_probe.take() {
             // The start may have stopped waiting for the first probe.
-            looked.send(()).ok();
+            sender.send(()).ok();
         }
         Ok(RunOutcome::Done)
     }

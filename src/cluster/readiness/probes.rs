@@ -33,6 +33,7 @@ const PROBE_BYTES: usize = 64 * 1024;
 ///
 /// Fails when the directory cannot be written or is full.
 pub fn write_probe(dir: &Path) -> io::Result<()> {
+    // Several processes may share the directory, so each has its own file.
     let path = dir.join(format!(".probe-{}", std::process::id()));
     let written = fs::write(&path, [0; PROBE_BYTES]);
     drop(fs::remove_file(&path));
@@ -51,7 +52,7 @@ pub(super) struct ReadinessProbes {
     /// Why one of these connections cannot be used, as far as known.
     connection_error: Option<String>,
     /// Whether the database could not be used at the last probe.
-    was_away: bool,
+    was_unavailable: bool,
 }
 
 /// A dependency outside the process that is probed on a blocking thread.
@@ -66,12 +67,13 @@ struct ExternalProbe {
 
 impl ExternalProbe {
     /// Starts a probe if it is due.
-    fn start_probe(&mut self, look: impl FnOnce() -> Result<(), String> + Send + 'static) {
+    fn start_probe(&mut self, probe: impl FnOnce() -> Result<(), String> + Send + 'static) {
+        // After a failure, every run probes, so that a recovery is noticed soon.
         let is_due = self.failures > 0
             || self.last.as_ref().is_none_or(|last| last.elapsed() >= EXTERNAL_PROBE_INTERVAL);
         if self.in_flight.is_none() && is_due {
             self.last = Some(Stopwatch::start());
-            self.in_flight = Some(tokio::task::spawn_blocking(look));
+            self.in_flight = Some(tokio::task::spawn_blocking(probe));
         }
     }
 
@@ -79,9 +81,9 @@ impl ExternalProbe {
     async fn end(&mut self) -> Option<String> {
         if let Some(task) = &mut self.in_flight {
             let outcome = match timeout(EXTERNAL_PROBE_WAIT, task).await {
-                Ok(done) => {
+                Ok(result) => {
                     self.in_flight = None;
-                    Some(done.unwrap_or_else(|cause| Err(cause.to_string())))
+                    Some(result.unwrap_or_else(|cause| Err(cause.to_string())))
                 }
                 // The probe still runs within its timeout: there is no result yet.
                 Err(_)
@@ -108,7 +110,9 @@ impl ExternalProbe {
 
 /// Returns the result of `read`, or why there is none; `None` if the read was shed, which says nothing about
 /// the database.
-async fn within<T>(read: impl Future<Output = Result<T, DbError>>) -> Result<Option<T>, String> {
+async fn with_timeout<T>(
+    read: impl Future<Output = Result<T, DbError>>,
+) -> Result<Option<T>, String> {
     match timeout(READ_MAX, read).await {
         Ok(Ok(found)) => Ok(Some(found)),
         Ok(Err(DbError::Overloaded)) => Ok(None),
@@ -120,27 +124,26 @@ async fn within<T>(read: impl Future<Output = Result<T, DbError>>) -> Result<Opt
 impl ReadinessProbes {
     pub(super) fn new(parts: ProbedParts) -> Self {
         let (store, disk) = (ExternalProbe::default(), ExternalProbe::default());
-        let beats = HashMap::new();
         Self {
             parts,
             store,
             disk,
-            heartbeats: beats,
+            heartbeats: HashMap::new(),
             probes_in_flight: Vec::new(),
             connection_error: None,
-            was_away: false,
+            was_unavailable: false,
         }
     }
 
     pub(super) async fn probe(&mut self) -> ReadinessVerdict {
         self.start_probes();
         let (database, nodes) = self.database().await;
-        if self.was_away && database.is_none() {
+        if self.was_unavailable && database.is_none() {
             // Open broken connections now, so that the next request does not have to.
             let db = self.parts.db.clone();
             drop(tokio::task::spawn_blocking(move || db.open_connections()));
         }
-        self.was_away = database.is_some();
+        self.was_unavailable = database.is_some();
         let found = [
             (NodeFault::Database, database),
             (NodeFault::Search, self.search()),
@@ -159,12 +162,12 @@ impl ReadinessProbes {
         if !self.parts.db.is_remote() || self.parts.db.is_read_only() {
             return;
         }
-        let (dir, wanted) = (self.parts.dir.clone(), self.parts.file_bytes_max);
+        let (dir, required) = (self.parts.dir.clone(), self.parts.file_bytes_max);
         self.disk.start_probe(move || {
             let failed = |cause: io::Error| format!("{}: {cause}", dir.display());
             write_probe(&dir).map_err(failed)?;
             match modes::free_bytes(&dir) {
-                Ok(free) if free < wanted => Err(format!(
+                Ok(free) if free < required => Err(format!(
                     "{}: {free} bytes are free, fewer than media.file_bytes_max",
                     dir.display()
                 )),
@@ -177,7 +180,7 @@ impl ReadinessProbes {
     /// Returns why the database cannot be used, and the rows of the nodes if it can be read.
     async fn database(&mut self) -> (Option<String>, Option<Vec<NodeRow>>) {
         let read = |tx: &ReadTx<'_>| Ok((tx.list_nodes()?, tx.claimed_store()?));
-        let found = within(self.parts.db.read(read)).await;
+        let found = with_timeout(self.parts.db.read(read)).await;
         if let Ok(Some((_, claim))) = &found {
             self.parts.store.note_claim(claim.as_deref());
         }
@@ -188,7 +191,7 @@ impl ReadinessProbes {
             other => other,
         };
         match nodes {
-            Ok(nodes) => (self.others(), nodes.map(|nodes| self.live_nodes(nodes))),
+            Ok(nodes) => (self.check_connections(), nodes.map(|nodes| self.live_nodes(nodes))),
             Err(why) => (Some(why), None),
         }
     }
@@ -198,14 +201,15 @@ impl ReadinessProbes {
         let db = self.parts.db.clone();
         let read = move || db.snapshot_reader()?.read(|tx| tx.list_nodes()).map(drop);
         let read = async { tokio::task::spawn_blocking(read).await.map_err(|_| DbError::Closed)? };
-        within(read).await.map(drop)
+        with_timeout(read).await.map(drop)
     }
 
     /// Returns the nodes whose heartbeats rise. Other nodes find a killed one later, when they end its
     /// incarnation.
     fn live_nodes(&mut self, nodes: Vec<NodeRow>) -> Vec<NodeRow> {
-        self.heartbeats.retain(|life, _| nodes.iter().any(|row| row.incarnation == *life));
-        let rises = |row: &NodeRow| {
+        self.heartbeats
+            .retain(|incarnation, _| nodes.iter().any(|row| row.incarnation == *incarnation));
+        let is_beating = |row: &NodeRow| {
             let fresh = || (row.heartbeat, Stopwatch::start());
             let seen = self.heartbeats.entry(row.incarnation).or_insert_with(fresh);
             if seen.0 != row.heartbeat {
@@ -213,14 +217,14 @@ impl ReadinessProbes {
             }
             seen.1.elapsed() < PEER_HEARTBEAT_TIMEOUT
         };
-        nodes.into_iter().filter(rises).collect()
+        nodes.into_iter().filter(is_beating).collect()
     }
 
     /// Returns why a connection that searches or writes cannot be used. The connection may be busy for long,
     /// so its answer counts when it arrives.
-    fn others(&mut self) -> Option<String> {
+    fn check_connections(&mut self) -> Option<String> {
         let (mut answers, mut failed) = (0, None);
-        self.probes_in_flight.retain_mut(|one| match one.try_recv() {
+        self.probes_in_flight.retain_mut(|probe| match probe.try_recv() {
             Err(oneshot::error::TryRecvError::Empty) => true,
             Ok(Err(cause)) => {
                 (answers, failed) = (answers + 1, Some(cause.to_string()));
@@ -231,6 +235,7 @@ impl ReadinessProbes {
                 false
             }
         });
+        // One failure counts at once; success is only known when all connections have answered.
         if failed.is_some() || (answers > 0 && self.probes_in_flight.is_empty()) {
             self.connection_error = failed;
         }

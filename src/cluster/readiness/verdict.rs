@@ -19,18 +19,20 @@ impl ReadinessVerdict {
         Self { is_ready: false, faults: Vec::new() }
     }
 
-    /// Judges the node with the incarnation `life` by its own faults and by the rows of all `nodes`; `None`
-    /// if those cannot be read.
+    /// Judges the node with this incarnation by its own faults and by the rows of all `nodes`; `None` if
+    /// those cannot be read.
     pub(super) fn of(
         faults: Vec<(NodeFault, String)>,
-        life: Uuid,
+        incarnation: Uuid,
         nodes: Option<&[NodeRow]>,
     ) -> Self {
         let is_ours = |fault: &NodeFault| faults.iter().any(|(ours, _)| ours == fault);
         // Another node can do more only if its faults are a proper subset of ours: of nodes that all have
         // faults, at least one stays ready.
         let can_more = |row: &NodeRow| {
-            let is_other = row.incarnation != life && matches!(row.role.as_str(), "all" | "web");
+            // Only these roles take requests, so only they can take over.
+            let is_other =
+                row.incarnation != incarnation && matches!(row.role.as_str(), "all" | "web");
             let theirs = faults_of(row).filter(|_| is_other);
             theirs.is_some_and(|theirs| theirs.len() < faults.len() && theirs.iter().all(is_ours))
         };
@@ -44,6 +46,7 @@ impl ReadinessVerdict {
 
     /// Returns whether nothing changed: the same state with the same kinds of faults.
     pub(super) fn is_same(&self, other: &Self) -> bool {
+        // The texts of causes vary between probes and would repeat the log line each second.
         let kinds = |verdict: &Self| -> Vec<NodeFault> {
             verdict.faults.iter().map(|(fault, _)| *fault).collect()
         };
@@ -61,8 +64,9 @@ impl ReadinessVerdict {
 
     /// Returns the faults with their causes, which name hosts and folders: for the log only.
     pub(super) fn causes(&self) -> String {
-        let told = self.faults.iter().map(|(fault, why)| format!("{}: {why}", fault_text(*fault)));
-        told.collect::<Vec<_>>().join("; ")
+        let texts =
+            self.faults.iter().map(|(fault, why)| format!("{}: {why}", fault_text(*fault)));
+        texts.collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -80,10 +84,10 @@ mod tests {
     use super::*;
     use crate::runtime::clock;
 
-    fn node(life: u128, role: &str, faults: &str) -> NodeRow {
+    fn node(number: u128, role: &str, faults: &str) -> NodeRow {
         NodeRow {
-            incarnation: Uuid::from_u128(life),
-            node: format!("node-{life}"),
+            incarnation: Uuid::from_u128(number),
+            node: format!("node-{number}"),
             role: role.to_owned(),
             heartbeat: 0,
             followed: 0,
@@ -95,9 +99,9 @@ mod tests {
 
     /// Checks whether node 1 with these faults is ready beside the others.
     fn check(faults: &[NodeFault], others: Option<&[NodeRow]>, expected: bool) {
-        let told = faults.iter().map(|fault| (*fault, "it fails".to_owned())).collect();
+        let with_causes = faults.iter().map(|fault| (*fault, "it fails".to_owned())).collect();
         let nodes = others.map(|others| [&[node(1, "all", "")], others].concat());
-        let verdict = ReadinessVerdict::of(told, Uuid::from_u128(1), nodes.as_deref());
+        let verdict = ReadinessVerdict::of(with_causes, Uuid::from_u128(1), nodes.as_deref());
         assert_eq!(verdict.is_ready, expected, "{faults:?} beside {others:?}");
     }
 

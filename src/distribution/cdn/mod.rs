@@ -108,11 +108,11 @@ impl CdnPurgers {
         let names: Vec<String> = purgers.iter().map(CachePurger::name).collect();
         // Also without endpoints: a removed endpoint must not keep rows of the item log alive.
         if !names.is_empty() || !db.read_blocking(|tx| tx.purging_lanes())?.is_empty() {
-            let (names, life) = (names.clone(), guard.node().incarnation());
+            let (names, incarnation) = (names.clone(), guard.node().incarnation());
             db.write_blocking(move |tx| {
                 let mut others = tx.as_read().list_nodes()?.into_iter();
                 // Another node may still be configured with an endpoint.
-                if names.is_empty() && others.any(|other| other.incarnation != life) {
+                if names.is_empty() && others.any(|other| other.incarnation != incarnation) {
                     return Ok(());
                 }
                 tx.start_purging(&names, key_of)
@@ -121,7 +121,7 @@ impl CdnPurgers {
         if names.is_empty() {
             return Ok(None);
         }
-        let lane = |((purger, name), number)| CdnEndpoint {
+        let endpoint = |((purger, name), number)| CdnEndpoint {
             db: db.clone(),
             purger,
             name,
@@ -130,13 +130,13 @@ impl CdnPurgers {
             retry_interval: Duration::from_secs(u64::from(settings.purge_again_s)),
             guard: guard.clone(),
         };
-        let lanes: Vec<_> = purgers.into_iter().zip(names).zip(1..).map(lane).collect();
-        for lane in &lanes {
+        let endpoints: Vec<_> = purgers.into_iter().zip(names).zip(1..).map(endpoint).collect();
+        for endpoint in &endpoints {
             // Initialize the series at zero: an alert does not see one that begins with its first event.
-            lane.counted("refused", 0);
-            lane.counted("given_up", 0);
+            endpoint.count_keys("refused", 0);
+            endpoint.count_keys("given_up", 0);
         }
-        Ok(Some(Self { endpoints: lanes }))
+        Ok(Some(Self { endpoints }))
     }
 
     /// Purges until `stop` turns true; calls in flight then have `drain` to finish. `followed` is the row of
@@ -147,8 +147,9 @@ impl CdnPurgers {
         stop: watch::Receiver<bool>,
         drain: Duration,
     ) {
-        let lanes = self.endpoints.into_iter();
-        join_all(lanes.map(|lane| lane.run(followed.clone(), stop.clone(), drain))).await;
+        let endpoints = self.endpoints.into_iter();
+        join_all(endpoints.map(|endpoint| endpoint.run(followed.clone(), stop.clone(), drain)))
+            .await;
     }
 }
 
@@ -171,14 +172,14 @@ impl BackgroundJob for PurgeJob<'_> {
         let others = self.endpoint.guard.node().followed_by_others();
         // Purging before a lagging node has followed would let the CDN fetch the old version from it.
         let seq = others.map_or(own, |others| others.min(own));
-        let PurgeRun { more, outcome: told, idle } =
+        let PurgeRun { more, outcome, idle } =
             self.endpoint.purge_batch(seq, !self.backoff.remaining().is_zero()).await?;
-        self.note_outcome(told);
+        self.note_outcome(outcome);
         if more {
             return Ok(RunOutcome::More);
         }
-        let left = self.backoff.remaining();
-        let wait = if left.is_zero() { idle } else { left.min(PURGE_POLL_INTERVAL) };
+        let remaining = self.backoff.remaining();
+        let wait = if remaining.is_zero() { idle } else { remaining.min(PURGE_POLL_INTERVAL) };
         // Progress of other nodes sends no wake-up, so it is polled.
         let wait = if seq < own { wait.min(FOLLOWED_POLL_INTERVAL) } else { wait };
         Ok(RunOutcome::DueAfter(wait))
@@ -187,6 +188,7 @@ impl BackgroundJob for PurgeJob<'_> {
     /// Changes are queued during backoff too.
     async fn woken(&mut self) {
         if self.followed.changed().await.is_err() {
+            // The sender is gone, so no change will be announced any more.
             std::future::pending::<()>().await;
         }
     }
@@ -197,8 +199,8 @@ impl BackgroundJob for PurgeJob<'_> {
 }
 
 impl PurgeJob<'_> {
-    fn note_outcome(&mut self, told: PurgeOutcome) {
-        match told {
+    fn note_outcome(&mut self, outcome: PurgeOutcome) {
+        match outcome {
             PurgeOutcome::Nothing => {}
             PurgeOutcome::Purged => self.backoff = PurgeBackoff::new(),
             PurgeOutcome::Failed(cause) => {
@@ -218,38 +220,41 @@ impl CdnEndpoint {
         drain: Duration,
     ) {
         let mut job = PurgeJob { endpoint: &self, followed, backoff: PurgeBackoff::new() };
-        let late = async {
+        let drain_end = async {
             jobs::stopped(stop.clone()).await;
             tokio::time::sleep(drain).await;
         };
+        // A call that is cut off is repeated by the next run, which is harmless: purges are
+        // idempotent.
         tokio::select! {
             () = jobs::run(&mut job, &self.guard, jobs::stopped(stop.clone())) => {}
-            () = late => {}
+            () = drain_end => {}
         }
     }
 
     /// Queues changes up to the row `seq`, at most one transaction's worth, and sends one call's worth of due
-    /// purges unless the endpoint is backing off (`is_resting`).
-    async fn purge_batch(&self, seq: i64, is_resting: bool) -> Result<PurgeRun> {
+    /// purges unless the endpoint is backing off (`is_backing_off`).
+    async fn purge_batch(&self, seq: i64, is_backing_off: bool) -> Result<PurgeRun> {
         let now = clock::now();
         let (waiting, unread) = self.queue_changes(seq, now).await?;
         let (name, keys_max) = (self.name.clone(), self.keys_max);
         let due = self.db.read(move |tx| tx.due_purges(&name, now, keys_max)).await?;
         self.report(waiting, due.first(), now);
         let (due, keys) = batch(due);
-        if due.is_empty() || is_resting {
+        if due.is_empty() || is_backing_off {
             let wait = waiting.next.map(|next| next.duration_since(now));
             let wait = wait.and_then(|wait| Duration::try_from(wait).ok());
             let idle = wait.map_or(PURGE_POLL_INTERVAL, |wait| wait.min(PURGE_POLL_INTERVAL));
             return Ok(PurgeRun { more: unread, outcome: PurgeOutcome::Nothing, idle });
         }
-        let watch = Stopwatch::start();
-        let told = self.purger.purge(&keys).await;
-        self.count(&told, &keys, watch);
-        let failed = self.record_outcome(due, told).await?;
+        let stopwatch = Stopwatch::start();
+        let result = self.purger.purge(&keys).await;
+        self.count(&result, &keys, stopwatch);
+        let failed = self.record_outcome(due, result).await?;
+        // After a success, further keys may be due.
         let more = unread || failed.is_none();
-        let told = failed.map_or(PurgeOutcome::Purged, PurgeOutcome::Failed);
-        Ok(PurgeRun { more, outcome: told, idle: PURGE_POLL_INTERVAL })
+        let outcome = failed.map_or(PurgeOutcome::Purged, PurgeOutcome::Failed);
+        Ok(PurgeRun { more, outcome, idle: PURGE_POLL_INTERVAL })
     }
 
     /// Records the outcome of the rows of a call; returns the error that starts a backoff, if any. An
@@ -257,23 +262,25 @@ impl CdnEndpoint {
     async fn record_outcome(
         &self,
         due: Vec<PendingPurge>,
-        told: PurgeResult,
+        result: PurgeResult,
     ) -> Result<Option<PurgeError>> {
-        let PurgeResult { purged: told, refused, failed, absent: _ } = told;
-        let numbers = |has: &dyn Fn(&str) -> bool| -> Vec<i64> {
-            due.iter().filter(|purge| has(&purge.key)).map(|purge| purge.number).collect()
+        let PurgeResult { purged, refused, failed, absent: _ } = result;
+        // A key may be in several rows, which one call completes together.
+        let numbers = |is_affected: &dyn Fn(&str) -> bool| -> Vec<i64> {
+            due.iter().filter(|purge| is_affected(&purge.key)).map(|purge| purge.number).collect()
         };
-        let done = numbers(&|key| told.iter().any(|told| told == key));
-        let put_off = numbers(&|key| refused.iter().any(|(refused, _)| refused == key));
+        let done = numbers(&|key| purged.iter().any(|purged| purged == key));
+        let postponed = numbers(&|key| refused.iter().any(|(refused, _)| refused == key));
         let now = clock::now();
-        let again = (!self.retry_interval.is_zero()).then(|| now + self.retry_interval);
-        let took = !told.is_empty();
+        let repeat_at = (!self.retry_interval.is_zero()).then(|| now + self.retry_interval);
+        let accepted_any = !purged.is_empty();
         self.write(move |tx| {
-            tx.complete_purges(&done, again)?;
-            tx.postpone_purges(&put_off, now + PURGE_REFUSED_DELAY)
+            tx.complete_purges(&done, repeat_at)?;
+            tx.postpone_purges(&postponed, now + PURGE_REFUSED_DELAY)
         })
         .await?;
-        let refusal = refused.into_iter().next().filter(|_| !took).map(|(_, refusal)| refusal);
+        let refusal =
+            refused.into_iter().next().filter(|_| !accepted_any).map(|(_, refusal)| refusal);
         Ok(failed.or(refusal))
     }
 
@@ -281,11 +288,11 @@ impl CdnEndpoint {
     /// more to read immediately.
     async fn queue_changes(&self, seq: i64, now: Timestamp) -> Result<(PurgeBacklog, bool)> {
         let name = self.name.clone();
-        let look = move |tx: &ReadTx<'_>| {
+        let read_queue = move |tx: &ReadTx<'_>| {
             let (read, waiting) = (tx.purged_seq(&name)?, tx.purges_waiting(&name, now)?);
             Ok((read, waiting, tx.due_purges(&name, now, 1)?))
         };
-        let (read, waiting, oldest) = self.db.read(look).await?;
+        let (read, waiting, oldest) = self.db.read(read_queue).await?;
         let before = now - ITEM_LOG_RETENTION;
         // Expiry needs a trusted clock: one that jumped ahead would drop purges that are still due.
         if oldest.first().is_some_and(|purge| purge.since < before) && self.guard.trusts_clock() {
@@ -293,7 +300,7 @@ impl CdnEndpoint {
             let lost = self.write(move |tx| tx.drop_expired_purges(&name, before)).await?;
             let (address, lost) = (self.number, lost.unwrap_or_default());
             tracing::error!(address, keys = lost, "CDN purges given up: retention exceeded");
-            self.counted("given_up", lost);
+            self.count_keys("given_up", lost);
         }
         // A full queue stops reading the log, which retains the changes, instead of growing without bound.
         let is_full = waiting.due >= u64::try_from(PURGES_QUEUED_MAX).unwrap_or(u64::MAX);
@@ -301,11 +308,11 @@ impl CdnEndpoint {
             return Ok((waiting, false));
         }
         let name = self.name.clone();
-        let noted = self.write(move |tx| {
+        let queued = self.write(move |tx| {
             let rows = tx.note_purges(&name, seq, PURGE_LOG_ROWS, now, key_of)?;
             Ok((tx.as_read().purges_waiting(&name, now)?, rows == PURGE_LOG_ROWS))
         });
-        Ok(noted.await?.unwrap_or((waiting, false)))
+        Ok(queued.await?.unwrap_or((waiting, false)))
     }
 
     /// Writes only while this node holds the purging lease; returns `None` when it lost it.
@@ -314,12 +321,13 @@ impl CdnEndpoint {
         T: Send + 'static,
         F: FnOnce(&WriteTx<'_>) -> std::result::Result<T, DbError> + Send + 'static,
     {
-        let life = self.guard.node().incarnation();
-        let written =
-            self.db.write(move |tx| match tx.holds_lease(Work::Purging.as_str(), life)? {
+        let incarnation = self.guard.node().incarnation();
+        let written = self.db.write(move |tx| {
+            match tx.holds_lease(Work::Purging.as_str(), incarnation)? {
                 true => write(tx).map(Some),
                 false => Ok(None),
-            });
+            }
+        });
         let written = written.await?;
         if written.is_none() {
             self.guard.node().lose_lease(Work::Purging);
@@ -327,23 +335,23 @@ impl CdnEndpoint {
         Ok(written)
     }
 
-    fn count(&self, told: &PurgeResult, keys: &[String], watch: Stopwatch) {
+    fn count(&self, result: &PurgeResult, keys: &[String], stopwatch: Stopwatch) {
         let address = self.number;
-        let (done, refused) = (told.purged.len(), told.refused.len());
-        self.counted("done", done - told.absent);
-        self.counted("absent", told.absent);
-        self.counted("refused", refused);
-        self.counted("retry", keys.len() - done - refused);
-        for (key, why) in &told.refused {
+        let (done, refused) = (result.purged.len(), result.refused.len());
+        self.count_keys("done", done - result.absent);
+        self.count_keys("absent", result.absent);
+        self.count_keys("refused", refused);
+        self.count_keys("retry", keys.len() - done - refused);
+        for (key, why) in &result.refused {
             tracing::error!(address, key, "a CDN refuses a key: {why}");
         }
         if done > 0 {
-            let (first, ms) = (told.purged.first(), watch.elapsed_ms());
+            let (first, ms) = (result.purged.first(), stopwatch.elapsed_ms());
             tracing::info!(address, keys = done, first, ms, "purged");
         }
     }
 
-    fn counted(&self, outcome: &'static str, keys: usize) {
+    fn count_keys(&self, outcome: &'static str, keys: usize) {
         let address = self.number.to_string();
         metrics::counter!(telemetry::PURGES, "address" => address, "outcome" => outcome)
             .increment(u64::try_from(keys).unwrap_or(u64::MAX));
@@ -400,19 +408,19 @@ pub enum PurgeRequest {
 pub fn purge(
     settings: &config::Cdn,
     db: &Db,
-    wanted: &PurgeRequest,
+    request: &PurgeRequest,
     now: Timestamp,
 ) -> Result<usize> {
-    let lanes: Vec<String> = CachePurger::of(settings)?.iter().map(CachePurger::name).collect();
-    if lanes.is_empty() {
+    let names: Vec<String> = CachePurger::of(settings)?.iter().map(CachePurger::name).collect();
+    if names.is_empty() {
         let message = "cdn.purge_url is empty: there is no CDN to purge";
         return Err(Error::new(ErrorKind::InvalidArgument, message));
     }
-    let keys: Vec<String> = match wanted {
+    let keys: Vec<String> = match request {
         PurgeRequest::Everything => vec![EVERYTHING.to_owned()],
         PurgeRequest::Items(items) => items.iter().map(key_of).collect(),
     };
     let count = keys.len();
-    db.write_blocking(move |tx| keys.iter().try_for_each(|key| tx.note_purge(key, &lanes, now)))?;
+    db.write_blocking(move |tx| keys.iter().try_for_each(|key| tx.note_purge(key, &names, now)))?;
     Ok(count)
 }

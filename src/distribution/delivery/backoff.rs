@@ -8,16 +8,21 @@ use model::{AttemptEnd, RetryPolicy};
 /// Returns the outcome of an attempt: delivered, failed for good, or due for a retry.
 pub(super) fn outcome_after(
     delivery: &Delivery,
-    tried: Result<(), AttemptFailure>,
+    result: Result<(), AttemptFailure>,
     policy: RetryPolicy,
     end: AttemptEnd,
 ) -> DeliveryOutcome {
-    let Err(trouble) = tried else { return DeliveryOutcome::Delivered };
-    let error = shorten_reason(&trouble.text);
-    if !trouble.temporary {
+    let Err(failure) = result else { return DeliveryOutcome::Delivered };
+    let error = shorten_reason(&failure.text);
+    // A retry cannot repair what the owner has to, such as refused credentials, so the owner sees
+    // the reason at once (contract deliveries-10).
+    if !failure.temporary {
         return DeliveryOutcome::Failed { error };
     }
+    // The id seeds the jitter, so deliveries that failed together do not retry together.
     let name = delivery.id.to_string();
+    // Counted from `queued`, not from `created`: a delivery that is repeated has the full time
+    // again.
     let next = policy.next_attempt(&name, delivery.attempts, delivery.queued, end);
     // No next attempt: the deadline has passed by a clock that can be trusted.
     let Some(at) = next else {
@@ -157,9 +162,9 @@ mod tests {
     #[test]
     fn a_long_reason_is_cut_between_characters() {
         let text = "å".repeat(DELIVERY_ERROR_CHARS_MAX + 1);
-        let trouble = Err(AttemptFailure { text, temporary: false });
+        let failed = Err(AttemptFailure { text, temporary: false });
         let DeliveryOutcome::Failed { error } =
-            outcome_after(&delivery(1), trouble, POLICY, end(at(0)))
+            outcome_after(&delivery(1), failed, POLICY, end(at(0)))
         else {
             panic!("it failed")
         };

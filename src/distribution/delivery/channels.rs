@@ -63,7 +63,7 @@ impl Deliveries {
         run_blocking(move || Ok(found.into_iter().map(shown).collect())).await
     }
 
-    /// Creates the channel `name` of `caller`, or replaces it with `stated`.
+    /// Creates the channel `name` of `caller`, or replaces it with `draft`.
     ///
     /// Fails with [`ErrorKind::InvalidArgument`] for an invalid draft; with [`ErrorKind::Forbidden`] for the
     /// method `directory`, of which only `active` can be changed, and for a token without the scope
@@ -74,15 +74,16 @@ impl Deliveries {
         &self,
         caller: &Principal,
         name: &str,
-        stated: ChannelDraft,
+        draft: ChannelDraft,
         now: Timestamp,
     ) -> Result<ChannelView> {
         caller.require(Permission::WriteChannels)?;
         let (id, user) = (own_id(caller, name)?, caller.user().id);
-        let wanted = id.clone();
-        let before = self.db().read(move |tx| tx.find_channel(&wanted)).await?;
-        let (known, own) = (before.clone(), id.clone());
-        let opening = match stated.method {
+        let channel_id = id.clone();
+        let before = self.db().read(move |tx| tx.find_channel(&channel_id)).await?;
+        let (previous, new_id) = (before.clone(), id.clone());
+        // Only settings of SFTP hold a private key, whose unlocking costs CPU time.
+        let opening = match draft.method {
             ChannelMethod::Sftp => Some(self.inner.openings.acquire(user)?),
             ChannelMethod::Directory
             | ChannelMethod::Download
@@ -95,7 +96,7 @@ impl Deliveries {
         let decided = run_blocking(move || {
             // The blocking work continues after the request is cancelled, so it holds the slot itself.
             let _opening = opening;
-            decide(own, known.as_ref(), stated)
+            decide(new_id, previous.as_ref(), draft)
         });
         let new = decided.await?;
         let event = audit::event(match before {
@@ -108,6 +109,8 @@ impl Deliveries {
             if read.find_channel(&id)? != before {
                 return Ok(Err(ChannelRefusal::Changed));
             }
+            // Counted in the transaction that inserts, or concurrent requests could exceed the
+            // limit.
             if before.is_none() && read.count_own_channels(user)? >= CHANNELS_PER_USER_MAX {
                 return Ok(Err(ChannelRefusal::TooMany));
             }
@@ -144,6 +147,7 @@ impl Deliveries {
             audit::event(AuditAction::ChannelRemoved).with_object(ObjectKind::Channel, &id);
         let write = move |tx: &WriteTx<'_>| {
             let is_removed = tx.remove_channel(&own)?;
+            // As with an unchanged channel, a removal that removes nothing writes no event.
             if is_removed {
                 tx.write_audit(&event)?;
             }
@@ -160,8 +164,8 @@ impl Deliveries {
     /// Fails with [`ErrorKind::NotFound`] when there is none.
     pub(super) async fn own_channel(&self, caller: &Principal, name: &str) -> Result<Channel> {
         let id = own_id(caller, name)?;
-        let wanted = id.clone();
-        let found = self.db().read(move |tx| tx.find_channel(&wanted)).await?;
+        let channel_id = id.clone();
+        let found = self.db().read(move |tx| tx.find_channel(&channel_id)).await?;
         found.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("no channel {id}")))
     }
 }
@@ -174,6 +178,8 @@ async fn run_blocking<T: Send + 'static>(
 }
 
 fn own_id(caller: &Principal, name: &str) -> Result<ChannelId> {
+    // The owner is the caller and never part of the request, so no channel of another user can be
+    // named.
     let id = ChannelId::new(&caller.user().user_name, name);
     id.map_err(|error| Error::invalid("path", "name", "pattern", error.to_string()))
 }
@@ -184,12 +190,14 @@ fn shown(channel: Channel) -> ChannelView {
 }
 
 /// Validates a draft and decides what to write.
-fn decide(id: ChannelId, before: Option<&Channel>, stated: ChannelDraft) -> Result<NewChannel> {
-    let ChannelDraft { method, formats, settings, active } = stated;
+fn decide(id: ChannelId, before: Option<&Channel>, draft: ChannelDraft) -> Result<NewChannel> {
+    let ChannelDraft { method, formats, settings, active } = draft;
     // Settings of another method mean nothing to this one, so a new method starts from nothing.
     let before = before.filter(|before| before.method == method);
+    // A directory is on the service's own machine, so only the operator creates such a channel
+    // (contract deliveries-19).
     if method == ChannelMethod::Directory && before.is_none() {
-        return Err(operators_own());
+        return Err(operator_only());
     }
     let settings = match before {
         Some(before) => {
@@ -199,14 +207,18 @@ fn decide(id: ChannelId, before: Option<&Channel>, stated: ChannelDraft) -> Resu
             merge(KnownSettings { stored: before.settings.reveal(), shown }, settings)?
         }
         None => {
+            // A new channel has no stored secret that a mask could stand for.
             refuse_masks(&settings)?;
             settings.into_iter().filter(|(_, value)| !value.is_null()).collect()
         }
     };
     let settings = channel_settings(method, settings).map_err(invalid)?;
+    // No transport reads the settings of a download, so unknown ones are refused here. Only for a
+    // new channel: the operator's may have some, and its owner must be able to send them back.
     if method == ChannelMethod::Download
         && let Some(name) = settings.names().next().filter(|_| before.is_none())
     {
+        // The client chose the name, so the error repeats only the start of it.
         let (prefix, name) = ("settings.".to_owned(), name.chars().take(40).collect());
         let unknown = FieldProblem { prefix, name, fault: FieldFault::Unknown };
         return Err(invalid(ChannelProblem::Settings(unknown)));
@@ -214,8 +226,10 @@ fn decide(id: ChannelId, before: Option<&Channel>, stated: ChannelDraft) -> Resu
     let formats = channel_formats(&formats).map_err(invalid)?;
     let is_same =
         before.is_some_and(|before| before.settings == settings && before.formats == formats);
+    // The owner may still turn a directory channel on and off, which changes neither settings nor
+    // formats.
     if method == ChannelMethod::Directory && !is_same {
-        return Err(operators_own());
+        return Err(operator_only());
     }
     // A channel of the operator may reach private networks. It remains the operator's only as long as its
     // user changes neither its destination nor its formats.
@@ -223,7 +237,7 @@ fn decide(id: ChannelId, before: Option<&Channel>, stated: ChannelDraft) -> Resu
     Ok(NewChannel { id, method, formats, settings, active, by_user })
 }
 
-fn operators_own() -> Error {
+fn operator_only() -> Error {
     let message = "Channels of the method directory are created and changed by the operator; \
                    their owner may set active and remove them";
     Error::forbidden("operator_channel", message)
@@ -272,14 +286,14 @@ mod tests {
         }
     }
 
-    fn stated(method: ChannelMethod, formats: &[&str], settings: &Value) -> ChannelDraft {
+    fn draft(method: ChannelMethod, formats: &[&str], settings: &Value) -> ChannelDraft {
         let formats = formats.iter().map(|format| (*format).to_owned()).collect();
         ChannelDraft { method, formats, settings: map(settings), active: Some(false) }
     }
 
-    fn decided(before: Option<&Channel>, stated: ChannelDraft) -> Result<NewChannel, String> {
+    fn decided(before: Option<&Channel>, draft: ChannelDraft) -> Result<NewChannel, String> {
         let id = ChannelId::new("u", "desk").unwrap();
-        decide(id, before, stated).map_err(|error| {
+        decide(id, before, draft).map_err(|error| {
             let detail = &error.details()[0];
             format!("{} {}", detail.error_code.split('.').next().unwrap(), detail.path)
         })
@@ -291,18 +305,18 @@ mod tests {
         let refused = Err("operator_channel ".to_owned());
         let known = channel(method, &json!({ "path": "a" }));
         let cases = [
-            (None, stated(method, &[".json"], &json!({ "path": "a" }))),
-            (Some(&known), stated(method, &[".json"], &json!({ "path": "b" }))),
-            (Some(&known), stated(method, &[".json"], &json!({}))),
-            (Some(&known), stated(method, &[".xml"], &json!({ "path": "a" }))),
+            (None, draft(method, &[".json"], &json!({ "path": "a" }))),
+            (Some(&known), draft(method, &[".json"], &json!({ "path": "b" }))),
+            (Some(&known), draft(method, &[".json"], &json!({}))),
+            (Some(&known), draft(method, &[".xml"], &json!({ "path": "a" }))),
         ];
-        for (before, stated) in cases {
-            assert_eq!(decided(before, stated).map(drop), refused);
+        for (before, draft) in cases {
+            assert_eq!(decided(before, draft).map(drop), refused);
         }
         let email = channel(ChannelMethod::Email, &json!({ "to": "a@b.example" }));
-        let folder = stated(method, &[".json"], &json!({ "path": "a" }));
+        let folder = draft(method, &[".json"], &json!({ "path": "a" }));
         assert_eq!(decided(Some(&email), folder).map(drop), refused);
-        let same = decided(Some(&known), stated(method, &[".json"], &json!({ "path": "a" })));
+        let same = decided(Some(&known), draft(method, &[".json"], &json!({ "path": "a" })));
         let same = same.unwrap();
         assert_eq!((same.active, same.by_user), (Some(false), false));
     }
@@ -314,7 +328,7 @@ mod tests {
         let known = channel(method, &settings);
         let shown = shown_settings(&known);
         let by_user = |before: Option<&Channel>, formats: &[&str], settings: &Value| {
-            decided(before, stated(method, formats, settings)).unwrap().by_user
+            decided(before, draft(method, formats, settings)).unwrap().by_user
         };
         assert!(by_user(None, &[".json"], &settings));
         assert!(!by_user(Some(&known), &[".json"], &shown));
@@ -346,7 +360,7 @@ mod tests {
             (&[".json"][..], with("path", json!("x".repeat(20_000))), "maximum settings"),
         ];
         for (formats, settings, expected) in cases {
-            let found = decided(None, stated(ChannelMethod::Ftp, formats, &settings));
+            let found = decided(None, draft(ChannelMethod::Ftp, formats, &settings));
             assert_eq!(found.map(drop), Err(expected.to_owned()));
         }
     }

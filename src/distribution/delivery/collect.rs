@@ -25,11 +25,12 @@ pub(super) async fn collect(
     formats: &[MediaFormat],
     caller: MediaCaller<'_>,
 ) -> Result<CollectedFiles, AttemptFailure> {
+    // Read here and not passed in: rights count at the time of sending (contract deliveries-8).
     let (now, key) = (clock::now(), &delivery.item);
     let entry = media.item(key, caller.visitor(), now).await?;
     let headline = entry.document.text("headline").unwrap_or_default().to_owned();
-    let wanted = FileSelection::Formats(formats, delivery.crop);
-    let collected = media.collect(key, wanted, caller, now).await?;
+    let selection = FileSelection::Formats(formats, delivery.crop);
+    let collected = media.collect(key, selection, caller, now).await?;
     // A repeated delivery was paid for the first time.
     if delivery.delivered.is_none() {
         media.purchase(&collected.sale, caller, now).await?;

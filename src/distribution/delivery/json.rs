@@ -54,6 +54,6 @@ pub fn channel(shown: &ChannelView) -> Value {
 
 /// Renders the result of a channel test.
 #[must_use]
-pub fn tested(tested: &ProbeResult) -> Value {
-    json!({ "ok": tested.ok, "message": tested.message })
+pub fn tested(result: &ProbeResult) -> Value {
+    json!({ "ok": result.ok, "message": result.message })
 }

@@ -27,6 +27,8 @@ pub(super) struct KeyOpening {
 
 impl Drop for KeyOpening {
     fn drop(&mut self) {
+        // A set is valid after a panic elsewhere, and a slot that stayed taken would lock the user
+        // out until the next restart.
         self.users.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.user);
     }
 }
@@ -38,6 +40,8 @@ impl KeyOpenings {
     /// when all slots are in use.
     pub(super) fn acquire(&self, user: UserId) -> Result<KeyOpening> {
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        // The caller's own second request is a conflict; a shortage that others cause is an
+        // overload.
         if users.contains(&user) {
             let message = "Another channel of the user is being checked; try again";
             return Err(Error::new(ErrorKind::Conflict, message));

@@ -51,11 +51,13 @@ impl Deliveries {
         failed: bool,
     ) {
         let ClearedMail { mut introductions, to, at } = mail;
+        // An attempt can fail after some of its mails were sent; only those have introduced the
+        // sender.
         introductions.retain(|introduction| introduction.sent.is_set());
         let recipients = &self.inner.recipients;
         if !introductions.is_empty() {
-            let told = recipients.record_introductions(user, &introductions, clock::now());
-            if let Err(cause) = told.await {
+            let recorded = recipients.record_introductions(user, &introductions, clock::now());
+            if let Err(cause) = recorded.await {
                 // The next mail introduces the sender once more.
                 tracing::warn!("introduction of a mail recipient cannot be recorded: {cause}");
             }

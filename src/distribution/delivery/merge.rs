@@ -8,7 +8,7 @@ use crate::runtime::error::{Error, Result};
 const HIDDEN: &str = "***";
 
 /// Settings that name the destination of a channel and authenticate the remote side.
-const PLACE: [&str; 11] = [
+const DESTINATION_SETTINGS: [&str; 11] = [
     "host",
     "port",
     "hostKey",
@@ -23,7 +23,7 @@ const PLACE: [&str; 11] = [
 ];
 
 /// Settings that are masked or shortened although they give no access.
-const NO_SECRETS: [&str; 2] = ["ca", "url"];
+const NOT_SECRET: [&str; 2] = ["ca", "url"];
 
 /// The settings of a channel as stored, and as shown without secrets.
 #[derive(Clone, Copy, Debug)]
@@ -58,28 +58,33 @@ pub(super) fn merge(
     let is_replaced = |name: &str| match name {
         "password" => is_new("privateKey"),
         "privateKey" => is_new("password"),
+        // A passphrase belongs to the private key and is removed with it.
         "passphrase" => is_new("password") || is_new("privateKey"),
         _ => false,
     };
-    let mut kept: Vec<(String, Value)> = Vec::new();
+    let mut preserved: Vec<(String, Value)> = Vec::new();
     for (name, value) in known.stored {
         let as_shown = given.get(name).is_some_and(|given| known.shown.get(name) == Some(given));
         let left_out = !given.contains_key(name) && !is_replaced(name);
         // A client cannot send back a secret that it never saw, so leaving it out preserves it.
         if as_shown || (left_out && known.is_hidden(name)) {
-            kept.push((name.clone(), value.clone()));
+            preserved.push((name.clone(), value.clone()));
         }
     }
-    let secret = kept.iter().map(|(name, _)| name.as_str());
-    let secret = secret.filter(|name| known.is_hidden(name) && !NO_SECRETS.contains(name));
+    let secret = preserved.iter().map(|(name, _)| name.as_str());
+    let secret = secret.filter(|name| known.is_hidden(name) && !NOT_SECRET.contains(name));
     let secret = secret.map(str::to_owned).next();
     let mut merged = given;
     // Shown settings are not always stored: a port that was left out is listed as the default number.
     merged.retain(|name, value| !value.is_null() && known.shown.get(name) != Some(value));
-    merged.extend(kept);
+    merged.extend(preserved);
+    // A mask that is left over matches no stored secret and would be sent to the receiver as a
+    // password.
     refuse_masks(&merged)?;
+    let is_moved =
+        DESTINATION_SETTINGS.iter().any(|one| merged.get(*one) != known.stored.get(*one));
     match secret {
-        Some(name) if PLACE.iter().any(|at| merged.get(*at) != known.stored.get(*at)) => {
+        Some(name) if is_moved => {
             let message = format!(
                 "settings.{name} is missing: it is retained only while the channel has the same \
                  destination"
@@ -92,11 +97,13 @@ pub(super) fn merge(
 
 /// Fails when a setting is the mask that replaces secrets in lists.
 pub(super) fn refuse_masks(settings: &Map<String, Value>) -> Result<()> {
-    let is_mark = |(name, value): &(&String, &Value)| {
+    let is_mask = |(name, value): &(&String, &Value)| {
         let text = value.as_str().unwrap_or_default();
+        // A webhook's URL is shown without its path, which is a credential with many services.
         text == HIDDEN || (name.as_str() == "url" && text.ends_with("/***"))
     };
-    let Some((name, _)) = settings.iter().find(is_mark) else { return Ok(()) };
+    let Some((name, _)) = settings.iter().find(is_mask) else { return Ok(()) };
+    // The client chose the name, so the error repeats only the start of it.
     let name: String = name.chars().take(40).collect();
     let message = format!("settings.{name} refers to a secret that does not exist");
     Err(Error::invalid("body", format!("settings.{name}"), "pattern", message))

@@ -162,6 +162,7 @@ impl From<Error> for AttemptFailure {
             | ErrorKind::Timeout
             | ErrorKind::Unavailable
             | ErrorKind::Internal => {
+                // The owner sees only the text; the cause is for the operator.
                 if let Some(cause) = error.cause() {
                     tracing::warn!("delivery attempt failed, will retry: {text}: {cause}");
                 }
@@ -181,6 +182,8 @@ struct DeliveryVisibility {
 impl DeliveryVisibility {
     fn of(principal: &Principal) -> Self {
         let user = principal.user();
+        // Both are needed: the access level is the user's, the permission that of the credentials
+        // in use.
         let sees_all = user.access.admin && principal.allows(Permission::OrganizationOrders);
         Self { user: user.id, organization: user.organization.filter(|_| sees_all) }
     }
@@ -218,6 +221,7 @@ impl Deliveries {
     /// Replaces the settings; deliveries in flight keep the settings that they started with.
     pub fn set_settings(&self, settings: DeliverySettings) {
         self.inner.settings.set(settings);
+        // With more workers, waiting deliveries start now and not at the next poll.
         self.inner.wake.notify_one();
     }
 
@@ -247,9 +251,9 @@ impl Deliveries {
     /// administrators: a channel sends in its owner's name.
     async fn channel(&self, principal: &Principal, id: &ChannelId) -> Result<Channel> {
         let is_own = principal.user().user_name == id.owner();
-        let wanted = id.clone();
+        let channel_id = id.clone();
         let found = match is_own {
-            true => self.db().read(move |tx| tx.find_channel(&wanted)).await?,
+            true => self.db().read(move |tx| tx.find_channel(&channel_id)).await?,
             false => None,
         };
         let none = || Error::new(ErrorKind::NotFound, format!("no channel {id}"));

@@ -42,7 +42,7 @@ pub(super) struct ChannelProbes {
 struct UserProbes {
     is_running: bool,
     /// Start times of the tests of the last minute.
-    begun: Vec<Timestamp>,
+    started: Vec<Timestamp>,
 }
 
 /// The slot of a running test, released when dropped.
@@ -55,6 +55,7 @@ struct RunningProbe {
 impl Drop for RunningProbe {
     fn drop(&mut self) {
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        // The entry stays: its start times still count against the limit per minute.
         if let Some(recent) = users.get_mut(&self.user) {
             recent.is_running = false;
         }
@@ -71,24 +72,26 @@ impl ChannelProbes {
     fn begin(&self, user: UserId, now: Timestamp) -> Result<RunningProbe> {
         let overloaded = |message| Error::overloaded("channel_tests", message);
         let mut users = self.by_user.lock().unwrap_or_else(PoisonError::into_inner);
+        // Every test sweeps the map, so that it holds only the users of the last minute.
         users.retain(|_, recent| {
             // A start time in the future was recorded before the clock was corrected.
-            recent.begun.retain(|begun| (*begun..*begun + MINUTE).contains(&now));
-            recent.is_running || !recent.begun.is_empty()
+            recent.started.retain(|started| (*started..*started + MINUTE).contains(&now));
+            recent.is_running || !recent.started.is_empty()
         });
         let recent = users.get(&user);
         if recent.is_some_and(|recent| recent.is_running) {
             let message = "A test of one of the user's channels is running";
             return Err(Error::new(ErrorKind::Conflict, message));
         }
-        if recent.is_some_and(|recent| recent.begun.len() >= CHANNEL_TESTS_A_MINUTE) {
+        if recent.is_some_and(|recent| recent.started.len() >= CHANNEL_TESTS_A_MINUTE) {
             return Err(overloaded("Too many tests of the user's channels within a minute"));
         }
         let permit = Arc::clone(&self.free).try_acquire_owned();
         let permit = permit.map_err(|_| overloaded("Too many channel tests are running"))?;
+        // Counted last: a test that is refused for the load of others costs the user nothing.
         let recent = users.entry(user).or_default();
         recent.is_running = true;
-        recent.begun.push(now);
+        recent.started.push(now);
         Ok(RunningProbe { users: Arc::clone(&self.by_user), user, _permit: permit })
     }
 }
@@ -116,8 +119,8 @@ impl Deliveries {
         let sending = Box::pin(self.probe(caller, &channel));
         Ok(match sending.await {
             Ok(Ok(file)) => ProbeResult { ok: true, message: format!("{file} was delivered.") },
-            Ok(Err(trouble)) => {
-                ProbeResult { ok: false, message: format!("The test failed: {}.", trouble.text) }
+            Ok(Err(failure)) => {
+                ProbeResult { ok: false, message: format!("The test failed: {}.", failure.text) }
             }
             Err(_) => {
                 let seconds = CHANNEL_TEST.as_secs();
@@ -133,10 +136,12 @@ impl Deliveries {
         caller: &Principal,
         channel: &Channel,
     ) -> Result<Result<&'static str, AttemptFailure>, Elapsed> {
+        // One deadline for both steps. Only `clock` may read a clock, so a sleep that is never
+        // awaited supplies it.
         let end = tokio::time::sleep(CHANNEL_TEST).deadline();
         let mail = match timeout_at(end, self.clear_mail(channel, caller)).await? {
             Ok(mail) => mail,
-            Err(trouble) => return Ok(Err(trouble)),
+            Err(failure) => return Ok(Err(failure)),
         };
         let sending = self.inner.sender.probe(channel, mail.introductions.clone());
         let sent = timeout_at(end, sending).await;

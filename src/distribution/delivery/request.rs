@@ -36,7 +36,7 @@ struct CheckedRequest<'a> {
     version: String,
     formats: Vec<MediaFormat>,
     /// The existing delivery of the same version.
-    known: Option<Delivery>,
+    existing: Option<Delivery>,
 }
 
 impl CheckedRequest<'_> {
@@ -46,7 +46,7 @@ impl CheckedRequest<'_> {
 
     /// Returns the existing delivery, unless it failed and may be requested again.
     fn in_flight(&self) -> Option<&Delivery> {
-        self.known.as_ref().filter(|known| known.state != DeliveryState::Failed)
+        self.existing.as_ref().filter(|existing| existing.state != DeliveryState::Failed)
     }
 }
 
@@ -82,9 +82,9 @@ impl Deliveries {
     ) -> Result<(Delivery, bool)> {
         let checked = self.check(request, now).await?;
         // A repeated request is idempotent, but the agreements may have ended since the first one.
-        if let Some(known) = checked.in_flight() {
+        if let Some(existing) = checked.in_flight() {
             self.check_agreements(request, &checked, now).await?;
-            return Ok((known.clone(), false));
+            return Ok((existing.clone(), false));
         }
         let DeliveryRequest { caller: MediaCaller { agr, .. }, item, crop, channel } = request;
         let max = self.settings().queue_max;
@@ -94,7 +94,10 @@ impl Deliveries {
         {
             return Err(overloaded());
         }
+        // Before the purchase: an item without any of the formats costs nothing (contract
+        // deliveries-6).
         self.check_files(request, &checked, now).await?;
+        // Before queueing: if that fails, the purchase still covers the repeated request.
         self.inner.orders.purchase(checked.principal, checked.item(), agr, now).await?;
         let organization = checked.principal.organization()?;
         let new = NewDelivery {
@@ -112,6 +115,7 @@ impl Deliveries {
                 self.inner.wake.notify_one();
                 Ok((delivery, true))
             }
+            // Concurrent requests queued this version, or filled the queue, after the checks above.
             EnqueueOutcome::Known(delivery) => Ok((delivery, false)),
             EnqueueOutcome::Full => Err(overloaded()),
         }
@@ -130,7 +134,7 @@ impl Deliveries {
             self.check_files(request, &checked, now).await?;
         }
         self.check_agreements(request, &checked, now).await?;
-        Ok((checked.known, is_new))
+        Ok((checked.existing, is_new))
     }
 
     /// Fails as the purchase for the delivery would.
@@ -156,12 +160,12 @@ impl Deliveries {
         id: Uuid,
         now: Timestamp,
     ) -> Result<(Delivery, bool)> {
-        let known = self.find(principal, id).await?;
-        let ended = match known.state {
-            DeliveryState::Queued | DeliveryState::Sending => return Ok((known, false)),
+        let existing = self.find(principal, id).await?;
+        let ended = match existing.state {
+            DeliveryState::Queued | DeliveryState::Sending => return Ok((existing, false)),
             ended @ (DeliveryState::Delivered | DeliveryState::Failed) => ended,
         };
-        let (max, organization) = (self.settings().queue_max, known.organization);
+        let (max, organization) = (self.settings().queue_max, existing.organization);
         // Checked in the transaction that queues, or concurrent requests could exceed the limit.
         let queued = move |tx: &WriteTx<'_>| match tx.as_read().is_queue_full(organization, max)? {
             true => Ok(None),
@@ -181,9 +185,9 @@ impl Deliveries {
         checked: &CheckedRequest<'_>,
         now: Timestamp,
     ) -> Result<()> {
-        let wanted = FileSelection::Formats(&checked.formats, crop);
+        let selection = FileSelection::Formats(&checked.formats, crop);
         let none = || format!("{item} has none of the channel's formats");
-        match self.inner.media.count_files(item, wanted, caller, now).await {
+        match self.inner.media.count_files(item, selection, caller, now).await {
             Ok(1..=TRANSPORT_FILES_MAX) => Ok(()),
             Ok(0) => Err(Error::new(ErrorKind::NotFound, none())),
             Ok(count) => {
@@ -216,10 +220,10 @@ impl Deliveries {
         }
         let entry = self.inner.media.item(item, Some(principal), now).await?;
         let version = version(&entry, &channel, crop);
-        let (wanted, key, own) = (id.clone(), item.clone(), version.clone());
-        let find = move |tx: &ReadTx<'_>| tx.find_delivery_of(&wanted, &key, &own);
-        let known = self.db().read(find).await?;
+        let (channel_id, key, own_version) = (id.clone(), item.clone(), version.clone());
+        let find = move |tx: &ReadTx<'_>| tx.find_delivery_of(&channel_id, &key, &own_version);
+        let existing = self.db().read(find).await?;
         let formats = formats(&channel)?;
-        Ok(CheckedRequest { principal, entry, version, formats, known })
+        Ok(CheckedRequest { principal, entry, version, formats, existing })
     }
 }

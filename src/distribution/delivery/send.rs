@@ -32,9 +32,9 @@ pub(super) struct MailedFiles {
 /// Sends files to the destinations of channels.
 #[derive(Clone, Debug)]
 pub struct ChannelSender {
-    outbound: ChannelTransports,
+    transports: ChannelTransports,
     /// The same with shorter timeouts, for a user who waits for a channel test.
-    probing: ChannelTransports,
+    probe_transports: ChannelTransports,
     /// Whether channels that users create may reach private addresses.
     private_addresses: bool,
 }
@@ -49,14 +49,18 @@ impl ChannelSender {
     /// when `mail.from` is not an address.
     pub fn of(config: &Config) -> Result<Self> {
         let (root, mail) = (directory_root(config)?, mail_settings(config)?);
-        let way_out = |waits| {
-            ChannelTransports::new(Some(root.clone()), waits, Mailer::new(mail.clone(), waits))
+        let transports_with = |timeouts| {
+            ChannelTransports::new(
+                Some(root.clone()),
+                timeouts,
+                Mailer::new(mail.clone(), timeouts),
+            )
         };
-        let probing =
+        let probe_timeouts =
             TransportTimeouts { connect: CHANNEL_TEST_CONNECT, answer: CHANNEL_TEST_ANSWER };
         Ok(Self {
-            outbound: way_out(TransportTimeouts::default()),
-            probing: way_out(probing),
+            transports: transports_with(TransportTimeouts::default()),
+            probe_transports: transports_with(probe_timeouts),
             private_addresses: config.delivery.private_addresses,
         })
     }
@@ -64,7 +68,7 @@ impl ChannelSender {
     /// Returns the mailer, which other mails share.
     #[must_use]
     pub fn mailer(&self) -> &Mailer {
-        self.outbound.mailer()
+        self.transports.mailer()
     }
 
     /// Sends the files of `mailed` to the destination of `channel`.
@@ -77,8 +81,10 @@ impl ChannelSender {
     ) -> Result<(), AttemptFailure> {
         let destination = self.destination(channel).await?;
         let MailedFiles { collected: CollectedFiles { files, headline }, introductions } = mailed;
-        let files =
-            files.into_iter().map(|one| file(media, one)).collect::<Result<Vec<_>, _>>()?;
+        let files = files
+            .into_iter()
+            .map(|collected| file(media, collected))
+            .collect::<Result<Vec<_>, _>>()?;
         let parcel = DeliveryParcel {
             id: delivery.id.to_string(),
             item_uri: super::json::uri(delivery, media.links()),
@@ -87,7 +93,7 @@ impl ChannelSender {
             introductions,
             clock: clock::now,
         };
-        let sent = self.outbound.send(&destination, &parcel, &files).await;
+        let sent = self.transports.send(&destination, &parcel, &files).await;
         sent.map_err(|error| AttemptFailure {
             text: error.to_string(),
             temporary: error.is_temporary(),
@@ -103,6 +109,7 @@ impl ChannelSender {
         introductions: Vec<Introduction>,
     ) -> Result<&'static str, AttemptFailure> {
         let destination = self.destination(channel).await?;
+        // A new id for each test, since a receiver may discard one that it has seen.
         let id = Uuid::now_v7();
         let text = format!(
             "This file is a test of the delivery channel {} of Wirephoto.\nIts owner requested it \
@@ -120,7 +127,7 @@ impl ChannelSender {
             introductions,
             clock: clock::now,
         };
-        let sent = self.probing.send(&destination, &parcel, &[file]).await;
+        let sent = self.probe_transports.send(&destination, &parcel, &[file]).await;
         let sent = sent.map_err(|error| AttemptFailure {
             text: error.to_string(),
             temporary: error.is_temporary(),
@@ -139,6 +146,7 @@ impl ChannelSender {
     /// Returns the destination of the channel, restricted to public addresses if a user created it.
     async fn destination(&self, channel: &Channel) -> Result<Destination, AttemptFailure> {
         let destination = destination(channel).await?;
+        // A user must not reach the service's own network through it (contract deliveries-21).
         if channel.by_user && !self.private_addresses {
             return Ok(destination.only_public());
         }
@@ -148,18 +156,20 @@ impl ChannelSender {
 
 /// Parses the destination of the channel, on a blocking thread because unlocking a private key takes a while.
 async fn destination(channel: &Channel) -> Result<Destination, AttemptFailure> {
-    let nowhere = || AttemptFailure::permanent("the channel's method sends nothing");
+    let no_destination = || AttemptFailure::permanent("the channel's method sends nothing");
     let method = channel.method;
     let settings = channel.settings.reveal().clone();
     let parsed = spawn_blocking(move || Destination::parse(method, &settings)).await;
     let parsed = parsed.map_err(Error::internal)?;
     let parsed = parsed.map_err(|error| AttemptFailure::permanent(error.to_string()))?;
-    parsed.ok_or_else(nowhere)
+    parsed.ok_or_else(no_destination)
 }
 
 fn file(media: &Media, collected: CollectedFile) -> Result<OutgoingFile, AttemptFailure> {
     let CollectedFile { name, mime, body, url, dated: _ } = collected;
     let (media, bytes) = (media.clone(), body.len());
+    // Opened by the transport when it sends the file, so a delivery holds no file open while
+    // others are sent.
     let open = move || {
         let content: Content = Box::pin(media.stream(body.parts().to_vec()));
         async move { Ok(content) }
@@ -184,16 +194,19 @@ fn directory_root(config: &Config) -> Result<PathBuf> {
 
 fn mail_settings(config: &Config) -> Result<MailSettings> {
     let mail = &config.mail;
-    let bad = || {
+    let invalid = || {
         let message = format!("mail.from {:?} is not an address", mail.from);
         Error::new(ErrorKind::InvalidArgument, message)
     };
-    let from = MailAddress::parse(&mail.from).ok_or_else(bad)?;
+    let from = MailAddress::parse(&mail.from).ok_or_else(invalid)?;
     let domain = mail.from.rsplit('@').next().unwrap_or_default();
+    // `mail.from` may be `Name <address>`, so the domain may end with a bracket.
     let domain = domain.trim_end_matches(['>', ' ']).to_owned();
     let transport = if mail.host.is_empty() {
         MailTransport::Outbox {
             folder: config.outbox_dir(),
+            // Another program reads an outbox that the operator names, so its files need wider
+            // modes.
             is_shared: !mail.outbox.as_os_str().is_empty(),
         }
     } else {
@@ -219,18 +232,19 @@ fn authority(file: &Path) -> Result<CustomAuthority> {
     if file.as_os_str().is_empty() {
         return Ok(CustomAuthority::default());
     }
-    let bad = |what: &str| {
+    let invalid = |what: &str| {
         let message = format!("mail.ca {}: {what}", file.display());
         Error::new(ErrorKind::InvalidArgument, message)
     };
     let mut pem = String::new();
     let read = std::fs::File::open(file)
+        // One byte beyond the limit distinguishes a file that is too long from one that just fits.
         .and_then(|open| open.take(CERTIFICATES_BYTES_MAX + 1).read_to_string(&mut pem));
-    let read = read.map_err(|cause| bad(&cause.to_string()))?;
+    let read = read.map_err(|cause| invalid(&cause.to_string()))?;
     if u64::try_from(read).is_ok_and(|read| read > CERTIFICATES_BYTES_MAX) {
-        return Err(bad(&format!("longer than {CERTIFICATES_BYTES_MAX} bytes")));
+        return Err(invalid(&format!("longer than {CERTIFICATES_BYTES_MAX} bytes")));
     }
-    CustomAuthority::parse(&pem).ok_or_else(|| bad("expected one or more certificates in PEM"))
+    CustomAuthority::parse(&pem).ok_or_else(|| invalid("expected one or more certificates in PEM"))
 }
 
 #[cfg(test)]

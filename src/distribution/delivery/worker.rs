@@ -78,14 +78,16 @@ impl Deliveries {
     async fn start_due(&self, sending: &mut InFlightTasks<HeldClaim>) -> Result<Duration> {
         let settings = self.settings();
         loop {
-            let under_way = sending.count();
+            let in_flight = sending.count();
             let (now, claim) = (clock::now(), Uuid::now_v7());
-            let (organization_max, life) =
+            let (organization_max, incarnation) =
                 (organization_max(settings.workers), self.inner.guard.node().incarnation());
-            let turn = ClaimTerms { now, organization_max, incarnation: life };
-            let queue = self.db().read(move |tx: &ReadTx<'_>| tx.delivery_queue(turn)).await?;
+            let terms = ClaimTerms { now, organization_max, incarnation };
+            // Read even while all workers are busy, so that the gauge shows the backlog then too.
+            let queue = self.db().read(move |tx: &ReadTx<'_>| tx.delivery_queue(terms)).await?;
             metrics::gauge!(telemetry::DELIVERIES_WAITING).set(queue.waiting);
-            if under_way >= settings.workers {
+            if in_flight >= settings.workers {
+                // A delivery that ends wakes the job before that.
                 return Ok(DELIVERY_POLL_INTERVAL);
             }
             let Some(next) = queue.next else { return Ok(DELIVERY_POLL_INTERVAL) };
@@ -100,8 +102,8 @@ impl Deliveries {
             let claimed = self.db().write(move |tx| {
                 // A delivery in flight here stays claimed by this node even if its claim expired while the
                 // database could not be written.
-                tx.renew_ended_claims(&held, turn, until)?;
-                tx.claim_delivery(claim, turn, until)
+                tx.renew_ended_claims(&held, terms, until)?;
+                tx.claim_delivery(claim, terms, until)
             });
             // Another process may have claimed it first.
             if let Some(delivery) = claimed.await? {
@@ -114,14 +116,18 @@ impl Deliveries {
     /// Attempts to send a claimed delivery and records the outcome.
     async fn send(self, claim: Uuid, delivery: Delivery) {
         let watch = Stopwatch::start();
+        // Read once: a delivery in flight keeps the settings that it started with.
         let policy = self.settings().retry;
         let mut method = None;
         let outcome = tokio::select! {
-            tried = self.attempt(&delivery, &mut method) => {
+            result = self.attempt(&delivery, &mut method) => {
                 let is_clock_trusted = self.inner.guard.trusts_clock();
-                outcome_after(&delivery, tried, policy, AttemptEnd { at: clock::now(), is_clock_trusted })
+                let end = AttemptEnd { at: clock::now(), is_clock_trusted };
+                outcome_after(&delivery, result, policy, end)
             }
             () = self.renew_claim(claim, delivery.id) => {
+                // The other node records the outcome; a report here would count the delivery
+                // twice.
                 let id = delivery.id;
                 tracing::warn!(delivery = %id, "delivery claim lost to another node");
                 return;
@@ -137,17 +143,18 @@ impl Deliveries {
     /// process nor, during this node's incarnation, another one claims it again, so that no delivery is sent
     /// twice.
     async fn write_end(&self, claim: Uuid, delivery: Uuid, outcome: DeliveryOutcome) {
+        // The delivery ended now, however long it takes to record that.
         let now = clock::now();
-        let mut is_told = false;
+        let mut is_logged = false;
         while let Err(cause) = self.write_end_once(claim, delivery, &outcome, now).await {
             if cause.is_final() {
                 tracing::error!(%delivery, "delivery outcome can no longer be written: {cause}");
                 return;
             }
-            if !is_told {
+            if !is_logged {
                 tracing::error!(%delivery, "delivery outcome not written, retrying: {cause}");
             }
-            is_told = true;
+            is_logged = true;
             tokio::select! {
                 () = tokio::time::sleep(OUTCOME_RETRY_INTERVAL) => {}
                 () = self.abandoned() => {
@@ -190,10 +197,15 @@ impl Deliveries {
         let mut failing = false;
         loop {
             tokio::time::sleep(lease / 3).await;
-            let (until, life) = (clock::now() + lease, self.inner.guard.node().incarnation());
-            let renewed = self.db().write(move |tx| tx.renew_claim(claim, id, life, until)).await;
+            // A new incarnation of this node takes over the claims that it still holds.
+            let (until, incarnation) =
+                (clock::now() + lease, self.inner.guard.node().incarnation());
+            let renewed =
+                self.db().write(move |tx| tx.renew_claim(claim, id, incarnation, until)).await;
             match &renewed {
                 Ok(false) => return,
+                // The attempt continues: other nodes leave the delivery to a running incarnation
+                // even after its claim expired.
                 Err(cause) if !failing => {
                     tracing::error!(delivery = %id, "delivery claim renewal failed: {cause}");
                 }
@@ -213,14 +225,17 @@ impl Deliveries {
         let DeliverySettings { timeout, retry, .. } = self.settings();
         // Attempts that never ended, for instance because they crashed the process, count too.
         if retry.is_exhausted(delivery.attempts) {
+            // The claim has already counted this attempt.
             let tries = delivery.attempts - 1;
             let text = format!("given up after {tries} tries, the last of which did not finish");
             return Err(AttemptFailure::permanent(text));
         }
-        let tried = async {
+        let attempt = async {
             let end = tokio::time::sleep(timeout).deadline();
             let (channel, principal, collected) =
                 before(end, self.collect(delivery, method)).await??;
+            // After the files: a delivery that has nothing to send does not use up the user's mail
+            // quota.
             let mail = before(end, self.clear_mail(&channel, &principal)).await??;
             let end = end + transfer_time(collected.files.iter().map(|file| file.body.len()));
             let media = &self.inner.media;
@@ -228,13 +243,14 @@ impl Deliveries {
             let parcel = MailedFiles { collected, introductions: mail.introductions.clone() };
             let sending = Box::pin(self.inner.sender.send(&channel, delivery, media, parcel));
             let sent = before(end, sending).await;
-            // Even if a later mail failed: the next attempt must not invalidate the links in mails that were
-            // sent.
+            // Even if a later mail failed: the next attempt must not invalidate the links in mails
+            // that were sent.
             self.record_introductions(delivery.user, mail, matches!(sent, Ok(Err(_)))).await;
             sent?
         };
-        let tried = Box::pin(AssertUnwindSafe(tried).catch_unwind()).await;
-        tried.unwrap_or_else(|_panic| Err(AttemptFailure::temporary("an internal error occurred")))
+        let result = Box::pin(AssertUnwindSafe(attempt).catch_unwind()).await;
+        result
+            .unwrap_or_else(|_panic| Err(AttemptFailure::temporary("an internal error occurred")))
     }
 
     /// Loads user and channel and collects the files with the rights that the user has now.
@@ -251,13 +267,14 @@ impl Deliveries {
         let channel = channel.map_err(Error::from)?;
         let channel =
             channel.ok_or_else(|| AttemptFailure::permanent("the channel was removed"))?;
+        // Set at once, so that the metric names the method of an attempt that fails below, too.
         *method = Some(channel.method);
         if !channel.active {
             return Err(AttemptFailure::permanent("the channel is disabled"));
         }
         let caller = MediaCaller { principal: Some(&principal), agr: delivery.agreement };
-        let wanted = formats(&channel)?;
-        let collected = collect::collect(&self.inner.media, delivery, &wanted, caller);
+        let formats = formats(&channel)?;
+        let collected = collect::collect(&self.inner.media, delivery, &formats, caller);
         let collected = collected.await?;
         Ok((channel, principal, collected))
     }
@@ -274,26 +291,26 @@ fn transfer_time(lengths: impl Iterator<Item = u64>) -> Duration {
 }
 
 async fn before<T>(end: Instant, work: impl Future<Output = T>) -> Result<T, AttemptFailure> {
-    let late = |_| AttemptFailure::temporary("it exceeded its time limit");
-    tokio::time::timeout_at(end, work).await.map_err(late)
+    let expired = |_| AttemptFailure::temporary("it exceeded its time limit");
+    tokio::time::timeout_at(end, work).await.map_err(expired)
 }
 
 /// Records the metrics and the log line of an attempt. Names of users stay out of the log.
 fn report(delivery: &Delivery, method: &'static str, outcome: &DeliveryOutcome, watch: Stopwatch) {
-    let (word, error) = match outcome {
+    let (label, error) = match outcome {
         DeliveryOutcome::Delivered => ("delivered", ""),
         DeliveryOutcome::Retry { error, .. } => ("retry", error.as_str()),
         DeliveryOutcome::Failed { error } => ("failed", error.as_str()),
         DeliveryOutcome::Released => ("released", ""),
     };
-    metrics::counter!(telemetry::DELIVERIES, "method" => method, "outcome" => word).increment(1);
+    metrics::counter!(telemetry::DELIVERIES, "method" => method, "outcome" => label).increment(1);
     let seconds = watch.elapsed().as_secs_f64();
     metrics::histogram!(telemetry::DELIVERY_SECONDS, "method" => method).record(seconds);
     let Delivery { id, user, item, attempts, .. } = delivery;
     let channel = delivery.channel.name();
     let ms = watch.elapsed().as_millis();
     tracing::info!(
-        delivery = %id, %user, channel, %item, method, outcome = word, attempts, ms, error,
+        delivery = %id, %user, channel, %item, method, outcome = label, attempts, ms, error,
         "delivery"
     );
 }

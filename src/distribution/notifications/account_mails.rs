@@ -27,16 +27,17 @@ impl Notifications {
             site_url: settings.site_url.clone(),
             content,
         };
-        let written = self.inner.services.mail_templates.render_account_mail(&notice)?;
+        let rendered = self.inner.services.mail_templates.render_account_mail(&notice)?;
         Ok(Some(Mail {
             id: message.id.to_string(),
             at: message.created,
             to: vec![to],
-            subject: written.subject,
-            text: written.text,
-            html: Some(written.html),
+            subject: rendered.subject,
+            text: rendered.text,
+            html: Some(rendered.html),
             attachments: Vec::new(),
             inline: Vec::new(),
+            // Keeps vacation responders and ticket systems from answering (RFC 3834 §5).
             headers: vec![("Auto-Submitted".to_owned(), "auto-generated".to_owned())],
         }))
     }
@@ -63,6 +64,7 @@ impl Notifications {
                 AccountMailContent::KeyMade { user_name, key: name.clone() }
             }
             MessageContent::NewBrowser { browser, address } => {
+                // An account has no time zone, so the time is in that of the service.
                 let zone = self.inner.settings.get().zone.clone();
                 let time = message.created.to_zoned(zone);
                 AccountMailContent::NewBrowser {
@@ -80,6 +82,7 @@ impl Notifications {
         let read = move |tx: &ReadTx<'_>| {
             let mut found = Vec::new();
             for id in links {
+                // Links may be used or revoked while the message waits in the outbox.
                 let Some(link) = tx.find_password_link(id, now)? else { continue };
                 let Some(account) = tx.find_account(link.user)? else { continue };
                 found.push((link, account.user.user_name));
@@ -96,6 +99,7 @@ impl Notifications {
         Ok(match (invites, lines.len()) {
             (_, 0) => None,
             (true, 1) => lines.pop().map(AccountMailContent::Invitation),
+            // Users who share an address share a mail, whose text names each of them.
             _ => Some(AccountMailContent::PasswordReset(lines)),
         })
     }

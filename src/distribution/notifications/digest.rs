@@ -31,6 +31,7 @@ pub(super) fn run(
     let due = tx.as_read().due_notifications(now, DIGESTS_AT_A_TIME)?;
     let watch = Stopwatch::start();
     for number in &due {
+        // The transaction holds the cluster write lock, for which all other writers wait.
         if watch.elapsed() > MATCHING_TIME {
             return Ok(true);
         }
@@ -45,11 +46,14 @@ pub(super) fn run(
             }
             Err(cause) => return Err(cause),
         };
+        // Only scheduled mails have a next run. On another row it is removed, or the row would be
+        // due forever.
         let NotificationMethod::ScheduledEmail { schedule, timezone, .. } = &notification.method
         else {
             tx.set_next_run(*number, None)?;
             continue;
         };
+        // From `now` and not from the missed run: one mail makes up for all runs that were missed.
         let next = match Schedule::parse(schedule, timezone) {
             Ok(schedule) => schedule.next_after(now),
             // The schedule parsed when it was written; its zone may since have left the time zone database.
@@ -84,12 +88,13 @@ fn write(
         let Notification { number, user, .. } = *notification;
         let (id, lane) = (Uuid::now_v7(), MessageTransport::Mail);
         let new = NewMessage { id, lane, number, user, content };
-        let written = tx.insert_message(&new, OUTBOX_PER_USER_MAX, now)?;
-        batch.record_message(MessageTransport::Mail, written);
-        if !written {
+        let inserted = tx.insert_message(&new, OUTBOX_PER_USER_MAX, now)?;
+        batch.record_message(MessageTransport::Mail, inserted);
+        if !inserted {
             return Ok(());
         }
     }
+    // Items outside of `tr` go with the rest: no later run would list them either.
     tx.empty_queue(notification.number)
 }
 

@@ -32,8 +32,8 @@ pub struct NotificationView<'a> {
 
 impl<'a> From<&'a Notification> for NotificationView<'a> {
     fn from(notification: &'a Notification) -> Self {
-        let Notification { query: question, method: way, .. } = notification;
-        let (schedule, timezone) = match way {
+        let Notification { query, method, .. } = notification;
+        let (schedule, timezone) = match method {
             NotificationMethod::ScheduledEmail { schedule, timezone, .. } => {
                 (Some(schedule.as_str()), Some(timezone.as_str()))
             }
@@ -44,15 +44,15 @@ impl<'a> From<&'a Notification> for NotificationView<'a> {
         Self {
             id: notification.id.to_string(),
             title: &notification.title,
-            r#type: way.kind().as_str(),
+            r#type: method.kind().as_str(),
             media_type: notification.media_type.map_or("_all", MediaType::as_str),
-            q: question.q.as_deref(),
-            p: &question.p,
-            agr: &question.agr,
-            tr: question.tr.as_deref(),
+            q: query.q.as_deref(),
+            p: &query.p,
+            agr: &query.agr,
+            tr: query.tr.as_deref(),
             schedule,
             timezone,
-            email: way.email(),
+            email: method.email(),
         }
     }
 }

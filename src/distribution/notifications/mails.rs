@@ -8,7 +8,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use super::Notifications;
 use crate::access::auth::Principal;
 use crate::archive::content;
-use crate::media::{CatalogEntry as Found, Media, MediaAnswer, MediaCaller};
+use crate::media::{CatalogEntry, Media, MediaAnswer, MediaCaller};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{ErrorKind, Result};
 use crate::runtime::limits::{
@@ -50,14 +50,17 @@ impl Notifications {
         let pictures = Stopwatch::start();
         for item in items {
             let Some(found) = self.item(item, user, now).await? else { continue };
+            // Counted after the look-up, so that the number excludes items that were withdrawn.
             if entries.len() == MAIL_DIGEST_ITEMS_MAX {
                 more += 1;
                 continue;
             }
             let mut entry = self.entry(&found, &zone);
-            let patience = MESSAGE_PICTURES_TIME.saturating_sub(pictures.elapsed());
-            let patience = patience.min(MESSAGE_PICTURE_TIME);
-            let picture = self.thumbnail(&found, user, inline.len(), patience, now).await;
+            // All pictures share one limit and each has its own: one slow render costs its own
+            // picture, and many cost the rest of the pictures, but never the mail.
+            let time_left = MESSAGE_PICTURES_TIME.saturating_sub(pictures.elapsed());
+            let time_left = time_left.min(MESSAGE_PICTURE_TIME);
+            let picture = self.thumbnail(&found, user, inline.len(), time_left, now).await;
             if let Some((thumb, bytes)) = picture {
                 let mime = RenditionExtension::JPEG.mime_type().to_owned();
                 inline.push(InlineImage { cid: thumb.cid.clone(), mime, bytes });
@@ -69,7 +72,7 @@ impl Notifications {
         let (Some(to), false) = (to, entries.is_empty()) else { return Ok(None) };
         let settings = self.inner.settings.get();
         let unsubscribe_url = self.unsubscribe_url(notification.id);
-        let letter = NotificationMail {
+        let notification_mail = NotificationMail {
             site_name: settings.site_name.clone(),
             title: notification.title.clone(),
             occasion,
@@ -78,19 +81,23 @@ impl Notifications {
             unsubscribe_url: unsubscribe_url.clone(),
             site_url: settings.site_url.clone(),
         };
-        let written = self.inner.services.mail_templates.render_notification(&letter)?;
+        let rendered =
+            self.inner.services.mail_templates.render_notification(&notification_mail)?;
         Ok(Some(Mail {
             id: id.to_string(),
             at: now,
             to: vec![to],
-            subject: written.subject,
-            text: written.text,
-            html: Some(written.html),
+            subject: rendered.subject,
+            text: rendered.text,
+            html: Some(rendered.html),
             attachments: Vec::new(),
             inline,
             headers: vec![
+                // RFC 8058: mail programs end the notification with one click (contract
+                // notifications-16).
                 ("List-Unsubscribe".to_owned(), format!("<{unsubscribe_url}>")),
                 ("List-Unsubscribe-Post".to_owned(), "List-Unsubscribe=One-Click".to_owned()),
+                // Keeps vacation responders from answering (RFC 3834 §5).
                 ("Auto-Submitted".to_owned(), "auto-generated".to_owned()),
             ],
         }))
@@ -107,6 +114,8 @@ impl Notifications {
         let AddressedMessage { id, notification, user, now } = *addressed;
         let Some(found) = self.item(item, user, now).await? else { return Ok(None) };
         let links = self.inner.services.media.links();
+        // The device loads the picture without credentials, and only renditions of images are open
+        // (contract access-11).
         let picture = (found.key.media_type == model::MediaType::Image)
             .then(|| links.rendition(&found.key, THUMBNAIL, None));
         let headline = found.document.text("headline").or(found.document.text("slug"));
@@ -125,6 +134,7 @@ impl Notifications {
             item_uri: links.item(&found.key),
             media_type: found.key.media_type.to_string(),
             notification: notification.id,
+            // A newer version of the item replaces its message on the device.
             collapse: found.key.to_string(),
         }))
     }
@@ -135,19 +145,22 @@ impl Notifications {
         item: &str,
         user: &Principal,
         now: Timestamp,
-    ) -> Result<Option<std::sync::Arc<Found>>> {
+    ) -> Result<Option<std::sync::Arc<CatalogEntry>>> {
         let Ok(key) = item.parse::<ItemKey>() else { return Ok(None) };
         match self.inner.services.media.item(&key, Some(user), now).await {
             Ok(found) => {
-                let seen = content::coverage(Some(user), &[], now);
-                Ok(content::covers(&seen, &found.document).then_some(found))
+                // The item may be readable beyond the agreements, which alone decide about
+                // notifications (contract notifications-5).
+                let coverage = content::coverage(Some(user), &[], now);
+                Ok(content::covers(&coverage, &found.document).then_some(found))
             }
+            // Other errors are passed on, so that the message is retried and not sent incomplete.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    fn entry(&self, found: &Found, zone: &TimeZone) -> MailEntry {
+    fn entry(&self, found: &CatalogEntry, zone: &TimeZone) -> MailEntry {
         let text = |name: &str| found.document.text(name).unwrap_or_default().to_owned();
         let created = found.document.text("versioncreated");
         let created = created.and_then(|text| text.parse::<Timestamp>().ok());
@@ -183,10 +196,10 @@ impl Notifications {
     /// Renders the Thumbnail of an item. On any failure the mail is sent without the picture.
     async fn thumbnail(
         &self,
-        found: &Found,
+        found: &CatalogEntry,
         user: &Principal,
         number: usize,
-        patience: Duration,
+        time_left: Duration,
         now: Timestamp,
     ) -> Option<(MailThumbnail, Vec<u8>)> {
         let media = &self.inner.services.media;
@@ -198,7 +211,7 @@ impl Notifications {
         let caller = MediaCaller { principal: Some(user), agr: None };
         let answer = media.resolve(&path, caller, now).await.ok()?;
         let MediaAnswer::Rendition(answer) = answer else { return None };
-        let obtained = media.obtain(&answer, patience).await.ok()?;
+        let obtained = media.obtain(&answer, time_left).await.ok()?;
         let bytes = read(media, obtained.body.parts().to_vec()).await?;
         let thumb =
             MailThumbnail { cid: format!("t{number}"), width: size.width, height: size.height };
@@ -212,6 +225,7 @@ async fn read(media: &Media, parts: Vec<crate::media::BodyPart>) -> Option<Vec<u
     let mut bytes = Vec::new();
     while let Some(chunk) = stream.next().await {
         bytes.extend_from_slice(&chunk.ok()?);
+        // Mail servers refuse large messages, so a large picture is left out.
         if bytes.len() > MESSAGE_PICTURE_BYTES_MAX {
             return None;
         }

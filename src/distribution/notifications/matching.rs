@@ -38,7 +38,7 @@ pub(super) struct MatchBatch {
     /// Messages and items dropped because a queue or the outbox was full.
     lost: u64,
     /// Stream sequence number of this transaction; `None` until an item is queued.
-    turn: Option<i64>,
+    stream_sequence: Option<i64>,
     /// Whether more work is due immediately.
     more: bool,
 }
@@ -96,41 +96,44 @@ impl Notifications {
     ///
     /// A transaction in which this node does not hold [`ClusterLease::Matching`] does nothing.
     pub fn step(&self, now: Timestamp) -> Result<bool> {
+        // A read, since most polls find nothing and the write lock is shared by all nodes.
         if !self.is_anything_due(now)? {
             return Ok(false);
         }
         // Large reads happen before the transaction that holds the cluster write lock.
         self.refresh()?;
-        self.reread()?;
-        let (inner, life) =
+        self.retry_unreadable()?;
+        let (inner, incarnation) =
             (Arc::clone(&self.inner), self.inner.services.guard.node().incarnation());
         let batch = self.db().write_blocking(move |tx| {
-            if !tx.holds_lease(ClusterLease::Matching.as_str(), life)? {
+            if !tx.holds_lease(ClusterLease::Matching.as_str(), incarnation)? {
                 return Ok(None);
             }
-            let mut watching = inner.matcher.lock().unwrap_or_else(PoisonError::into_inner);
-            watching.refresh(&tx.as_read())?;
+            // A poisoned lock is harmless: a refresh that did not finish makes the next one read
+            // everything.
+            let mut matcher = inner.matcher.lock().unwrap_or_else(PoisonError::into_inner);
+            matcher.refresh(&tx.as_read())?;
             let push = &inner.services.push;
             let batch = MatchBatch::default();
             let unreadable = &inner.unreadable;
-            let passed = lock(unreadable).items.clone();
-            let mut turn = MatchTransaction {
+            let skipped = lock(unreadable).items.clone();
+            let mut transaction = MatchTransaction {
                 tx,
-                matcher: &mut watching,
+                matcher: &mut matcher,
                 push,
                 unreadable,
-                skipped: passed,
+                skipped,
                 now,
                 batch,
             };
-            turn.read_log()?;
-            turn.match_released()?;
+            transaction.read_log()?;
+            transaction.match_released()?;
             // A digest includes every item that arrived before its run, so the log is read to its end first.
-            if !turn.batch.more {
-                turn.batch.more = digest::run(tx, now, &mut turn.batch)?;
+            if !transaction.batch.more {
+                transaction.batch.more = digest::run(tx, now, &mut transaction.batch)?;
             }
-            turn.trim()?;
-            Ok(Some(turn.batch))
+            transaction.trim()?;
+            Ok(Some(transaction.batch))
         })?;
         let Some(batch) = batch else {
             self.inner.services.guard.node().lose_lease(ClusterLease::Matching);
@@ -150,7 +153,7 @@ impl Notifications {
     }
 
     /// Retries unreadable items before they are skipped: a skipped item reaches no notification.
-    fn reread(&self) -> Result<()> {
+    fn retry_unreadable(&self) -> Result<()> {
         let items: Vec<ItemKey> = lock(&self.inner.unreadable).items.iter().cloned().collect();
         for key in items {
             let again = key.clone();
@@ -169,6 +172,7 @@ impl Notifications {
     /// Returns whether any work is due, without reading it.
     fn is_anything_due(&self, now: Timestamp) -> Result<bool> {
         let work = self.db().read_blocking(move |tx| {
+            // Past the end of the log, which spares the search for the oldest waiting row.
             let (newest, _) = tx.matching_backlog(i64::MAX)?;
             Ok(newest > tx.matched_seq()?
                 || !tx.released_items(now, 1)?.is_empty()
@@ -182,8 +186,8 @@ impl Notifications {
     pub fn refresh(&self) -> Result<()> {
         let inner = Arc::clone(&self.inner);
         Ok(self.db().read_blocking(move |tx| {
-            let mut watching = inner.matcher.lock().unwrap_or_else(PoisonError::into_inner);
-            watching.refresh(tx)
+            let mut matcher = inner.matcher.lock().unwrap_or_else(PoisonError::into_inner);
+            matcher.refresh(tx)
         })?)
     }
 
@@ -192,31 +196,33 @@ impl Notifications {
     pub fn sweep(&self, now: Timestamp, trusted: bool) -> Result<()> {
         // The change logs are retained for at least an hour, so a refresh this often never misses rows.
         self.refresh()?;
-        let watching = self.watching();
-        let (log_seq, known) = (watching.log_seq(), watching.len());
-        drop(watching);
-        let (log_seq, life) =
+        let matcher = self.matcher();
+        let (log_seq, count) = (matcher.log_seq(), matcher.len());
+        drop(matcher);
+        let (log_seq, incarnation) =
             (self.swept_log_position(log_seq), self.inner.services.guard.node().incarnation());
-        let held = self.db().write_blocking(move |tx| {
-            if !tx.holds_lease(ClusterLease::Matching.as_str(), life)? {
+        let holds_lease = self.db().write_blocking(move |tx| {
+            if !tx.holds_lease(ClusterLease::Matching.as_str(), incarnation)? {
                 return Ok(false);
             }
             // While nothing could be written, no stream could be used either; the heartbeat accounts for it.
             record_heartbeat(tx, now)?;
             tx.release_orphaned_claims(now)?;
             if trusted {
+                // A clock that jumped ahead must not expire streams that their clients still use.
                 tx.sweep_streams(now - STREAM_EXPIRY, SWEEP_ROWS)?;
                 tx.sweep_messages(now - OUTBOX_RETENTION, SWEEP_ROWS)?;
             }
+            // Bounded by number, so a clock that is not trusted does not matter.
             tx.trim_messages(OUTBOX_PARKED_MAX)?;
             tx.sweep_notification_log(log_seq)?;
             Ok(true)
         })?;
-        if !held {
+        if !holds_lease {
             self.inner.services.guard.node().lose_lease(ClusterLease::Matching);
             return Ok(());
         }
-        self.report_waiting(now, known)
+        self.report_waiting(now, count)
     }
 
     /// Zeroes the gauges of a node without the lease; the holder reports the backlog.
@@ -234,6 +240,7 @@ impl Notifications {
     fn swept_log_position(&self, read: i64) -> i64 {
         let mut log = self.inner.log_read.lock().unwrap_or_else(PoisonError::into_inner);
         let (later, since) = log.later;
+        // Elapsed time, so that a clock jump removes no row that a standby node has yet to read.
         if since.is_none_or(|since| since.elapsed() >= NOTIFICATION_LOG_RETENTION) {
             log.earlier = later;
             log.later = (read, Some(Stopwatch::start()));
@@ -241,28 +248,32 @@ impl Notifications {
         log.earlier
     }
 
-    fn report_waiting(&self, now: Timestamp, known: usize) -> Result<()> {
+    fn report_waiting(&self, now: Timestamp, notifications: usize) -> Result<()> {
         let (behind, since, queued, counts) = self.db().read_blocking(move |tx| {
             let matched = tx.matched_seq()?;
             let (newest, since) = tx.matching_backlog(matched)?;
             let counts = MessageTransport::ALL.map(|lane| tx.count_messages(lane));
             Ok((newest - matched, since, tx.count_queued_items()?, counts))
         })?;
+        // Negative after the clock was set back, which a gauge of a delay must not show.
         let lag = since.map_or(0.0, |since| now.duration_since(since).as_secs_f64().max(0.0));
         metrics::gauge!(telemetry::MATCHING_LAG_SECONDS).set(lag);
         let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         metrics::gauge!(telemetry::MATCHING_BEHIND).set(u32::try_from(behind).unwrap_or(0));
         metrics::gauge!(telemetry::QUEUED_ITEMS).set(count(queued));
-        metrics::gauge!(telemetry::NOTIFICATIONS).set(u32::try_from(known).unwrap_or(u32::MAX));
-        for (lane, waits) in MessageTransport::ALL.into_iter().zip(counts) {
-            let (lane, waits) = (lane.as_str(), waits?);
-            metrics::gauge!(telemetry::OUTBOX_WAITING, "lane" => lane).set(count(waits.waiting));
-            metrics::gauge!(telemetry::OUTBOX_PARKED, "lane" => lane).set(count(waits.parked));
+        metrics::gauge!(telemetry::NOTIFICATIONS)
+            .set(u32::try_from(notifications).unwrap_or(u32::MAX));
+        for (lane, lane_counts) in MessageTransport::ALL.into_iter().zip(counts) {
+            let (lane, lane_counts) = (lane.as_str(), lane_counts?);
+            metrics::gauge!(telemetry::OUTBOX_WAITING, "lane" => lane)
+                .set(count(lane_counts.waiting));
+            metrics::gauge!(telemetry::OUTBOX_PARKED, "lane" => lane)
+                .set(count(lane_counts.parked));
         }
         Ok(())
     }
 
-    fn watching(&self) -> MutexGuard<'_, NotificationMatcher> {
+    fn matcher(&self) -> MutexGuard<'_, NotificationMatcher> {
         self.inner.matcher.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -303,8 +314,10 @@ impl MatchTransaction<'_, '_> {
             return Ok(());
         };
         let read = self.tx.as_read();
-        let held = read.is_deferred(key)?;
-        if !row.fresh && !held {
+        let is_deferred = read.is_deferred(key)?;
+        // A row that is not new still matters for a deferred item: it may lift or move the
+        // embargo.
+        if !row.fresh && !is_deferred {
             return Ok(());
         }
         let Some((version, item)) = self.find(key)? else { return Ok(()) };
@@ -314,7 +327,7 @@ impl MatchTransaction<'_, '_> {
         if let Some(until) = item.embargoed.filter(|until| *until > self.now) {
             return self.tx.defer_item(key, until);
         }
-        if held {
+        if is_deferred {
             self.tx.undefer_item(key)?;
         }
         // A lifted embargo makes the item new for every notification, including later ones.
@@ -331,9 +344,11 @@ impl MatchTransaction<'_, '_> {
                 self.batch.more = true;
                 break;
             }
+            // Removed before it is matched: an item that turns out to be damaged must not come
+            // back in every transaction.
             self.tx.undefer_item(&key)?;
-            let released = self.released(&key);
-            log_skipped(Some(&key), released)?;
+            let outcome = self.match_released_item(&key);
+            log_skipped(Some(&key), outcome)?;
         }
         Ok(())
     }
@@ -349,7 +364,7 @@ impl MatchTransaction<'_, '_> {
         found
     }
 
-    fn released(&mut self, key: &ItemKey) -> Result<(), DbError> {
+    fn match_released_item(&mut self, key: &ItemKey) -> Result<(), DbError> {
         if self.skipped.contains(key) {
             return Ok(());
         }
@@ -368,6 +383,7 @@ impl MatchTransaction<'_, '_> {
         item: &StoredItem,
         seq: i64,
     ) -> Result<(), DbError> {
+        // Spares parsing every document of an archive without notifications.
         if self.matcher.is_empty() {
             return Ok(());
         }
@@ -384,9 +400,9 @@ impl MatchTransaction<'_, '_> {
             return Ok(());
         }
         self.batch.items += 1;
-        for (number, known) in self.matcher.matching(key, &document, self.now) {
-            if seq > known.after_seq && self.is_recent(known, item) {
-                self.deliver_match(number, known, key, version)?;
+        for (number, matched) in self.matcher.matching(key, &document, self.now) {
+            if seq > matched.after_seq && self.is_recent(matched, item) {
+                self.deliver_match(number, matched, key, version)?;
             }
         }
         Ok(())
@@ -394,10 +410,10 @@ impl MatchTransaction<'_, '_> {
 
     /// Returns whether an item is recent enough for a notification; scheduled ones check that when their mail
     /// is written.
-    fn is_recent(&self, known: MatchedNotification, item: &StoredItem) -> bool {
-        let period = TimestampFilter { recent: known.recent, ..TimestampFilter::default() };
+    fn is_recent(&self, matched: MatchedNotification, item: &StoredItem) -> bool {
+        let period = TimestampFilter { recent: matched.recent, ..TimestampFilter::default() };
         let (from, _) = period.bounds(self.now, self.matcher.zone());
-        match known.kind {
+        match matched.kind {
             NotificationKind::ScheduledEmail => true,
             NotificationKind::Mobile | NotificationKind::Email | NotificationKind::Stream => {
                 from.is_none_or(|from| from <= item.order_time)
@@ -408,19 +424,19 @@ impl MatchTransaction<'_, '_> {
     fn deliver_match(
         &mut self,
         number: i64,
-        known: MatchedNotification,
+        matched: MatchedNotification,
         key: &ItemKey,
         version: i64,
     ) -> Result<(), DbError> {
-        let at = NotificationKind::ALL.iter().position(|kind| *kind == known.kind);
+        let at = NotificationKind::ALL.iter().position(|kind| *kind == matched.kind);
         if let Some(count) = at.and_then(|at| self.batch.matches.get_mut(at)) {
             *count += 1;
         }
-        match known.kind {
+        match matched.kind {
             NotificationKind::Stream => {
                 self.queue(number, key, version)?;
                 self.batch.queues.push(number);
-                self.batch.streams.push(known.id);
+                self.batch.streams.push(matched.id);
             }
             NotificationKind::ScheduledEmail => {
                 self.queue(number, key, version)?;
@@ -428,14 +444,16 @@ impl MatchTransaction<'_, '_> {
             }
             NotificationKind::Email => {
                 let content = MessageContent::Item { item: key.to_string() };
-                self.message(MessageTransport::Mail, number, known, content)?;
+                self.message(MessageTransport::Mail, number, matched, content)?;
             }
             NotificationKind::Mobile => {
-                for device in self.tx.as_read().list_devices(known.user)? {
+                for device in self.tx.as_read().list_devices(matched.user)? {
+                    // Without credentials of the push service its messages would only fill the
+                    // outbox.
                     if self.push.reaches(device.kind) {
                         let content = MessageContent::push(key, &device.token, device.kind);
                         let lane = MessageTransport::for_device(device.kind);
-                        self.message(lane, number, known, content)?;
+                        self.message(lane, number, matched, content)?;
                     }
                 }
             }
@@ -444,22 +462,23 @@ impl MatchTransaction<'_, '_> {
     }
 
     fn queue(&mut self, number: i64, key: &ItemKey, version: i64) -> Result<(), DbError> {
-        let turn = match self.batch.turn {
-            Some(turn) => turn,
+        // One number for all items of the transaction, which readers see at once with its commit.
+        let sequence = match self.batch.stream_sequence {
+            Some(sequence) => sequence,
             None => self.tx.next_stream_sequence()?,
         };
-        self.batch.turn = Some(turn);
-        self.tx.queue_item(number, key, version, turn)
+        self.batch.stream_sequence = Some(sequence);
+        self.tx.queue_item(number, key, version, sequence)
     }
 
     fn message(
         &mut self,
         lane: MessageTransport,
         number: i64,
-        known: MatchedNotification,
+        matched: MatchedNotification,
         content: MessageContent,
     ) -> Result<(), DbError> {
-        let (id, user) = (Uuid::now_v7(), known.user);
+        let (id, user) = (Uuid::now_v7(), matched.user);
         let new = NewMessage { id, lane, number, user, content };
         let written = self.tx.insert_message(&new, OUTBOX_PER_USER_MAX, self.now)?;
         self.batch.record_message(lane, written);

@@ -187,7 +187,7 @@ impl Notifications {
         settings: NotificationSettings,
         now: Timestamp,
     ) -> Result<(Self, StreamCommands)> {
-        let (streams, asks) = StreamQueues::new(settings.polls, services.guard.node().clone());
+        let (streams, commands) = StreamQueues::new(settings.polls, services.guard.node().clone());
         let db = services.db.clone();
         let signer = IdSigner::open(&db, UNSUBSCRIBE_KEY)?;
         if !services.guard.node().role().is_read_only() {
@@ -195,6 +195,7 @@ impl Notifications {
                 .write_blocking(move |tx| notification_matcher::record_heartbeat(tx, now))
                 .map_err(Error::from)
             {
+                // A node with a full disk still serves what needs no write, such as media.
                 Err(cause) if cause.kind() == ErrorKind::Unavailable => {
                     tracing::error!(
                         "database write failed at startup, mails and streams wait: {cause}"
@@ -217,7 +218,7 @@ impl Notifications {
             unreadable: Mutex::default(),
             woken,
         };
-        Ok((Self { inner: Arc::new(inner) }, asks))
+        Ok((Self { inner: Arc::new(inner) }, commands))
     }
 
     /// Replaces the settings, except for the limits on polls, which need a restart.
@@ -229,10 +230,10 @@ impl Notifications {
     /// Executes the commands of stream readers until this is dropped; `now` reads the clock.
     pub fn serve_streams(
         &self,
-        asks: StreamCommands,
+        commands: StreamCommands,
         now: fn() -> Timestamp,
     ) -> impl Future<Output = ()> + use<> {
-        asks.run(self.db().clone(), Arc::downgrade(&self.inner.streams), now)
+        commands.run(self.db().clone(), Arc::downgrade(&self.inner.streams), now)
     }
 
     fn db(&self) -> &Db {
@@ -251,23 +252,25 @@ impl Notifications {
         let mut woken = self.inner.woken.lock().unwrap_or_else(PoisonError::into_inner);
         let after = *woken;
         // A reader that starts after this read sees the same items itself.
-        let turn = self.db().read_blocking(|tx| tx.stream_sequence())?;
-        if turn < after {
+        let sequence = self.db().read_blocking(|tx| tx.stream_sequence())?;
+        if sequence < after {
             // The sequence went backwards: the database was restored from an older state.
             streams.wake_all();
         }
-        if turn <= after || streams.is_idle() {
-            *woken = turn;
+        // A reader that arrives later reads its queue itself, so the position advances without
+        // readers.
+        if sequence <= after || streams.is_idle() {
+            *woken = sequence;
             return Ok(());
         }
-        let (turn, freed) =
+        let (sequence, freed) =
             self.db().read_blocking(move |tx| tx.freed_streams(after, STREAM_WAKES_MAX))?;
         match freed {
             Some(ids) => streams.wake(&ids),
             // More streams changed than the limit, so all readers check theirs.
             None => streams.wake_all(),
         }
-        *woken = turn.max(after);
+        *woken = sequence.max(after);
         Ok(())
     }
 
@@ -297,9 +300,11 @@ impl Notifications {
         now: Timestamp,
     ) -> Result<Notification> {
         caller.require(Permission::WriteNotifications)?;
-        let new = written(caller, Uuid::new_v4(), draft, now)?;
+        let new = validate(caller, Uuid::new_v4(), draft, now)?;
         let write = move |tx: &WriteTx<'_>| {
             let read = tx.as_read();
+            // Counted in the transaction that inserts, or concurrent requests could exceed the
+            // limit.
             if read.count_notifications(new.user)? >= NOTIFICATIONS_PER_USER_MAX {
                 return Ok(None);
             }
@@ -325,7 +330,7 @@ impl Notifications {
         now: Timestamp,
     ) -> Result<Notification> {
         caller.require(Permission::WriteNotifications)?;
-        let new = written(caller, id, draft, now)?;
+        let new = validate(caller, id, draft, now)?;
         let write = move |tx: &WriteTx<'_>| {
             let is_stream = new.way.kind() == NotificationKind::Stream;
             let expired = now - STREAM_EXPIRY;
@@ -333,12 +338,13 @@ impl Notifications {
             if is_stream && tx.as_read().find_stream(id, new.user, expired)?.is_none() {
                 return Ok(None);
             }
+            // No row is changed where the notification has another owner or type.
             match tx.replace_notification(&new, now)? {
                 true => tx.as_read().find_notification(id),
                 false => Ok(None),
             }
         };
-        self.db().write(write).await?.ok_or_else(|| none(id))
+        self.db().write(write).await?.ok_or_else(|| not_found(id))
     }
 
     /// Removes the caller's notification `id` with its queued items and messages.
@@ -347,22 +353,22 @@ impl Notifications {
     pub async fn delete(&self, caller: &Principal, id: Uuid) -> Result<()> {
         caller.require(Permission::WriteNotifications)?;
         let user = caller.user().id;
-        let gone = self.db().write(move |tx| tx.delete_notification(id, Some(user))).await?;
-        if gone {
+        let is_deleted = self.db().write(move |tx| tx.delete_notification(id, Some(user))).await?;
+        if is_deleted {
             // Waiting readers learn at once that the stream is gone.
             self.inner.streams.wake(&[id]);
             return Ok(());
         }
-        Err(none(id))
+        Err(not_found(id))
     }
 }
 
-fn none(id: Uuid) -> Error {
+fn not_found(id: Uuid) -> Error {
     Error::new(ErrorKind::NotFound, format!("no notification {id}"))
 }
 
 /// Validates a draft and turns it into a database row.
-fn written(
+fn validate(
     caller: &Principal,
     id: Uuid,
     draft: NotificationDraft,
@@ -373,10 +379,10 @@ fn written(
         | NotificationMethod::Email { .. }
         | NotificationMethod::Stream => None,
         NotificationMethod::ScheduledEmail { schedule, timezone, .. } => {
-            let wrong = |cause: model::schedule::ScheduleError| {
+            let invalid = |cause: model::schedule::ScheduleError| {
                 Error::invalid("query", "schedule", "format", cause.to_string())
             };
-            Schedule::parse(schedule, timezone).map_err(wrong)?.next_after(now)
+            Schedule::parse(schedule, timezone).map_err(invalid)?.next_after(now)
         }
     };
     let NotificationDraft { media_type, title, question, way } = draft;

@@ -54,7 +54,7 @@ impl From<Agreement> for CoverageTerms {
 pub(super) struct NotificationMatcher {
     zone: TimeZone,
     matcher: InterestMatcher,
-    known: HashMap<i64, MatchedNotification>,
+    notifications: HashMap<i64, MatchedNotification>,
     by_user: HashMap<UserId, HashSet<i64>>,
     agreements: HashMap<AgreementId, CoverageTerms>,
     /// Agreements by the product codes that they cover.
@@ -69,7 +69,7 @@ impl NotificationMatcher {
         Self {
             zone,
             matcher: InterestMatcher::new(),
-            known: HashMap::new(),
+            notifications: HashMap::new(),
             by_user: HashMap::new(),
             agreements: HashMap::new(),
             by_code: HashMap::new(),
@@ -80,7 +80,7 @@ impl NotificationMatcher {
 
     /// Returns true when there is no notification to match.
     pub(super) fn is_empty(&self) -> bool {
-        self.known.is_empty()
+        self.notifications.is_empty()
     }
 
     /// Applies the changes up to the state of `tx`.
@@ -99,6 +99,7 @@ impl NotificationMatcher {
             match change {
                 AccountChange::Everything => return self.read_all(tx),
                 AccountChange::User(user) => drop(users.insert(user)),
+                // Credentials decide who may call, not what a notification matches.
                 AccountChange::Token(_)
                 | AccountChange::Key(_)
                 | AccountChange::Session(_)
@@ -108,6 +109,7 @@ impl NotificationMatcher {
         // Invalid until the end, so that a failure in between forces a full read.
         self.state = None;
         for number in numbers {
+            // Removed first: a notification that was deleted is not read again.
             self.remove(number);
             self.read(tx, WatchersOf::Number(number))?;
         }
@@ -143,6 +145,7 @@ impl NotificationMatcher {
         let mut unknown = BTreeSet::new();
         tx.each_watcher(of, |watcher| {
             let named = &watcher.agreements;
+            // Known terms are current: a change of an agreement is logged as `Everything`.
             unknown.extend(named.iter().filter(|id| !self.agreements.contains_key(id)));
             self.insert(watcher);
         })?;
@@ -166,23 +169,26 @@ impl NotificationMatcher {
 
     fn insert(&mut self, watcher: NotificationWatcher) {
         let NotificationWatcher { notification, active, roles, agreements } = watcher;
+        // Activating the user is a change of the account, which reads its notifications again.
         if !active {
             return;
         }
-        let question = &notification.query;
-        let text = question.q.as_deref().unwrap_or_default();
-        let codes: Vec<&str> = question.p.iter().map(String::as_str).collect();
+        let saved = &notification.query;
+        let text = saved.q.as_deref().unwrap_or_default();
+        let codes: Vec<&str> = saved.p.iter().map(String::as_str).collect();
         let parsed = query::parse(text, &self.zone).ok();
         let selection =
-            parsed.and_then(|query| ItemSelection::new(query, &codes, question.agr.clone()));
+            parsed.and_then(|query| ItemSelection::new(query, &codes, saved.agr.clone()));
         let Some(selection) = selection else {
             // The query parsed when it was written, perhaps by an earlier version.
             tracing::error!(notification = %notification.id, "matcher: saved query does not parse");
             return;
         };
-        let provider = roles.iter().any(|role| role == ROLE_PROVIDER);
+        let is_provider = roles.iter().any(|role| role == ROLE_PROVIDER);
+        // Agreements that the notification names restrict a provider, too, and count only if the
+        // user has them.
         let cover = match selection.agreements.is_empty() {
-            true if provider => InterestCoverage::Everything,
+            true if is_provider => InterestCoverage::Everything,
             true => InterestCoverage::Agreements(agreements),
             false => {
                 let own = agreements.into_iter();
@@ -196,23 +202,23 @@ impl NotificationMatcher {
         let interest = Interest { media_type, query, products, products_excluded, cover };
         self.matcher.insert(notification.number, interest);
         self.by_user.entry(notification.user).or_default().insert(notification.number);
-        let known = MatchedNotification {
+        let matched = MatchedNotification {
             id: notification.id,
             user: notification.user,
             kind: notification.method.kind(),
-            recent: question.tr.as_deref().and_then(RecentSpan::find),
+            recent: saved.tr.as_deref().and_then(RecentSpan::find),
             after_seq: notification.after_seq,
         };
-        self.known.insert(notification.number, known);
+        self.notifications.insert(notification.number, matched);
     }
 
     fn remove(&mut self, number: i64) {
-        let Some(known) = self.known.remove(&number) else { return };
+        let Some(matched) = self.notifications.remove(&number) else { return };
         self.matcher.remove(number);
-        if let Some(numbers) = self.by_user.get_mut(&known.user) {
+        if let Some(numbers) = self.by_user.get_mut(&matched.user) {
             numbers.remove(&number);
             if numbers.is_empty() {
-                self.by_user.remove(&known.user);
+                self.by_user.remove(&matched.user);
             }
         }
     }
@@ -230,7 +236,7 @@ impl NotificationMatcher {
         self.matcher.learn(&indexed);
         let item = MatchSubject { media_type, indexed: &indexed, agreements: &agreements };
         let found = self.matcher.matching(&item).into_iter();
-        found.filter_map(|number| Some((number, *self.known.get(&number)?))).collect()
+        found.filter_map(|number| Some((number, *self.notifications.get(&number)?))).collect()
     }
 
     /// Returns the agreements in force that cover an item.
@@ -253,7 +259,7 @@ impl NotificationMatcher {
 
     /// Returns the number of notifications.
     pub(super) fn len(&self) -> usize {
-        self.known.len()
+        self.notifications.len()
     }
 
     /// Returns the last applied row of the notification log.
@@ -270,13 +276,16 @@ impl NotificationMatcher {
 ///
 /// Contract notifications-10.
 pub(super) fn record_heartbeat(tx: &WriteTx<'_>, now: Timestamp) -> Result<(), DbError> {
-    let alive = tx.as_read().find_state(LAST_ALIVE_NOTE)?;
-    let alive = alive.and_then(|text| text.parse::<Timestamp>().ok());
-    let Some(alive) = alive else { return tx.write_state(LAST_ALIVE_NOTE, &now.to_string()) };
-    if now > alive.saturating_add(DOWNTIME_MIN).unwrap_or(Timestamp::MAX) {
+    let last_heartbeat = tx.as_read().find_state(LAST_ALIVE_NOTE)?;
+    let last_heartbeat = last_heartbeat.and_then(|text| text.parse::<Timestamp>().ok());
+    let Some(last_heartbeat) = last_heartbeat else {
+        return tx.write_state(LAST_ALIVE_NOTE, &now.to_string());
+    };
+    // Streams expire by the clock, so the time in which no client could read is given back.
+    if now > last_heartbeat.saturating_add(DOWNTIME_MIN).unwrap_or(Timestamp::MAX) {
         let expiry_ms = i64::try_from(STREAM_EXPIRY.as_millis()).unwrap_or(i64::MAX);
-        tx.extend_streams(alive, expiry_ms, now)?;
-    } else if now < alive {
+        tx.extend_streams(last_heartbeat, expiry_ms, now)?;
+    } else if now < last_heartbeat {
         tx.clamp_stream_use(now)?;
     }
     tx.write_state(LAST_ALIVE_NOTE, &now.to_string())

@@ -33,6 +33,7 @@ impl MessageChoice {
     /// Returns `count`, or fails when a single message was chosen and not found.
     fn count(self, count: usize, state: &str) -> Result<usize> {
         match self {
+            // An operator who names a message expects it to exist; an empty outbox is no error.
             Self::One(id) if count == 0 => {
                 Err(Error::new(ErrorKind::NotFound, format!("no {state} {id} in the outbox")))
             }

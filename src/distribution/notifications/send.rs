@@ -53,6 +53,7 @@ enum SendOutcome {
 
 impl From<Error> for SendOutcome {
     fn from(error: Error) -> Self {
+        // The outbox shows only the message; the cause is for the operator's log.
         if let Some(cause) = error.cause() {
             tracing::warn!("message attempt failed: {}: {cause}", error.message());
         }
@@ -76,7 +77,7 @@ impl From<Error> for SendOutcome {
 struct FinishedMessage {
     id: Uuid,
     user: UserId,
-    sent: MessageOutcome,
+    outcome: MessageOutcome,
     /// The device token to remove.
     invalid_token: Option<String>,
     by: ClaimedBy,
@@ -144,25 +145,30 @@ impl Notifications {
             MessageTransport::Apple | MessageTransport::Google => settings.push_workers,
         };
         // A reload may have lowered the number of workers below the messages in flight.
-        let room = workers.saturating_sub(sending.messages.count());
+        let free_workers = workers.saturating_sub(sending.messages.count());
+        // Before the next claim, or messages of a lost response would stay claimed as long as this
+        // incarnation lasts.
         if sending.is_doubtful {
             self.release_lost(lane, sending).await?;
         }
         let next = self.db().read(move |tx: &ReadTx<'_>| tx.next_message(lane)).await?;
         let now = clock::now();
-        let Some(next) = next.filter(|_| room > 0) else { return Ok(OUTBOX_POLL_INTERVAL) };
+        let Some(next) = next.filter(|_| free_workers > 0) else {
+            return Ok(OUTBOX_POLL_INTERVAL);
+        };
         if next > now {
             let wait = Duration::try_from(next.duration_since(now)).unwrap_or_default();
             return Ok(wait.min(OUTBOX_POLL_INTERVAL));
         }
         let by = ClaimedBy { incarnation: self.inner.services.guard.node().incarnation(), now };
-        let claim = move |tx: &ClaimTx<'_>| tx.claim_messages(lane, room, by);
+        let claim = move |tx: &ClaimTx<'_>| tx.claim_messages(lane, free_workers, by);
         let claimed = self.db().claim(claim).await;
+        // The claim may have committed although its response was lost.
         sending.is_doubtful = claimed.is_err();
         for message in claimed? {
             // A message whose outcome was written while the response was lost is still being finished here:
             // the repeated write decides. A second concurrent attempt would send the message twice.
-            if !sending.messages.held().any(|one| *one == message.id) {
+            if !sending.messages.held().any(|id| *id == message.id) {
                 sending
                     .messages
                     .start(message.id, self.clone().send_one(lane, message, by.incarnation));
@@ -183,12 +189,12 @@ impl Notifications {
             now: clock::now(),
         };
         let messages: Vec<Uuid> = sending.messages.held().copied().collect();
-        let free = move |tx: &ClaimTx<'_>| tx.release_lost_messages(lane, &messages, by);
-        let freed = self.db().claim(free).await?;
+        let release = move |tx: &ClaimTx<'_>| tx.release_lost_messages(lane, &messages, by);
+        let released = self.db().claim(release).await?;
         sending.is_doubtful = false;
-        if freed > 0 {
+        if released > 0 {
             tracing::warn!(
-                messages = freed,
+                messages = released,
                 lane = lane.as_str(),
                 "messages released after a claim without a response"
             );
@@ -197,14 +203,14 @@ impl Notifications {
     }
 
     /// Attempts to send a message and records the outcome.
-    async fn send_one(self, lane: MessageTransport, message: OutboxMessage, life: Uuid) {
+    async fn send_one(self, lane: MessageTransport, message: OutboxMessage, incarnation: Uuid) {
         let watch = Stopwatch::start();
         let attempt = AssertUnwindSafe(self.attempt(&message)).catch_unwind();
         let attempt = tokio::time::timeout(MESSAGE_TIME, Box::pin(attempt));
         let mut abandon = self.inner.abandon.subscribe();
-        let tried = tokio::select! {
-            tried = attempt => Some(match tried {
-                Ok(Ok(tried)) => tried,
+        let result = tokio::select! {
+            result = attempt => Some(match result {
+                Ok(Ok(result)) => result,
                 Ok(Err(_panic)) => SendOutcome::Retry("an internal error occurred".to_owned(), None),
                 Err(_) => SendOutcome::Retry("it exceeded its time limit".to_owned(), None),
             }),
@@ -214,57 +220,60 @@ impl Notifications {
         let is_clock_trusted = self.inner.services.guard.trusts_clock();
         let end = AttemptEnd { at: now, is_clock_trusted };
         let policy = self.inner.settings.get().retry;
-        let (word, sent) = outcome_of_attempt(&message, tried.as_ref(), policy, end);
+        let (label, outcome) = outcome_of_attempt(&message, result.as_ref(), policy, end);
         let lane = lane.as_str();
-        metrics::counter!(telemetry::MESSAGES, "lane" => lane, "outcome" => word).increment(1);
+        metrics::counter!(telemetry::MESSAGES, "lane" => lane, "outcome" => label).increment(1);
         let seconds = watch.elapsed().as_secs_f64();
         metrics::histogram!(telemetry::MESSAGE_SECONDS, "lane" => lane).record(seconds);
-        let error = match &tried {
-            Some(SendOutcome::InvalidToken(said) | SendOutcome::Unwanted(_, said)) => {
-                said.as_str()
+        let error = match &result {
+            Some(SendOutcome::InvalidToken(reason) | SendOutcome::Unwanted(_, reason)) => {
+                reason.as_str()
             }
-            _ => error_of(&sent),
+            _ => error_of(&outcome),
         };
         let OutboxMessage { id, number, attempts, .. } = message;
         let ms = watch.elapsed().as_millis();
         tracing::info!(
-            message = %id, notification = number, lane, outcome = word, attempts, ms, error,
+            message = %id, notification = number, lane, outcome = label, attempts, ms, error,
             "message"
         );
-        let dead = match (&tried, &message.content) {
+        let invalid_token = match (&result, &message.content) {
             (Some(SendOutcome::InvalidToken(_)), MessageContent::Push { token, .. }) => {
                 Some(token.clone())
             }
             (Some(_) | None, _) => None,
         };
         // Another node may have the message: a short delay avoids meeting the same doubt at once.
-        let rest = if matches!(tried, Some(SendOutcome::Uncertain)) {
+        let delay = if matches!(result, Some(SendOutcome::Uncertain)) {
             OUTCOME_RETRY_INTERVAL
         } else {
             Duration::ZERO
         };
-        let now = now.saturating_add(rest).unwrap_or(now);
-        let end = FinishedMessage {
+        let now = now.saturating_add(delay).unwrap_or(now);
+        let finished = FinishedMessage {
             id,
             user: message.user,
-            sent,
-            invalid_token: dead,
-            by: ClaimedBy { incarnation: life, now },
+            outcome,
+            invalid_token,
+            by: ClaimedBy { incarnation, now },
         };
-        self.write_end(end).await;
+        self.write_end(finished).await;
     }
 
     /// Records the outcome of a message, retrying until it is written: until then the message belongs to this
     /// incarnation, so that it is not sent twice.
-    async fn write_end(&self, end: FinishedMessage) {
-        let end = Arc::new(end);
+    async fn write_end(&self, finished: FinishedMessage) {
+        let finished = Arc::new(finished);
         let mut abandon = self.inner.abandon.subscribe();
-        let mut is_told = false;
-        while let Err(cause) = self.write_end_once(Arc::clone(&end)).await {
-            if !is_told {
-                tracing::error!(message = %end.id, "message outcome not written, retrying: {cause}");
+        let mut is_logged = false;
+        while let Err(cause) = self.write_end_once(Arc::clone(&finished)).await {
+            if !is_logged {
+                tracing::error!(
+                    message = %finished.id,
+                    "message outcome not written, retrying: {cause}"
+                );
             }
-            is_told = true;
+            is_logged = true;
             tokio::select! {
                 () = tokio::time::sleep(OUTCOME_RETRY_INTERVAL) => {}
                 // The next incarnation of this node sends it again.
@@ -273,14 +282,16 @@ impl Notifications {
         }
     }
 
-    async fn write_end_once(&self, end: Arc<FinishedMessage>) -> Result<(), DbError> {
-        let id = end.id;
+    async fn write_end_once(&self, finished: Arc<FinishedMessage>) -> Result<(), DbError> {
+        let id = finished.id;
         let write = move |tx: &WriteTx<'_>| {
-            let held = tx.end_message(end.id, &end.sent, end.by)?;
-            if let Some(token) = end.invalid_token.as_ref().filter(|_| held) {
-                tx.delete_device(end.user, token)?;
+            let is_held = tx.end_message(finished.id, &finished.outcome, finished.by)?;
+            // Only with the claim: a node that lost it must not remove a device that has
+            // registered again since.
+            if let Some(token) = finished.invalid_token.as_ref().filter(|_| is_held) {
+                tx.delete_device(finished.user, token)?;
             }
-            Ok(held)
+            Ok(is_held)
         };
         if !self.db().write(write).await? {
             tracing::warn!(message = %id, "message claim lost to another node");
@@ -290,7 +301,7 @@ impl Notifications {
 
     async fn attempt(&self, message: &OutboxMessage) -> SendOutcome {
         match self.attempt_once(message).await {
-            Ok(tried) => tried,
+            Ok(outcome) => outcome,
             Err(error) => error.into(),
         }
     }
@@ -299,6 +310,7 @@ impl Notifications {
     async fn attempt_once(&self, message: &OutboxMessage) -> Result<SendOutcome> {
         // Attempts that never ended, for instance because they crashed the process, count too.
         if self.inner.settings.get().retry.is_exhausted(message.attempts) {
+            // The claim has already counted this attempt.
             let tries = message.attempts - 1;
             let text = format!("given up after {tries} tries, the last of which did not finish");
             return Ok(SendOutcome::Failed(text));
@@ -339,12 +351,14 @@ impl Notifications {
                 if !devices.iter().any(|one| one.token == *token && one.kind == kind) {
                     return Ok(SendOutcome::Dropped);
                 }
-                let written = self.push_message(&addressed, item, kind, token).await?;
-                let Some(written) = written else { return Ok(SendOutcome::Dropped) };
+                let rendered = self.push_message(&addressed, item, kind, token).await?;
+                let Some(rendered) = rendered else { return Ok(SendOutcome::Dropped) };
+                // As with mails: another node may have claimed and sent the message while this one
+                // was suspended.
                 if !self.inner.services.guard.node().is_confirmed() {
                     return Ok(SendOutcome::Uncertain);
                 }
-                Ok(match self.inner.services.push.send(&written, clock::now).await {
+                Ok(match self.inner.services.push.send(&rendered, clock::now).await {
                     Ok(()) => SendOutcome::Sent,
                     Err(PushError::InvalidToken { said }) => SendOutcome::InvalidToken(said),
                     Err(PushError::Permanent { said }) => SendOutcome::Failed(said),
@@ -366,6 +380,7 @@ impl Notifications {
         };
         let recipients = &self.inner.services.recipients;
         let user = addressed.user;
+        // Checked after rendering, so that a mail without items uses up none of the limits.
         let cleared = Box::pin(recipients.clear(user, &mail.to, addressed.now)).await?;
         let introductions = match cleared {
             MailClearance::Granted(introductions) => introductions,
@@ -375,18 +390,18 @@ impl Notifications {
             }
         };
         introductions.iter().for_each(|introduction| mail.introduce(introduction));
-        let tried = self.post_mail(&mail).await?;
+        let outcome = self.post_mail(&mail).await?;
         let user = user.user().id;
-        if matches!(tried, SendOutcome::Sent) {
-            let told = recipients.record_introductions(user, &introductions, clock::now());
-            if let Err(cause) = told.await {
+        if matches!(outcome, SendOutcome::Sent) {
+            let recorded = recipients.record_introductions(user, &introductions, clock::now());
+            if let Err(cause) = recorded.await {
                 // The next mail introduces the sender once more.
                 tracing::warn!("introduction of a mail recipient cannot be recorded: {cause}");
             }
         } else if let Err(cause) = recipients.refund(user, &mail.to, addressed.now).await {
             tracing::warn!("mail count cannot be refunded: {cause}");
         }
-        Ok(tried)
+        Ok(outcome)
     }
 
     async fn post_mail(&self, mail: &Mail) -> Result<SendOutcome> {
@@ -402,16 +417,19 @@ impl Notifications {
     }
 }
 
-/// Returns the metric label and the outcome of an attempt; `tried` is `None` when shutdown interrupted it.
+/// Returns the metric label and the outcome of an attempt; `result` is `None` when shutdown
+/// interrupted it.
 fn outcome_of_attempt(
     message: &OutboxMessage,
-    tried: Option<&SendOutcome>,
+    result: Option<&SendOutcome>,
     policy: RetryPolicy,
     end: AttemptEnd,
 ) -> (&'static str, MessageOutcome) {
-    let (text, after) = match tried {
+    let (text, after) = match result {
+        // Not a failure of the message, so the attempt does not count.
         None | Some(SendOutcome::Uncertain) => return ("released", MessageOutcome::Released),
         Some(SendOutcome::Sent) => return ("sent", MessageOutcome::Done),
+        // An invalid token never becomes valid, and the device is removed with it.
         Some(SendOutcome::Dropped | SendOutcome::InvalidToken(_)) => {
             return ("dropped", MessageOutcome::Done);
         }
@@ -428,19 +446,19 @@ fn outcome_of_attempt(
         Some(SendOutcome::Retry(text, after)) => (text, after),
     };
     let name = message.id.to_string();
-    let again = policy.next_attempt(&name, message.attempts, message.queued, end);
-    let Some(at) = again else {
+    let next = policy.next_attempt(&name, message.attempts, message.queued, end);
+    let Some(at) = next else {
         let error = format!("given up after {} tries: {text}", message.attempts);
         return ("parked", MessageOutcome::Parked { error: shorten_reason(&error) });
     };
     // The provider's `Retry-After` is honoured, up to the deadline.
-    let asked = after.map(|after| end.at.saturating_add(after.min(policy.deadline)));
-    let asked = asked.and_then(|asked| asked.ok()).unwrap_or(end.at);
-    ("retry", MessageOutcome::Retry { at: at.max(asked), error: shorten_reason(text) })
+    let requested = after.map(|after| end.at.saturating_add(after.min(policy.deadline)));
+    let requested = requested.and_then(|requested| requested.ok()).unwrap_or(end.at);
+    ("retry", MessageOutcome::Retry { at: at.max(requested), error: shorten_reason(text) })
 }
 
-fn error_of(sent: &MessageOutcome) -> &str {
-    match sent {
+fn error_of(outcome: &MessageOutcome) -> &str {
+    match outcome {
         MessageOutcome::Done | MessageOutcome::Released => "",
         MessageOutcome::Retry { error, .. }
         | MessageOutcome::Postponed { error, .. }

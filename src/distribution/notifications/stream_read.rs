@@ -23,14 +23,14 @@ use model::item::MediaLinks;
 pub struct StreamResponse {
     /// The JSON `{"hits": […]}`.
     pub text: Bytes,
-    settle: StreamAcknowledgement,
+    acknowledgement: StreamAcknowledgement,
 }
 
 impl StreamResponse {
     /// Splits into the text and the acknowledgement that must complete before its last byte is sent.
     #[must_use]
     pub fn into_parts(self) -> (Bytes, StreamAcknowledgement) {
-        (self.text, self.settle)
+        (self.text, self.acknowledgement)
     }
 }
 
@@ -47,8 +47,8 @@ impl StreamAcknowledgement {
     /// Fails when the database cannot be written; the items are then still queued, and the response must not
     /// be completed.
     pub async fn acknowledge(self) -> Result<()> {
-        let Self { streams, batch: taken, read } = self;
-        streams.acknowledge(taken, read).await
+        let Self { streams, batch: claimed, read } = self;
+        streams.acknowledge(claimed, read).await
     }
 }
 
@@ -72,9 +72,9 @@ impl Notifications {
     {
         let streams = &self.inner.streams;
         // Boxed and short-lived, because a reader spends most of its time waiting.
-        let give = |taken| Box::pin(self.stream_response(taken, caller, form.clone()));
+        let respond = |claimed| Box::pin(self.stream_response(claimed, caller, form.clone()));
         let reader = StreamReader { stream: id, user: caller.user().id, size };
-        streams.read(reader, give, wait, stop).await
+        streams.read(reader, respond, wait, stop).await
     }
 
     /// Builds the response for the claimed items, if any of them can be shown now.
@@ -83,38 +83,43 @@ impl Notifications {
     /// notifications-13).
     async fn stream_response<L>(
         &self,
-        taken: StreamBatch,
+        claimed: StreamBatch,
         caller: &Principal,
         form: DocumentForm<L>,
     ) -> Result<ReadOutcome<StreamResponse>>
     where
         L: MediaLinks + Send + 'static,
     {
-        let turn = self.inner.answers.acquire().await.map_err(Error::internal)?;
-        let keys = taken.items.iter().map(|item| item.key.clone()).collect();
+        // Responses hold whole documents in memory, so only a few are built at a time.
+        let permit = self.inner.answers.acquire().await.map_err(Error::internal)?;
+        let keys = claimed.items.iter().map(|item| item.key.clone()).collect();
+        // The reader may have waited for a minute; rights count when items are delivered.
         let now = clock::now();
         let coverage = content::coverage(Some(caller), &[], now);
         let listed = self.inner.services.content.listed_items(keys, form, coverage, now).await?;
-        drop(turn);
-        let places = taken.items.iter().zip(&listed.read);
-        let leaves = |(item, reading): (&QueuedItem, &ItemLookup)| match reading {
+        drop(permit);
+        let lookups = claimed.items.iter().zip(&listed.read);
+        let removable = |(item, reading): (&QueuedItem, &ItemLookup)| match reading {
             ItemLookup::Found(version) => Some((item.place, *version)),
             // Removed at the version that was queued: a newer version that is queued again stays.
             ItemLookup::Hidden => Some((item.place, item.seq)),
+            // It stays in the queue: its newest version is queued shortly.
             ItemLookup::Early => None,
         };
-        let read: Vec<(i64, i64)> = places.filter_map(leaves).collect();
+        let read: Vec<(i64, i64)> = lookups.filter_map(removable).collect();
         let streams = Arc::clone(&self.inner.streams);
         if listed.hits == 0 {
             if read.is_empty() {
                 return Ok(ReadOutcome::Early);
             }
-            streams.acknowledge(taken, read).await?;
+            // Hidden items are removed without a response, or the reader would claim them again
+            // and again.
+            streams.acknowledge(claimed, read).await?;
             return Ok(ReadOutcome::Gone);
         }
         Ok(ReadOutcome::Found(StreamResponse {
             text: listed.text,
-            settle: StreamAcknowledgement { streams, batch: taken, read },
+            acknowledgement: StreamAcknowledgement { streams, batch: claimed, read },
         }))
     }
 }

@@ -64,8 +64,8 @@ struct ReleasedBatch {
 }
 
 impl ReleasedItems {
-    fn add(&self, returned: impl IntoIterator<Item = ReleasedBatch>) {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner).extend(returned);
+    fn add(&self, batches: impl IntoIterator<Item = ReleasedBatch>) {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner).extend(batches);
         self.wake.notify_one();
     }
 
@@ -82,13 +82,13 @@ struct StreamReaders {
 /// A database command of a reader. Many are executed in one transaction.
 enum StreamCommand {
     Claim { id: Uuid, user: UserId, size: usize, reply: oneshot::Sender<Result<StreamBatch>> },
-    Acknowledge { taken: StreamBatch, read: Vec<(i64, i64)>, reply: oneshot::Sender<Result<()>> },
+    Acknowledge { claimed: StreamBatch, read: Vec<(i64, i64)>, reply: oneshot::Sender<Result<()>> },
     Touch { number: i64 },
 }
 
 /// Claimed items; dropping it without acknowledging releases them.
 pub(super) struct StreamBatch {
-    returns: Arc<ReleasedItems>,
+    released: Arc<ReleasedItems>,
     id: Uuid,
     number: i64,
     /// The incarnation that claimed them.
@@ -101,9 +101,10 @@ pub(super) struct StreamBatch {
 
 impl Drop for StreamBatch {
     fn drop(&mut self) {
+        // `drop` cannot wait for the database, so the executor of the commands writes the release.
         if !self.is_acknowledged && !self.items.is_empty() {
             let places = self.items.iter().map(|item| item.place).collect();
-            self.returns.add([ReleasedBatch {
+            self.released.add([ReleasedBatch {
                 id: self.id,
                 incarnation: self.incarnation,
                 places,
@@ -143,11 +144,11 @@ struct WaitingReader {
 impl WaitingReader {
     fn new(streams: &Arc<StreamQueues>, id: Uuid) -> Self {
         let mut readers = streams.readers();
-        let reading = readers
+        let entry = readers
             .entry(id)
             .or_insert_with(|| StreamReaders { wake: Arc::new(Notify::new()), readers: 0 });
-        reading.readers += 1;
-        let wake = Arc::clone(&reading.wake);
+        entry.readers += 1;
+        let wake = Arc::clone(&entry.wake);
         drop(readers);
         Self { streams: Arc::clone(streams), id, number: None, wake }
     }
@@ -156,13 +157,17 @@ impl WaitingReader {
 impl Drop for WaitingReader {
     fn drop(&mut self) {
         let mut readers = self.streams.readers();
-        if let Some(reading) = readers.get_mut(&self.id) {
-            reading.readers -= 1;
-            if reading.readers == 0 {
+        if let Some(entry) = readers.get_mut(&self.id) {
+            entry.readers -= 1;
+            // Removed with its last reader, so that the map holds only streams that are being
+            // read.
+            if entry.readers == 0 {
                 readers.remove(&self.id);
             }
         }
         drop(readers);
+        // The time for which a poll waited counts as use of the stream (contract
+        // notifications-10).
         if let Some(number) = self.number {
             // When the command queue is full, other commands touch the stream soon enough.
             drop(self.streams.commands.try_send(StreamCommand::Touch { number }));
@@ -190,11 +195,11 @@ impl StreamQueues {
     /// Creates the streams of this node, whose readers wait in the slots of `limits`, and the executor of
     /// their commands.
     pub(super) fn new(limits: SlotLimits, node: ClusterNode) -> (Arc<Self>, StreamCommands) {
-        let (asks, receiver) = mpsc::channel(STREAM_READS_MAX);
+        let (commands, receiver) = mpsc::channel(STREAM_READS_MAX);
         let slots = WaitingSlots::new("stream_polls", "client_stream_polls", limits);
-        let returns = Arc::new(ReleasedItems::default());
-        let streams = Arc::new(Self { commands: asks, slots, readers: Mutex::default() });
-        (streams, StreamCommands { receiver, returns, node })
+        let released = Arc::new(ReleasedItems::default());
+        let streams = Arc::new(Self { commands, slots, readers: Mutex::default() });
+        (streams, StreamCommands { receiver, released, node })
     }
 
     fn readers(&self) -> MutexGuard<'_, HashMap<Uuid, StreamReaders>> {
@@ -210,26 +215,26 @@ impl StreamQueues {
     pub(super) fn wake(&self, streams: &[Uuid]) {
         let readers = self.readers();
         for id in streams {
-            if let Some(reading) = readers.get(id) {
-                reading.wake.notify_waiters();
+            if let Some(entry) = readers.get(id) {
+                entry.wake.notify_waiters();
             }
         }
     }
 
     /// Wakes the readers of all streams.
     pub(super) fn wake_all(&self) {
-        self.readers().values().for_each(|reading| reading.wake.notify_waiters());
+        self.readers().values().for_each(|entry| entry.wake.notify_waiters());
     }
 
-    /// Claims up to `size` items and builds a response with `give`, waiting until there are items that can be
-    /// shown; `None` once `wait` is over or `stop` completes.
+    /// Claims up to `size` items and builds a response with `respond`, waiting until there are
+    /// items that can be shown; `None` once `wait` is over or `stop` completes.
     ///
     /// Fails with [`ErrorKind::NotFound`] when the user has no such stream or it expired, and with
     /// [`ErrorKind::Overloaded`] when too many readers of the user, or of all users, wait.
     pub(super) async fn read<T, F: Future<Output = Result<ReadOutcome<T>>>>(
         self: &Arc<Self>,
         reader: StreamReader,
-        give: impl Fn(StreamBatch) -> F,
+        respond: impl Fn(StreamBatch) -> F,
         wait: Duration,
         stop: impl Future<Output = ()>,
     ) -> Result<Option<T>> {
@@ -251,8 +256,8 @@ impl StreamQueues {
             let mut woken = std::pin::pin!(wake.notified());
             // Registered before the claim, so that no wake-up is missed.
             woken.as_mut().enable();
-            let pause = match self.try_read(reader, &mut waiting, &give).await? {
-                Some(ReadOutcome::Found(given)) => return Ok(Some(given)),
+            let pause = match self.try_read(reader, &mut waiting, &respond).await? {
+                Some(ReadOutcome::Found(response)) => return Ok(Some(response)),
                 // More items may follow the removed ones.
                 Some(ReadOutcome::Gone) => continue,
                 // Each attempt costs two transactions and wakes other readers.
@@ -260,22 +265,24 @@ impl StreamQueues {
                 None => {
                     // Only a reader that has to wait takes a slot; one that finds items returns at once.
                     if slot.is_none() {
-                        let held = self.slots.take(Some(SlotHolder::User(reader.user)))?;
-                        slot = Some((held, ReaderGauge::new()));
+                        let guard = self.slots.take(Some(SlotHolder::User(reader.user)))?;
+                        slot = Some((guard, ReaderGauge::new()));
                     }
                     None
                 }
             };
-            let again = async {
+            let retry = async {
                 match pause {
                     Some(pause) => tokio::time::sleep(pause).await,
                     None => woken.await,
                 }
             };
             tokio::select! {
+                // The end comes first: at a shutdown, a reader that is woken as well must not
+                // claim items.
                 biased;
                 () = &mut end => return Ok(None),
-                () = again => {}
+                () = retry => {}
             }
         }
     }
@@ -285,47 +292,49 @@ impl StreamQueues {
         &self,
         reader: StreamReader,
         waiting: &mut WaitingReader,
-        give: &impl Fn(StreamBatch) -> F,
+        respond: &impl Fn(StreamBatch) -> F,
     ) -> Result<Option<ReadOutcome<T>>> {
         let StreamReader { stream, user, size } = reader;
-        let (reply, taken) = oneshot::channel();
-        let taken = self
-            .send_command(StreamCommand::Claim { id: stream, user, size, reply }, taken)
+        let (reply, claimed) = oneshot::channel();
+        let claimed = self
+            .send_command(StreamCommand::Claim { id: stream, user, size, reply }, claimed)
             .await?;
-        waiting.number = Some(taken.number);
-        if taken.items.is_empty() {
+        // Set for an empty batch, too: the poll then waits, which its end records as use.
+        waiting.number = Some(claimed.number);
+        if claimed.items.is_empty() {
             return Ok(None);
         }
-        give(taken).await.map(Some)
+        respond(claimed).await.map(Some)
     }
 
     async fn send_command<T>(
         &self,
-        ask: StreamCommand,
+        command: StreamCommand,
         reply: oneshot::Receiver<Result<T>>,
     ) -> Result<T> {
         let closed = |_| Error::new(ErrorKind::Unavailable, "The service is stopping");
-        self.commands.send(ask).await.map_err(closed)?;
+        self.commands.send(command).await.map_err(closed)?;
         // The transaction failed, which was logged.
         let failed = |_| Error::new(ErrorKind::Unavailable, "The stream cannot be read now");
         reply.await.map_err(failed)?
     }
 
-    /// Removes the items in `read`, each with the version that was sent; the others of `taken` are released.
+    /// Removes the items in `read`, each with the version that was sent; the others of `claimed`
+    /// are released.
     pub(super) async fn acknowledge(
         self: &Arc<Self>,
-        taken: StreamBatch,
+        claimed: StreamBatch,
         read: Vec<(i64, i64)>,
     ) -> Result<()> {
-        let (reply, settled) = oneshot::channel();
-        self.send_command(StreamCommand::Acknowledge { taken, read, reply }, settled).await
+        let (reply, acknowledged) = oneshot::channel();
+        self.send_command(StreamCommand::Acknowledge { claimed, read, reply }, acknowledged).await
     }
 }
 
 /// Executes the commands of readers in the order in which they arrive.
 pub struct StreamCommands {
     receiver: mpsc::Receiver<StreamCommand>,
-    returns: Arc<ReleasedItems>,
+    released: Arc<ReleasedItems>,
     node: ClusterNode,
 }
 
@@ -344,7 +353,7 @@ enum CommandOutcome {
 struct CommandBatch {
     commands: Vec<StreamCommand>,
     incarnation: Uuid,
-    returns: Arc<ReleasedItems>,
+    released: Arc<ReleasedItems>,
     now: Timestamp,
     /// Whether the clock jumped since the last transaction.
     clock_jumped: bool,
@@ -358,45 +367,43 @@ impl StreamCommands {
         streams: std::sync::Weak<StreamQueues>,
         now: fn() -> Timestamp,
     ) {
-        let mut alive: Option<Timestamp> = None;
+        let mut last_run: Option<Timestamp> = None;
         loop {
-            let mut asks = Vec::new();
+            let mut commands = Vec::new();
             tokio::select! {
                 biased;
                 first = self.receiver.recv() => match first {
-                    Some(first) => asks.push(first),
+                    Some(first) => commands.push(first),
                     None => return,
                 },
-                () = self.returns.wake.notified() => {}
+                () = self.released.wake.notified() => {}
             }
-            while asks.len() < STREAM_READS_PER_TRANSACTION {
+            // What arrived meanwhile shares a transaction. The cap bounds how long it holds the
+            // write lock.
+            while commands.len() < STREAM_READS_PER_TRANSACTION {
                 let Ok(next) = self.receiver.try_recv() else { break };
-                asks.push(next);
+                commands.push(next);
             }
+            // Before the claims, so that they see the items that other readers returned.
             self.release_items(&db, &streams).await;
-            if asks.is_empty() {
+            if commands.is_empty() {
                 continue;
             }
             let now = now();
             // After a clock jump, no stream may expire because of it.
-            let jumped = alive.is_none_or(|alive| now < alive || now > alive + DOWNTIME_MIN);
-            alive = Some(now);
-            let (life, returns) = (self.node.incarnation(), Arc::clone(&self.returns));
-            let batch = CommandBatch {
-                commands: asks,
-                incarnation: life,
-                returns,
-                now,
-                clock_jumped: jumped,
-            };
+            let clock_jumped =
+                last_run.is_none_or(|last_run| now < last_run || now > last_run + DOWNTIME_MIN);
+            last_run = Some(now);
+            let (incarnation, released) = (self.node.incarnation(), Arc::clone(&self.released));
+            let batch = CommandBatch { commands, incarnation, released, now, clock_jumped };
             // If the transaction fails, the reply channels are dropped, which readers see as an error.
             match db.write(move |tx| run_command(tx, batch)).await {
-                Ok(done) => {
-                    let free: Vec<Uuid> =
-                        done.iter().filter_map(CommandOutcome::freed_stream).collect();
-                    done.into_iter().for_each(CommandOutcome::reply);
+                Ok(outcomes) => {
+                    let freed: Vec<Uuid> =
+                        outcomes.iter().filter_map(CommandOutcome::freed_stream).collect();
+                    outcomes.into_iter().for_each(CommandOutcome::reply);
                     if let Some(streams) = streams.upgrade() {
-                        streams.wake(&free);
+                        streams.wake(&freed);
                     }
                 }
                 Err(cause) => tracing::error!("stream transaction failed: {cause}"),
@@ -406,25 +413,28 @@ impl StreamCommands {
 
     /// Writes the release of items and wakes the readers of their streams.
     async fn release_items(&self, db: &Db, streams: &std::sync::Weak<StreamQueues>) {
-        let returned = self.returns.drain();
-        if returned.is_empty() {
+        let batches = self.released.drain();
+        if batches.is_empty() {
             return;
         }
-        let written = Arc::new(returned);
-        let ours = Arc::clone(&written);
-        let free = move |tx: &WriteTx<'_>| {
-            ours.iter().try_for_each(|one| tx.release_queued_items(&one.places, one.incarnation))
+        let batches = Arc::new(batches);
+        let shared = Arc::clone(&batches);
+        let release = move |tx: &WriteTx<'_>| {
+            shared
+                .iter()
+                .try_for_each(|batch| tx.release_queued_items(&batch.places, batch.incarnation))
         };
-        if let Err(cause) = db.write(free).await {
+        if let Err(cause) = db.write(release).await {
             tracing::error!("release of stream items failed, retrying: {cause}");
-            let returns = Arc::clone(&self.returns);
+            let released = Arc::clone(&self.released);
+            // In a task of its own: readers must not wait for the retry.
             tokio::spawn(async move {
                 tokio::time::sleep(RELEASE_RETRY_INTERVAL).await;
-                returns.add(Arc::into_inner(written).unwrap_or_default());
+                released.add(Arc::into_inner(batches).unwrap_or_default());
             });
             return;
         }
-        let ids: Vec<Uuid> = written.iter().map(|one| one.id).collect();
+        let ids: Vec<Uuid> = batches.iter().map(|batch| batch.id).collect();
         if let Some(streams) = streams.upgrade() {
             streams.wake(&ids);
         }
@@ -435,7 +445,7 @@ impl CommandOutcome {
     /// Returns the stream in which items became available to other readers.
     fn freed_stream(&self) -> Option<Uuid> {
         match self {
-            Self::Acknowledged(taken, true, _) => Some(taken.id),
+            Self::Acknowledged(claimed, true, _) => Some(claimed.id),
             Self::Acknowledged(_, false, _)
             | Self::Claimed(..)
             | Self::Refused(..)
@@ -446,23 +456,23 @@ impl CommandOutcome {
 
     fn reply(self) {
         match self {
-            Self::Claimed(Some(taken), reply) => {
+            Self::Claimed(Some(claimed), reply) => {
                 // If the reader is gone, dropping the batch releases it.
-                drop(reply.send(Ok(taken)));
+                drop(reply.send(Ok(claimed)));
             }
             Self::Claimed(None, reply) => {
-                let gone = "There is no such stream, or it was not used for 5 minutes";
-                drop(reply.send(Err(Error::new(ErrorKind::NotFound, gone))));
+                let message = "There is no such stream, or it was not used for 5 minutes";
+                drop(reply.send(Err(Error::new(ErrorKind::NotFound, message))));
             }
             Self::Refused(cause, reply) => drop(reply.send(Err(cause))),
-            Self::Acknowledged(mut taken, _, reply) => {
+            Self::Acknowledged(mut claimed, _, reply) => {
                 // Only now is it committed: if the transaction had failed, dropping would release all of it.
-                taken.is_acknowledged = true;
-                drop(taken);
+                claimed.is_acknowledged = true;
+                drop(claimed);
                 drop(reply.send(Ok(())));
             }
-            Self::Lost(taken, reply) => {
-                drop(taken);
+            Self::Lost(claimed, reply) => {
+                drop(claimed);
                 drop(reply.send(Err(stream_unavailable())));
             }
             Self::Touched => {}
@@ -475,22 +485,21 @@ fn stream_unavailable() -> Error {
 }
 
 fn run_command(tx: &WriteTx<'_>, batch: CommandBatch) -> Result<Vec<CommandOutcome>, DbError> {
-    let CommandBatch { commands: asks, incarnation: life, returns, now, clock_jumped: jumped } =
-        batch;
-    if jumped {
+    let CommandBatch { commands, incarnation, released, now, clock_jumped } = batch;
+    if clock_jumped {
         record_heartbeat(tx, now)?;
     }
     // After expiry other nodes release the items of this incarnation, so it must not claim more.
-    let lives = tx.as_read().is_alive(life)?;
-    let mut done = Vec::with_capacity(asks.len());
-    for ask in asks {
-        done.push(match ask {
-            StreamCommand::Claim { reply, .. } if !lives => {
+    let is_alive = tx.as_read().is_alive(incarnation)?;
+    let mut outcomes = Vec::with_capacity(commands.len());
+    for command in commands {
+        outcomes.push(match command {
+            StreamCommand::Claim { reply, .. } if !is_alive => {
                 CommandOutcome::Refused(stream_unavailable(), reply)
             }
             StreamCommand::Claim { id, user, size, reply } => {
-                match claim_items(tx, &returns, life, id, user, size, now) {
-                    Ok(taken) => CommandOutcome::Claimed(taken, reply),
+                match claim_items(tx, &released, incarnation, id, user, size, now) {
+                    Ok(claimed) => CommandOutcome::Claimed(claimed, reply),
                     // One damaged queue must not block the others.
                     Err(cause @ DbError::Damaged { .. }) => {
                         CommandOutcome::Refused(cause.into(), reply)
@@ -498,13 +507,15 @@ fn run_command(tx: &WriteTx<'_>, batch: CommandBatch) -> Result<Vec<CommandOutco
                     Err(cause) => return Err(cause),
                 }
             }
-            StreamCommand::Acknowledge { taken, read, reply } => {
-                match acknowledge(tx, &taken, &read)? {
-                    Some(back) => {
-                        tx.touch_stream(taken.number, now)?;
-                        CommandOutcome::Acknowledged(taken, back > 0, reply)
+            StreamCommand::Acknowledge { claimed, read, reply } => {
+                match acknowledge(tx, &claimed, &read)? {
+                    Some(remaining) => {
+                        // A client that takes long to receive a large response still uses the
+                        // stream.
+                        tx.touch_stream(claimed.number, now)?;
+                        CommandOutcome::Acknowledged(claimed, remaining > 0, reply)
                     }
-                    None => CommandOutcome::Lost(taken, reply),
+                    None => CommandOutcome::Lost(claimed, reply),
                 }
             }
             StreamCommand::Touch { number } => {
@@ -513,7 +524,7 @@ fn run_command(tx: &WriteTx<'_>, batch: CommandBatch) -> Result<Vec<CommandOutco
             }
         });
     }
-    Ok(done)
+    Ok(outcomes)
 }
 
 /// Removes the items in `read` from the queue and releases the rest; returns how many were released. Returns
@@ -521,34 +532,34 @@ fn run_command(tx: &WriteTx<'_>, batch: CommandBatch) -> Result<Vec<CommandOutco
 /// items by now.
 fn acknowledge(
     tx: &WriteTx<'_>,
-    taken: &StreamBatch,
+    claimed: &StreamBatch,
     read: &[(i64, i64)],
 ) -> Result<Option<usize>, DbError> {
-    if !tx.as_read().is_alive(taken.incarnation)? {
+    if !tx.as_read().is_alive(claimed.incarnation)? {
         return Ok(None);
     }
-    let mut stay: Vec<i64> = taken.items.iter().map(|item| item.place).collect();
+    let mut remaining: Vec<i64> = claimed.items.iter().map(|item| item.place).collect();
     for (place, seq) in read {
-        if tx.remove_queued_item(*place, *seq, taken.incarnation)? {
-            stay.retain(|one| one != place);
+        if tx.remove_queued_item(*place, *seq, claimed.incarnation)? {
+            remaining.retain(|one| one != place);
         }
     }
     // An item that was not found was trimmed from a full queue, removed with its notification, or queued
     // again and stays. On an engine with concurrent writers the incarnation may have been ended since the
     // first check.
-    if !tx.as_read().is_alive(taken.incarnation)? {
+    if !tx.as_read().is_alive(claimed.incarnation)? {
         let why = "it was ended while its items were read".to_owned();
-        return Err(DbError::Damaged { what: format!("node {}", taken.incarnation), why });
+        return Err(DbError::Damaged { what: format!("node {}", claimed.incarnation), why });
     }
-    tx.release_queued_items(&stay, taken.incarnation)?;
-    Ok(Some(stay.len()))
+    tx.release_queued_items(&remaining, claimed.incarnation)?;
+    Ok(Some(remaining.len()))
 }
 
 /// Claims the first unclaimed items of a stream.
 fn claim_items(
     tx: &WriteTx<'_>,
-    returns: &Arc<ReleasedItems>,
-    life: Uuid,
+    released: &Arc<ReleasedItems>,
+    incarnation: Uuid,
     id: Uuid,
     user: UserId,
     size: usize,
@@ -558,13 +569,13 @@ fn claim_items(
     let expired = now - STREAM_EXPIRY;
     let Some(found) = tx.as_read().find_stream(id, user, expired)? else { return Ok(None) };
     tx.touch_stream(found.number, now)?;
-    let items = tx.claim_queued_items(found.number, size, life)?;
-    let returns = Arc::clone(returns);
+    let items = tx.claim_queued_items(found.number, size, incarnation)?;
+    let released = Arc::clone(released);
     Ok(Some(StreamBatch {
-        returns,
+        released,
         id,
         number: found.number,
-        incarnation: life,
+        incarnation,
         items,
         is_acknowledged: false,
     }))

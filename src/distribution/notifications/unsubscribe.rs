@@ -40,6 +40,8 @@ impl Notifications {
     /// is valid.
     pub async fn unsubscribe(&self, token: &str) -> Result<bool> {
         let Some(id) = self.inner.signer.read(token) else { return Ok(false) };
+        // The signature stands in for the owner. A notification that is gone counts as removed,
+        // since mail programs follow such a link more than once.
         self.db().write(move |tx| tx.delete_notification(id, None)).await?;
         Ok(true)
     }

@@ -153,11 +153,11 @@ impl Recipients {
     ) -> Result<MailClearance> {
         let settings = self.inner.settings.get();
         let tokens = to.iter().map(|_| RandomSecret::new()).collect::<Result<Vec<_>>>()?;
-        let (account, known) = (Arc::clone(user.account()), Arc::clone(&settings));
+        let (account, rules) = (Arc::clone(user.account()), Arc::clone(&settings));
         let to: Vec<(MailAddress, RandomSecret)> = to.iter().cloned().zip(tokens).collect();
         let decide = move |tx: &WriteTx<'_>| {
             let mail = OutgoingMail { user: &account.user, to };
-            decide(tx, mail, &known, now)
+            decide(tx, mail, &rules, now)
         };
         let sender = texts::sender(user.account());
         let url =
@@ -179,9 +179,12 @@ impl Recipients {
                         return Ok(match cause.is_temporary() {
                             // Not asked yet: the next attempt creates a new link.
                             true => MailClearance::Postponed { at: next_confirm_poll(now), why },
+                            // An address that the server refuses for good can never agree.
                             false => MailClearance::Refused { reason: "unconfirmed", why },
                         });
                     }
+                    // Marked after sending: after a crash in between the recipient is asked twice
+                    // rather than never.
                     let (user, address) = (user.user().id, normal(to));
                     let mark =
                         move |tx: &WriteTx<'_>| tx.mark_mail_recipient_asked(user, &address, now);
@@ -202,14 +205,14 @@ impl Recipients {
     ) -> Result<()> {
         let mailboxes: Vec<String> = to.iter().map(normal).collect();
         let settings = self.inner.settings.get();
-        let give_back = move |tx: &WriteTx<'_>| {
+        let uncount = move |tx: &WriteTx<'_>| {
             let subjects = subjects(user, &mailboxes, &settings);
             let mut counted_by = subjects.iter();
             counted_by.try_for_each(|(subject, mails, _)| {
                 tx.uncount_mails(subject, hour_of(counted), *mails)
             })
         };
-        Ok(self.inner.db.write(give_back).await?)
+        Ok(self.inner.db.write(uncount).await?)
     }
 
     /// Records that the sender was introduced to these recipients.
@@ -237,11 +240,11 @@ impl Recipients {
             Ok(account.map(|account| (found, account)))
         });
         let Some((found, account)) = found.await? else { return Ok(None) };
-        let confirms = self.inner.settings.get().confirm_foreign;
+        let requires_consent = self.inner.settings.get().confirm_foreign;
         Ok(Some(Invitation {
             sender: texts::sender(&account),
             is_refused: found.refused.is_some(),
-            is_awaited: confirms && found.confirmed.is_none() && may_answer(&found, now),
+            is_awaited: requires_consent && found.confirmed.is_none() && may_answer(&found, now),
             address: found.address,
         }))
     }
@@ -298,21 +301,23 @@ fn decide(
         if is_own(user, address) {
             continue;
         }
-        let known = tx.as_read().find_mail_recipient(user.id, address)?;
-        if known.as_ref().is_some_and(|known| known.refused.is_some()) {
+        let recipient = tx.as_read().find_mail_recipient(user.id, address)?;
+        if recipient.as_ref().is_some_and(|recipient| recipient.refused.is_some()) {
             return Ok(RecipientDecision::Refused(refused_by_recipient(address)));
         }
-        let asked = known.as_ref().and_then(|known| known.confirmation_sent);
-        let may_be_mailed = known.is_some_and(|known| {
-            let knows = known.notified.is_some() || known.confirmation_sent.is_some();
-            known.confirmed.is_some() || (knows && !settings.confirm_foreign)
+        let asked_at = recipient.as_ref().and_then(|recipient| recipient.confirmation_sent);
+        let may_be_mailed = recipient.is_some_and(|recipient| {
+            let is_informed =
+                recipient.notified.is_some() || recipient.confirmation_sent.is_some();
+            recipient.confirmed.is_some() || (is_informed && !settings.confirm_foreign)
         });
-        match asked {
+        match asked_at {
+            // Touched, because the recipients that were mailed least recently are evicted first.
             _ if may_be_mailed => tx.touch_mail_recipient(user.id, address, now)?,
             // A recipient who was only introduced is asked once the operator requires confirmation.
-            Some(asked) if now < after(asked, CONFIRM_TIME) => is_awaited = true,
+            Some(asked_at) if now < after(asked_at, CONFIRM_TIME) => is_awaited = true,
             // Asked without an answer: asking again so soon would be unwanted mail itself.
-            Some(asked) if now < after(asked, CONFIRM_RETRY_INTERVAL) => {
+            Some(asked_at) if now < after(asked_at, CONFIRM_RETRY_INTERVAL) => {
                 return Ok(RecipientDecision::Refused(confirmation_lapsed(address)));
             }
             Some(_) | None => fresh.push((NewRecipient { to, token }, address.clone())),
@@ -322,10 +327,11 @@ fn decide(
     if is_awaited {
         return Ok(RecipientDecision::Refused(awaiting_confirmation(now)));
     }
-    if let Some(full) = count(tx, user.id, &mailboxes, settings, now)? {
-        return Ok(RecipientDecision::Refused(full));
+    if let Some(postponed) = count(tx, user.id, &mailboxes, settings, now)? {
+        return Ok(RecipientDecision::Refused(postponed));
     }
     for (one, address) in &fresh {
+        // Only the hash is stored, so a copy of the database contains no link that works.
         tx.set_mail_token(user.id, address, one.token.hash(), now)?;
     }
     if !fresh.is_empty() {
@@ -349,6 +355,7 @@ fn count(
 ) -> Result<Option<MailClearance>, DbError> {
     let hour = hour_of(now);
     let subjects = subjects(user, mailboxes, settings);
+    // All limits are checked before anything is counted: a postponed mail uses up none of them.
     for (subject, mails, max) in &subjects {
         let max = usize::try_from(*max).unwrap_or(usize::MAX);
         let before = tx.as_read().mails_in_hour(subject, hour)?;
@@ -403,6 +410,7 @@ fn untagged(address: &str) -> String {
 }
 
 fn hash_of(token: &str) -> Option<ContentHash> {
+    // A longer text cannot be a token, and hashing it would let anonymous callers waste CPU time.
     (token.len() <= TOKEN_BYTES_MAX).then(|| ContentHash::of(token.as_bytes()))
 }
 
@@ -420,7 +428,10 @@ fn next_confirm_poll(now: Timestamp) -> Timestamp {
 
 /// Returns whether the recipient may still agree.
 fn may_answer(found: &MailRecipient, now: Timestamp) -> bool {
-    found.confirmation_sent.or(found.notified).is_none_or(|asked| now < after(asked, CONFIRM_TIME))
+    found
+        .confirmation_sent
+        .or(found.notified)
+        .is_none_or(|asked_at| now < after(asked_at, CONFIRM_TIME))
 }
 
 fn awaiting_confirmation(now: Timestamp) -> MailClearance {

@@ -64,6 +64,7 @@ pub(super) fn confirmation(
         html: None,
         inline: Vec::new(),
         attachments: Vec::new(),
+        // Keeps vacation responders from answering (RFC 3834 §5).
         headers: vec![("Auto-Submitted".to_owned(), "auto-generated".to_owned())],
     }
 }

@@ -47,9 +47,9 @@ async fn put_channel(
     request: Request,
 ) -> ApiResult {
     let name = request::path_segment("name", name)?;
-    let stated = parse_channel(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
+    let draft = parse_channel(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
     let deliveries = &app.shared.distribution.deliveries;
-    let channel = deliveries.put_channel(&caller, &name, stated, clock::now()).await?;
+    let channel = deliveries.put_channel(&caller, &name, draft, clock::now()).await?;
     api::json(&json::channel(&channel))
 }
 
@@ -69,9 +69,9 @@ async fn test_channel(
     name: Segment,
 ) -> ApiResult {
     let name = request::path_segment("name", name)?;
-    let tested =
+    let result =
         app.shared.distribution.deliveries.test_channel(&caller, &name, clock::now()).await?;
-    api::json(&json::tested(&tested))
+    api::json(&json::tested(&result))
 }
 
 /// Parses the body of a PUT. `delivery` validates the formats and settings.

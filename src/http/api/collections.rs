@@ -28,7 +28,7 @@ use crate::http::protocol::request::PropertyReader;
 use crate::http::protocol::request::QueryParameters;
 use crate::http::protocol::request::TextRule;
 use crate::http::protocol::respond;
-use crate::media::{BundleNames, BundleNaming, MediaCaller as Buyer, RateLimitClient};
+use crate::media::{BundleNames, BundleNaming, MediaCaller, RateLimitClient};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{
@@ -74,9 +74,9 @@ async fn create(
     request: Request,
 ) -> ApiResult {
     let body = request::json(request, COLLECTION_BODY_BYTES_MAX).await?;
-    let made =
+    let created =
         app.shared.archive.collections.create(&caller, parse_draft(&body)?, clock::now()).await?;
-    api::json(&collection_json(&app, &caller, &made))
+    api::json(&collection_json(&app, &caller, &created))
 }
 
 async fn load(
@@ -92,9 +92,10 @@ async fn load(
         serde_json::to_vec(&collection_json(&app, &caller, &found)).map_err(Error::internal)?;
     let form =
         DocumentForm { layout: DocumentLayout::Full, links: app.shared.media.links().clone() };
-    let sight = CallerVisibility::of(&caller, now);
-    let items = app.shared.archive.content.visible_list(found.content, form, sight).await?;
-    // Appends `items` to the object that was serialized.
+    let visibility = CallerVisibility::of(&caller, now);
+    let items = app.shared.archive.content.visible_list(found.content, form, visibility).await?;
+    // Appends `items` to the object that was serialized: the documents are text already, so that
+    // they need not be parsed and serialized once more.
     text.pop();
     text.extend_from_slice(b",\"items\":");
     text.extend_from_slice(&items);
@@ -135,9 +136,9 @@ async fn add_items(
     let now = clock::now();
     let keys = read_item_keys(request).await?;
     let Some(id) = parse_id(id)? else { return Ok(missing_response()) };
-    let seen =
+    let visible =
         app.shared.archive.content.visible_items(keys, CallerVisibility::of(&caller, now)).await?;
-    ok_or_missing(app.shared.archive.collections.add(&caller, id, seen, now).await?)
+    ok_or_missing(app.shared.archive.collections.add(&caller, id, visible, now).await?)
 }
 
 async fn remove_items(
@@ -179,7 +180,7 @@ pub(crate) async fn archive(
     let files = if numbered == Some(true) { BundleNaming::ByPosition } else { BundleNaming::ById };
     let found = app.shared.archive.collections.peek(caller, id, now).await?;
     let Some(Collection { head, content, .. }) = found else { return Ok(None) };
-    let buyer = Buyer { principal: Some(caller), agr };
+    let buyer = MediaCaller { principal: Some(caller), agr };
     let names = BundleNames { archive: &head.name, files };
     let (method, headers) = (request.method(), request.headers());
     let mut tries = 0;
@@ -188,8 +189,8 @@ pub(crate) async fn archive(
         let now = clock::now();
         let answer = app.shared.media.bundle(&content, names, buyer, now).await?;
         let client = RateLimitClient::of(Some(caller), None);
-        let asked = media::MediaRequest { method, headers, caller: buyer, client, now };
-        match media::file_response(app, &asked, &answer).await {
+        let media_request = media::MediaRequest { method, headers, caller: buyer, client, now };
+        match media::file_response(app, &media_request, &answer).await {
             // Another request used up downloads that this one counted on: retry with those that are left.
             Err(refused) if refused.kind() == ErrorKind::Forbidden && tries < BUNDLE_TRIES => {}
             // An item of the collection changed during the assembly: retry.
@@ -211,6 +212,7 @@ fn collection_json<'a>(
 /// Parses the id of a collection. Collections have UUIDs, so any other text names none.
 fn parse_id(id: Segment) -> Result<Option<Uuid>> {
     let id = request::path_segment("id", id)?;
+    // `try_parse` accepts other spellings, which would give one collection several addresses.
     Ok((id.len() == 36).then(|| Uuid::try_parse(&id).ok()).flatten())
 }
 

@@ -60,6 +60,8 @@ async fn authenticate(
         if lines.next().is_some() {
             return Ok(None);
         }
+        // An unreadable header is an unknown scheme and not an absent header: `ak` does not
+        // replace it.
         let line = line.to_str().unwrap_or_default();
         if let Some(token) = session_token(line) {
             return session_principal(app, headers, token).await;
@@ -126,6 +128,7 @@ pub(crate) fn basic_credentials(headers: &HeaderMap) -> Option<(String, String)>
         return None;
     }
     let text = String::from_utf8(STANDARD.decode(encoded.trim()).ok()?).ok()?;
+    // The first colon ends the name; the password may contain others (RFC 7617 §2).
     let (user_name, password) = text.split_once(':')?;
     Some((user_name.to_owned(), password.to_owned()))
 }
@@ -137,6 +140,7 @@ pub(crate) fn has_bearer_token(headers: &HeaderMap) -> bool {
 }
 
 pub(crate) fn parse_authorization(value: &str) -> PresentedCredentials<'_> {
+    // The names of schemes are case-insensitive (RFC 9110 §11.1).
     match value.split_once(' ') {
         Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
             PresentedCredentials::Bearer(token.trim())

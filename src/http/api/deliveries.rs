@@ -68,8 +68,8 @@ async fn load_delivery(
 
 fn delivery_id(id: Result<Path<String>, PathRejection>) -> Result<Uuid> {
     let id = request::path_segment("id", id)?;
-    let wrong = |_| Error::invalid("path", "id", "format", "id is not a UUID");
-    Uuid::try_parse(&id).map_err(wrong)
+    let invalid = |_| Error::invalid("path", "id", "format", "id is not a UUID");
+    Uuid::try_parse(&id).map_err(invalid)
 }
 
 /// `{"again": true}` sends the delivery once more.
@@ -90,6 +90,7 @@ async fn repeat_delivery(
 /// Validates the body: the only action on a delivery is to repeat it.
 fn check_repeat(body: &Value) -> Result<()> {
     request::read_object(body, |delivery| {
+        // A missing flag is already reported, so it counts as true here.
         if !delivery.flag("again", Presence::Required).value().unwrap_or(true) {
             delivery.report_rule("again", "enum", "must be true");
         }
@@ -111,6 +112,7 @@ fn parse_listing(query: &QueryParameters) -> Result<DeliveryListing> {
     let start_max = usize::try_from(u32::MAX).unwrap_or(usize::MAX);
     let start = problems.check(request::count(query, "start", start_max));
     let state = problems.check(query.one_of("state", &choices));
+    // Every parameter is read before the first `?`, so that all problems are reported together.
     let read = || {
         let (size, start, state) = (size?, start?, state?);
         Some(DeliveryListing {
@@ -125,10 +127,10 @@ fn parse_listing(query: &QueryParameters) -> Result<DeliveryListing> {
 /// Parses the channel in the query, if there is one.
 pub(crate) fn channel_parameter(uri: &Uri) -> Result<Option<ChannelId>> {
     let Some(text) = credentials::query_value(uri, "channel") else { return Ok(None) };
-    let wrong = |error: model::account::ChannelIdError| {
+    let invalid = |error: model::account::ChannelIdError| {
         Error::invalid("query", "channel", "pattern", error.to_string())
     };
-    text.parse().map(Some).map_err(wrong)
+    text.parse().map(Some).map_err(invalid)
 }
 
 /// Responds to an item's URL with `channel`: 202 with the delivery and its address.
@@ -143,23 +145,24 @@ pub(crate) async fn trigger(
     channel: &ChannelId,
     caller: media::MediaCaller<'_>,
 ) -> Result<Response> {
-    let (asked, now) = (DeliveryRequest { caller, item, crop, channel }, clock::now());
+    let (delivery_request, now) = (DeliveryRequest { caller, item, crop, channel }, clock::now());
     let deliveries = &app.shared.distribution.deliveries;
     if *method == Method::HEAD {
-        let (found, would_queue) = deliveries.dry_run(asked, now).await?;
+        let (found, would_queue) = deliveries.dry_run(delivery_request, now).await?;
         return Ok(delivery_response(found.as_ref(), would_queue, Body::empty()));
     }
-    let (found, queued) = deliveries.trigger(asked, now).await?;
+    let (found, queued) = deliveries.trigger(delivery_request, now).await?;
     Ok(queued_response(app, &found, queued))
 }
 
 /// Responds to a request that queues a delivery: 202 with the delivery and its address, 200 if nothing had to
 /// be queued.
 fn queued_response(app: &AppState, found: &Delivery, queued: bool) -> Response {
-    let whole = delivery::json::delivery(found, app.shared.media.links());
-    let told = ["id", "state", "channel", "item"];
-    let told = told.into_iter().map(|name| (name.to_owned(), whole[name].clone()));
-    delivery_response(Some(found), queued, Body::from(Value::Object(told.collect()).to_string()))
+    let full = delivery::json::delivery(found, app.shared.media.links());
+    // The rest changes while the delivery is in flight and is read at its address.
+    let fields = ["id", "state", "channel", "item"];
+    let fields = fields.into_iter().map(|name| (name.to_owned(), full[name].clone()));
+    delivery_response(Some(found), queued, Body::from(Value::Object(fields.collect()).to_string()))
 }
 
 fn delivery_response(found: Option<&Delivery>, queued: bool, body: Body) -> Response {
@@ -187,8 +190,8 @@ mod tests {
     fn ok_a_listing_has_defaults() {
         assert_eq!(listed(""), Ok(DeliveryListing { start: 0, size: 20, state: None }));
         let state = Some(DeliveryState::Failed);
-        let asked = DeliveryListing { start: 40, size: 0, state };
-        assert_eq!(listed("start=40&size=0&state=failed&unknown=1"), Ok(asked));
+        let expected = DeliveryListing { start: 40, size: 0, state };
+        assert_eq!(listed("start=40&size=0&state=failed&unknown=1"), Ok(expected));
     }
 
     #[test]

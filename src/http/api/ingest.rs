@@ -52,13 +52,14 @@ async fn put_item(
     request: Request,
 ) -> ApiResult {
     let (mut parts, body) = request.into_parts();
-    let allowed = match ApiCaller::from_request_parts(&mut parts, &app).await {
+    // Before the body is read: a caller without the right must not fill the disk.
+    let authorized = match ApiCaller::from_request_parts(&mut parts, &app).await {
         Ok(caller) => authorize_provider(&app, &caller, AuditAction::ItemStored, segments)
             .map_err(Into::into),
         Err(refused) => Err(refused),
     };
-    let (key, seat) = match allowed {
-        Ok(allowed) => allowed,
+    let (key, permit) = match authorized {
+        Ok(authorized) => authorized,
         Err(refused) => {
             drain_body(body).await;
             return Err(refused);
@@ -66,24 +67,28 @@ async fn put_item(
     };
     let request = Request::from_parts(parts, body);
     let upload = read_upload(app.shared.archive.uploads.spool(), key.media_type, request).await?;
-    let is_bare = upload.is_document_only;
+    let is_document_only = upload.is_document_only;
     let ItemUpload { document, files, .. } = upload;
-    let named = |(name, file): &(String, SpooledFile)| BundleFile {
+    let bundle_file = |(name, file): &(String, SpooledFile)| BundleFile {
         name: name.clone(),
         path: file.path().to_owned(),
     };
     let bundle =
-        ItemBundle { key: key.clone(), document, files: files.iter().map(named).collect() };
-    let taken = app.shared.archive.uploads.ingest(bundle, clock::now()).await?;
-    let taken = taken.map_err(|error| {
+        ItemBundle { key: key.clone(), document, files: files.iter().map(bundle_file).collect() };
+    let ingested = app.shared.archive.uploads.ingest(bundle, clock::now()).await?;
+    let ingested = ingested.map_err(|error| {
         let event = audit::event(AuditAction::ItemStored).with_object(ObjectKind::Item, &key);
         audit::record(event.with_outcome(AuditOutcome::Failed).with_detail(&error));
-        upload_error(error, is_bare)
+        upload_error(error, is_document_only)
     })?;
-    drop((files, seat));
-    app.shared.media.item_changed(&taken.replaced_items);
-    app.shared.media.item_changed(&[taken.key]);
-    let status = match taken.written {
+    // Before the answer is built: the spooled files take disk space, and another upload may wait
+    // for the permit.
+    drop((files, permit));
+    // This node forgets the old versions at once, so that the answer below is new; other nodes
+    // follow the item log.
+    app.shared.media.item_changed(&ingested.replaced_items);
+    app.shared.media.item_changed(&[ingested.key]);
+    let status = match ingested.written {
         ItemWriteOutcome::Created => StatusCode::CREATED,
         ItemWriteOutcome::Replaced => StatusCode::OK,
     };
@@ -102,7 +107,7 @@ async fn withdraw(
     caller: ApiCaller,
     segments: UploadPath,
 ) -> ApiResult {
-    let (key, _seat) = authorize_provider(&app, &caller, AuditAction::ItemWithdrawn, segments)?;
+    let (key, _permit) = authorize_provider(&app, &caller, AuditAction::ItemWithdrawn, segments)?;
     if !app.shared.archive.uploads.withdraw(key.clone(), clock::now()).await? {
         return Err(Error::new(ErrorKind::NotFound, format!("no item {key}")).into());
     }
@@ -118,6 +123,8 @@ fn authorize_provider(
     action: AuditAction,
     segments: UploadPath,
 ) -> Result<(ItemKey, ingest::UploadPermit)> {
+    // Parsed first for the audit event and reported last: a caller who is no provider learns only
+    // that.
     let key = parse_item_key(segments);
     if !caller.0.has_role(ROLE_PROVIDER) {
         let event = audit::event(action)
@@ -220,6 +227,7 @@ async fn read_document_body(body: Body) -> Result<Vec<u8>> {
 }
 
 fn append_chunk(document: &mut Vec<u8>, chunk: &Bytes) -> Result<()> {
+    // Checked before the chunk is copied, so that memory stays within the limit.
     let limit = usize::try_from(DOCUMENT_BYTES_MAX).unwrap_or(usize::MAX);
     if document.len() + chunk.len() > limit {
         let message = format!("The document has more than {DOCUMENT_BYTES_MAX} bytes");
@@ -252,7 +260,7 @@ async fn read_parts(
     let mut upload = ItemUpload::default();
     let mut document = None;
     let mut problems = Vec::new();
-    let mut unwanted = 0;
+    let mut discarded_bytes = 0;
     for count in 0.. {
         let Some(mut field) = parts.next_field().await.map_err(multipart_error)? else { break };
         if count == ITEM_FILES_MAX {
@@ -260,13 +268,13 @@ async fn read_parts(
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         let name = part_name(&field);
-        let known = if name == ITEM_PART { Ok(()) } else { check_part_name(media_type, &name) };
+        let allowed = if name == ITEM_PART { Ok(()) } else { check_part_name(media_type, &name) };
         let is_repeated = match name.as_str() {
             ITEM_PART => document.is_some(),
-            _ => upload.files.iter().any(|(known, _)| *known == name),
+            _ => upload.files.iter().any(|(other, _)| *other == name),
         };
         // Refused parts are read and discarded, so that all problems are reported in one response.
-        if let Err(problem) = known {
+        if let Err(problem) = allowed {
             problems.push(problem);
         } else if is_repeated {
             let message = format!("the part {name} occurs twice");
@@ -280,8 +288,8 @@ async fn read_parts(
             continue;
         }
         while let Some(chunk) = field.chunk().await.map_err(multipart_error)? {
-            unwanted += chunk.len();
-            if unwanted > BODY_DISCARD_BYTES_MAX {
+            discarded_bytes += chunk.len();
+            if discarded_bytes > BODY_DISCARD_BYTES_MAX {
                 return Err(Error::invalid_parts(problems));
             }
         }
@@ -298,11 +306,11 @@ async fn read_parts(
 
 /// The name of a part, or its file name if the part's name is not that of a file.
 fn part_name(field: &Field<'_>) -> String {
-    let own = field.name().unwrap_or_default();
-    if own == ITEM_PART || own.contains('.') {
-        return own.to_owned();
+    let part_name = field.name().unwrap_or_default();
+    if part_name == ITEM_PART || part_name.contains('.') {
+        return part_name.to_owned();
     }
-    field.file_name().unwrap_or(own).to_owned()
+    field.file_name().unwrap_or(part_name).to_owned()
 }
 
 fn check_part_name(media_type: MediaType, name: &str) -> Result<(), ErrorDetail> {
@@ -325,6 +333,7 @@ async fn read_file(spool: &UploadSpool, name: &str, field: &mut Field<'_>) -> Re
     let limit = spool.file_bytes_max();
     let mut file = spool.create().await?;
     while let Some(chunk) = field.chunk().await.map_err(multipart_error)? {
+        // Checked while reading, because a part has no length of its own in a multipart body.
         if file.bytes() + chunk.len() as u64 > limit {
             let message = format!("{name} has more than {limit} bytes (media.file_bytes_max)");
             return Err(Error::new(ErrorKind::TooLarge, message));
@@ -340,13 +349,14 @@ fn multipart_error(cause: MultipartError) -> Error {
 }
 
 /// Builds the error response for an item that ingest refused.
-fn upload_error(error: IngestError, is_bare: bool) -> Error {
+fn upload_error(error: IngestError, is_document_only: bool) -> Error {
     let refusals = error.into_refusals();
     let too_large = |refusal: &&FileRefusal| matches!(refusal.error, IngestError::TooLarge { .. });
+    // A file that is too large is a 413, which no list of other problems may hide.
     if let Some(refusal) = refusals.iter().find(too_large) {
         return Error::new(ErrorKind::TooLarge, refusal.to_string());
     }
-    let item = if is_bare { "" } else { ITEM_PART };
+    let item = if is_document_only { "" } else { ITEM_PART };
     Error::invalid_parts(
         refusals.iter().flat_map(|refusal| error_details(refusal, item)).collect(),
     )
@@ -394,5 +404,6 @@ fn error_details(refusal: &FileRefusal, item: &str) -> Vec<ErrorDetail> {
 /// Converts a JSON pointer to the API's notation of paths: `person.0.name`.
 fn dotted_path(pointer: &str) -> String {
     let path = pointer.trim_start_matches('/').replace('/', ".");
+    // In this order, or `~01` would become `/` instead of `~1` (RFC 6901 §4).
     path.replace("~1", "/").replace("~0", "~")
 }

@@ -22,7 +22,7 @@ use crate::runtime::limits::{JSON_BODY_BYTES_MAX, SHORT_TEXT_CHARS_MAX};
 /// The routes of API keys.
 pub(crate) fn routes() -> Router<AppState> {
     Router::new()
-        .route("/user/v1/key", get(list_keys).post(make_key))
+        .route("/user/v1/key", get(list_keys).post(create_key))
         .route("/user/v1/key/{id}", delete(revoke_key))
 }
 
@@ -31,14 +31,14 @@ async fn list_keys(State(app): State<AppState>, ApiCaller(caller): ApiCaller) ->
     api::json(&keys.iter().map(json::OwnKey::from).collect::<Vec<_>>())
 }
 
-async fn make_key(
+async fn create_key(
     State(app): State<AppState>,
     ApiCaller(caller): ApiCaller,
     request: Request,
 ) -> ApiResult {
     let name = parse_name(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
-    let made = app.shared.access.users.create_key(&caller, name, clock::now()).await?;
-    api::json(&json::OwnKey::from(&made))
+    let created = app.shared.access.users.create_key(&caller, name, clock::now()).await?;
+    api::json(&json::OwnKey::from(&created))
 }
 
 async fn revoke_key(
@@ -57,6 +57,7 @@ fn parse_name(body: &Value) -> Result<String> {
         let name =
             key.text("name", Presence::Required, TextRule::line(SHORT_TEXT_CHARS_MAX)).value();
         let name = name.map(|name| name.trim().to_owned());
+        // Lists show a key by its name alone, so it must be visible.
         if name.as_deref() == Some("") {
             key.report_rule("name", "pattern", "is empty");
         }

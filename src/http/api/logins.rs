@@ -98,6 +98,7 @@ async fn change_access(
     request: Request,
 ) -> ApiResult {
     let administration = app.shared.access.users.administration(&caller)?;
+    // After the check of rights: a caller without them gets a 403 whatever else is wrong.
     let id = parse_user_id(id)?;
     let active = parse_active(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
     administration.set_active(id, active, clock::now()).await?;

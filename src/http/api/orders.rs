@@ -42,9 +42,10 @@ async fn list_orders(
     ApiCaller(caller): ApiCaller,
     uri: Uri,
 ) -> ApiResult {
+    // Orders are those of a person; a service account has none (contract users-4).
     caller.require_person()?;
-    let asked = parse_listing(&QueryParameters::of(&uri)?)?;
-    let OrderListing { start, size, status } = asked;
+    let listing = parse_listing(&QueryParameters::of(&uri)?)?;
+    let OrderListing { start, size, status } = listing;
     let orders = app.shared.access.orders.list(&caller, start, size, status).await?;
     let links = app.shared.media.links();
     let orders: Vec<Value> = orders.iter().map(|one| orders::json::order(one, links)).collect();
@@ -103,6 +104,7 @@ fn parse_listing(query: &QueryParameters) -> Result<OrderListing> {
     let start =
         problems.check(request::count(query, "start", usize::try_from(u32::MAX).unwrap_or(0)));
     let status = problems.check(query.one_of("status", &choices));
+    // Every parameter is read before the first `?`, so that all problems are reported together.
     let read = || {
         let (size, start, status) = (size?, start?, status?);
         Some(OrderListing {
@@ -126,6 +128,7 @@ fn parse_report(body: &Value) -> Result<OrderReport> {
             license.allow_unknown();
             license.required("uuid", TextRule::UUID)
         });
+        // An order that is refused is not licensed, so only an approval needs a licence.
         if approve && !matches!(license, PropertyValue::Present(_)) {
             order.report_rule("license", "required", "must be supplied when approve is true");
         }
@@ -153,8 +156,8 @@ mod tests {
         assert_eq!(listed("ak=x&unknown=1&status=all"), Ok(all));
         assert_eq!(listed("size=&start=&status="), Ok(all));
         assert_eq!(listed("size=20.0&start=0.0"), Ok(all));
-        let asked = OrderListing { start: 40, size: 0, status: OrderStatus::Reported };
-        assert_eq!(listed("start=40&size=0&status=reported"), Ok(asked));
+        let expected = OrderListing { start: 40, size: 0, status: OrderStatus::Reported };
+        assert_eq!(listed("start=40&size=0&status=reported"), Ok(expected));
     }
 
     #[test]

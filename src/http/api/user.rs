@@ -51,6 +51,7 @@ pub(crate) fn routes() -> Router<AppState> {
 }
 
 async fn agreements(caller: Result<ApiCaller, ApiError>) -> Response {
+    // The caller is a result, because errors announce the deprecation, too (contract api-20).
     let list = |ApiCaller(caller): ApiCaller| {
         let agreements = Users::agreements(&caller, clock::now());
         api::json(&agreements.map(json::OldAgreement::from).collect::<Vec<_>>())
@@ -77,8 +78,8 @@ async fn replace_profile(
     ApiCaller(caller): ApiCaller,
     request: Request,
 ) -> ApiResult {
-    let given = read_profile(request).await?;
-    app.shared.access.users.replace_profile(&caller, given).await?;
+    let profile = read_profile(request).await?;
+    app.shared.access.users.replace_profile(&caller, profile).await?;
     api::text("OK")
 }
 
@@ -102,8 +103,8 @@ async fn patch_profile(
 ) -> ApiResult {
     let property = request::path_segment("property", property)?;
     let names = property_names(&property)?;
-    let given = read_profile(request).await?;
-    app.shared.access.users.patch_profile(&caller, &names, given).await?;
+    let profile = read_profile(request).await?;
+    app.shared.access.users.patch_profile(&caller, &names, profile).await?;
     api::text("OK")
 }
 
@@ -159,6 +160,7 @@ fn device(token: Segment, query: &QueryParameters) -> Result<Device> {
     let kind = problems.check(device_kind(query));
     let name = problems.check(short_text(query, "name"));
     let model = problems.check(query.required("model").and_then(|_| short_text(query, "model")));
+    // Every part is read before the first `?`, so that all problems are reported together.
     let read = || {
         let (kind, name, model) = (kind?, name?, model??);
         Some(Device { token: token?, kind, name: name.filter(|name| !name.is_empty()), model })
@@ -201,6 +203,7 @@ async fn create_user(
     ApiCaller(caller): ApiCaller,
     request: Request,
 ) -> ApiResult {
+    // Before the body is read: a caller without the right gets a 403 whatever it sends.
     let administration = app.shared.access.users.administration(&caller)?;
     let body = request::json(request, JSON_BODY_BYTES_MAX).await?;
     let account = administration.create(new_user(&body)?, clock::now()).await?;
@@ -261,6 +264,7 @@ fn user_change(body: &Value) -> Result<UserChange> {
         let department = nullable_change(user.text("department", Presence::Optional, SHORT));
         let (phone_direct, phone_mobile) = match phone(user) {
             PropertyValue::Absent => (None, None),
+            // Clearing the object clears both numbers (contract users-12).
             PropertyValue::Null => (Some(None), Some(None)),
             PropertyValue::Present((direct, mobile)) => {
                 (nullable_change(direct), nullable_change(mobile))
@@ -311,6 +315,7 @@ fn phone(
 fn access(
     user: &mut PropertyReader<'_>,
 ) -> PropertyValue<(PropertyValue<bool>, PropertyValue<bool>)> {
+    // Access levels are on or off, so `null` has no meaning here (contract users-12).
     user.object("access", Presence::NotNull, |access| {
         let admin = access.flag("admin", Presence::NotNull);
         (admin, access.flag("mediebank", Presence::NotNull))

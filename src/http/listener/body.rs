@@ -24,9 +24,9 @@ pub struct UnsentBytes {
 }
 
 impl UnsentBytes {
-    fn new(bytes: Bytes, pulse: &Arc<ConnectionCounters>) -> Self {
-        pulse.unsent_bytes.fetch_add(bytes.len() as u64, Relaxed);
-        Self { bytes, counters: Arc::clone(pulse) }
+    fn new(bytes: Bytes, counters: &Arc<ConnectionCounters>) -> Self {
+        counters.unsent_bytes.fetch_add(bytes.len() as u64, Relaxed);
+        Self { bytes, counters: Arc::clone(counters) }
     }
 }
 
@@ -52,6 +52,7 @@ impl Buf for UnsentBytes {
 
 impl Drop for UnsentBytes {
     fn drop(&mut self) {
+        // The rest of a cancelled stream is never sent, so no client is slow to receive it.
         self.counters.unsent_bytes.fetch_sub(self.bytes.len() as u64, Relaxed);
     }
 }
@@ -69,23 +70,24 @@ pub struct ResponseBody {
 impl ResponseBody {
     /// Wraps the body of the response to `request`.
     pub fn new(body: Body, request: InFlightRequest) -> Self {
-        let offered = !http_body::Body::is_end_stream(&body);
-        let mut outgoing = Self { body, request, awaiting_transport: false };
-        outgoing.set_awaiting_transport(offered);
-        outgoing
+        let has_data = !http_body::Body::is_end_stream(&body);
+        let mut response = Self { body, request, awaiting_transport: false };
+        response.set_awaiting_transport(has_data);
+        response
     }
 
-    fn set_awaiting_transport(&mut self, offered: bool) {
-        match (self.awaiting_transport, offered) {
+    fn set_awaiting_transport(&mut self, awaiting: bool) {
+        match (self.awaiting_transport, awaiting) {
             (false, true) => {
                 self.request.counters().bodies_awaiting_transport.fetch_add(1, Relaxed)
             }
             (true, false) => {
                 self.request.counters().bodies_awaiting_transport.fetch_sub(1, Relaxed)
             }
+            // Each body counts once, however often the transport polls it.
             (true, true) | (false, false) => return,
         };
-        self.awaiting_transport = offered;
+        self.awaiting_transport = awaiting;
     }
 }
 
@@ -106,8 +108,8 @@ impl http_body::Body for ResponseBody {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         // After a frame the transport has bytes to send; pending or ended bodies wait for no client.
         self.set_awaiting_transport(matches!(polled, Poll::Ready(Some(Ok(_)))));
-        let pulse = self.request.counters();
-        polled.map_ok(|frame| frame.map_data(|bytes| UnsentBytes::new(bytes, pulse)))
+        let counters = self.request.counters();
+        polled.map_ok(|frame| frame.map_data(|bytes| UnsentBytes::new(bytes, counters)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -129,11 +131,11 @@ pub struct RequestBody {
 
 impl RequestBody {
     /// Wraps the body for a handler. An empty body costs nothing.
-    pub fn body(body: Incoming, pulse: &Arc<ConnectionCounters>) -> Body {
+    pub fn body(body: Incoming, counters: &Arc<ConnectionCounters>) -> Body {
         if http_body::Body::is_end_stream(&body) {
             return Body::empty();
         }
-        Body::new(Self { body, waiting: false, counters: Arc::clone(pulse) })
+        Body::new(Self { body, waiting: false, counters: Arc::clone(counters) })
     }
 
     fn set_waiting(&mut self, waiting: bool) {
@@ -155,6 +157,7 @@ impl http_body::Body for RequestBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
+        // While a read is pending, the handler waits for bytes that the client has not sent yet.
         self.set_waiting(polled.is_pending());
         if let Poll::Ready(Some(Ok(frame))) = &polled
             && let Some(bytes) = frame.data_ref()
@@ -185,47 +188,48 @@ mod tests {
 
     #[test]
     fn bytes_are_owed_until_they_are_passed_on_or_given_up() {
-        let pulse = Arc::new(ConnectionCounters::default());
-        let mut owed = UnsentBytes::new(Bytes::from_static(b"picture"), &pulse);
-        assert_eq!(pulse.unsent_bytes.load(Relaxed), 7);
-        owed.advance(4);
-        assert_eq!(pulse.unsent_bytes.load(Relaxed), 3);
-        drop(owed);
-        assert_eq!(pulse.unsent_bytes.load(Relaxed), 0);
-        assert_eq!(pulse.shipped_bytes.load(Relaxed), 4);
+        let counters = Arc::new(ConnectionCounters::default());
+        let mut unsent = UnsentBytes::new(Bytes::from_static(b"picture"), &counters);
+        assert_eq!(counters.unsent_bytes.load(Relaxed), 7);
+        unsent.advance(4);
+        assert_eq!(counters.unsent_bytes.load(Relaxed), 3);
+        drop(unsent);
+        assert_eq!(counters.unsent_bytes.load(Relaxed), 0);
+        assert_eq!(counters.shipped_bytes.load(Relaxed), 4);
     }
 
     #[test]
     fn a_response_is_offered_until_it_ends_or_waits_for_us() {
-        let pulse = Arc::new(ConnectionCounters::default());
-        let begin = || InFlightRequest::begin(&pulse, true);
-        let seen = || pulse.bodies_awaiting_transport.load(Relaxed);
+        let counters = Arc::new(ConnectionCounters::default());
+        let begin = || InFlightRequest::begin(&counters, true);
+        let awaiting = || counters.bodies_awaiting_transport.load(Relaxed);
         let mut body = ResponseBody::new(Body::from("picture"), begin());
-        assert_eq!(seen(), 1, "nobody asked for it yet");
+        assert_eq!(awaiting(), 1, "nobody asked for it yet");
         let mut cx = Context::from_waker(std::task::Waker::noop());
         let frame = http_body::Body::poll_frame(Pin::new(&mut body), &mut cx);
         assert!(matches!(frame, Poll::Ready(Some(Ok(_)))));
-        assert_eq!(seen(), 1, "it was taken, and nobody came back");
+        assert_eq!(awaiting(), 1, "it was taken, and nobody came back");
         let end = http_body::Body::poll_frame(Pin::new(&mut body), &mut cx);
         assert!(matches!(end, Poll::Ready(None)));
-        assert_eq!(seen(), 0);
+        assert_eq!(awaiting(), 0);
         let ours = futures_util::stream::pending::<Result<Bytes, axum::Error>>();
-        let mut waits = ResponseBody::new(Body::from_stream(ours), begin());
-        assert_eq!(seen(), 1);
-        assert!(http_body::Body::poll_frame(Pin::new(&mut waits), &mut cx).is_pending());
-        assert_eq!(seen(), 0, "it is our turn");
+        let mut pending = ResponseBody::new(Body::from_stream(ours), begin());
+        assert_eq!(awaiting(), 1);
+        assert!(http_body::Body::poll_frame(Pin::new(&mut pending), &mut cx).is_pending());
+        assert_eq!(awaiting(), 0, "it is our turn");
         drop(ResponseBody::new(Body::from("dropped"), begin()));
         drop(ResponseBody::new(Body::empty(), begin()));
-        assert_eq!(seen(), 0);
+        assert_eq!(awaiting(), 0);
     }
 
     #[test]
     fn a_response_keeps_its_length_and_its_request() {
-        let pulse = Arc::new(ConnectionCounters::default());
-        let body = ResponseBody::new(Body::from("picture"), InFlightRequest::begin(&pulse, false));
+        let counters = Arc::new(ConnectionCounters::default());
+        let body =
+            ResponseBody::new(Body::from("picture"), InFlightRequest::begin(&counters, false));
         assert_eq!(http_body::Body::size_hint(&body).exact(), Some(7));
-        assert!(pulse.sample().busy);
+        assert!(counters.sample().busy);
         drop(body);
-        assert!(!pulse.sample().busy);
+        assert!(!counters.sample().busy);
     }
 }

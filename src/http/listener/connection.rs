@@ -46,7 +46,7 @@ use tower::{Service, ServiceExt};
 const READ_BUFFER_BYTES_MIN: usize = 8 * 1024;
 /// Header fields that hyper parses on the stack by default. Setting the same limit explicitly makes it clear
 /// its tables for every request, 1–2 % of serving a cached picture.
-const HEADERS_MAX_UNASKED: usize = 100;
+const HEADERS_MAX_OF_HYPER: usize = 100;
 /// Flow-control window of one HTTP/2 stream, in bytes: enough for 50 MB/s at 20 ms.
 const H2_STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
 /// Flow-control window of one HTTP/2 connection, in bytes.
@@ -91,6 +91,7 @@ impl ListenerState {
 
     /// Returns the state for `limits` with the same counts.
     pub fn with_limits(self: Arc<Self>, limits: Arc<ListenerLimits>) -> Arc<Self> {
+        // Every accept comes here, so the protocols are rebuilt only after a reload.
         if Arc::ptr_eq(&self.limits, &limits) {
             return self;
         }
@@ -169,7 +170,7 @@ fn protocols(limits: &ListenerLimits) -> auto::Builder<TokioExecutor> {
         .http1()
         .header_read_timeout(None)
         .max_buf_size(header_bytes.max(READ_BUFFER_BYTES_MIN));
-    if limits.headers_max != HEADERS_MAX_UNASKED {
+    if limits.headers_max != HEADERS_MAX_OF_HYPER {
         builder.http1().max_headers(limits.headers_max);
     }
     builder
@@ -208,6 +209,8 @@ impl<'a> HandshakePermit<'a> {
     fn begin(shared: &'a ListenerState) -> Option<Self> {
         let max = (shared.limits.connections_max / 2).max(1);
         let counts = &*shared.counts;
+        // Incremented before the check, so that concurrent handshakes cannot pass the limit
+        // together.
         if counts.handshakes.fetch_add(1, Relaxed) >= max {
             counts.handshakes.fetch_sub(1, Relaxed);
             return None;
@@ -240,9 +243,9 @@ where
     // Without Nagle's algorithm, small responses are sent at once. A socket that refuses the option is closed
     // already, which the next read reports.
     let _closed = stream.set_nodelay(true);
-    let pulse = Arc::new(ConnectionCounters::default());
-    let guard = CountingStream::new(stream, Arc::clone(&pulse));
-    serve_stream(guard, pulse, peer, service, slot, stop).await
+    let counters = Arc::new(ConnectionCounters::default());
+    let stream = CountingStream::new(stream, Arc::clone(&counters));
+    serve_stream(stream, counters, peer, service, slot, stop).await
 }
 
 /// Serves `stream` over TLS; the handshake has the timeout of a request head.
@@ -260,20 +263,24 @@ where
     S::Future: Send + 'static,
 {
     let _closed = stream.set_nodelay(true);
-    let pulse = Arc::new(ConnectionCounters::default());
+    let counters = Arc::new(ConnectionCounters::default());
     let limit = slot.shared.limits.header_timeout;
-    let Some(under_way) = HandshakePermit::begin(&slot.shared) else {
+    let Some(permit) = HandshakePermit::begin(&slot.shared) else {
         record_fault(ConnectionFault::Handshakes, peer);
         return ConnectionEnd::BeforeStop;
     };
-    let shaken = tokio::select! {
+    let outcome = tokio::select! {
+        // At a shutdown, a handshake in progress has no request to lose.
         biased;
         _ = stop.wait_for(|stop| *stop) => return ConnectionEnd::Drained,
-        shaken = timeout(limit, handshake(stream, &certificate, &pulse)) => shaken,
+        outcome = timeout(limit, handshake(stream, &certificate, &counters)) => outcome,
     };
-    drop(under_way);
-    match shaken {
-        Ok(Ok(stream)) => Box::pin(serve_stream(stream, pulse, peer, service, slot, stop)).await,
+    // Only handshakes are limited by it; the connection has its own slot.
+    drop(permit);
+    match outcome {
+        Ok(Ok(stream)) => {
+            Box::pin(serve_stream(stream, counters, peer, service, slot, stop)).await
+        }
         Ok(Err(cause)) => {
             metrics::counter!(telemetry::TLS_HANDSHAKES_FAILED).increment(1);
             tracing::debug!(%peer, %cause, "TLS handshake failed");
@@ -290,21 +297,22 @@ where
 async fn handshake(
     stream: TcpStream,
     certificate: &Certificate,
-    pulse: &Arc<ConnectionCounters>,
+    counters: &Arc<ConnectionCounters>,
 ) -> io::Result<TlsStream<CountingStream>> {
     let mut first = [0];
-    // A TLS record of a handshake begins with byte 22, an HTTP method with a letter.
+    // A TLS record of a handshake begins with byte 22, an HTTP method with a letter. The byte is
+    // only peeked, because the TLS library has to read it.
     if stream.peek(&mut first).await? == 1 && first[0].is_ascii_uppercase() {
         refusal::send_refusal(stream, refusal::RESPONSE_NEEDS_TLS).await;
         return Err(io::Error::other("HTTP without TLS"));
     }
-    certificate.acceptor().accept(CountingStream::new(stream, Arc::clone(pulse))).await
+    certificate.acceptor().accept(CountingStream::new(stream, Arc::clone(counters))).await
 }
 
-/// Serves the requests on `io`, whose traffic `pulse` counts.
+/// Serves the requests on `io`, whose traffic `counters` counts.
 async fn serve_stream<I, S>(
     io: I,
-    pulse: Arc<ConnectionCounters>,
+    counters: Arc<ConnectionCounters>,
     peer: SocketAddr,
     service: S,
     slot: ConnectionSlot,
@@ -316,20 +324,22 @@ where
     S: Send + 'static,
     S::Future: Send + 'static,
 {
-    let limits = &slot.shared.limits;
-    let requests = Arc::clone(&pulse);
+    let (shared, limits) = (&slot.shared, &slot.shared.limits);
+    let requests = Arc::clone(&counters);
     let handler = service_fn(move |request| {
         handle_request(service.clone(), request, peer, Arc::clone(&requests))
     });
     let io = TokioIo::new(io);
     let mut connection = pin!(slot.shared.protocols.serve_connection(io, handler));
-    let mut judge = ConnectionMonitor::new(limits);
-    let mut beat = tick_timer(limits);
+    let mut monitor = ConnectionMonitor::new(limits);
+    let mut ticks = tick_timer(limits);
     // A dropped sender could never stop the service any more, so it counts as a stop.
     let mut stopped = pin!(stop.wait_for(|stop| *stop));
     let mut end = ConnectionEnd::BeforeStop;
     loop {
         tokio::select! {
+            // In this order, so that data that has arrived is counted before a tick judges the
+            // counters.
             biased;
             done = connection.as_mut() => {
                 if let Err(error) = done {
@@ -339,20 +349,20 @@ where
             }
             _ = &mut stopped, if end == ConnectionEnd::BeforeStop => {
                 end = ConnectionEnd::Drained;
-                judge.start_closing();
+                monitor.start_closing();
                 connection.as_mut().graceful_shutdown();
             }
-            _ = beat.tick() => match judge.check(&pulse.sample(), slot.shared.is_nearly_full()) {
+            _ = ticks.tick() => match monitor.check(&counters.sample(), shared.is_nearly_full()) {
                 ConnectionVerdict::Continue => {}
                 ConnectionVerdict::Close(fault) => {
                     record_fault(fault, peer);
-                    judge.start_closing();
+                    monitor.start_closing();
                     connection.as_mut().graceful_shutdown();
                 }
                 ConnectionVerdict::Abort(fault) => {
                     record_fault(fault, peer);
                     // A connection that is only idle holds no data for a reset to discard.
-                    pulse.reset.store(fault != ConnectionFault::Idle, Relaxed);
+                    counters.reset.store(fault != ConnectionFault::Idle, Relaxed);
                     return end;
                 }
             }
@@ -363,10 +373,11 @@ where
 /// Creates the ticks at which a connection is checked. After a late tick the next one comes a whole interval
 /// later, so that clients are not blamed for the time in which the machine was suspended.
 fn tick_timer(limits: &ListenerLimits) -> Interval {
-    let mut beat = interval(limits.tick_interval());
-    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    beat.reset();
-    beat
+    let mut ticks = interval(limits.tick_interval());
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // The first tick of an interval comes at once; a new connection has a whole one.
+    ticks.reset();
+    ticks
 }
 
 fn record_fault(fault: ConnectionFault, peer: SocketAddr) {
@@ -379,14 +390,15 @@ async fn handle_request<S>(
     service: S,
     mut request: Request<Incoming>,
     peer: SocketAddr,
-    pulse: Arc<ConnectionCounters>,
+    counters: Arc<ConnectionCounters>,
 ) -> Result<Response<ResponseBody>, Infallible>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
 {
-    let in_flight = InFlightRequest::begin(&pulse, request.version() == Version::HTTP_2);
+    // Begun before the handler runs: a slow handler must not make its connection look idle.
+    let in_flight = InFlightRequest::begin(&counters, request.version() == Version::HTTP_2);
     request.extensions_mut().insert(ClientAddr(peer));
-    let request = request.map(|body| RequestBody::body(body, &pulse));
+    let request = request.map(|body| RequestBody::body(body, &counters));
     let response = service.oneshot(request).await?;
     Ok(response.map(|body| ResponseBody::new(body, in_flight)))
 }

@@ -67,12 +67,12 @@ pub struct ConnectionSample {
 
 impl ConnectionCounters {
     /// Records the result of a write to the socket.
-    pub fn record_write(&self, written: &Poll<io::Result<usize>>) {
-        if self.write_blocked.load(Relaxed) != written.is_pending() {
-            self.write_blocked.store(written.is_pending(), Relaxed);
+    pub fn record_write(&self, result: &Poll<io::Result<usize>>) {
+        if self.write_blocked.load(Relaxed) != result.is_pending() {
+            self.write_blocked.store(result.is_pending(), Relaxed);
         }
         // While a body is passed on, `UnsentBytes` counts its bytes.
-        if let Poll::Ready(Ok(count)) = written
+        if let Poll::Ready(Ok(count)) = result
             && self.in_flight.load(Relaxed) == 0
             && self.unsent_bytes.load(Relaxed) == 0
         {
@@ -83,18 +83,19 @@ impl ConnectionCounters {
     /// Reads all counters at one moment.
     pub fn sample(&self) -> ConnectionSample {
         let socket_bytes = self.socket_bytes.load(Relaxed);
-        let owed = self.unsent_bytes.load(Relaxed) > 0
+        let has_unsent = self.unsent_bytes.load(Relaxed) > 0
             || self.bodies_awaiting_transport.load(Relaxed) > 0
             || self.write_blocked.load(Relaxed);
         ConnectionSample {
             h2: self.h2.load(Relaxed),
             requests: self.requests.load(Relaxed),
-            busy: owed || self.in_flight.load(Relaxed) > 0,
+            // A response whose handler is done is in progress until the client has its bytes.
+            busy: has_unsent || self.in_flight.load(Relaxed) > 0,
             socket_bytes,
             head_begun: socket_bytes != self.idle_mark.load(Relaxed),
             body_awaited: self.body_waits.load(Relaxed) > 0,
             body_bytes: self.body_bytes.load(Relaxed),
-            has_unsent: owed,
+            has_unsent,
             shipped_bytes: self.shipped_bytes.load(Relaxed),
         }
     }
@@ -108,11 +109,11 @@ pub struct InFlightRequest {
 
 impl InFlightRequest {
     /// Counts a request whose head has just been read.
-    pub fn begin(pulse: &Arc<ConnectionCounters>, h2: bool) -> Self {
-        pulse.h2.store(h2, Relaxed);
-        pulse.requests.fetch_add(1, Relaxed);
-        pulse.in_flight.fetch_add(1, Relaxed);
-        Self { counters: Arc::clone(pulse) }
+    pub fn begin(counters: &Arc<ConnectionCounters>, h2: bool) -> Self {
+        counters.h2.store(h2, Relaxed);
+        counters.requests.fetch_add(1, Relaxed);
+        counters.in_flight.fetch_add(1, Relaxed);
+        Self { counters: Arc::clone(counters) }
     }
 
     /// The counters of the request's connection.
@@ -123,6 +124,7 @@ impl InFlightRequest {
 
 impl Drop for InFlightRequest {
     fn drop(&mut self) {
+        // Of concurrent HTTP/2 requests, only the last makes the connection idle.
         if self.counters.in_flight.fetch_sub(1, Relaxed) == 1 {
             self.counters.idle_mark.store(self.counters.socket_bytes.load(Relaxed), Relaxed);
         }
@@ -135,25 +137,25 @@ mod tests {
 
     #[test]
     fn a_connection_is_busy_until_the_last_request_ends() {
-        let pulse = Arc::new(ConnectionCounters::default());
+        let counters = Arc::new(ConnectionCounters::default());
         let (first, second) =
-            (InFlightRequest::begin(&pulse, true), InFlightRequest::begin(&pulse, true));
+            (InFlightRequest::begin(&counters, true), InFlightRequest::begin(&counters, true));
         drop(first);
-        assert!(pulse.sample().busy);
+        assert!(counters.sample().busy);
         drop(second);
         assert_eq!(
-            pulse.sample(),
+            counters.sample(),
             ConnectionSample { h2: true, requests: 2, ..ConnectionSample::default() }
         );
     }
 
     #[test]
     fn bytes_after_the_last_request_begin_a_head() {
-        let pulse = Arc::new(ConnectionCounters::default());
-        pulse.socket_bytes.store(100, Relaxed);
-        drop(InFlightRequest::begin(&pulse, false));
-        assert!(!pulse.sample().head_begun);
-        pulse.socket_bytes.fetch_add(1, Relaxed);
-        assert!(pulse.sample().head_begun);
+        let counters = Arc::new(ConnectionCounters::default());
+        counters.socket_bytes.store(100, Relaxed);
+        drop(InFlightRequest::begin(&counters, false));
+        assert!(!counters.sample().head_begun);
+        counters.socket_bytes.fetch_add(1, Relaxed);
+        assert!(counters.sample().head_begun);
     }
 }

@@ -25,9 +25,9 @@ pub struct CountingStream {
 }
 
 impl CountingStream {
-    /// Wraps `stream` and counts its bytes in `pulse`.
-    pub fn new(stream: TcpStream, pulse: Arc<ConnectionCounters>) -> Self {
-        Self { stream, counters: pulse }
+    /// Wraps `stream` and counts its bytes in `counters`.
+    pub fn new(stream: TcpStream, counters: Arc<ConnectionCounters>) -> Self {
+        Self { stream, counters }
     }
 }
 
@@ -36,7 +36,7 @@ impl Drop for CountingStream {
         if self.counters.reset.load(Relaxed) {
             // Without the reset the kernel would keep up to 4 MB per slow reader long after the drop. A
             // socket that refuses the option is closed already.
-            let _gone = self.stream.set_zero_linger();
+            let _closed = self.stream.set_zero_linger();
         }
     }
 }
@@ -47,6 +47,7 @@ impl AsyncRead for CountingStream {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        // The buffer may hold bytes of an earlier read.
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
         let read = buf.filled().len().saturating_sub(before);
@@ -101,20 +102,20 @@ mod tests {
         let addr = listener.local_addr().expect("bound");
         let mut client = TcpStream::connect(addr).await.expect("connected");
         let (stream, _) = listener.accept().await.expect("accepted");
-        let pulse = Arc::new(ConnectionCounters::default());
-        let mut guard = CountingStream::new(stream, Arc::clone(&pulse));
+        let counters = Arc::new(ConnectionCounters::default());
+        let mut guard = CountingStream::new(stream, Arc::clone(&counters));
         let (bytes, mut sent) = (vec![7; 256 * 1024], 0);
         while let Some(written) = guard.write(&bytes).now_or_never() {
             sent += written.expect("the client is there");
-            assert!(!pulse.sample().busy);
+            assert!(!counters.sample().busy);
         }
-        let full = pulse.sample();
+        let full = counters.sample();
         assert!(full.has_unsent && full.busy, "the tail of a response waits for the client");
         assert_eq!(full.shipped_bytes, sent as u64);
         let reading = tokio::spawn(async move { client.read_to_end(&mut Vec::new()).await });
         sent += guard.write(&bytes).await.expect("the client takes it");
-        assert_eq!(pulse.sample().shipped_bytes, sent as u64);
-        assert!(!pulse.sample().has_unsent);
+        assert_eq!(counters.sample().shipped_bytes, sent as u64);
+        assert!(!counters.sample().has_unsent);
         drop(guard);
         assert_eq!(reading.await.expect("no panic").expect("read"), sent);
     }

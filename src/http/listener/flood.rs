@@ -35,25 +35,27 @@ struct TrafficCounts {
 
 impl FloodDetector {
     /// Whether more bytes arrived than requests, bodies and window updates explain. HTTP/1 has no frames.
-    pub fn is_flooded(&mut self, seen: &ConnectionSample) -> bool {
+    pub fn is_flooded(&mut self, sample: &ConnectionSample) -> bool {
         let now = TrafficCounts {
-            socket_bytes: seen.socket_bytes,
-            body_bytes: seen.body_bytes,
-            shipped_bytes: seen.shipped_bytes,
-            requests: seen.requests,
+            socket_bytes: sample.socket_bytes,
+            body_bytes: sample.body_bytes,
+            shipped_bytes: sample.shipped_bytes,
+            requests: sample.requests,
         };
-        let begin = self.window_start;
+        let start = self.window_start;
         self.ticks += 1;
+        // The tick that ends a window is still judged by the start of that window.
         if self.ticks >= WINDOW_TICKS {
             *self = Self { ticks: 0, window_start: now };
         }
-        let came = now.socket_bytes.saturating_sub(begin.socket_bytes);
+        let received = now.socket_bytes.saturating_sub(start.socket_bytes);
         // The frames of a body are slightly longer than its data.
-        let bodies = now.body_bytes.saturating_sub(begin.body_bytes);
-        let heads = now.requests.saturating_sub(begin.requests).saturating_mul(HEAD_BYTES);
-        let taken = now.shipped_bytes.saturating_sub(begin.shipped_bytes) / SHIPPED_DIVISOR;
-        let allowed = [bodies, bodies / 2, heads, taken].into_iter();
-        seen.h2 && came > allowed.fold(BYTES_MAX, u64::saturating_add)
+        let bodies = now.body_bytes.saturating_sub(start.body_bytes);
+        let heads = now.requests.saturating_sub(start.requests).saturating_mul(HEAD_BYTES);
+        let window_updates =
+            now.shipped_bytes.saturating_sub(start.shipped_bytes) / SHIPPED_DIVISOR;
+        let allowed = [bodies, bodies / 2, heads, window_updates].into_iter();
+        sample.h2 && received > allowed.fold(BYTES_MAX, u64::saturating_add)
     }
 }
 
@@ -61,10 +63,11 @@ impl FloodDetector {
 mod tests {
     use super::*;
 
-    /// Checks the tick, of a hundred, at which a connection with the samples `seen(tick)` counts as flooding.
-    fn check(seen: impl Fn(u64) -> ConnectionSample, expected: Option<u64>) {
+    /// Checks the tick, of a hundred, at which a connection with the samples `sample_at(tick)`
+    /// counts as flooding.
+    fn check(sample_at: impl Fn(u64) -> ConnectionSample, expected: Option<u64>) {
         let mut flood = FloodDetector::default();
-        let found = (1..100).find(|beat| flood.is_flooded(&seen(*beat)));
+        let found = (1..100).find(|tick| flood.is_flooded(&sample_at(*tick)));
         assert_eq!(found, expected);
     }
 
@@ -74,28 +77,28 @@ mod tests {
 
     #[test]
     fn frames_that_ask_for_nothing_are_a_flood_from_some_rate_on() {
-        check(|beat| sample(beat * 10_000_000), Some(1));
-        check(|beat| sample(beat * 1_000_000), Some(5));
-        check(|beat| sample(beat * 400_000), None);
-        check(|beat| ConnectionSample { h2: false, ..sample(beat * 10_000_000) }, None);
+        check(|tick| sample(tick * 10_000_000), Some(1));
+        check(|tick| sample(tick * 1_000_000), Some(5));
+        check(|tick| sample(tick * 400_000), None);
+        check(|tick| ConnectionSample { h2: false, ..sample(tick * 10_000_000) }, None);
     }
 
     #[test]
     fn requests_bodies_and_windows_explain_what_comes_in() {
         check(
-            |beat| ConnectionSample { requests: beat * 1000, ..sample(beat * 10_000_000) },
+            |tick| ConnectionSample { requests: tick * 1000, ..sample(tick * 10_000_000) },
             None,
         );
         check(
-            |beat| ConnectionSample {
-                body_bytes: beat * 100_000_000,
-                ..sample(beat * 110_000_000)
+            |tick| ConnectionSample {
+                body_bytes: tick * 100_000_000,
+                ..sample(tick * 110_000_000)
             },
             None,
         );
-        let reader = |beat| ConnectionSample {
-            shipped_bytes: beat * 1_000_000_000,
-            ..sample(beat * 2_000_000)
+        let reader = |tick| ConnectionSample {
+            shipped_bytes: tick * 1_000_000_000,
+            ..sample(tick * 2_000_000)
         };
         check(reader, None);
     }

@@ -82,8 +82,8 @@ impl ListenerLimits {
 
     /// Number of whole ticks that cover `time`, at least one.
     pub(crate) fn ticks(&self, time: Duration) -> u32 {
-        let beats = time.as_nanos().div_ceil(self.tick_interval().as_nanos());
-        u32::try_from(beats).unwrap_or(u32::MAX).max(1)
+        let count = time.as_nanos().div_ceil(self.tick_interval().as_nanos());
+        u32::try_from(count).unwrap_or(u32::MAX).max(1)
     }
 }
 

@@ -96,7 +96,7 @@ pub struct DrainReport {
 pub async fn serve<S>(
     listener: TcpListener,
     service: S,
-    terms: impl Into<ListenerSettings>,
+    settings: impl Into<ListenerSettings>,
     mut stop: watch::Receiver<bool>,
 ) -> DrainReport
 where
@@ -104,7 +104,7 @@ where
     S: Send + 'static,
     S::Future: Send + 'static,
 {
-    let ListenerSettings { limits, certificate } = terms.into();
+    let ListenerSettings { limits, certificate } = settings.into();
     // Registered at start, so that alerts see the first increment.
     metrics::counter!(telemetry::CONNECTIONS_REFUSED).increment(0);
     metrics::counter!(telemetry::ADDRESS_CONNECTIONS_REFUSED).increment(0);
@@ -115,11 +115,14 @@ where
     let mut backoff = Backoff::new(ACCEPT_RETRIES);
     loop {
         let (stream, peer) = tokio::select! {
+            // After a stop no connection is accepted, even if one is waiting.
             biased;
             _ = stop.wait_for(|stop| *stop) => break,
             accepted = accept(&listener, &mut backoff) => accepted,
         };
+        // Collects ended connections, which would otherwise pile up until the shutdown.
         while connections.try_join_next().is_some() {}
+        // Changed limits apply from the next connection on; open ones keep theirs.
         shared = shared.with_limits(limits.get());
         let (service, stop) = (service.clone(), stop.clone());
         let certificate = certificate.as_ref().map(HotSwap::get);
@@ -132,11 +135,12 @@ where
                 let run = connection::run_tls(stream, certificate, peer, service, slot, stop);
                 connections.spawn(catch_panics(run, peer));
             }
-            (Err(full), certificate) => {
-                refusals.refuse(stream, (peer, full), certificate.is_some());
+            (Err(limit), certificate) => {
+                refusals.refuse(stream, (peer, limit), certificate.is_some());
             }
         }
     }
+    // Closed before the drain, so that new connections are refused and go to another node.
     drop(listener);
     drain(connections, limits.get().drain).await
 }
@@ -162,8 +166,11 @@ async fn accept(listener: &TcpListener, backoff: &mut Backoff) -> (TcpStream, So
                 backoff.reset();
                 return accepted;
             }
+            // The fault of one client: neither an error of the service nor a reason to wait.
             Err(error) if is_client_abort(&error) => {}
             Err(error) => {
+                // Most often the process is out of file descriptors, and without a pause the loop
+                // would spin.
                 let pause = backoff.fail();
                 metrics::counter!(telemetry::ACCEPT_ERRORS).increment(1);
                 tracing::error!(%error, pause_ms = pause.as_millis(), "cannot accept connections");
@@ -192,7 +199,7 @@ async fn drain(mut connections: JoinSet<ConnectionEnd>, time: Duration) -> Drain
             finished += usize::from(matches!(ended, Ok(ConnectionEnd::Drained)));
         }
     };
-    let _late = timeout(time, all).await;
+    let _elapsed = timeout(time, all).await;
     let cut = connections.len();
     connections.shutdown().await;
     DrainReport { finished, cut }

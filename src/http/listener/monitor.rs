@@ -66,23 +66,24 @@ struct RateMonitor {
 
 impl RateMonitor {
     fn new(bytes_per_s: u64, grace: Duration, limits: &ListenerLimits) -> Self {
-        let grace_beats = limits.ticks(grace);
+        let grace_ticks = limits.ticks(grace);
         Self {
             bytes_per_s,
             tick: limits.tick_interval(),
-            grace_ticks: grace_beats,
+            grace_ticks,
             waited_ticks: 0,
             bytes_before: 0,
         }
     }
 
     /// The fewest bytes that must be transferred within that many ticks.
-    fn bytes_min(&self, beats: u32) -> u128 {
-        u128::from(self.bytes_per_s) * u128::from(beats) * self.tick.as_millis() / 1000
+    fn bytes_min(&self, ticks: u32) -> u128 {
+        u128::from(self.bytes_per_s) * u128::from(ticks) * self.tick.as_millis() / 1000
     }
 
     /// Whether a whole window of waiting has passed with too few bytes.
     fn is_too_slow(&mut self, waiting: bool, bytes: u64) -> bool {
+        // Only time in which the other side waits counts: a slow handler is not the client's fault.
         // A rate of 0 turns the limit off.
         if !waiting || self.bytes_per_s == 0 {
             self.waited_ticks = 0;
@@ -94,14 +95,15 @@ impl RateMonitor {
             self.bytes_before = bytes;
             return false;
         }
-        let beats = self.waited_ticks - 1;
-        if beats < self.grace_ticks {
+        let ticks = self.waited_ticks - 1;
+        if ticks < self.grace_ticks {
             return false;
         }
-        let moved = bytes.saturating_sub(self.bytes_before);
+        let transferred = bytes.saturating_sub(self.bytes_before);
+        // The tick that ends a window begins the next one.
         self.waited_ticks = 1;
         self.bytes_before = bytes;
-        u128::from(moved) < self.bytes_min(beats)
+        u128::from(transferred) < self.bytes_min(ticks)
     }
 }
 
@@ -146,28 +148,30 @@ impl ConnectionMonitor {
         self.is_closing = true;
     }
 
-    /// Decides on a sample of the counters. `crowded` means that few connections are free, so an idle one is
-    /// closed at its first full tick.
-    pub fn check(&mut self, seen: &ConnectionSample, crowded: bool) -> ConnectionVerdict {
-        if self.read_rate.is_too_slow(seen.body_awaited, seen.body_bytes) {
+    /// Decides on a sample of the counters. `is_nearly_full` means that few connections are
+    /// free, so an idle one is closed at its first full tick.
+    pub fn check(&mut self, sample: &ConnectionSample, is_nearly_full: bool) -> ConnectionVerdict {
+        // Before the check for `busy`, since these limits are for requests in progress.
+        if self.read_rate.is_too_slow(sample.body_awaited, sample.body_bytes) {
             return ConnectionVerdict::Abort(ConnectionFault::SlowBody);
         }
-        if self.write_rate.is_too_slow(seen.has_unsent, seen.shipped_bytes) {
+        if self.write_rate.is_too_slow(sample.has_unsent, sample.shipped_bytes) {
             return ConnectionVerdict::Abort(ConnectionFault::SlowReader);
         }
-        if self.flood.is_flooded(seen) {
+        if self.flood.is_flooded(sample) {
             return ConnectionVerdict::Abort(ConnectionFault::Flood);
         }
         // A handler has its own timeout, so a busy connection is never idle.
-        if seen.busy {
+        if sample.busy {
             self.reset_timers();
             return ConnectionVerdict::Continue;
         }
-        if seen.requests != self.requests {
-            self.requests = seen.requests;
+        // A request began and ended between two ticks, so the connection was not idle.
+        if sample.requests != self.requests {
+            self.requests = sample.requests;
             self.reset_timers();
         }
-        self.check_waiting(seen, crowded)
+        self.check_waiting(sample, is_nearly_full)
     }
 
     fn reset_timers(&mut self) {
@@ -178,26 +182,31 @@ impl ConnectionMonitor {
 
     /// Checks a connection without a request. The first tick of a state may be short, so a limit is exceeded
     /// after one more tick.
-    fn check_waiting(&mut self, seen: &ConnectionSample, crowded: bool) -> ConnectionVerdict {
+    fn check_waiting(
+        &mut self,
+        sample: &ConnectionSample,
+        is_nearly_full: bool,
+    ) -> ConnectionVerdict {
         self.idle_ticks = self.idle_ticks.saturating_add(1);
         // HTTP/2 sends pings and window updates between requests, so only the idle timeout bounds a head that
         // never ends.
-        let head_awaited = seen.requests == 0 || (seen.head_begun && !seen.h2);
+        let head_awaited = sample.requests == 0 || (sample.head_begun && !sample.h2);
         self.head_ticks = if head_awaited { self.head_ticks.saturating_add(1) } else { 0 };
         if self.head_ticks > self.header_ticks_max {
             return ConnectionVerdict::Abort(ConnectionFault::SlowHead);
         }
         if self.is_closing {
             self.closing_ticks += 1;
-            let over = self.closing_ticks > CLOSING_TICKS && !head_awaited;
-            return if over {
+            // A request whose head has begun may still be completed, within the header timeout.
+            let is_overdue = self.closing_ticks > CLOSING_TICKS && !head_awaited;
+            return if is_overdue {
                 ConnectionVerdict::Abort(ConnectionFault::Idle)
             } else {
                 ConnectionVerdict::Continue
             };
         }
-        let idle_beats_max = if crowded { 1 } else { self.idle_ticks_max };
-        if self.idle_ticks > idle_beats_max && !head_awaited {
+        let idle_ticks_max = if is_nearly_full { 1 } else { self.idle_ticks_max };
+        if self.idle_ticks > idle_ticks_max && !head_awaited {
             return ConnectionVerdict::Close(ConnectionFault::Idle);
         }
         ConnectionVerdict::Continue
@@ -209,7 +218,7 @@ mod tests {
     use super::*;
 
     /// Ticks of 1 s; header 4 ticks, idle 6, rates over 4 ticks of 100 bytes.
-    fn judge() -> ConnectionMonitor {
+    fn monitor() -> ConnectionMonitor {
         ConnectionMonitor::new(&ListenerLimits {
             header_timeout: Duration::from_secs(4),
             idle_timeout: Duration::from_secs(6),
@@ -221,13 +230,16 @@ mod tests {
         })
     }
 
-    /// Checks after how many ticks a connection with the samples `seen(tick)` is ended, and how.
-    fn check(seen: impl Fn(u32) -> ConnectionSample, expected: Option<(u32, ConnectionVerdict)>) {
-        let mut judge = judge();
-        let ended = (1..100).find_map(|beat| match judge.check(&seen(beat), false) {
+    /// Checks after how many ticks a connection with the samples `sample(tick)` is ended, and how.
+    fn check(
+        sample: impl Fn(u32) -> ConnectionSample,
+        expected: Option<(u32, ConnectionVerdict)>,
+    ) {
+        let mut monitor = monitor();
+        let ended = (1..100).find_map(|tick| match monitor.check(&sample(tick), false) {
             ConnectionVerdict::Continue => None,
             other @ (ConnectionVerdict::Close(_) | ConnectionVerdict::Abort(_)) => {
-                Some((beat, other))
+                Some((tick, other))
             }
         });
         assert_eq!(ended, expected);
@@ -264,63 +276,63 @@ mod tests {
 
     #[test]
     fn a_client_that_takes_the_rate_stays_and_a_slower_one_goes() {
-        let owed = |beat: u32, rate: u64| ConnectionSample {
+        let unsent = |tick: u32, rate: u64| ConnectionSample {
             requests: 1,
             busy: true,
             has_unsent: true,
-            shipped_bytes: u64::from(beat) * rate,
+            shipped_bytes: u64::from(tick) * rate,
             ..ConnectionSample::default()
         };
-        check(|beat| owed(beat, 100), None);
+        check(|tick| unsent(tick, 100), None);
         check(
-            |beat| owed(beat, 99),
+            |tick| unsent(tick, 99),
             Some((5, ConnectionVerdict::Abort(ConnectionFault::SlowReader))),
         );
     }
 
     #[test]
     fn a_body_that_trickles_in_ends_the_connection() {
-        let awaited = |beat: u32, rate: u64| ConnectionSample {
+        let awaited = |tick: u32, rate: u64| ConnectionSample {
             requests: 1,
             busy: true,
             body_awaited: true,
-            body_bytes: u64::from(beat) * rate,
+            body_bytes: u64::from(tick) * rate,
             ..ConnectionSample::default()
         };
-        check(|beat| awaited(beat, 100), None);
+        check(|tick| awaited(tick, 100), None);
         check(
-            |beat| awaited(beat, 10),
+            |tick| awaited(tick, 10),
             Some((5, ConnectionVerdict::Abort(ConnectionFault::SlowBody))),
         );
     }
 
     #[test]
     fn a_wait_that_ends_begins_a_new_window() {
-        let seen = |beat: u32| ConnectionSample {
+        let sample = |tick: u32| ConnectionSample {
             requests: 1,
             busy: true,
-            has_unsent: !beat.is_multiple_of(4),
+            has_unsent: !tick.is_multiple_of(4),
             ..ConnectionSample::default()
         };
-        check(seen, None);
+        check(sample, None);
     }
 
     #[test]
     fn an_idle_client_goes_early_when_connections_run_out() {
-        let mut judge = judge();
+        let mut monitor = monitor();
         let idle = ConnectionSample { requests: 1, ..ConnectionSample::default() };
-        assert_eq!(judge.check(&idle, true), ConnectionVerdict::Continue);
-        assert_eq!(judge.check(&idle, true), ConnectionVerdict::Close(ConnectionFault::Idle));
+        assert_eq!(monitor.check(&idle, true), ConnectionVerdict::Continue);
+        assert_eq!(monitor.check(&idle, true), ConnectionVerdict::Close(ConnectionFault::Idle));
     }
 
     #[test]
     fn a_client_that_ignores_the_close_is_cut() {
-        let mut judge = judge();
-        judge.start_closing();
+        let mut monitor = monitor();
+        monitor.start_closing();
         let idle = ConnectionSample { requests: 1, ..ConnectionSample::default() };
         for _ in 0..CLOSING_TICKS {
-            assert_eq!(judge.check(&idle, false), ConnectionVerdict::Continue);
+            assert_eq!(monitor.check(&idle, false), ConnectionVerdict::Continue);
         }
-        assert_eq!(judge.check(&idle, false), ConnectionVerdict::Abort(ConnectionFault::Idle));
+        assert_eq!(monitor.check(&idle, false), ConnectionVerdict::Abort(ConnectionFault::Idle));
     }
 }

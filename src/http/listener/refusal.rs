@@ -71,21 +71,23 @@ impl ConnectionRefusals {
         client: (SocketAddr, ConnectionLimit),
         is_tls: bool,
     ) {
-        let answer = self.record(client);
+        let response = self.record(client);
+        // Collects ended refusals, which no longer count against the limit.
         while self.sending.try_join_next().is_some() {}
         if !is_tls && self.sending.len() < REFUSALS_MAX {
             self.sending.spawn(async move {
-                let _late = timeout(LINGER, send_refusal(stream, answer)).await;
+                let _elapsed = timeout(LINGER, send_refusal(stream, response)).await;
             });
         }
     }
 
     /// Counts and logs a refusal, and returns its response.
     fn record(&mut self, client: (SocketAddr, ConnectionLimit)) -> &'static str {
-        let (peer, full) = client;
-        match full {
+        let (peer, limit) = client;
+        match limit {
             ConnectionLimit::Total => {
                 metrics::counter!(telemetry::CONNECTIONS_REFUSED).increment(1);
+                // A flood of connections must not become a flood of log lines.
                 if self.count.is_multiple_of(REFUSALS_PER_LOG) {
                     let refused = self.count + 1;
                     tracing::warn!(%peer, refused, "too many connections, refusing");
@@ -112,12 +114,12 @@ impl ConnectionRefusals {
 
 /// Sends the response and waits for the client to close: closing first, with unread data, would reset the
 /// connection and discard the response.
-pub async fn send_refusal(mut stream: TcpStream, answer: &str) {
-    let sent = stream.write_all(answer.as_bytes()).await;
+pub async fn send_refusal(mut stream: TcpStream, response: &str) {
+    let sent = stream.write_all(response.as_bytes()).await;
     if sent.is_ok() && stream.shutdown().await.is_ok() {
-        let mut rest = stream.take(LINGER_BYTES_MAX);
+        let mut unread = stream.take(LINGER_BYTES_MAX);
         let mut scratch = [0; 1024];
-        while matches!(rest.read(&mut scratch).await, Ok(1..)) {}
+        while matches!(unread.read(&mut scratch).await, Ok(1..)) {}
     }
 }
 
@@ -127,8 +129,8 @@ mod tests {
 
     #[test]
     fn the_lengths_of_the_answers_are_right() {
-        for answer in [RESPONSE_TOO_MANY, RESPONSE_TOO_MANY_FROM_ADDRESS, RESPONSE_NEEDS_TLS] {
-            let (head, body) = answer.split_once("\r\n\r\n").expect("head and body");
+        for response in [RESPONSE_TOO_MANY, RESPONSE_TOO_MANY_FROM_ADDRESS, RESPONSE_NEEDS_TLS] {
+            let (head, body) = response.split_once("\r\n\r\n").expect("head and body");
             let length = format!("Content-Length: {}\r\n", body.len());
             assert!(head.contains(&length), "{length}");
             serde_json::from_str::<serde_json::Value>(body).expect("JSON");

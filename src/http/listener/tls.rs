@@ -49,6 +49,7 @@ impl Certificate {
         let certificates = certificates.map_err(|cause| in_chain(cause.to_string()))?;
         let mut expires = Timestamp::MAX;
         for certificate in &certificates {
+            // A chain is valid only as long as every certificate in it.
             expires = expires.min(check_validity(certificate, now).map_err(in_chain)?);
         }
         if certificates.is_empty() {
@@ -73,6 +74,7 @@ impl Certificate {
             }
             in_key(cause.to_string())
         })?;
+        // In order of preference: the server chooses (RFC 7301 §3.2).
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         config.ticketer = aws_lc_rs::Ticketer::new().map_err(Error::internal)?;
         Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), expires })
@@ -107,9 +109,9 @@ fn check_validity(certificate: &CertificateDer<'_>, now: Timestamp) -> Result<Ti
     // before it looks for an issuer.
     let verified = |seconds: u64| {
         let at = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-        let (issuers, algorithms) = (RootCertStore::empty(), aws_lc_rs::default_provider());
-        let known = algorithms.signature_verification_algorithms.all;
-        verify_server_cert_signed_by_trust_anchor(&parsed, &issuers, &[], at, known)
+        let (issuers, provider) = (RootCertStore::empty(), aws_lc_rs::default_provider());
+        let algorithms = provider.signature_verification_algorithms.all;
+        verify_server_cert_signed_by_trust_anchor(&parsed, &issuers, &[], at, algorithms)
     };
     let time = |time: UnixTime| {
         let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
@@ -131,11 +133,12 @@ fn check_validity(certificate: &CertificateDer<'_>, now: Timestamp) -> Result<Ti
     {
         return Err(format!("the certificate is not valid before {}", time(not_before)));
     }
-    let far = verified(u64::MAX);
+    // At a time when every certificate has expired, the error names the expiry.
+    let far_future = verified(u64::MAX);
     if let Err(rustls::Error::InvalidCertificate(CertificateError::ExpiredContext {
         not_after,
         ..
-    })) = far
+    })) = far_future
     {
         return Ok(time(not_after));
     }

@@ -47,8 +47,8 @@ pub(super) fn assemble(bases: BaseUrls<'_>) -> Value {
             let item = members(item).map(|(method, operation)| {
                 (method.clone(), complete_operation(operation, &section, bases.public))
             });
-            let earlier = paths.insert(path.clone(), item.collect());
-            assert!(earlier.is_none(), "{path} is described in two sections");
+            let previous = paths.insert(path.clone(), item.collect());
+            assert!(previous.is_none(), "{path} is described in two sections");
         }
         schemas.extend(cloned_members(&section["schemas"]));
     }
@@ -65,26 +65,28 @@ fn cloned_members(object: &Value) -> impl Iterator<Item = (String, Value)> {
 /// Completes an operation with its tag and the defaults of its section: `responses` in addition to its own,
 /// `security` unless it has its own, and `server` if that is not `public`.
 fn complete_operation(operation: &Value, section: &Value, public: &str) -> Value {
-    let mut whole = operation.clone();
-    whole["tags"] = json!([section["name"]]);
-    if whole.get("security").is_none() {
-        whole["security"] = section["security"].clone();
+    let mut completed = operation.clone();
+    completed["tags"] = json!([section["name"]]);
+    if completed.get("security").is_none() {
+        completed["security"] = section["security"].clone();
     }
     if let Some(server) = section.get("server").filter(|server| *server != public) {
-        whole["servers"] = json!([{ "url": server }]);
+        completed["servers"] = json!([{ "url": server }]);
     }
+    // The operation's own responses come last and replace those of its section.
     let responses = members(&section["responses"]).chain(members(&operation["responses"]));
     // The map sorts them by status.
-    whole["responses"] = json!(responses.collect::<BTreeMap<_, _>>());
-    whole
+    completed["responses"] = json!(responses.collect::<BTreeMap<_, _>>());
+    completed
 }
 
 /// Replaces references to `shared` by their targets, and `${public}`, `${media}` and `${auth}` by the
 /// addresses of `bases`.
 fn resolve(value: &Value, shared: &Value, bases: BaseUrls<'_>) -> Value {
-    if let Some(place) = text(&value["$ref"]).strip_prefix(TO_SHARED) {
-        let target = shared.pointer(place);
-        let target = target.unwrap_or_else(|| panic!("shared.yaml has no {place}"));
+    if let Some(pointer) = text(&value["$ref"]).strip_prefix(TO_SHARED) {
+        let target = shared.pointer(pointer);
+        let target = target.unwrap_or_else(|| panic!("shared.yaml has no {pointer}"));
+        // A target may contain references of its own.
         return resolve(target, shared, bases);
     }
     match value {

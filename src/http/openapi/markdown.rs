@@ -47,16 +47,16 @@ fn section(page: &mut String, document: &Value, tag: &Value) {
     let name = text(&tag["name"]);
     push(page, &format!("## {name}"));
     push(page, &escaped(text(&tag["description"])));
-    let own: Vec<_> =
+    let in_section: Vec<_> =
         operations(document).filter(|(_, _, found)| found["tags"][0] == *name).collect();
     row(page, &["Operation", "Method", "Address"]);
     row(page, &["---", "---", "---"]);
-    for (path, method, found) in &own {
+    for (path, method, found) in &in_section {
         let method = method.to_ascii_uppercase();
         row(page, &[&cell(text(&found["summary"])), &method, &code_cell(path)]);
     }
     page.push('\n');
-    for (path, method, found) in own {
+    for (path, method, found) in in_section {
         operation(page, path, method, found);
     }
 }
@@ -73,10 +73,10 @@ fn operation(page: &mut String, path: &str, method: &str, found: &Value) {
     let bodies: Vec<String> =
         members(&found["requestBody"]["content"]).map(|(name, media)| body(name, media)).collect();
     if !bodies.is_empty() {
-        let about = escaped(text(&found["requestBody"]["description"]));
-        push(page, &format!("Body: {}. {about}", bodies.join(" or ")));
+        let description = escaped(text(&found["requestBody"]["description"]));
+        push(page, &format!("Body: {}. {description}", bodies.join(" or ")));
     }
-    answers(page, &found["responses"]);
+    describe_responses(page, &found["responses"]);
 }
 
 fn parameters(page: &mut String, found: &Value) {
@@ -85,12 +85,12 @@ fn parameters(page: &mut String, found: &Value) {
     for parameter in elements(&found["parameters"]) {
         let name = code_cell(text(&parameter["name"]));
         let required = if parameter["required"] == true { ", required" } else { "" };
-        let place = format!("{}{required}", text(&parameter["in"]));
+        let location = format!("{}{required}", text(&parameter["in"]));
         let schema = &parameter["schema"];
         let bounds = with_backticks(&bound_pieces(schema));
-        let about = format!("{} {bounds}", text(&parameter["description"]));
+        let description = format!("{} {bounds}", text(&parameter["description"]));
         let kind = with_backticks(&type_pieces(schema));
-        row(page, &[&name, &place, &cell(&kind), &cell(&about)]);
+        row(page, &[&name, &location, &cell(&kind), &cell(&description)]);
     }
     page.push('\n');
 }
@@ -98,6 +98,7 @@ fn parameters(page: &mut String, found: &Value) {
 /// Describes a body by its type and its schema.
 fn body(name: &str, media: &Value) -> String {
     let schema = with_backticks(&type_pieces(&media["schema"]));
+    // The schema of a binary body says no more than its media type.
     match media["schema"].get("contentMediaType").is_some() || schema.is_empty() {
         true => format!("`{name}`"),
         false => format!("`{name}` ({schema})"),
@@ -105,19 +106,19 @@ fn body(name: &str, media: &Value) -> String {
 }
 
 /// Renders the responses of an operation; those that all operations share link to the page of errors.
-fn answers(page: &mut String, responses: &Value) {
+fn describe_responses(page: &mut String, responses: &Value) {
     let mut refusals = Vec::new();
     row(page, &["Status", "Answer"]);
     row(page, &["---", "---"]);
-    for (status, answer) in members(responses) {
-        if answer.get("$ref").is_some() {
+    for (status, response) in members(responses) {
+        if response.get("$ref").is_some() {
             refusals.push(format!("[{status}](errors.md#{status})"));
             continue;
         }
         let bodies: Vec<String> =
-            members(&answer["content"]).map(|(name, media)| body(name, media)).collect();
-        let about = format!("{} {}", text(&answer["description"]), bodies.join(", "));
-        row(page, &[status, &cell(&about)]);
+            members(&response["content"]).map(|(name, media)| body(name, media)).collect();
+        let description = format!("{} {}", text(&response["description"]), bodies.join(", "));
+        row(page, &[status, &cell(&description)]);
     }
     page.push('\n');
     if !refusals.is_empty() {

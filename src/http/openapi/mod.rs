@@ -138,9 +138,10 @@ impl ApiDescription {
         method: &Method,
         headers: &HeaderMap,
     ) -> Response {
-        let found = self.pages.iter().find(|(own, _)| *own == language);
-        let (_, kept) = found.unwrap_or(&self.pages[0]);
-        conditional_response(kept, "text/html; charset=utf-8", method, headers)
+        let found = self.pages.iter().find(|(page_language, _)| *page_language == language);
+        // Every language has a page, so the fallback is never used.
+        let (_, stored) = found.unwrap_or(&self.pages[0]);
+        conditional_response(stored, "text/html; charset=utf-8", method, headers)
     }
 
     /// HTML of the page below its head. The template has escaped everything in it.
@@ -156,9 +157,9 @@ impl ApiDescription {
     /// Finds the operation that a call of `target` with `method` belongs to; the most specific path wins.
     pub(super) fn find_operation(&self, method: &str, target: &str) -> Option<&TrialOperation> {
         let path = target.split('?').next().unwrap_or_default();
-        let own = self.trials.iter().filter(|trial| trial.method == method);
-        let fitting = own.filter_map(|trial| Some((trial.match_score(path)?, trial)));
-        fitting.max_by_key(|(letters, _)| *letters).map(|(_, trial)| trial)
+        let candidates = self.trials.iter().filter(|trial| trial.method == method);
+        let matching = candidates.filter_map(|trial| Some((trial.match_score(path)?, trial)));
+        matching.max_by_key(|(score, _)| *score).map(|(_, trial)| trial)
     }
 }
 
@@ -173,8 +174,8 @@ async fn serve_document(
     method: Method,
     headers: HeaderMap,
 ) -> Response {
-    let kept = &app.shared.description.document;
-    let mut response = conditional_response(kept, "application/json", &method, &headers);
+    let stored = &app.shared.description.document;
+    let mut response = conditional_response(stored, "application/json", &method, &headers);
     let headers = response.headers_mut();
     let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
     set(header::CACHE_CONTROL, "public, max-age=300");
@@ -184,21 +185,23 @@ async fn serve_document(
 }
 
 fn conditional_response(
-    kept: &TaggedText,
+    stored: &TaggedText,
     kind: &'static str,
     method: &Method,
     headers: &HeaderMap,
 ) -> Response {
-    let validators = Validators { etag: kept.etag.clone(), last_modified: None };
+    let validators = Validators { etag: stored.etag.clone(), last_modified: None };
     let mut response = match evaluate(method, headers, &validators) {
         PreconditionOutcome::Proceed => {
-            let body = Body::from(kept.text.clone());
+            let body = Body::from(stored.text.clone());
             respond::typed(StatusCode::OK, HeaderValue::from_static(kind), body)
         }
         PreconditionOutcome::NotModified => without_body(StatusCode::NOT_MODIFIED),
         PreconditionOutcome::Failed => without_body(StatusCode::PRECONDITION_FAILED),
     };
-    response.headers_mut().insert(header::ETAG, kept.etag.print());
+    // A 304 repeats the tag (RFC 9110 §15.4.5).
+    response.headers_mut().insert(header::ETAG, stored.etag.print());
+    // Constant while the process runs, so the compressor codes it once.
     response.extensions_mut().insert(ImmutableResponse);
     response
 }

@@ -6,24 +6,25 @@ use model::item::SCHEMA;
 
 const ITEM: &str = "NewsItem";
 /// The component of an item in an upload.
-const SENT: &str = "NewsItemSent";
+const UPLOADED: &str = "NewsItemSent";
 const CONTACT: &str = "ContactInfo";
 /// Name of the contact's definition in the shipped schema.
-const CONTACT_HERE: &str = "contactinfoType";
+const CONTACT_DEFINITION: &str = "contactinfoType";
 
 /// The components `NewsItem`, its upload variant and the contact.
 pub(super) fn schemas() -> [(String, Value); 3] {
     let mut item: Value = serde_json::from_str(SCHEMA).expect("the shipped schema is JSON");
-    let contact = item["definitions"][CONTACT_HERE].take();
+    let contact = item["definitions"][CONTACT_DEFINITION].take();
     let fields = item.as_object_mut().expect("the shipped schema is an object");
+    // These keywords belong to a schema in a file of its own and not to a component.
     for name in ["$schema", "id", "definitions"] {
         fields.shift_remove(name);
     }
     let item = component(item);
-    let mut sent = item.clone();
+    let mut uploaded = item.clone();
     // The address of an upload names the item, so no property is required.
-    sent.as_object_mut().expect("the shipped schema is an object").shift_remove("required");
-    [(ITEM, item), (SENT, sent), (CONTACT, component(contact))]
+    uploaded.as_object_mut().expect("the shipped schema is an object").shift_remove("required");
+    [(ITEM, item), (UPLOADED, uploaded), (CONTACT, component(contact))]
         .map(|(name, schema)| (name.to_owned(), schema))
 }
 
@@ -35,6 +36,7 @@ fn component(mut schema: Value) -> Value {
             for (name, value) in fields.iter_mut() {
                 *value = match (name.as_str(), value.as_str()) {
                     ("$ref", Some("#")) => json!(format!("#/components/schemas/{ITEM}")),
+                    // The only other reference of the shipped schema is to the contact.
                     ("$ref", Some(_)) => json!(format!("#/components/schemas/{CONTACT}")),
                     _ => component(value.take()),
                 };

@@ -159,11 +159,13 @@ pub(super) fn text_pieces(text: &str) -> Vec<TextPiece> {
 
 fn section(document: &Value, tag: &Value) -> DocsSection {
     let name = text(&tag["name"]).to_owned();
-    let own = operations(document).filter(|(_, _, found)| found["tags"][0] == *name);
+    let in_section = operations(document).filter(|(_, _, found)| found["tags"][0] == *name);
     DocsSection {
         anchor: name.to_ascii_lowercase().replace(' ', "-"),
         text: text_pieces(text(&tag["description"])),
-        operations: own.map(|(path, method, found)| operation(path, method, found)).collect(),
+        operations: in_section
+            .map(|(path, method, found)| operation(path, method, found))
+            .collect(),
         name,
     }
 }
@@ -178,6 +180,7 @@ fn operation(path: &str, method: &str, found: &Value) -> OperationDescription {
             text(&parameter["description"]),
         )
     };
+    // Responses by reference are errors that all operations share; the page describes them once.
     let (refusals, answers): (Vec<_>, Vec<_>) =
         members(&found["responses"]).partition(|(_, answer)| answer.get("$ref").is_some());
     OperationDescription {
@@ -212,8 +215,8 @@ fn refusals(document: &Value) -> Vec<ResponseDescription> {
     let referred =
         responses.filter_map(|(status, one)| Some((status, one["$ref"].as_str()?.get(1..)?)));
     let found: BTreeMap<&String, &str> = referred.collect();
-    let target = |place| document.pointer(place).unwrap_or(&Value::Null);
-    found.into_iter().map(|(status, place)| describe_response(status, target(place))).collect()
+    let target = |pointer| document.pointer(pointer).unwrap_or(&Value::Null);
+    found.into_iter().map(|(status, pointer)| describe_response(status, target(pointer))).collect()
 }
 
 fn bodies(content: &Value) -> Vec<BodyDescription> {
@@ -234,14 +237,16 @@ fn bodies(content: &Value) -> Vec<BodyDescription> {
 
 /// Describes the accepted credentials with the scopes that are required.
 pub(super) fn access_pieces(security: &Value) -> Vec<TextPiece> {
-    let mut words = Vec::new();
+    let mut credentials = Vec::new();
     let mut scopes = Vec::new();
     let mut is_open = elements(security).next().is_none();
     for requirement in elements(security) {
+        // An empty requirement makes the others optional (OpenAPI 3.1, Security Requirement
+        // Object).
         is_open |= requirement.as_object().is_some_and(Map::is_empty);
         for (scheme, needed) in members(requirement) {
             scopes.extend(elements(needed).map(text));
-            words.extend(match scheme.as_str() {
+            credentials.extend(match scheme.as_str() {
                 "bearer" => Some("an access token"),
                 "apiKey" => Some("an API key"),
                 "ak" => Some("an API key in the query (`ak`)"),
@@ -251,15 +256,18 @@ pub(super) fn access_pieces(security: &Value) -> Vec<TextPiece> {
             });
         }
     }
-    let mut line = match (is_open, words.is_empty()) {
+    let mut line = match (is_open, credentials.is_empty()) {
         (true, true) => "No credentials needed".to_owned(),
-        (true, false) if words == [CLIENT] => {
+        (true, false) if credentials == [CLIENT] => {
             format!("Requires {CLIENT}, unless the client is public")
         }
         (true, false) => {
-            format!("Public content needs no credentials; other content {}", words.join(" or "))
+            format!(
+                "Public content needs no credentials; other content {}",
+                credentials.join(" or ")
+            )
         }
-        (false, _) => format!("Requires {}", words.join(" or ")),
+        (false, _) => format!("Requires {}", credentials.join(" or ")),
     };
     if !scopes.is_empty() {
         let scopes: Vec<String> = scopes.iter().map(|scope| format!("`{scope}`")).collect();
@@ -287,6 +295,7 @@ pub(super) fn type_pieces(schema: &Value) -> Vec<TextPiece> {
         return vec![TextPiece::plain("always "), TextPiece::code(plain_text(&schema["const"]))];
     }
     let name = match schema["format"].as_str() {
+        // `int64` is a detail of the encoding; other formats restrict the value.
         Some(format) if format != "int64" => format!("{} ({format})", names.join(" or ")),
         _ => names.join(" or "),
     };
@@ -301,9 +310,9 @@ pub(super) fn plain_text(value: &Value) -> String {
 pub(super) fn bound_pieces(schema: &Value) -> Vec<TextPiece> {
     let mut parts = Vec::new();
     let inner = if schema["type"] == "array" { &schema["items"] } else { schema };
-    for (index, word) in elements(&inner["enum"]).enumerate() {
+    for (index, value) in elements(&inner["enum"]).enumerate() {
         parts.push(TextPiece::plain(if index == 0 { "One of " } else { ", " }));
-        parts.push(TextPiece::code(plain_text(word)));
+        parts.push(TextPiece::code(plain_text(value)));
     }
     let number = |name: &str| inner[name].as_u64();
     // A maximum of 32 bits is a technical limit, not worth showing.
@@ -315,18 +324,18 @@ pub(super) fn bound_pieces(schema: &Value) -> Vec<TextPiece> {
             (None, None) => None,
         };
     let length = number("maxLength").map(|max| format!("{max} characters at most"));
-    let mut end = |piece: TextPiece| {
-        let between = if parts.is_empty() { "" } else { "; " };
-        parts.push(TextPiece::plain(between));
+    let mut push_bound = |piece: TextPiece| {
+        let separator = if parts.is_empty() { "" } else { "; " };
+        parts.push(TextPiece::plain(separator));
         parts.push(piece);
     };
-    range.into_iter().chain(length).for_each(|text| end(TextPiece::plain(text)));
+    range.into_iter().chain(length).for_each(|text| push_bound(TextPiece::plain(text)));
     if let Some(default) = schema.get("default") {
         let default = match default.as_array() {
             Some(elements) => elements.iter().map(plain_text).collect::<Vec<_>>().join(","),
             None => plain_text(default),
         };
-        end(TextPiece::plain("default "));
+        push_bound(TextPiece::plain("default "));
         parts.push(TextPiece::code(default));
     }
     parts.retain(|piece| !piece.text.is_empty());
@@ -349,9 +358,9 @@ fn property_rows(schema: &Value, prefix: &str, depth: usize) -> Vec<PropertyRow>
     let mut found = Vec::new();
     let inner = if schema["type"] == "array" { &schema["items"] } else { schema };
     let mark = if schema["type"] == "array" && depth > 0 { "[]" } else { "" };
-    let joint = if depth > 0 { "." } else { "" };
+    let separator = if depth > 0 { "." } else { "" };
     for (name, property) in members(&inner["properties"]) {
-        let path = format!("{prefix}{mark}{joint}{name}");
+        let path = format!("{prefix}{mark}{separator}{name}");
         let required = elements(&inner["required"]).any(|one| one == name);
         found.push(property_row(&path, property, required, text(&property["description"])));
         if depth < DEPTH_MAX {
@@ -367,14 +376,14 @@ mod tests {
 
     use super::*;
 
-    fn shown(parts: &[TextPiece]) -> String {
+    fn joined(parts: &[TextPiece]) -> String {
         parts.iter().map(|piece| piece.text.as_str()).collect()
     }
 
     #[test]
     fn a_schema_is_told_in_few_words() {
         let check =
-            |schema: Value, expected: &str| assert_eq!(shown(&type_pieces(&schema)), expected);
+            |schema: Value, expected: &str| assert_eq!(joined(&type_pieces(&schema)), expected);
         check(json!({ "type": "string", "format": "date" }), "string (date)");
         check(json!({ "type": ["string", "null"] }), "string or null");
         check(
@@ -387,7 +396,7 @@ mod tests {
     #[test]
     fn words_bounds_and_default_are_told() {
         let check =
-            |schema: Value, expected: &str| assert_eq!(shown(&bound_pieces(&schema)), expected);
+            |schema: Value, expected: &str| assert_eq!(joined(&bound_pieces(&schema)), expected);
         check(json!({ "minimum": 0, "maximum": 10, "default": 2 }), "0 to 10; default 2");
         check(json!({ "enum": ["a", "b"], "default": "a" }), "One of a, b; default a");
         check(json!({ "type": "string" }), "");
@@ -414,6 +423,6 @@ mod tests {
         let codes: Vec<&str> =
             found.iter().filter(|piece| piece.code).map(|piece| piece.text.as_str()).collect();
         assert_eq!(codes, ["a", "b"]);
-        assert_eq!(shown(&found), "send a or b");
+        assert_eq!(joined(&found), "send a or b");
     }
 }

@@ -13,7 +13,7 @@ const API_KEY: &str = "ApiKey YOUR_KEY";
 /// Placeholder for an access token in the header `Authorization` of code samples.
 const ACCESS_TOKEN: &str = "Bearer YOUR_ACCESS_TOKEN";
 /// Preferred initial values of fields: those that anonymous callers may use.
-const OPEN: [&str; 2] = ["image", "NormalPreview"];
+const OPEN_VALUES: [&str; 2] = ["image", "NormalPreview"];
 /// Name of a section whose operations are not sent from the page.
 const OPERATOR: &str = "Operator";
 const OAUTH2: &str = "OAuth2";
@@ -84,25 +84,26 @@ pub(super) fn trial_operations(document: &Value) -> Vec<TrialOperation> {
 }
 
 fn trial(document: &Value, path: &str, method: &str, found: &Value) -> TrialOperation {
-    let own = found["servers"][0]["url"].as_str();
-    let schemes = |wanted: &str| elements(&found["security"]).any(|one| one.get(wanted).is_some());
+    let server = found["servers"][0]["url"].as_str();
+    let accepts = |scheme: &str| elements(&found["security"]).any(|one| one.get(scheme).is_some());
     let mut requirements = elements(&found["security"]).filter_map(Value::as_object).peekable();
     let is_open = requirements.peek().is_none() || requirements.any(Map::is_empty);
-    let takes_ak = schemes("ak") && !schemes("apiKey");
+    let takes_ak = accepts("ak") && !accepts("apiKey");
     let mut fields: Vec<OperationField> =
         elements(&found["parameters"]).filter_map(field).collect();
+    // The sort is stable, so fields otherwise stay in the order of the document.
     fields.sort_by_key(|field| field.place != "path");
     TrialOperation {
         id: text(&found["operationId"]).to_owned(),
         method: method.to_ascii_uppercase(),
         path: path.to_owned(),
-        base: own.unwrap_or(text(&document["servers"][0]["url"])).to_owned(),
+        base: server.unwrap_or(text(&document["servers"][0]["url"])).to_owned(),
         summary: text(&found["summary"]).to_owned(),
         text: text_pieces(text(&found["description"])),
         access: access_pieces(&found["security"]),
         fields,
         body: sample(document, &found["requestBody"]["content"]),
-        authorization: match (schemes("apiKey"), schemes("bearer")) {
+        authorization: match (accepts("apiKey"), accepts("bearer")) {
             (true, _) => Some(API_KEY),
             (false, true) => Some(ACCESS_TOKEN),
             (false, false) => None,
@@ -145,17 +146,18 @@ fn field(parameter: &Value) -> Option<OperationField> {
         None => plain_text(default),
     });
     let default = default.filter(|text| !text.is_empty());
-    let open = words.iter().find(|word| OPEN.contains(&word.as_str()));
+    let open = words.iter().find(|word| OPEN_VALUES.contains(&word.as_str()));
     let first = open.or(words.first());
-    let looks =
+    let hint =
         if is_list { example_text(&schema["items"], "a,b") } else { example_text(schema, "") };
     Some(OperationField {
         name: text(&parameter["name"]).to_owned(),
         place: place.to_owned(),
         required,
         text: text_pieces(text(&parameter["description"])),
-        placeholder: default.clone().unwrap_or(looks),
+        placeholder: default.clone().unwrap_or(hint),
         default,
+        // An optional field starts empty: then the default of the operation applies.
         value: first.filter(|_| required).cloned().unwrap_or_default(),
         words,
     })
@@ -207,10 +209,10 @@ fn example(document: &Value, schema: &Value, depth: usize) -> Value {
         let found = document.pointer(found);
         return found.map_or(Value::Null, |schema| example(document, schema, depth));
     }
-    let given = [schema.get("const"), schema["examples"].get(0), schema.get("default")];
-    let given = given.into_iter().chain([schema["enum"].get(0)]).flatten().next();
-    if let Some(given) = given {
-        return given.clone();
+    let preset = [schema.get("const"), schema["examples"].get(0), schema.get("default")];
+    let preset = preset.into_iter().chain([schema["enum"].get(0)]).flatten().next();
+    if let Some(preset) = preset {
+        return preset.clone();
     }
     let kind = schema["type"].as_array().map_or(&schema["type"], |kinds| &kinds[0]);
     match text(kind) {
@@ -224,6 +226,7 @@ fn example(document: &Value, schema: &Value, depth: usize) -> Value {
 
 fn properties(document: &Value, schema: &Value, depth: usize) -> Map<String, Value> {
     let is_required = |name: &str| elements(&schema["required"]).any(|one| one == name);
+    // Required properties are always included, or the sample would not be valid.
     let shows_all = depth < DEPTH_MAX && members(&schema["properties"]).count() <= PROPERTIES_MAX;
     members(&schema["properties"])
         .filter(|(name, _)| shows_all || is_required(name))
@@ -244,46 +247,48 @@ fn returns_bytes(responses: &Value) -> bool {
 impl TrialOperation {
     /// Counts the literal characters of the operation's path if `path` matches it; more means more specific.
     pub(super) fn match_score(&self, path: &str) -> Option<usize> {
-        let (parts, own) = (path.split('/'), self.path.split('/'));
-        if parts.clone().count() != own.clone().count() {
+        let (parts, patterns) = (path.split('/'), self.path.split('/'));
+        if parts.clone().count() != patterns.clone().count() {
             return None;
         }
-        let mut letters = 0;
-        for (part, own) in parts.zip(own) {
-            letters += self.segment_score(part, own)?;
+        let mut score = 0;
+        for (part, pattern) in parts.zip(patterns) {
+            score += self.segment_score(part, pattern)?;
         }
-        Some(letters)
+        Some(score)
     }
 
     /// Scores one path segment. Parameters are matched from the right.
-    fn segment_score(&self, mut part: &str, own: &str) -> Option<usize> {
-        let mut pieces = own.split('{');
+    fn segment_score(&self, mut part: &str, pattern: &str) -> Option<usize> {
+        let mut pieces = pattern.split('{');
         let head = pieces.next().unwrap_or_default();
-        let mut letters = head.len();
-        if head.len() == own.len() {
-            return (part == own).then_some(letters);
+        let mut score = head.len();
+        if head.len() == pattern.len() {
+            return (part == pattern).then_some(score);
         }
         let names: Vec<(&str, &str)> = pieces.filter_map(|piece| piece.split_once('}')).collect();
         part = part.strip_prefix(head)?;
-        for (at, (name, tail)) in names.iter().enumerate().rev() {
+        // From the right, because an id may contain the text that follows it, such as `_`.
+        for (index, (name, tail)) in names.iter().enumerate().rev() {
             part = part.strip_suffix(tail)?;
-            letters += tail.len();
+            score += tail.len();
             // The literal text before this parameter is the one after the previous parameter.
-            let before = at.checked_sub(1).map_or("", |at| names[at].1);
-            let start = if at == 0 { 0 } else { part.rfind(before)? + before.len() };
-            let (rest, value) = part.split_at(start);
+            let before = index.checked_sub(1).map_or("", |index| names[index].1);
+            let start = if index == 0 { 0 } else { part.rfind(before)? + before.len() };
+            let (remaining, value) = part.split_at(start);
             if value.is_empty() || !self.accepts_value(name, value) {
                 return None;
             }
-            part = rest;
+            part = remaining;
         }
-        part.is_empty().then_some(letters)
+        part.is_empty().then_some(score)
     }
 
     /// Whether `value` is allowed for the parameter `name`.
     fn accepts_value(&self, name: &str, value: &str) -> bool {
         let field = self.fields.iter().find(|field| field.place == "path" && field.name == name);
         let words = field.map(|field| field.words.as_slice()).unwrap_or_default();
+        // Names in media URLs match in any case (contract media-1).
         words.is_empty() || words.iter().any(|word| word.eq_ignore_ascii_case(value))
     }
 }
@@ -300,8 +305,8 @@ mod tests {
         let trials = trial_operations(&whole());
         let check = |path: &str, expected: Option<&str>| {
             let of_get = trials.iter().filter(|trial| trial.method == "GET");
-            let fitting = of_get.filter_map(|trial| Some((trial.match_score(path)?, &trial.id)));
-            let best = fitting.max_by_key(|(letters, _)| *letters);
+            let matching = of_get.filter_map(|trial| Some((trial.match_score(path)?, &trial.id)));
+            let best = matching.max_by_key(|(score, _)| *score);
             assert_eq!(best.map(|(_, id)| id.as_str()), expected, "{path}");
         };
         check("/content/v1/image/search", Some("search"));

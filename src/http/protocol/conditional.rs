@@ -18,8 +18,8 @@ impl ETag {
     /// Accepts visible ASCII without `"`, at least one character; `None` otherwise.
     pub fn new(opaque: impl Into<String>) -> Option<Self> {
         let opaque = opaque.into();
-        let legal = |byte: u8| byte.is_ascii_graphic() && byte != b'"';
-        (!opaque.is_empty() && opaque.bytes().all(legal)).then_some(Self(opaque))
+        let is_legal = |byte: u8| byte.is_ascii_graphic() && byte != b'"';
+        (!opaque.is_empty() && opaque.bytes().all(is_legal)).then_some(Self(opaque))
     }
 
     /// The opaque tag without quotes.
@@ -78,7 +78,7 @@ pub fn evaluate(
     headers: &HeaderMap,
     validators: &Validators,
 ) -> PreconditionOutcome {
-    let reads = *method == Method::GET || *method == Method::HEAD;
+    let is_read = *method == Method::GET || *method == Method::HEAD;
     let etag = &validators.etag;
     let unmodified_since = |field| match (single_date(headers, field), validators.last_modified) {
         (Some(date), Some(modified)) => Some(modified <= date),
@@ -93,9 +93,12 @@ pub fn evaluate(
         TagMatch::Absent | TagMatch::Matches => {}
     }
     match tags_match(headers, header::IF_NONE_MATCH, |tag| tag.matches_weakly(etag)) {
-        TagMatch::Matches if reads => PreconditionOutcome::NotModified,
+        // A read is spared the bytes; a write with `If-None-Match` must not overwrite what exists.
+        TagMatch::Matches if is_read => PreconditionOutcome::NotModified,
         TagMatch::Matches => PreconditionOutcome::Failed,
-        TagMatch::Absent if reads && unmodified_since(header::IF_MODIFIED_SINCE) == Some(true) => {
+        TagMatch::Absent
+            if is_read && unmodified_since(header::IF_MODIFIED_SINCE) == Some(true) =>
+        {
             PreconditionOutcome::NotModified
         }
         TagMatch::Absent | TagMatch::Differs => PreconditionOutcome::Proceed,
@@ -107,6 +110,7 @@ pub fn evaluate(
 /// A weak tag never matches. A date matches only when it equals the last change. RFC 9110 §13.1.5.
 pub fn if_range_holds(headers: &HeaderMap, validators: &Validators) -> bool {
     let mut values = headers.get_all(header::IF_RANGE).iter();
+    // A repeated field is ambiguous: the client gets the full body, which is always right.
     let (Some(value), None) = (values.next(), values.next()) else {
         return !headers.contains_key(header::IF_RANGE);
     };
@@ -116,6 +120,7 @@ pub fn if_range_holds(headers: &HeaderMap, validators: &Validators) -> bool {
         }
         None => {
             let date = single_date(headers, header::IF_RANGE);
+            // Equal and not later: a range of another state would corrupt what the client has.
             date.is_some() && date == validators.last_modified
         }
     }
@@ -163,6 +168,7 @@ fn tags_match(
     field: HeaderName,
     matches: impl Fn(&EntityTagRef<'_>) -> bool,
 ) -> TagMatch {
+    // Several lines of a list field are one list (RFC 9110 §5.3).
     let mut found = TagMatch::Absent;
     for value in headers.get_all(field) {
         if value.as_bytes().trim_ascii() == b"*" || tags(value.as_bytes()).any(|tag| matches(&tag))
@@ -187,6 +193,7 @@ pub(crate) fn tags(mut list: &[u8]) -> impl Iterator<Item = EntityTagRef<'_>> {
 fn split_tag(list: &[u8]) -> Option<(EntityTagRef<'_>, &[u8])> {
     let start = list.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b','))?;
     let list = list.get(start..)?;
+    // `W/` is case-sensitive (RFC 9110 §8.8.3).
     let (weak, quoted) = match list.strip_prefix(b"W/") {
         Some(rest) => (true, rest),
         None => (false, list),

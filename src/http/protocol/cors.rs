@@ -30,6 +30,7 @@ const METHODS: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS";
 /// Whether a path belongs to an API.
 pub(crate) fn is_api(path: &str) -> bool {
     PREFIXES.iter().any(|prefix| {
+        // Whole segments only: `/user/v10` is not below `/user/v1`.
         path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     })
 }
@@ -57,12 +58,15 @@ fn preflight() -> Response {
     set(header::ALLOW, METHODS);
     set(header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PUT, DELETE");
     set(header::ACCESS_CONTROL_ALLOW_HEADERS, "Authorization, Content-Type");
+    // Spares scripts a preflight before each call; browsers cap the time themselves.
     set(header::ACCESS_CONTROL_MAX_AGE, "86400");
     response
 }
 
 fn allow_origins(headers: &mut HeaderMap) {
     let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
+    // Safe for any origin: APIs accept no cookie, and with `*` a browser shows no response to a
+    // script that sends one.
     set(header::ACCESS_CONTROL_ALLOW_ORIGIN, "*");
     set(
         header::ACCESS_CONTROL_EXPOSE_HEADERS,

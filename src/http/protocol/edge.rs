@@ -80,9 +80,9 @@ impl RenderSummary {
 /// service export traces at will.
 fn trace_parent<'a>(app: &AppState, request: &'a Request) -> Option<&'a str> {
     let peer = request.extensions().get::<ClientAddr>()?.0.ip();
-    let said = request.headers().get(TRACEPARENT)?;
+    let traceparent = request.headers().get(TRACEPARENT)?;
     let trusted = app.shared.edge.live_settings.get().trusted_proxies.contain(peer);
-    said.to_str().ok().filter(|_| trusted)
+    traceparent.to_str().ok().filter(|_| trusted)
 }
 
 /// Runs a request, and records its log line, metrics and trace.
@@ -90,8 +90,10 @@ pub(crate) async fn observe(app: &AppState, request: Request, next: Next) -> Res
     let watch = Stopwatch::start();
     let id = request_id(request.headers());
     let method = request.method().clone();
+    // Without the query, which may hold a key (contract access-9).
     let path = respond::shorten(request.uri().path());
     let route = request.extensions().get::<MatchedPath>().cloned();
+    // The pattern and not the path is the label of metrics: their number must stay bounded.
     let route = route.as_ref().map_or("unknown", MatchedPath::as_str);
     // A device's token authorizes pushes to it, so it stays out of the log.
     let path = if route.ends_with("{token}") { route.to_owned() } else { path };
@@ -102,19 +104,20 @@ pub(crate) async fn observe(app: &AppState, request: Request, next: Next) -> Res
         .traces
         .as_ref()
         .and_then(|traces| traces.begin(trace_parent(app, &request)));
-    let work = run_handler(request, next);
-    let (mut response, user) = audit::scope(app.shared.access.audit.clone(), client, work).await;
-    let place = security::RouteClass::of(route);
+    let handling = run_handler(request, next);
+    let (mut response, user) =
+        audit::scope(app.shared.access.audit.clone(), client, handling).await;
+    let route_class = security::RouteClass::of(route);
     security::add_security_headers(
         response.headers_mut(),
-        place,
+        route_class,
         app.shared.edge.strict_transport,
     );
     error_reference::link(&mut response, &app.shared.site.url);
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
-    let work = response.extensions_mut().remove::<RenderSummary>().unwrap_or_default();
+    let render = response.extensions_mut().remove::<RenderSummary>().unwrap_or_default();
     let status = response.status().as_u16();
     let bytes = response.body().size_hint().exact().unwrap_or_else(|| content_length(&response));
     record_metrics(route, status, bytes, &watch);
@@ -128,28 +131,28 @@ pub(crate) async fn observe(app: &AppState, request: Request, next: Next) -> Res
             path,
             status,
             bytes,
-            operation = work.operation,
-            cache = work.cache,
-            way = work.render_path,
-            render_ms = work.render_ms,
+            operation = render.operation,
+            cache = render.cache,
+            way = render.render_path,
+            render_ms = render.render_ms,
             ms = watch.elapsed_ms(),
             trace_id = trace.as_ref().map(RequestTrace::id),
             "request"
         );
     }
     if let (Some(traces), Some(trace)) = (&app.shared.edge.traces, trace) {
-        let done = TracedRequest {
+        let finished = TracedRequest {
             method: method.as_str(),
             route,
             path: &path,
             status,
             request_id: &id,
-            work: &work.trace_attributes(),
-            stages: &work.stages(),
+            work: &render.trace_attributes(),
+            stages: &render.stages(),
             end: clock::now(),
             duration: watch.elapsed(),
         };
-        traces.end(trace, &done);
+        traces.end(trace, &finished);
     }
     response
 }
@@ -184,21 +187,22 @@ struct RouteMeters {
 
 impl RouteMeters {
     fn of(route: &str) -> Arc<Self> {
-        static KNOWN: LazyLock<RwLock<HashMap<String, Arc<RouteMeters>>>> =
+        static METERS: LazyLock<RwLock<HashMap<String, Arc<RouteMeters>>>> =
             LazyLock::new(RwLock::default);
-        let known = KNOWN.read();
-        if let Some(meters) = known.get(route) {
+        let cached = METERS.read();
+        if let Some(meters) = cached.get(route) {
             return Arc::clone(meters);
         }
-        drop(known);
+        // Released first: this thread would wait for its own read lock.
+        drop(cached);
         let class = |name: &'static str| metrics::counter!(telemetry::REQUESTS, "route" => route.to_owned(), "status" => name);
         let meters = Arc::new(Self {
             classes: ["1xx", "2xx", "3xx", "4xx", "5xx"].map(class),
             seconds: metrics::histogram!(telemetry::REQUEST_SECONDS, "route" => route.to_owned()),
             bytes: metrics::counter!(telemetry::RESPONSE_BYTES),
         });
-        let mut known = KNOWN.write();
-        known.insert(route.to_owned(), Arc::clone(&meters));
+        let mut cached = METERS.write();
+        cached.insert(route.to_owned(), Arc::clone(&meters));
         meters
     }
 }
@@ -218,12 +222,13 @@ fn content_length(response: &Response) -> u64 {
 
 /// The caller's request id if it is well-formed, else a new one.
 fn request_id(headers: &HeaderMap) -> String {
-    let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
-    let clean = |id: &&str| {
+    // The id is copied into the log and the response, so only plain characters are accepted.
+    let received = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
+    let is_well_formed = |id: &&str| {
         let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         !id.is_empty() && id.len() <= REQUEST_ID_CHARS_MAX && id.chars().all(allowed)
     };
-    given.filter(clean).map_or_else(|| new_id().to_string(), str::to_owned)
+    received.filter(is_well_formed).map_or_else(|| new_id().to_string(), str::to_owned)
 }
 
 /// Generates a UUIDv7: the time, followed by a random start that is incremented for every request, because a
@@ -250,6 +255,7 @@ pub(crate) fn client_address(request: &Request, trusted: &NetworkList) -> Option
     }
     let lines = request.headers().get_all("x-forwarded-for").iter();
     let text = lines.filter_map(|line| line.to_str().ok()).collect::<Vec<_>>().join(",");
+    // Entries left of one that does not parse could be forged, so the list ends there.
     let mut hops = text.rsplit(',').map_while(parse_hop);
     hops.find(|hop| !trusted.contain(*hop)).or(Some(peer))
 }
@@ -291,10 +297,10 @@ mod tests {
 
     #[test]
     fn a_callers_request_id_is_taken_over_when_it_is_clean() {
-        let check = |given: &str, taken: bool| {
+        let check = |given: &str, is_accepted: bool| {
             let mut headers = HeaderMap::new();
             headers.insert(REQUEST_ID, HeaderValue::from_str(given).unwrap());
-            assert_eq!(request_id(&headers) == given, taken, "{given}");
+            assert_eq!(request_id(&headers) == given, is_accepted, "{given}");
         };
         check("abc-123_x.y", true);
         check("", false);

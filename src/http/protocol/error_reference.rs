@@ -25,8 +25,8 @@ impl HelpAnchor {
     /// The anchor of `error`: its first code if the page lists it, else its status.
     pub(crate) fn of(error: &Error) -> Self {
         let code = error.details().first().map(|detail| detail.error_code.as_str());
-        let known = code.filter(|code| is_listed(code));
-        Self(known.map_or_else(|| status(error.kind()).as_u16().to_string(), guide::anchor))
+        let listed = code.filter(|code| is_listed(code));
+        Self(listed.map_or_else(|| status(error.kind()).as_u16().to_string(), guide::anchor))
     }
 
     /// The anchor of an error of the token endpoint.
@@ -49,6 +49,7 @@ pub(crate) fn link(response: &mut Response, site_url: &str) {
 
 fn append(headers: &mut HeaderMap, link: &str) {
     if let Ok(link) = HeaderValue::from_str(link) {
+        // Appended, because deprecated interfaces have a `Link` to their successor.
         headers.append(header::LINK, link);
     }
 }
@@ -58,8 +59,8 @@ fn is_listed(code: &str) -> bool {
     let rule = code.strip_suffix(".openapi.requestValidation");
     // A validation code is built from its rule, so only the rule is listed.
     match rule {
-        Some(rule) => VALIDATION_RULES.iter().any(|known| known.rule == rule),
-        None => ERROR_CODES.iter().any(|known| known.code == code),
+        Some(rule) => VALIDATION_RULES.iter().any(|entry| entry.rule == rule),
+        None => ERROR_CODES.iter().any(|entry| entry.code == code),
     }
 }
 
@@ -91,11 +92,15 @@ pub fn reference() -> String {
     for kind in STATUSES {
         let number = status(kind);
         let reason = number.canonical_reason().unwrap_or_default();
+        // Several kinds share a status, which has one heading.
         match last == Some(number) {
-            true => say(&mut page, meaning(kind)),
+            true => push_paragraph(&mut page, meaning(kind)),
             false => {
                 let number = number.as_u16();
-                say(&mut page, &format!("### {number}\n\n**{reason}**. {}", meaning(kind)));
+                push_paragraph(
+                    &mut page,
+                    &format!("### {number}\n\n**{reason}**. {}", meaning(kind)),
+                );
             }
         }
         last = Some(number);
@@ -109,19 +114,19 @@ pub fn reference() -> String {
     page.push('\n');
     for entry in ERROR_CODES {
         let (code, number) = (entry.code, status(entry.kind).as_u16());
-        say(
+        push_paragraph(
             &mut page,
             &format!("### {code}\n\nStatus {number}. {}\n\n{}", entry.meaning, entry.remedy),
         );
     }
-    say(
+    push_paragraph(
         &mut page,
         "## Validation\n\nA request that breaks a rule of the contract is answered 400. `errors` has an entry for \
          each part that is wrong: `location` is `path`, `query`, `headers` or `body`, `path` names the parameter or \
          the property. Correct all of them and send the request again; the same request fails again.",
     );
     for entry in VALIDATION_RULES {
-        say(
+        push_paragraph(
             &mut page,
             &format!(
                 "### {}.openapi.requestValidation\n\nStatus 400. {}",
@@ -129,14 +134,14 @@ pub fn reference() -> String {
             ),
         );
     }
-    say(
+    push_paragraph(
         &mut page,
         "## OAuth2\n\nThe endpoints for tokens answer as RFC 6749 defines: `{\"error\": …, \"error_description\": \
          …}`. The authorization endpoint sends the same codes to the client's redirect address.",
     );
     for code in OAuthErrorCode::ALL {
         let number = oauth::status(code).as_u16();
-        say(
+        push_paragraph(
             &mut page,
             &format!("### {}\n\nStatus {number}. {}", code.as_str(), cell(code.meaning())),
         );
@@ -144,7 +149,7 @@ pub fn reference() -> String {
     page
 }
 
-fn say(page: &mut String, paragraph: &str) {
+fn push_paragraph(page: &mut String, paragraph: &str) {
     page.push_str(paragraph);
     page.push_str("\n\n");
 }

@@ -16,29 +16,29 @@ pub(crate) fn check<B>(request: &Request<B>) -> Result<()> {
     let mut lines = request.headers().get_all(header::HOST).iter();
     let (first, second) = (lines.next(), lines.next());
     if second.is_some() {
-        return Err(bad("required", "more than one Host header"));
+        return Err(invalid("required", "more than one Host header"));
     }
     let Some(host) = first else {
         // HTTP/1.0 has no `Host`; HTTP/2 has `:authority` instead.
         return match request.version() == Version::HTTP_11 {
-            true => Err(bad("required", "an HTTP/1.1 request without a Host header")),
+            true => Err(invalid("required", "an HTTP/1.1 request without a Host header")),
             false => Ok(()),
         };
     };
     if !is_host(host) {
-        return Err(bad("format", "the Host header is not a host and port"));
+        return Err(invalid("format", "the Host header is not a host and port"));
     }
     let authority = request.uri().authority().filter(|_| request.version() == Version::HTTP_2);
     let differs = |authority: &axum::http::uri::Authority| {
         !authority.as_str().as_bytes().eq_ignore_ascii_case(host.as_bytes())
     };
     if authority.is_some_and(differs) {
-        return Err(bad("format", "the Host header differs from :authority"));
+        return Err(invalid("format", "the Host header differs from :authority"));
     }
     Ok(())
 }
 
-fn bad(rule: &str, message: &str) -> Error {
+fn invalid(rule: &str, message: &str) -> Error {
     Error::invalid("headers", "host", rule, message)
 }
 

@@ -7,6 +7,7 @@ use crate::media::Media;
 
 /// Builds a body from `parts`, in order.
 pub(crate) fn parts_body(media: &Media, parts: Vec<BodyPart>) -> Body {
+    // A body in memory has a known length and needs no stream.
     if let [BodyPart::Memory(bytes)] = parts.as_slice() {
         return Body::from(bytes.clone());
     }

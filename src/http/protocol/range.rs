@@ -47,6 +47,7 @@ impl ByteRange {
     }
 
     fn touches(self, other: Self) -> bool {
+        // Adjacent ranges touch, too: one part is shorter than two with a head each.
         self.first <= other.last.saturating_add(1) && other.first <= self.last.saturating_add(1)
     }
 
@@ -84,6 +85,7 @@ impl RangeSpec {
         match self {
             Self::From(first, last) => (first <= end)
                 .then(|| ByteRange { first, last: last.map_or(end, |last| last.min(end)) }),
+            // A suffix of no bytes is unsatisfiable (RFC 9110 §14.1.2).
             Self::Suffix(0) => None,
             Self::Suffix(count) => {
                 Some(ByteRange { first: length.saturating_sub(count), last: end })
@@ -115,20 +117,21 @@ pub fn ranges(
     let Some(specs) = parse(field.as_bytes()) else {
         return RangeDecision::Full;
     };
+    // A suffix asks for at most so many bytes, which an empty body satisfies (RFC 9110 §14.1.2).
     if length == 0 && specs.iter().any(|spec| matches!(spec, RangeSpec::Suffix(1..))) {
         return RangeDecision::Full;
     }
-    let pieces: Vec<_> = specs.iter().filter_map(|spec| spec.within(length)).collect();
+    let ranges: Vec<_> = specs.iter().filter_map(|spec| spec.within(length)).collect();
     // More bytes than the representation has means overlapping ranges, a known way to multiply traffic.
-    let sum = pieces.iter().fold(0_u64, |sum, piece| sum.saturating_add(piece.len()));
+    let sum = ranges.iter().fold(0_u64, |sum, range| sum.saturating_add(range.len()));
     if sum > length {
         return RangeDecision::Full;
     }
-    let joined = join(&pieces);
-    match joined.as_slice() {
+    let merged = merge(&ranges);
+    match merged.as_slice() {
         [] => RangeDecision::Unsatisfiable,
         [one] => RangeDecision::Single(*one),
-        [_, ..] => RangeDecision::Multi(joined),
+        [_, ..] => RangeDecision::Multi(merged),
     }
 }
 
@@ -146,6 +149,7 @@ fn parse(field: &[u8]) -> Option<Vec<RangeSpec>> {
     }
     let mut specs = Vec::new();
     for element in list.split(',').map(|element| element.trim_matches([' ', '\t'])) {
+        // A list may have empty elements (RFC 9110 §5.6.1).
         if element.is_empty() {
             continue;
         }
@@ -163,6 +167,8 @@ fn parse_spec(element: &str) -> Option<RangeSpec> {
         (first, "") => Some(RangeSpec::From(parse_number(first)?, None)),
         (first, last) => {
             let (first, last) = (parse_number(first)?, parse_number(last)?);
+            // One invalid range makes the whole field invalid (RFC 9110 §14.1.1), which is then
+            // ignored.
             (first <= last).then_some(RangeSpec::From(first, Some(last)))
         }
     }
@@ -177,18 +183,19 @@ fn parse_number(digits: &str) -> Option<u64> {
 }
 
 /// Merges ranges that touch or overlap, and otherwise keeps the client's order.
-fn join(pieces: &[ByteRange]) -> Vec<ByteRange> {
-    let mut joined: Vec<ByteRange> = Vec::with_capacity(pieces.len());
-    for &piece in pieces {
-        let mut piece = piece;
-        let mut at = joined.len();
-        while let Some(index) = joined.iter().position(|other| other.touches(piece)) {
-            piece = piece.joined(joined.remove(index));
-            at = at.min(index);
+fn merge(ranges: &[ByteRange]) -> Vec<ByteRange> {
+    let mut merged: Vec<ByteRange> = Vec::with_capacity(ranges.len());
+    for &range in ranges {
+        let mut range = range;
+        let mut position = merged.len();
+        // Repeated, because a merged range can touch others than the original did.
+        while let Some(index) = merged.iter().position(|other| other.touches(range)) {
+            range = range.joined(merged.remove(index));
+            position = position.min(index);
         }
-        joined.insert(at.min(joined.len()), piece);
+        merged.insert(position.min(merged.len()), range);
     }
-    joined
+    merged
 }
 
 /// One part of a multipart response.
@@ -226,6 +233,7 @@ impl MultipartByteranges {
         let mut parts = Vec::with_capacity(ranges.len());
         for &range in ranges {
             let mut head = Vec::new();
+            // The line break before a delimiter belongs to the delimiter (RFC 2046 §5.1.1).
             head.extend_from_slice(if parts.is_empty() { b"--" } else { b"\r\n--" });
             head.extend_from_slice(boundary.as_bytes());
             head.extend_from_slice(b"\r\nContent-Type: ");
@@ -236,12 +244,12 @@ impl MultipartByteranges {
             parts.push(MultipartPart { head: head.into(), range });
         }
         let tail = Bytes::from(format!("\r\n--{boundary}--\r\n"));
-        let framed = parts.iter().fold(tail.len() as u64, |sum, part| {
+        let framed_length = parts.iter().fold(tail.len() as u64, |sum, part| {
             sum.saturating_add(part.head.len() as u64).saturating_add(part.range.len())
         });
         let text = format!("multipart/byteranges; boundary={boundary}");
         let content_type = HeaderValue::from_str(&text).expect("hex is a field value");
-        Self { content_type, parts, tail, length: framed }
+        Self { content_type, parts, tail, length: framed_length }
     }
 }
 
@@ -440,7 +448,7 @@ mod tests {
             let covered = |pieces: &[ByteRange], byte| {
                 pieces.iter().any(|piece| (piece.first()..=piece.last()).contains(&byte))
             };
-            let joined = join(&pieces);
+            let joined = merge(&pieces);
             for byte in 0..80 {
                 prop_assert_eq!(covered(&pieces, byte), covered(&joined, byte));
             }

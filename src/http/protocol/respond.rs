@@ -28,6 +28,7 @@ pub(crate) fn status(kind: ErrorKind) -> StatusCode {
         ErrorKind::Conflict => StatusCode::CONFLICT,
         ErrorKind::Unsupported => StatusCode::METHOD_NOT_ALLOWED,
         ErrorKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        // Never 429: the published client library abandons a stream after a 4xx (contract api-16).
         ErrorKind::Overloaded | ErrorKind::Timeout | ErrorKind::Unavailable => {
             StatusCode::SERVICE_UNAVAILABLE
         }
@@ -37,6 +38,7 @@ pub(crate) fn status(kind: ErrorKind) -> StatusCode {
 
 /// Truncates a caller's text for an error message.
 pub(crate) fn shorten(text: &str) -> String {
+    // Cut at a character boundary: slicing UTF-8 text at a byte count could panic.
     match text.char_indices().nth(ECHO_CHARS_MAX) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
@@ -52,6 +54,7 @@ pub(crate) fn error_for(failure: &Error, headers: &HeaderMap) -> Response {
 /// Does the same as [`error_for`] for a caller that knows whether the request had a bearer token.
 pub(crate) fn error_with_challenge(failure: &Error, has_bearer: bool) -> Response {
     let mut response = error(failure);
+    // RFC 6750 §3.1: with `invalid_token` an OAuth2 client knows that a refresh may help.
     if failure.kind() == ErrorKind::Unauthenticated && has_bearer {
         let challenge = HeaderValue::from_static(
             "Bearer realm=\"wirephoto\", error=\"invalid_token\", ApiKey realm=\"wirephoto\"",
@@ -64,6 +67,7 @@ pub(crate) fn error_with_challenge(failure: &Error, has_bearer: bool) -> Respons
 /// Counts a request that load shedding refused. An overload must not flood the log: the log line of the
 /// request has the status, and the metric has the reason.
 pub(crate) fn record_shed(error: &Error) {
+    // The first error code names the queue or rate limit that was full.
     let reason = error.details().first().map_or("other", |detail| detail.error_code.as_str());
     metrics::counter!(telemetry::SHED, "reason" => reason.to_owned()).increment(1);
     tracing::debug!(reason, "{}", error.message());
@@ -72,9 +76,11 @@ pub(crate) fn record_shed(error: &Error) {
 /// Logs a server error with its cause; a refusal because of load is only counted.
 pub(crate) fn log_failure(error: &Error) {
     let status = status(error.kind());
+    // Walking the chain of sources allocates, so it happens only for errors that are logged.
     let cause = || error.cause().unwrap_or_default();
     if error.kind() == ErrorKind::Overloaded {
         record_shed(error);
+    // A client's mistake has its status in the request line; only our own failures need a cause.
     } else if status.is_server_error() {
         tracing::error!(status = status.as_u16(), "{}: {}", error.message(), cause());
     }
@@ -99,6 +105,7 @@ pub(crate) fn error(error: &Error) -> Response {
     let body = json!({ "message": error.message(), "errors": errors });
     let mut response = json_text(status, body.to_string().into());
     let headers = response.headers_mut();
+    // Without this header a shared cache may store some errors heuristically (RFC 9111 §4.2.2).
     headers.insert(header::CACHE_CONTROL, cache_control(error.kind()));
     match error.kind() {
         ErrorKind::Unauthenticated => {
@@ -108,10 +115,13 @@ pub(crate) fn error(error: &Error) -> Response {
             headers.insert(header::WWW_AUTHENTICATE, challenge);
         }
         ErrorKind::Overloaded | ErrorKind::Timeout | ErrorKind::Unavailable => {
+            // A rate limit knows when it admits the client again; other overloads are short.
             let wait_s = error.retry_after_s().unwrap_or(RETRY_AFTER_S);
             headers.insert(header::RETRY_AFTER, HeaderValue::from(wait_s));
         }
         ErrorKind::Forbidden => {
+            // RFC 6750 §3.1: the client learns which scope to
+            // request; other refusals have no challenge.
             if let Some(scope) = error.missing_scope()
                 && let Ok(challenge) = HeaderValue::from_str(&format!(
                     "Bearer realm=\"wirephoto\", error=\"insufficient_scope\", scope=\"{scope}\""
@@ -127,12 +137,15 @@ pub(crate) fn error(error: &Error) -> Response {
         | ErrorKind::TooLarge
         | ErrorKind::Internal => {}
     }
+    // The link needs the site's URL, which only the outer layer knows.
     response.extensions_mut().insert(HelpAnchor::of(error));
     response
 }
 
 fn cache_control(kind: ErrorKind) -> HeaderValue {
     match kind {
+        // A missing item may be published at any moment, so caches
+        // keep its 404 only briefly (contract caching-5).
         ErrorKind::NotFound => HeaderValue::from_str(&format!("max-age={NOT_FOUND_MAX_AGE_S}"))
             .unwrap_or(HeaderValue::from_static("no-store")),
         ErrorKind::InvalidArgument

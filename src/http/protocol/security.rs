@@ -44,35 +44,43 @@ impl RouteClass {
 }
 
 /// Adds the headers of the table; `is_https` says whether the service is reached by `https`.
-pub(crate) fn add_security_headers(headers: &mut HeaderMap, place: RouteClass, is_https: bool) {
+pub(crate) fn add_security_headers(headers: &mut HeaderMap, class: RouteClass, is_https: bool) {
+    // Browsers ignore the header over plain HTTP, and a
+    // server must not send it there (RFC 6797 §7.2).
     if is_https {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, TRANSPORT);
     }
-    if place == RouteClass::Media {
+    if class == RouteClass::Media {
+        // Customers embed renditions in their own pages;
+        // `same-origin` would break every one of them.
         headers.insert(CORP, CROSS_ORIGIN);
-        if kind(headers).is_some_and(may_be_active) {
+        if content_type(headers).is_some_and(may_be_active) {
+            // A provider's PDF or text shares our origin, so a
+            // script in it would act as the visitor.
             headers.insert(header::CONTENT_SECURITY_POLICY, SANDBOX);
         }
         return;
     }
     headers.insert(CORP, SAME_ORIGIN);
-    if kind(headers).is_some_and(|kind| kind.starts_with(b"text/html")) {
+    if content_type(headers).is_some_and(|kind| kind.starts_with(b"text/html")) {
+        // Only documents can use browser features; on JSON the header would be dead weight.
         headers.insert(PERMISSIONS, NO_FEATURES);
         // A client that opens the login in a window waits there for the result; an opener policy on any page
         // in between would cut the window off from its opener.
-        if place == RouteClass::Other {
+        if class == RouteClass::Other {
             headers.insert(COOP, SAME_ORIGIN);
         }
     }
 }
 
-fn kind(headers: &HeaderMap) -> Option<&[u8]> {
+fn content_type(headers: &HeaderMap) -> Option<&[u8]> {
     headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes)
 }
 
 /// Whether a browser may show a response of this type as a document with scripts or links. Pictures, videos
 /// and archives are inert; an SVG is a document.
 fn may_be_active(kind: &[u8]) -> bool {
+    // An allowlist: an unknown type is sandboxed until it is known to be inert.
     let inert = [&b"image/"[..], b"video/", b"multipart/", b"application/zip"];
     kind.starts_with(b"image/svg") || !inert.iter().any(|inert| kind.starts_with(inert))
 }
@@ -81,17 +89,17 @@ fn may_be_active(kind: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn protected(place: RouteClass, kind: Option<&'static str>, is_https: bool) -> HeaderMap {
+    fn protected(class: RouteClass, kind: Option<&'static str>, is_https: bool) -> HeaderMap {
         let mut headers = HeaderMap::new();
         if let Some(kind) = kind {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
         }
-        add_security_headers(&mut headers, place, is_https);
+        add_security_headers(&mut headers, class, is_https);
         headers
     }
 
     #[test]
-    fn the_place_follows_from_the_route() {
+    fn the_class_follows_from_the_route() {
         assert_eq!(RouteClass::of("/media/{*path}"), RouteClass::Media);
         assert_eq!(RouteClass::of("/o/login"), RouteClass::Login);
         for route in ["/", "/item/{media_type}/{id}", "unknown", "/openapi.json"] {

@@ -25,13 +25,17 @@ impl SurrogateHeaders {
     /// Fails when one of them is not a valid header name.
     pub fn of(config: &Config) -> Result<Self> {
         let name = |FieldName(name): &FieldName| match name.is_empty() {
+            // An empty name turns the header off, for CDNs that purge in another way.
             true => Ok(None),
             false => HeaderName::from_bytes(name.as_bytes()).map(Some).map_err(Error::internal),
         };
         let missing = match config.cdn.max_age_s {
+            // Without a separate age, the general `Cache-Control` of a
+            // 404 applies to shared caches too.
             0 => None,
             seconds => {
                 let shared = seconds.min(NOT_FOUND_MAX_AGE_S);
+                // Browsers cannot be purged, so their maximum age stays the short one.
                 let policy = format!("max-age={NOT_FOUND_MAX_AGE_S}, s-maxage={shared}");
                 Some(HeaderValue::from_str(&policy).map_err(Error::internal)?)
             }
@@ -54,11 +58,15 @@ impl SurrogateHeaders {
         keys: &CacheKeys,
         is_own: bool,
     ) {
+        // The policy for callers with credentials wins: their 404 may hide what others may see.
         let own = is_own.then(|| HeaderValue::from_static(MISSING_OWN));
         if let Some(policy) = own.or_else(|| self.missing_policy.clone()) {
             headers.insert(header::CACHE_CONTROL, policy);
         }
+        // A cache that ignored the credentials could serve this
+        // 404 to a caller who may see the item.
         headers.insert(header::VARY, HeaderValue::from_static("Authorization, Cookie"));
+        // A 404 is tagged too, so that publishing the item purges it (contract caching-12).
         self.add_keys(headers, keys);
     }
 
@@ -71,6 +79,7 @@ impl SurrogateHeaders {
             (&self.surrogate_key_header, keys.space_separated()),
             (&self.cache_tag_header, keys.comma_separated()),
         ];
+        // Without a surrogate header no CDN purges by key, so the policy may stay as it is.
         let mut marked = false;
         for (name, text) in fields {
             if let Some(name) = name

@@ -35,9 +35,11 @@ pub(crate) fn add_headers(headers: &mut HeaderMap, source: &RenditionSource, ope
         RenditionSource::Rendered { timing, .. } => stages(timing),
     };
     headers.insert(SERVER_TIMING, timing);
-    let way = render_path(source).unwrap_or("cache");
-    headers.insert(WIREPHOTO_PATH, HeaderValue::from_static(way));
+    // `Server-Timing` names the tier; this header says only that nothing was rendered.
+    let path = render_path(source).unwrap_or("cache");
+    headers.insert(WIREPHOTO_PATH, HeaderValue::from_static(path));
     if open {
+        // Times of a restricted rendition would reveal to other sites whether it was cached.
         headers.insert(TIMING_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     }
 }

@@ -28,6 +28,7 @@ pub(crate) fn trim_request(mut request: Request) -> Request {
 /// The URI without its trailing slash; `None` if it has none or belongs to a page.
 fn without_slash(uri: &Uri) -> Option<Uri> {
     let path = uri.path().strip_suffix('/')?;
+    // A page keeps its slash here, because the redirect has to show the new address.
     if !is_for_programs(path) {
         return None;
     }
@@ -37,6 +38,8 @@ fn without_slash(uri: &Uri) -> Option<Uri> {
 }
 
 fn is_for_programs(path: &str) -> bool {
+    // The prefixes end in a slash, so that `/media` itself and
+    // paths such as `/mediabank` do not match.
     let below = ["/media/", "/health/"];
     cors::is_api(path)
         || below.iter().any(|prefix| path.starts_with(prefix))
@@ -57,6 +60,7 @@ pub(crate) fn redirect_to_page(uri: &Uri) -> Option<Response> {
     let path = uri.path().strip_suffix('/')?;
     let location = with_query(path, uri)?;
     let is_page = login::is_local_page(location.as_str())
+        // Pages outside the list of local pages, to which a login must not return.
         || ["/o/login", "/o/password"].contains(&path)
         || MAILED_PAGES.iter().any(|prefix| path.starts_with(prefix));
     if !is_page {
@@ -64,9 +68,11 @@ pub(crate) fn redirect_to_page(uri: &Uri) -> Option<Response> {
     }
     let location = HeaderValue::from_str(location.as_str()).ok()?;
     let mut response = Response::new(Body::empty());
+    // 308 preserves the method and body of a form that was sent to the address with a slash.
     *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
     let headers = response.headers_mut();
     headers.insert(header::LOCATION, location);
+    // A cached permanent redirect would outlive any change of our routes.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Some(response)
 }

@@ -74,15 +74,15 @@ impl SessionActivity {
         if call.bytes() > ACTIVITY_CALL_BYTES_MAX {
             return;
         }
-        let mut noted = self.pending.lock();
-        let fresh = &mut noted.unwritten;
+        let mut pending = self.pending.lock();
+        let unwritten = &mut pending.unwritten;
         let sessions_max = usize::try_from(ACTIVITY_SESSIONS_MAX).unwrap_or(usize::MAX);
         let key = key(visitor);
-        if fresh.len() >= sessions_max && !fresh.contains_key(&key) {
+        if unwritten.len() >= sessions_max && !unwritten.contains_key(&key) {
             // The database does not accept writes. Pages work without the record, so the call is dropped.
             return;
         }
-        add(fresh.entry(key).or_default(), RecordedCall { call, at });
+        add(unwritten.entry(key).or_default(), RecordedCall { call, at });
     }
 
     /// Lists the calls of a visitor, the latest first.
@@ -97,22 +97,25 @@ impl SessionActivity {
     async fn list_of(&self, key: ContentHash, now: Timestamp) -> Result<Vec<RecordedCall>> {
         // Taken before the read: a call written in the meantime is seen twice at most, and `add` ignores
         // repetitions.
-        let not_read = self.pending_calls(&key);
+        let pending = self.pending_calls(&key);
         let stored = self.db.read(move |tx| tx.find_calls(&key)).await?;
         let mut calls = parse(stored.as_deref());
-        for done in not_read {
-            add(&mut calls, done);
+        for recorded in pending {
+            add(&mut calls, recorded);
         }
-        let is_kept = |done: &RecordedCall| {
-            now.duration_since(done.at).as_secs() < i64::from(ACTIVITY_KEPT_S)
+        // Calls are shown for some hours only, while their row stays as long as the session.
+        let is_recent = |recorded: &RecordedCall| {
+            now.duration_since(recorded.at).as_secs() < i64::from(ACTIVITY_KEPT_S)
         };
-        Ok(calls.into_iter().rev().filter(is_kept).collect())
+        Ok(calls.into_iter().rev().filter(is_recent).collect())
     }
 
     /// Writes the calls that were recorded since the last write.
     async fn write_pending(&self) -> Result<RunOutcome> {
+        // An idle site starts no transaction, which would need the cluster write lock.
         let Some(writing) = self.begin_writing() else { return Ok(RunOutcome::Idle) };
         let written = self.db.write(move |tx| write(tx, &writing)).await;
+        // Also after a failure, so that the batch returns to the unwritten calls.
         self.end_writing(written.is_ok());
         Ok(written.map(|()| RunOutcome::Done)?)
     }
@@ -126,86 +129,92 @@ impl SessionActivity {
 
     /// The calls that may not be in the database yet, in order.
     fn pending_calls(&self, key: &ContentHash) -> Vec<RecordedCall> {
-        let noted = self.pending.lock();
-        let both = [noted.writing.get(key), noted.unwritten.get(key)];
-        both.into_iter().flatten().flatten().cloned().collect()
+        let pending = self.pending.lock();
+        // The batch that is being written is older than the unwritten calls.
+        let batches = [pending.writing.get(key), pending.unwritten.get(key)];
+        batches.into_iter().flatten().flatten().cloned().collect()
     }
 
     /// Takes the batch of calls to write; a single job writes.
     fn begin_writing(&self) -> Option<Arc<HashMap<ContentHash, CallHistory>>> {
-        let mut noted = self.pending.lock();
-        if noted.unwritten.is_empty() {
+        let mut pending = self.pending.lock();
+        if pending.unwritten.is_empty() {
             return None;
         }
-        noted.writing = Arc::new(std::mem::take(&mut noted.unwritten));
-        Some(Arc::clone(&noted.writing))
+        pending.writing = Arc::new(std::mem::take(&mut pending.unwritten));
+        // Shared, because pages list the batch while the transaction writes it.
+        Some(Arc::clone(&pending.writing))
     }
 
     /// Ends a write. A failed batch is merged into the next one.
     fn end_writing(&self, is_written: bool) {
-        let mut noted = self.pending.lock();
-        let writing = std::mem::take(&mut noted.writing);
+        let mut pending = self.pending.lock();
+        let writing = std::mem::take(&mut pending.writing);
         if is_written {
             return;
         }
         // The failed calls are older than those recorded in the meantime, so they come first.
         for (key, calls) in writing.iter() {
             let mut calls = calls.clone();
-            for done in noted.unwritten.remove(key).unwrap_or_default() {
-                add(&mut calls, done);
+            for recorded in pending.unwritten.remove(key).unwrap_or_default() {
+                add(&mut calls, recorded);
             }
-            noted.unwritten.insert(*key, calls);
+            pending.unwritten.insert(*key, calls);
         }
     }
 }
 
 fn write(
     tx: &WriteTx<'_>,
-    fresh: &HashMap<ContentHash, CallHistory>,
+    batch: &HashMap<ContentHash, CallHistory>,
 ) -> Result<(), crate::storage::database::DbError> {
-    for (key, more) in fresh {
+    // Another node may have recorded calls of the same session, so the stored list is read again.
+    for (key, recorded_calls) in batch {
         let mut calls = parse(tx.as_read().find_calls(key)?.as_deref());
-        for done in more {
-            add(&mut calls, done.clone());
+        for recorded in recorded_calls {
+            add(&mut calls, recorded.clone());
         }
         tx.write_calls(key, &print(&calls))?;
     }
     Ok(())
 }
 
-fn add(calls: &mut CallHistory, done: RecordedCall) {
-    if calls.back().is_some_and(|last| last.call == done.call) || calls.contains(&done) {
+fn add(calls: &mut CallHistory, recorded: RecordedCall) {
+    // A reload repeats the last call; a batch whose commit was not confirmed repeats calls in full.
+    if calls.back().is_some_and(|last| last.call == recorded.call) || calls.contains(&recorded) {
         return;
     }
     if calls.len() == ACTIVITY_CALLS_MAX {
         calls.pop_front();
     }
-    calls.push_back(done);
+    calls.push_back(recorded);
 }
 
 /// Parses the stored calls; an empty list for the format of a later version.
 fn parse(text: Option<&str>) -> CallHistory {
     let stored: Vec<StoredCall> =
         text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    let done = |stored: StoredCall| {
+    let recorded = |stored: StoredCall| {
+        // A call that this version cannot read is left out; the page shows the others.
         let method = stored.method.parse::<Method>().ok()?;
         let call = ApiCall { method, target: stored.target, body: stored.body };
         Some(RecordedCall { call, at: stored.at })
     };
-    stored.into_iter().filter_map(done).collect()
+    stored.into_iter().filter_map(recorded).collect()
 }
 
 fn print(calls: &CallHistory) -> String {
-    let stored = |done: &RecordedCall| StoredCall {
-        method: done.call.method.to_string(),
-        target: done.call.target.clone(),
-        body: done.call.body.clone(),
-        at: done.at,
+    let stored = |recorded: &RecordedCall| StoredCall {
+        method: recorded.call.method.to_string(),
+        target: recorded.call.target.clone(),
+        body: recorded.call.body.clone(),
+        at: recorded.at,
     };
     serde_json::json!(calls.iter().map(stored).collect::<Vec<_>>()).to_string()
 }
 
 fn key(visitor: &SiteVisitor) -> ContentHash {
+    // The database holds only the hash: with the cookie its reader could act as the visitor.
     ContentHash::of(visitor.cookie().as_bytes())
 }
 

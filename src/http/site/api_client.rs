@@ -22,6 +22,7 @@ use crate::runtime::limits::SITE_ANSWER_BYTES_MAX;
 pub(in crate::http) struct ApiRouter(pub(in crate::http) Router);
 
 /// The status that replaces a response too long for a page.
+// No API sends this status, so it cannot be confused with a refusal.
 const TOO_LONG: StatusCode = StatusCode::INSUFFICIENT_STORAGE;
 
 /// A call of an API.
@@ -68,6 +69,7 @@ impl ApiCall {
         }
         let query = query.finish();
         if !query.is_empty() {
+            // Some targets have a fixed query already, such as `layout=bare`.
             self.target.push(if self.target.contains('?') { '&' } else { '?' });
             self.target.push_str(&query);
         }
@@ -129,6 +131,7 @@ impl ApiRefusal {
 
     /// Whether the call was invalid, so that its form can be shown again.
     pub(super) fn is_mistake(&self) -> bool {
+        // A 401 means that the session has ended: the visitor has to log in before any correction.
         self.status.is_client_error() && self.status != StatusCode::UNAUTHORIZED
     }
 }
@@ -144,6 +147,7 @@ impl From<ApiRefusal> for Error {
             StatusCode::METHOD_NOT_ALLOWED => ErrorKind::Unsupported,
             StatusCode::PAYLOAD_TOO_LARGE => ErrorKind::TooLarge,
             StatusCode::SERVICE_UNAVAILABLE => ErrorKind::Unavailable,
+            // No API sends another error status; this is also a response too long for its page.
             _ => ErrorKind::Internal,
         };
         Self::new(kind, refusal.sentences().join("; "))
@@ -159,16 +163,19 @@ pub(super) async fn call_response(
 ) -> Result<Response> {
     let body = call.body.as_ref().map_or_else(Body::empty, |body| Body::from(body.to_string()));
     let mut request = Request::builder().method(call.method.clone()).uri(&call.target);
+    // Also without a body, as the published client library sends it (contract api-6).
     request = request.header(header::CONTENT_TYPE, "application/json");
     if let Some(headers) = request.headers_mut()
         && let Some(visitor) = visitor
     {
+        // The call passes the same authentication as an external one, form token included.
         for (name, value) in credentials::visitor_headers(app, visitor) {
             headers.insert(name, HeaderValue::from_str(&value).map_err(Error::internal)?);
         }
     }
     let request = request.body(body).map_err(Error::internal)?;
     let router = apis.0.clone();
+    // The router's error type has no values, so this arm never runs.
     Ok(router.oneshot(request).await.unwrap_or_else(|never| match never {}))
 }
 
@@ -216,10 +223,12 @@ pub(super) async fn call_file(
 
 async fn read(response: Response) -> Result<(StatusCode, Value)> {
     let beyond = u64::try_from(SITE_ANSWER_BYTES_MAX).unwrap_or(u64::MAX);
+    // Checked before reading: a long list must not be collected in memory only to be dropped.
     if response.body().size_hint().lower() > beyond {
         return Ok((TOO_LONG, Value::from("There is too much to show on one page")));
     }
     let status = response.status();
+    // Not every response is JSON: some APIs answer with a plain string (contract api-10).
     let kind = response.headers().get(header::CONTENT_TYPE);
     let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
     let bytes = to_bytes(response.into_body(), SITE_ANSWER_BYTES_MAX).await;
@@ -232,7 +241,9 @@ async fn read(response: Response) -> Result<(StatusCode, Value)> {
 }
 
 fn refusal(status: StatusCode, value: &Value) -> ApiRefusal {
+    // A missing collection is reported as a plain string (contract collections-8).
     let message = value["message"].as_str().or(value.as_str()).unwrap_or_default().to_owned();
+    // Each field of an entry may be missing (contract api-13); the message is shown then.
     let errors = serde_json::from_value(value["errors"].clone()).unwrap_or_default();
     ApiRefusal { status, message, errors }
 }

@@ -48,6 +48,7 @@ const CACHE_REVALIDATE: &str = "no-cache";
 /// an edited file after the next start.
 static FINGERPRINT: LazyLock<String> = LazyLock::new(|| {
     let mut names: Vec<_> = SiteAssets::iter().collect();
+    // The order of embedded files is not specified, and all nodes must agree on the fingerprint.
     names.sort_unstable();
     let mut lines = String::new();
     for name in names {
@@ -70,6 +71,7 @@ pub(crate) fn address(path: &str) -> String {
 fn split_fingerprint(path: &str) -> (&str, &'static str) {
     match path.split_once('/') {
         Some((first, name)) if first == *FINGERPRINT => (name, CACHE_IMMUTABLE),
+        // Every fingerprint has one length, which no folder of ours has.
         Some((first, name)) if first.len() == FINGERPRINT.len() => (name, CACHE_REVALIDATE),
         Some(_) | None => (path, CACHE_SHORT),
     }
@@ -80,18 +82,24 @@ pub(crate) async fn asset(
     headers: HeaderMap,
     Path(path): Path<String>,
 ) -> Response {
-    let (name, keeping) = split_fingerprint(&path);
-    serve(&method, &headers, name, keeping)
+    let (name, cache_control) = split_fingerprint(&path);
+    serve(&method, &headers, name, cache_control)
 }
 
 /// `GET /favicon.ico`, which browsers request by themselves.
 pub(crate) async fn favicon(method: Method, headers: HeaderMap) -> Response {
+    // The response names its type, so browsers accept an SVG under the old name.
     serve(&method, &headers, "favicon.svg", CACHE_SHORT)
 }
 
-fn serve(method: &Method, headers: &HeaderMap, path: &str, keep: &'static str) -> Response {
+fn serve(
+    method: &Method,
+    headers: &HeaderMap,
+    path: &str,
+    cache_control: &'static str,
+) -> Response {
     match SiteAssets::get(path) {
-        Some(file) => send(method, headers, path, AssetFile { file, keep }),
+        Some(file) => send(method, headers, path, AssetFile { file, keep: cache_control }),
         None => respond::error(&Error::new(ErrorKind::NotFound, "no such file")),
     }
 }
@@ -105,17 +113,21 @@ pub(super) struct AssetFile {
 
 /// Responds with a file, or with 304 if the client has it; the type follows from `path`.
 pub(super) fn send(method: &Method, headers: &HeaderMap, path: &str, file: AssetFile) -> Response {
-    let AssetFile { file, keep: keeping } = file;
+    let AssetFile { file, keep: cache_control } = file;
     let tag = ContentHash(file.metadata.sha256_hash()).short();
     let Some(etag) = ETag::new(tag) else {
         return respond::error(&Error::internal("an entity tag is not ASCII"));
     };
+    // The tag identifies the content exactly, so no date is needed.
     let validators = Validators { etag, last_modified: None };
-    let (status, body, keeping) = match evaluate(method, headers, &validators) {
+    let (status, body, cache_control) = match evaluate(method, headers, &validators) {
         PreconditionOutcome::Proceed => {
-            (StatusCode::OK, Body::from(file.data.into_owned()), keeping)
+            (StatusCode::OK, Body::from(file.data.into_owned()), cache_control)
         }
-        PreconditionOutcome::NotModified => (StatusCode::NOT_MODIFIED, Body::empty(), keeping),
+        PreconditionOutcome::NotModified => {
+            (StatusCode::NOT_MODIFIED, Body::empty(), cache_control)
+        }
+        // A cache must not keep the outcome of one client's precondition.
         PreconditionOutcome::Failed => {
             (StatusCode::PRECONDITION_FAILED, Body::empty(), "no-store")
         }
@@ -123,7 +135,8 @@ pub(super) fn send(method: &Method, headers: &HeaderMap, path: &str, file: Asset
     let mut response = respond::typed(status, content_type(path), body);
     let headers = response.headers_mut();
     headers.insert(header::ETAG, validators.etag.print());
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(keeping));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache_control));
+    // Lets the compression layer cache its output, since the bytes never change.
     response.extensions_mut().insert(ImmutableResponse);
     response
 }

@@ -12,6 +12,7 @@ pub(super) const MESSAGE_PARAMETERS: [&str; 2] = ["done", "in"];
 pub(super) fn back_query(here: &str) -> String {
     let search = here.split_once('?').map_or("", |(_, search)| search);
     let pairs = form_urlencoded::parse(search.as_bytes())
+        // Empty parameters come from blank form fields and would only lengthen every link.
         .filter(|(name, value)| !MESSAGE_PARAMETERS.contains(&name.as_ref()) && !value.is_empty());
     let search = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
     from_parameter(&search)
@@ -45,6 +46,7 @@ impl BackLink {
 
     fn new(from: &str, key: &ItemKey) -> Self {
         let type_of_item = match key.media_type.as_str() {
+            // Photographs are the default of the search, which has the shortest address.
             "image" => String::new(),
             other => format!("type={other}"),
         };
@@ -53,6 +55,7 @@ impl BackLink {
         let from = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
         let search = if from.is_empty() { &type_of_item } else { &from };
         let mark = if search.is_empty() { "" } else { "?" };
+        // The anchor scrolls back to the hit, which may be far down the page.
         Self { url: format!("/{mark}{search}#{}", anchor(key)), query: from_parameter(&from) }
     }
 }

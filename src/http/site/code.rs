@@ -33,8 +33,10 @@ struct CallView {
 async fn show(member: MemberRequest) -> PageResult {
     let shared = &member.app.shared;
     let calls = shared.site.activity.list(&member.visitor, clock::now()).await?;
-    let shown: Vec<CallView> =
-        calls.iter().map(|done| call_view(&shared.description, &shared.site.url, done)).collect();
+    let shown: Vec<CallView> = calls
+        .iter()
+        .map(|recorded| call_view(&shared.description, &shared.site.url, recorded))
+        .collect();
     member.page(
         "code.html",
         context! {
@@ -45,25 +47,27 @@ async fn show(member: MemberRequest) -> PageResult {
     )
 }
 
-fn call_view(description: &ApiDescription, site_url: &str, done: &RecordedCall) -> CallView {
-    let (method, target) = (done.call.method.as_str(), done.call.target.as_str());
-    let body = done.call.body.as_ref().map(ToString::to_string);
+fn call_view(description: &ApiDescription, site_url: &str, recorded: &RecordedCall) -> CallView {
+    let (method, target) = (recorded.call.method.as_str(), recorded.call.target.as_str());
+    let body = recorded.call.body.as_ref().map(ToString::to_string);
+    // A described operation knows the base address and authorization of its calls.
     let operation = description.find_operation(method, target);
-    let sketch = match operation {
-        Some(trial) => docs::sketch(trial, target, body),
+    let snippet = match operation {
+        Some(described) => docs::sketch(described, target, body),
         None => SnippetCall {
             method: method.to_owned(),
             url: format!("{site_url}{target}"),
+            // Pages send no bodies but JSON.
             kind: body.as_ref().map(|_| "application/json".to_owned()),
             body,
             ..SnippetCall::default()
         },
     };
     CallView {
-        operation: operation.map(|trial| (trial.id.clone(), trial.summary.clone())),
+        operation: operation.map(|described| (described.id.clone(), described.summary.clone())),
         method: method.to_owned(),
         target: target.to_owned(),
-        at: done.at.to_string(),
-        code: CodeSnippets::from(&sketch),
+        at: recorded.at.to_string(),
+        code: CodeSnippets::from(&snippet),
     }
 }

@@ -52,6 +52,7 @@ impl AddItemsForm {
             uris: form.all("uri").map(str::to_owned).collect(),
             collection: text("collection"),
             name: text("name"),
+            // A foreign address would turn this form into an open redirect.
             return_to: text("return_to").filter(|path| login::is_local_page(path)),
         }
     }
@@ -67,18 +68,19 @@ struct CollectionChoice {
 async fn choose(member: MemberRequest) -> PageResult {
     let list =
         |name| Ok::<_, crate::runtime::error::Error>(member.query.text(name)?.map(str::to_owned));
-    let wish = AddItemsForm {
+    let request = AddItemsForm {
         uris: list("uri")?.into_iter().collect(),
         collection: list("collection")?,
         name: list("name")?,
+        // The address comes from the query, so it is checked as in the form.
         return_to: list("return_to")?.filter(|path| login::is_local_page(path)),
     };
-    show_choices(&member, &wish, None).await
+    show_choices(&member, &request, None).await
 }
 
 async fn show_choices(
     member: &MemberRequest,
-    wish: &AddItemsForm,
+    request: &AddItemsForm,
     refusal: Option<&ApiRefusal>,
 ) -> PageResult {
     let all = member.get(COLLECTION_NAMES).await?;
@@ -87,15 +89,16 @@ async fn show_choices(
         name: text(one, "name").to_owned(),
     };
     let choices: Vec<CollectionChoice> =
+        // The API lists the oldest first, the page the newest.
         all.as_array().into_iter().flatten().rev().map(choice).collect();
-    let keys = wish.uris.iter().filter_map(|uri| key_of(uri));
+    let keys = request.uris.iter().filter_map(|uri| key_of(uri));
     let context = context! {
         collections => PageValue::from(Serde(choices)),
-        uris => wish.uris.clone(),
+        uris => request.uris.clone(),
         keys => keys.map(|key| key.to_string()).collect::<Vec<_>>(),
-        chosen => wish.collection.clone(),
-        typed_name => wish.name.clone(),
-        return_to => wish.return_to.clone(),
+        chosen => request.collection.clone(),
+        typed_name => request.name.clone(),
+        return_to => request.return_to.clone(),
         mistakes => refusal.map(ApiRefusal::sentences),
     };
     let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
@@ -104,41 +107,45 @@ async fn show_choices(
 
 /// `POST /collections/add`: adds items to a collection, or to a new one, and redirects back.
 async fn add(posted: MemberForm) -> PageResult {
-    let mut wish = AddItemsForm::of(&posted.form);
-    match add_items(&posted, &mut wish).await {
-        Ok(id) => Ok(see_other(&match wish.return_to {
+    let mut request = AddItemsForm::of(&posted.form);
+    match add_items(&posted, &mut request).await {
+        Ok(id) => Ok(see_other(&match request.return_to {
             Some(back) => with_message_parameters(&back, &[("done", "added"), ("in", &id)]),
             None => with_message(&page_of(&id), "added"),
         })),
-        Err(refusal) if refusal.is_mistake() => show_choices(&posted, &wish, Some(&refusal)).await,
+        // The form is shown again, or the selection of items would be lost.
+        Err(refusal) if refusal.is_mistake() => {
+            show_choices(&posted, &request, Some(&refusal)).await
+        }
         Err(refusal) => Err(refusal.into()),
     }
 }
 
 /// Adds the items and returns the collection's id.
-async fn add_items(posted: &MemberForm, wish: &mut AddItemsForm) -> Result<String, ApiRefusal> {
-    if wish.uris.is_empty() {
+async fn add_items(posted: &MemberForm, request: &mut AddItemsForm) -> Result<String, ApiRefusal> {
+    if request.uris.is_empty() {
         return Err(new_refusal(StatusCode::BAD_REQUEST, NOTHING));
     }
-    let id = match &wish.collection {
+    let id = match &request.collection {
         Some(id) => id.clone(),
         None => {
-            let body = json!({ "name": wish.name.clone().unwrap_or_default() });
-            let made = posted.call_and_record(ApiCall::post(COLLECTIONS).json(body)).await?;
+            let body = json!({ "name": request.name.clone().unwrap_or_default() });
+            let created = posted.call_and_record(ApiCall::post(COLLECTIONS).json(body)).await?;
             // If the next call fails, a retry must use this collection instead of creating another.
-            let id = text(&made, "id").to_owned();
-            wish.collection = Some(id.clone());
-            wish.name = None;
+            let id = text(&created, "id").to_owned();
+            request.collection = Some(id.clone());
+            request.name = None;
             id
         }
     };
-    let elements: Vec<Value> = wish.uris.iter().map(|uri| json!({ "uri": uri })).collect();
+    let elements: Vec<Value> = request.uris.iter().map(|uri| json!({ "uri": uri })).collect();
     let call = ApiCall::post(format!("{}/items", address(&id))).json(Value::Array(elements));
     posted.call_and_record(call).await?;
     // The API does not report items that it skipped.
-    let there = keys(&content(&load_without_items(posted, &id).await?));
-    let is_there = |uri: &String| key_of(uri).is_some_and(|key| there.contains(&key));
-    match wish.uris.iter().all(is_there) {
+    // Compared by key, because the API writes the URIs with its own base address.
+    let present = keys(&content(&load_without_items(posted, &id).await?));
+    let is_present = |uri: &String| key_of(uri).is_some_and(|key| present.contains(&key));
+    match request.uris.iter().all(is_present) {
         true => Ok(id),
         false => Err(new_refusal(StatusCode::CONFLICT, LEFT_OUT)),
     }
@@ -153,21 +160,22 @@ fn new_refusal(status: StatusCode, message: &str) -> ApiRefusal {
 }
 
 /// Sets the parameter `done` of `path`, and removes other message parameters.
-fn with_message(path: &str, word: &str) -> String {
-    with_message_parameters(path, &[("done", word)])
+fn with_message(path: &str, done: &str) -> String {
+    with_message_parameters(path, &[("done", done)])
 }
 
 /// Sets the message parameters (`done`, and `in` with a collection's id) of `path`, and removes earlier ones.
 fn with_message_parameters(path: &str, message: &[(&str, &str)]) -> String {
+    // The fragment follows the query, so it is taken off first and appended again.
     let (path, fragment) = path.split_once('#').unwrap_or((path, ""));
-    let (place, query) = path.split_once('?').unwrap_or((path, ""));
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let name = |pair: &str| pair.split('=').next().unwrap_or_default().to_owned();
     let is_kept =
         |pair: &&str| !pair.is_empty() && !MESSAGE_PARAMETERS.contains(&name(pair).as_str());
-    let said = message.iter().map(|(name, value)| format!("{name}={}", encode_segment(value)));
-    let pairs = query.split('&').filter(is_kept).map(str::to_owned).chain(said);
+    let added = message.iter().map(|(name, value)| format!("{name}={}", encode_segment(value)));
+    let pairs = query.split('&').filter(is_kept).map(str::to_owned).chain(added);
     let fragment = if fragment.is_empty() { String::new() } else { format!("#{fragment}") };
-    format!("{place}?{}{fragment}", pairs.collect::<Vec<_>>().join("&"))
+    format!("{path}?{}{fragment}", pairs.collect::<Vec<_>>().join("&"))
 }
 
 /// The move of an item within a collection.
@@ -186,6 +194,7 @@ enum ItemMove<'a> {
 /// Parses the item that a form moves, and its move.
 fn parse_move(form: &FormFields) -> Option<(&str, ItemMove<'_>)> {
     let named = |name| form.find(name);
+    // The three forms share one address; the first field that is present decides.
     let earlier = named("earlier").map(|uri| (uri, ItemMove::Earlier));
     let later = || named("later").map(|uri| (uri, ItemMove::Later));
     let to =
@@ -197,16 +206,19 @@ fn parse_move(form: &FormFields) -> Option<(&str, ItemMove<'_>)> {
 /// Returns `content` with `uri` moved; unchanged if `uri` is not in it.
 fn move_item<'a>(content: &[&'a str], uri: &str, step: ItemMove<'_>) -> Vec<&'a str> {
     let mut ordered = content.to_vec();
-    let Some(at) = ordered.iter().position(|one| *one == uri) else { return ordered };
-    let one = ordered.remove(at);
-    let place = |other: &str| ordered.iter().position(|found| *found == other);
+    // The item was removed in the meantime, which leaves nothing to move.
+    let Some(at) = ordered.iter().position(|other| *other == uri) else { return ordered };
+    let moved = ordered.remove(at);
+    let position = |other: &str| ordered.iter().position(|found| *found == other);
+    // The positions are those without the moved item.
     let to = match step {
         ItemMove::Earlier => at.saturating_sub(1),
         ItemMove::Later => (at + 1).min(ordered.len()),
-        ItemMove::Before(other) => place(other).unwrap_or(at),
-        ItemMove::After(other) => place(other).map_or(at, |place| place + 1),
+        // A neighbour that was removed in the meantime leaves the item where it is.
+        ItemMove::Before(other) => position(other).unwrap_or(at),
+        ItemMove::After(other) => position(other).map_or(at, |position| position + 1),
     };
-    ordered.insert(to, one);
+    ordered.insert(to, moved);
     ordered
 }
 
@@ -225,12 +237,13 @@ async fn reorder(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     match posted.call_and_record(ApiCall::put(address(&id)).json(body)).await {
         Ok(_) => {
             let key = key_of(uri).map(|key| format!("#{key}")).unwrap_or_default();
+            // The anchor keeps the moved item in view after the redirect.
             let page = format!("{}{key}", return_page(&posted, &id));
             Ok(see_other(&with_message(&page, "ordered")))
         }
         Err(refusal) => {
-            let against = CollectionFormError { refusal: Some(refusal), name: None };
-            collections::refusal_page(&posted, &id, against).await
+            let form_error = CollectionFormError { refusal: Some(refusal), name: None };
+            collections::refusal_page(&posted, &id, form_error).await
         }
     }
 }
@@ -238,6 +251,7 @@ async fn reorder(Path(id): Path<String>, posted: MemberForm) -> PageResult {
 /// The page of the collection's list on which the form was.
 fn return_page(posted: &MemberForm, id: &str) -> String {
     let page = posted.form.find("page").and_then(|page| page.parse::<usize>().ok());
+    // The first page has a single address, without the parameter.
     match page.filter(|page| *page > 1) {
         Some(page) => format!("{}?page={page}", page_of(id)),
         None => page_of(id),
@@ -251,8 +265,8 @@ async fn remove_items(Path(id): Path<String>, posted: MemberForm) -> PageResult 
     match posted.call_and_record(call).await {
         Ok(_) => Ok(see_other(&with_message(&return_page(&posted, &id), "taken"))),
         Err(refusal) => {
-            let against = CollectionFormError { refusal: Some(refusal), name: None };
-            collections::refusal_page(&posted, &id, against).await
+            let form_error = CollectionFormError { refusal: Some(refusal), name: None };
+            collections::refusal_page(&posted, &id, form_error).await
         }
     }
 }

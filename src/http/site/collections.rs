@@ -105,6 +105,7 @@ async fn load_all(member: &MemberRequest) -> Result<Value, ApiRefusal> {
 async fn show_list(member: &MemberRequest, again: Option<(&str, &ApiRefusal)>) -> PageResult {
     let all = load_all(member).await?;
     let rows: Vec<CollectionRow> =
+        // The API lists the oldest first.
         all.as_array().into_iter().flatten().rev().map(CollectionRow::of).collect();
     let context = context! {
         rows => PageValue::from(Serde(rows)),
@@ -120,7 +121,8 @@ async fn create(posted: MemberForm) -> PageResult {
     let name = posted.form.find("name").unwrap_or_default();
     let body = json!({ "name": name, "public": posted.form.is_ticked("public") });
     match posted.call_and_record(ApiCall::post(COLLECTIONS).json(body)).await {
-        Ok(made) => Ok(see_other(&format!("{}?done=created", page_of(text(&made, "id"))))),
+        Ok(created) => Ok(see_other(&format!("{}?done=created", page_of(text(&created, "id"))))),
+        // The name that was typed stays in the form.
         Err(refusal) if refusal.is_mistake() => show_list(&posted, Some((name, &refusal))).await,
         Err(refusal) => Err(refusal.into()),
     }
@@ -161,17 +163,20 @@ async fn show(Path(id): Path<String>, member: MemberRequest) -> PageResult {
 pub(super) async fn show_one(
     member: &MemberRequest,
     id: &str,
-    against: CollectionFormError<'_>,
+    form_error: CollectionFormError<'_>,
 ) -> PageResult {
     let page = member.query.integer("page", 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX))?;
     let page = page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1);
     let found = member.get(address(id)).await?;
+    // A public collection is changed by its owner alone (contract collections-9).
     let is_own = text(&found, "owner") == member.visitor.account.user.user_name;
     let (cells, total, hidden) = cells(&found, is_own, page);
+    // The form of the archive lets the visitor choose the agreement that pays.
     let user = member.get("/user/v1/user").await?;
     let number = |page: usize| format!("{}?page={page}", page_of(id));
-    let (here, name) = (page_of(id), against.name.unwrap_or(text(&found, "name")));
-    let refusal = against.refusal.as_ref();
+    // After an error the form shows what was typed; the heading keeps the stored name.
+    let (here, name) = (page_of(id), form_error.name.unwrap_or(text(&found, "name")));
+    let refusal = form_error.refusal.as_ref();
     let context = context! {
         here_url => here.clone(),
         name => text(&found, "name"),
@@ -205,14 +210,17 @@ fn cells(found: &Value, is_own: bool, page: usize) -> (Vec<CollectionCell>, usiz
         items.into_iter().map(|hit| (hit.key.clone(), hit)).collect();
     let cell = |(at, uri): (usize, &str)| {
         let key = key_of(uri)?.to_string();
+        // An item is in a collection once, so its summary can be moved out.
         let hit = hits.remove(&key);
         Some(CollectionCell { uri: uri.to_owned(), key, place: at + 1, hit })
     };
     let cells = content(found).into_iter().enumerate().filter_map(cell).collect::<Vec<_>>();
+    // `items` leaves out what the reader may not see; `content` does not (contract collections-10).
     let hidden = cells.iter().filter(|cell| cell.hit.is_none()).count();
     let shown = cells.into_iter().filter(|cell| is_own || cell.hit.is_some());
     let shown = shown.collect::<Vec<_>>();
     let total = shown.len();
+    // The page number comes from the address; a page beyond the end is empty.
     let first = (page - 1).saturating_mul(SITE_COLLECTION_ITEMS_PER_PAGE);
     let cells = shown.into_iter().skip(first).take(SITE_COLLECTION_ITEMS_PER_PAGE).collect();
     (cells, total, hidden)
@@ -220,8 +228,8 @@ fn cells(found: &Value, is_own: bool, page: usize) -> (Vec<CollectionCell>, usiz
 
 /// Lists the items that left the collection, the latest first.
 fn removed_items(found: &Value) -> Vec<RemovedItem> {
-    let lost = found["removedContent"].as_array().into_iter().flatten().rev();
-    let lost = lost.filter_map(|one| {
+    let removed = found["removedContent"].as_array().into_iter().flatten().rev();
+    let removed = removed.filter_map(|one| {
         let own = |name: &str| one[name].as_str().map(str::to_owned);
         Some(RemovedItem {
             key: key_of(one["uri"].as_str()?)?.to_string(),
@@ -230,7 +238,7 @@ fn removed_items(found: &Value) -> Vec<RemovedItem> {
             at: own("timestamp")?,
         })
     });
-    lost.collect()
+    removed.collect()
 }
 
 /// `POST /collections/{id}`: saves the name and the visibility.
@@ -254,13 +262,14 @@ async fn save(Path(id): Path<String>, posted: MemberForm) -> PageResult {
 pub(super) async fn refusal_page(
     posted: &MemberForm,
     id: &str,
-    against: CollectionFormError<'_>,
+    form_error: CollectionFormError<'_>,
 ) -> PageResult {
-    match against.refusal {
+    match form_error.refusal {
+        // A collection that does not exist has no page on which the error could be shown.
         Some(refusal) if !refusal.is_mistake() || refusal.status == StatusCode::NOT_FOUND => {
             Err(PageError::from(refusal))
         }
-        refusal => show_one(posted, id, CollectionFormError { refusal, ..against }).await,
+        refusal => show_one(posted, id, CollectionFormError { refusal, ..form_error }).await,
     }
 }
 
@@ -273,10 +282,12 @@ async fn remove(Path(id): Path<String>, posted: MemberForm) -> PageResult {
 /// form, because a link must not purchase.
 async fn zip(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let call = ApiCall::get(format!("{}/zip", address(&id)));
+    // Numbered names keep the order of the collection when the archive is unpacked.
     let call = call.query([("agr", posted.form.find("agr")), ("numbered", Some("true"))]);
     let visitor = Some(&posted.visitor);
     match call_file(&posted.app, &posted.apis, visitor, &call).await {
         Ok(response) => {
+            // Recorded only after success: the code on `/code` should work.
             posted.record_call(call);
             Ok(response)
         }
@@ -294,8 +305,8 @@ mod tests {
     #[test]
     fn a_row_counts_what_a_collection_holds_where_that_is_known() {
         let uri = |key: &str| format!("http://x/media/{key}");
-        let whole = json!({ "id": "i", "content": [uri("image/a"), uri("text/b")] });
-        let row = CollectionRow::of(&whole);
+        let full = json!({ "id": "i", "content": [uri("image/a"), uri("text/b")] });
+        let row = CollectionRow::of(&full);
         assert_eq!((row.count, row.page.as_str()), (Some(2), "/collections/i"));
         assert_eq!(row.pictures, ["/media/image/a_NormalThumbnail.jpg"]);
         let bare = CollectionRow::of(&json!({ "id": "i", "name": "n", "public": true }));

@@ -50,9 +50,10 @@ impl ConceptNames {
         facet: Facet,
         value: &str,
     ) -> Option<String> {
-        let list = match facet {
+        let property = match facet {
             Facet::SubjectCode => "subject",
             Facet::ProductCode => "product",
+            // These facets hold names, not codes.
             Facet::PlaceName | Facet::PersonName | Facet::CopyrightHolder => return None,
         };
         let (language, now) = (language::current_language(), clock::now());
@@ -62,10 +63,12 @@ impl ConceptNames {
         }
         let term = FacetValue { facet, value: value.to_owned() }.term();
         let own = format!("{term} language:{}", language.tag());
+        // A name in another language is better than a code.
         for text in [own, term] {
-            match look_up(site, &text, list, value, now).await {
+            match look_up(site, &text, property, value, now).await {
                 Ok(None) => {}
                 Ok(name) => {
+                    // The lock is taken only now: it must not be held during a search.
                     self.insert(key, CachedConceptName { name: name.clone(), found_at: now });
                     return name;
                 }
@@ -73,24 +76,25 @@ impl ConceptNames {
                 Err(_) => return None,
             }
         }
+        // A code without a name is cached too, or each page would search for it twice.
         self.insert(key, CachedConceptName { name: None, found_at: now });
         None
     }
 
     fn find(&self, key: &ConceptKey, now: Timestamp) -> Option<Option<String>> {
-        let known = self.cache.lock();
-        let found = known.get(key).filter(|one| one.is_fresh(now))?;
+        let cache = self.cache.lock();
+        let found = cache.get(key).filter(|one| one.is_fresh(now))?;
         Some(found.name.clone())
     }
 
     fn insert(&self, key: ConceptKey, found: CachedConceptName) {
-        let mut known = self.cache.lock();
+        let mut cache = self.cache.lock();
         // Expired names make room; a full cache accepts no more.
-        if known.len() >= CONCEPT_NAMES_MAX && !known.contains_key(&key) {
-            known.retain(|_, one| one.is_fresh(found.found_at));
+        if cache.len() >= CONCEPT_NAMES_MAX && !cache.contains_key(&key) {
+            cache.retain(|_, one| one.is_fresh(found.found_at));
         }
-        if known.len() < CONCEPT_NAMES_MAX {
-            known.insert(key, found);
+        if cache.len() < CONCEPT_NAMES_MAX {
+            cache.insert(key, found);
         }
     }
 }
@@ -106,7 +110,7 @@ impl CachedConceptName {
 async fn look_up(
     site: &SiteRequest,
     text: &str,
-    list: &'static str,
+    property: &'static str,
     code: &str,
     now: Timestamp,
 ) -> Result<Option<String>> {
@@ -122,9 +126,11 @@ async fn look_up(
         from: None,
         until: None,
         statuses: vec![PubStatus::Usable],
+        // A name that only an embargoed item has would reveal that item.
         sees_embargoed: false,
         after: None,
         excluding_seen: None,
+        // The newest item has the current name.
         sort: SortOrder::By { date: SortDate::Order, descending: true },
         skip: 0,
         size: ITEMS_LOOKED_AT,
@@ -134,14 +140,15 @@ async fn look_up(
     let name = move |found: SearchResults, _: &crate::storage::database::ReadTx<'_>| {
         Ok(found.hits.iter().find_map(|hit| {
             let document = serde_json::from_str(&hit.item.document).ok()?;
-            name_in(&document, list, &code)
+            name_in(&document, property, &code)
         }))
     };
+    // A stale index still knows the name, so the page does not fail while the index catches up.
     shared.archive.content.engine().search(request, Freshness::Preferred, now, name).await
 }
 
-fn name_in(document: &Value, list: &str, code: &str) -> Option<String> {
-    let mut concepts = document[list].as_array()?.iter();
+fn name_in(document: &Value, property: &str, code: &str) -> Option<String> {
+    let mut concepts = document[property].as_array()?.iter();
     let concept = concepts.find(|concept| concept["code"] == code)?;
     concept["name"].as_str().map(str::to_owned)
 }

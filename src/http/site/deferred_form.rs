@@ -48,19 +48,22 @@ impl DeferredForm {
         action: &str,
         fields: &str,
     ) -> Option<Self> {
-        let kept = Self { action: action.to_owned(), fields: without_secrets(fields) };
-        (is_same_origin(headers, origins) && login::is_local_page(action)).then_some(kept)
+        let form = Self { action: action.to_owned(), fields: without_secrets(fields) };
+        // Otherwise another site could prepare a form that its victim submits after the login.
+        (is_same_origin(headers, origins) && login::is_local_page(action)).then_some(form)
     }
 
     /// Reads the deferred form from `login`, the encoded form of a login page; `None` unless this service
     /// issued its token for the browser with the form `cookie`.
     pub(in crate::http) fn from_login_form(login: &str, cookie: Option<&str>) -> Option<Self> {
-        let value = |wanted: &str| {
+        let value = |field: &str| {
             let mut pairs = form_urlencoded::parse(login.as_bytes());
-            pairs.find(|(name, _)| name == wanted).map(|(_, value)| value.into_owned())
+            pairs.find(|(name, _)| name == field).map(|(_, value)| value.into_owned())
         };
-        let kept = Self { action: value("kept_action")?, fields: value("kept_fields")? };
-        session::tokens_equal(&kept.token(cookie?), &value("kept_token")?).then_some(kept)
+        let form = Self { action: value("kept_action")?, fields: value("kept_fields")? };
+        // Compared in constant time. The token covers action and
+        // fields, so neither can be changed on the way.
+        session::tokens_equal(&form.token(cookie?), &value("kept_token")?).then_some(form)
     }
 
     /// The token that protects the deferred form on the login page of the browser with that form cookie.
@@ -74,6 +77,7 @@ impl DeferredForm {
         let shown = kept_labels::shown(&form);
         let field = |(name, value)| DeferredField { name, value };
         let fields: Vec<DeferredField> = form.0.into_iter().map(field).collect();
+        // The head names the new visitor, who may not be the one who filled in the form.
         let context = context! {
             action => self.action.clone(),
             shown => minijinja::Value::from(Serde(shown)),
@@ -89,6 +93,7 @@ impl DeferredForm {
 pub fn without_secrets(fields: &str) -> String {
     let pairs = form_urlencoded::parse(fields.as_bytes());
     let is_secret = |name: &str| name.starts_with(SECRET_PREFIX) || PASSWORDS.contains(&name);
+    // The token belongs to the session that ended, and the page adds that of the new one.
     let pairs = pairs.filter(|(name, _)| name != "csrf" && !is_secret(name));
     form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
 }
@@ -98,8 +103,10 @@ pub fn without_secrets(fields: &str) -> String {
 fn is_same_origin(headers: &HeaderMap, origins: &[&str]) -> bool {
     let origin = headers.get(header::ORIGIN).and_then(|value| value.to_str().ok());
     let Some((_, authority)) = origin.and_then(|origin| origin.split_once("://")) else {
+        // `null` and a missing origin come from contexts in which the sender is unknown.
         return false;
     };
+    // Only hosts are compared: behind a proxy that terminates TLS the scheme is not known here.
     origins.iter().any(|own| own.split_once("://").map_or(*own, |(_, own)| own) == authority)
 }
 

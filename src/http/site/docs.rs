@@ -36,11 +36,13 @@ pub(super) fn routes() -> Router<AppState> {
 /// `GET /docs`: the human-readable documentation of the APIs.
 async fn docs(site: SiteRequest, method: Method, headers: HeaderMap) -> PageResult {
     let description = &site.app.shared.description;
+    // The page of a logged-in user is never cached (contract api-21).
     if site.visitor.is_some() {
         return site.page("docs.html", context! { body => description.body() });
     }
     let mut response = description.page(language::current_language(), &method, &headers);
     pages::set_public_headers(&site.app, response.headers_mut());
+    // Without `Vary` a cache would serve one language to all, and the anonymous page to users.
     let vary = HeaderValue::from_static("Cookie, Accept-Language");
     response.headers_mut().insert(header::VARY, vary);
     Ok(response)
@@ -51,19 +53,21 @@ async fn try_out(Path(id): Path<String>, site: SiteRequest) -> PageResult {
     let description = &site.app.shared.description;
     let missing = || Error::new(ErrorKind::NotFound, "This operation does not exist.");
     let trial = description.operation(&id).ok_or_else(missing)?;
-    let typed = TryOutInput::of(trial, &site)?;
-    let address = target(&trial.path, &typed.path, &typed.query);
-    let is_whole = typed.path.iter().all(|(_, value)| !value.is_empty());
-    let code = CodeSnippets::from(&sketch(trial, &address, typed.body.clone()));
+    let input = TryOutInput::of(trial, &site)?;
+    let address = target(&trial.path, &input.path, &input.query);
+    // A path with an empty segment addresses another resource, so no link is offered.
+    let is_whole = input.path.iter().all(|(_, value)| !value.is_empty());
+    let code = CodeSnippets::from(&sketch(trial, &address, input.body.clone()));
     site.page(
         "try.html",
         context! {
             is_whole,
+            // A link can only send a `GET` without credentials.
             open_url => (trial.is_open && trial.method == "GET")
                 .then(|| format!("{}{address}", trial.base)),
             trial => PageValue::from(Serde(trial)),
-            values => typed.values(),
-            body => typed.body,
+            values => input.values(),
+            body => input.body,
             code => PageValue::from(Serde(code)),
         },
     )
@@ -79,22 +83,24 @@ struct TryOutInput {
 impl TryOutInput {
     /// Reads the values from the page's query, or the initial values of the fields.
     fn of(trial: &TrialOperation, site: &SiteRequest) -> Result<Self> {
-        let mut typed = Self { path: Vec::new(), query: Vec::new(), body: None };
+        let mut input = Self { path: Vec::new(), query: Vec::new(), body: None };
         for field in &trial.fields {
+            // Path and query parameters may share a name, so the fields carry their location.
             let given = site.query.field(&format!("{}.{}", field.place, field.name))?;
             let pair = (field.name.clone(), given.unwrap_or(&field.value).to_owned());
-            let pairs = if field.place == "path" { &mut typed.path } else { &mut typed.query };
+            let pairs = if field.place == "path" { &mut input.path } else { &mut input.query };
             pairs.push(pair);
         }
         if trial.takes_ak {
-            typed.query.push(("ak".to_owned(), KEY.to_owned()));
+            // A placeholder: samples are copied and shared, so they must not contain a real key.
+            input.query.push(("ak".to_owned(), KEY.to_owned()));
         }
         if let Some(SampleBody { text, .. }) = &trial.body {
             // Browsers send line breaks as CRLF.
             let given = site.query.field("body")?.map(|text| text.replace("\r\n", "\n"));
-            typed.body = Some(given.unwrap_or_else(|| text.clone()));
+            input.body = Some(given.unwrap_or_else(|| text.clone()));
         }
-        Ok(typed)
+        Ok(input)
     }
 
     /// The value of each field by `place.name`.
@@ -115,6 +121,7 @@ pub(super) fn sketch(trial: &TrialOperation, address: &str, body: Option<String>
         method: trial.method.clone(),
         url: format!("{}{address}", trial.base),
         authorization: trial.authorization.map(str::to_owned),
+        // A content type without a body would describe nothing.
         kind: body.as_ref().and(kind),
         body,
         file: trial.gives_bytes.then(|| file_name(address)),

@@ -72,23 +72,26 @@ impl DownloadPanel {
         refusal: Option<&Error>,
     ) -> Result<Self> {
         let error = refusal.map(|refusal| refusal.message().to_owned());
-        let stranger = Self { size_text: size_text(app, entry), error, ..Self::default() };
-        let Some(visitor) = visitor else { return Ok(stranger) };
-        let Some(principal) = visitor.principal(app).await? else { return Ok(stranger) };
+        let anonymous = Self { size_text: size_text(app, entry), error, ..Self::default() };
+        let Some(visitor) = visitor else { return Ok(anonymous) };
+        // The user may have been deactivated since the session was read.
+        let Some(principal) = visitor.principal(app).await? else { return Ok(anonymous) };
         let facts = ItemFacts { key: &entry.key, document: &entry.document };
         let offers = app.shared.access.orders.offers(&principal, facts, clock::now()).await?;
-        Ok(stranger.with(&offers, entry))
+        Ok(anonymous.with(&offers, entry))
     }
 
     /// Adds `offers`: those that allow a download, else those that need an order.
     fn with(mut self, offers: &[AgreementOffer], entry: &CatalogEntry) -> Self {
         let is_order = |offer: &&AgreementOffer| matches!(offer.state, OfferState::Order(_));
+        // An order needs an approval first, so it is offered only if nothing delivers at once.
         let (orders, delivering): (Vec<_>, Vec<_>) = offers.iter().partition(is_order);
         self.none = offers.is_empty();
         if self.none {
             return self;
         }
         let shown = if delivering.is_empty() {
+            // One recorded order is enough: its approval is all that is missing.
             self.ordered = orders.iter().any(|offer| offer.state == OfferState::Order(true));
             self.order_note = Some(order_note(self.ordered));
             orders
@@ -101,6 +104,7 @@ impl DownloadPanel {
         }
         self.delivers = self.order_note.is_none();
         let is_bought = |offer: &&&AgreementOffer| matches!(offer.state, OfferState::Bought(_));
+        // The page says that another download under it is free of charge.
         self.bought = shown.iter().find(is_bought).map(|offer| offer.agreement.id.0);
         let several = shown.len() > 1;
         self.agreements = shown.into_iter().map(|offer| row(offer, several)).collect();
@@ -111,6 +115,8 @@ impl DownloadPanel {
 
 fn size_text(app: &AppState, entry: &CatalogEntry) -> Option<String> {
     let size =
+        // The size is that of the served file, which is
+        // upright; the stored one may lie on its side.
         served_item(&app.shared.media, &entry.key, &entry.assets).size(RenditionUsage::Hires)?;
     let length = AssetGroup::of_item(&entry.assets).picture(RenditionUsage::Hires)?.length;
     let bytes = template_environment::size_text(language::current_language(), length);
@@ -142,6 +148,7 @@ fn row(offer: &AgreementOffer, several: bool) -> DownloadAgreement {
         type_text: agreement.kind.as_str(),
         remaining: agreement.prepaids.map(|prepaids| prepaids.remaining),
         total: agreement.prepaids.map(|prepaids| prepaids.total),
+        // A single agreement has its expiry in the panel itself.
         until: bought_until(offer).filter(|_| several),
     }
 }

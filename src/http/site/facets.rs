@@ -38,6 +38,7 @@ impl FacetValue {
         for text in query.all("facet")? {
             let Some((name, value)) = text.split_once(':') else { continue };
             let found = Facet::ALL.into_iter().find(|facet| facet.as_str() == name);
+            // The address may be typed by hand; an unknown facet is no reason for an error page.
             if let Some(facet) = found.filter(|_| !value.trim().is_empty()) {
                 let value = Self { facet, value: value.to_owned() };
                 if !values.contains(&value) {
@@ -52,6 +53,7 @@ impl FacetValue {
     pub(super) fn term(&self) -> String {
         let mut term = format!("{}:\"", self.facet.as_str());
         for c in self.value.chars() {
+            // The query language reads these as the end of a phrase, an escape or a wildcard.
             if matches!(c, '"' | '\\' | '*' | '“' | '”' | '„' | '«' | '»') {
                 term.push('\\');
             }
@@ -100,17 +102,13 @@ impl FacetList {
 
 /// Lists the facets of the result `found`. Active values come first, even without any matches, so that each
 /// can be removed again.
-pub(super) async fn lists(
-    site: &SiteRequest,
-    wanted: &SearchForm,
-    found: &Value,
-) -> Vec<FacetList> {
+pub(super) async fn lists(site: &SiteRequest, form: &SearchForm, found: &Value) -> Vec<FacetList> {
     let mut lists = Vec::new();
     for facet in FACET_ORDER {
         let name = facet.as_str();
         let mut choices = Vec::new();
-        for FacetCount { value, count } in values(wanted, facet, &found["facets"][name]) {
-            let (url, active) = toggle_link(wanted, facet, &value);
+        for FacetCount { value, count } in values(form, facet, &found["facets"][name]) {
+            let (url, active) = toggle_link(form, facet, &value);
             let label = site.app.shared.site.concepts.name(site, facet, &value).await;
             choices.push(FacetChoice { label: label.unwrap_or(value), count, url, active });
         }
@@ -129,35 +127,38 @@ struct FacetCount {
 }
 
 /// Lists the active values, then the most frequent others.
-fn values(wanted: &SearchForm, facet: Facet, counted: &Value) -> Vec<FacetCount> {
+fn values(form: &SearchForm, facet: Facet, counted: &Value) -> Vec<FacetCount> {
     let counts = counted.as_array().into_iter().flatten();
     let counts: Vec<(&str, u64)> =
         counts.filter_map(|one| Some((one["key"].as_str()?, one["count"].as_u64()?))).collect();
-    let mut active: Vec<&str> = wanted
+    let mut active: Vec<&str> = form
         .facets
         .iter()
         .filter(|own| own.facet == facet)
         .map(|own| own.value.as_str())
         .collect();
+    // Products of the API's parameter `p` narrow the search as well, so the list shows them.
     if facet == Facet::ProductCode {
-        active.extend(wanted.p.iter().map(String::as_str));
+        active.extend(form.p.iter().map(String::as_str));
     }
     // Active values without matches have no count in the response.
     let count = |value: &str| counts.iter().find(|(key, _)| *key == value).map_or(0, |one| one.1);
     let others = counts.iter().map(|(key, _)| *key).filter(|key| !active.contains(key));
     let all =
+        // Active values count towards the limit, so that the list does not grow with each click.
         active.iter().copied().chain(others.take(FACET_VALUES_MAX.saturating_sub(active.len())));
     all.map(|value| FacetCount { value: value.to_owned(), count: count(value) }).collect()
 }
 
 /// Returns the link that toggles a value, and whether the value is active. Products use the parameter `p`, as
 /// in the API.
-fn toggle_link(wanted: &SearchForm, facet: Facet, value: &str) -> (String, bool) {
-    let named = FacetValue { facet, value: value.to_owned() };
-    let is_product = facet == Facet::ProductCode && !wanted.facets.contains(&named);
+fn toggle_link(form: &SearchForm, facet: Facet, value: &str) -> (String, bool) {
+    let facet_value = FacetValue { facet, value: value.to_owned() };
+    // A product that was given as a facet is also removed as one.
+    let is_product = facet == Facet::ProductCode && !form.facets.contains(&facet_value);
     match is_product {
-        true => (wanted.with_product(value).url(1), wanted.p.iter().any(|own| own == value)),
-        false => (wanted.with_facet(&named).url(1), wanted.facets.contains(&named)),
+        true => (form.with_product(value).url(1), form.p.iter().any(|own| own == value)),
+        false => (form.with_facet(&facet_value).url(1), form.facets.contains(&facet_value)),
     }
 }
 

@@ -32,6 +32,7 @@ impl DownloadRights {
     /// Derives the right from the panel; without a panel there is nothing to buy.
     pub(super) fn of(is_known: bool, panel: Option<&DownloadPanel>) -> Self {
         match panel {
+            // Anonymous visitors have a panel too, so the login is decided first.
             _ if !is_known => Self::Login,
             Some(panel) if panel.delivers => Self::Buy,
             Some(panel) if panel.action.is_some() => Self::Approval,
@@ -64,24 +65,27 @@ pub(super) struct FileRow {
 /// Lists the files in the document.
 pub(super) fn rows(key: &ItemKey, document: &Value, rights: DownloadRights) -> Vec<FileRow> {
     let renditions = document["renditions"].as_object().into_iter().flatten();
-    renditions.filter_map(|(_, one)| row(key, one, media_base(document), rights)).collect()
+    renditions.filter_map(|(_, entry)| row(key, entry, media_base(document), rights)).collect()
 }
 
-fn row(key: &ItemKey, one: &Value, base: &str, rights: DownloadRights) -> Option<FileRow> {
-    let text = |name: &str| one[name].as_str().unwrap_or_default();
+fn row(key: &ItemKey, entry: &Value, base: &str, rights: DownloadRights) -> Option<FileRow> {
+    let text = |name: &str| entry[name].as_str().unwrap_or_default();
     // The page tells visitors to add their key to these URLs, so they must not lead elsewhere.
     let own = own_address(text("href"), base)?;
     let file = own.strip_prefix("/media/")?;
     let path = MediaPath::parse(file).ok()?;
     let kind = match text("mimetype") {
         "image/jpeg" => String::new(),
+        // Visitors know the extension, not the MIME type.
         "application/postscript" => " EPS".to_owned(),
         other => format!(" {}", other.rsplit('/').next().unwrap_or_default().to_uppercase()),
     };
     let is_open = access::is_open(&path);
     let url = match (is_open, access::needs_purchase(&path)) {
+        // An open file keeps its public address, where caches may hold it.
         (true, _) => Some(text("href").to_owned()),
         (false, false) => Some(own.to_owned()),
+        // A link must not purchase, so this file is downloaded by a form with its token.
         (false, true) => None,
     };
     // The URL must belong to this document's item.
@@ -94,9 +98,9 @@ fn row(key: &ItemKey, one: &Value, base: &str, rights: DownloadRights) -> Option
         file: file.to_owned(),
         rights,
         is_open,
-        width: one["width"].as_u64().unwrap_or(0),
-        height: one["height"].as_u64().unwrap_or(0),
-        bytes: one["sizeinbytes"].as_u64(),
+        width: entry["width"].as_u64().unwrap_or(0),
+        height: entry["height"].as_u64().unwrap_or(0),
+        bytes: entry["sizeinbytes"].as_u64(),
     })
 }
 
@@ -105,6 +109,7 @@ pub(super) fn parse(file: &str, key: &ItemKey) -> Result<MediaPath> {
     let bad = || Error::invalid("body", "file", "format", "file is not a file of this item");
     let path = MediaPath::parse(file).map_err(|_| bad())?;
     match path.target() {
+        // A changed form must not buy another item under the agreement shown for this one.
         MediaTarget::Rendition(_) if path.key() == key => Ok(path),
         MediaTarget::Rendition(_)
         | MediaTarget::Document(_)
@@ -117,6 +122,7 @@ pub(super) fn parse(file: &str, key: &ItemKey) -> Result<MediaPath> {
 pub(super) fn has_any(key: &ItemKey, document: &Value) -> bool {
     match key.media_type {
         MediaType::Image | MediaType::Stockfoto => {
+            // The form downloads the Hires, so other renditions do not count.
             rendition(document, RenditionName::NORMAL_HIRES).is_some()
         }
         MediaType::Video | MediaType::Graphic => {

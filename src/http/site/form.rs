@@ -27,16 +27,19 @@ pub(crate) async fn form_body_within(
     let (parts, body) = request.into_parts();
     let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.map(|kind| kind.split(';').next().unwrap_or_default().trim());
+    // A body of another type would parse as a form without the expected fields.
     if !kind.is_some_and(|kind| kind.eq_ignore_ascii_case("application/x-www-form-urlencoded")) {
         let message = "expected a body of the type application/x-www-form-urlencoded";
         return Err(Error::new(ErrorKind::InvalidArgument, message));
     }
+    // The library does not tell a limit from a broken connection, so the message names both.
     let too_large = |cause: axum::Error| {
         let message = format!("the form cannot be read or has more than {bytes_max} bytes");
         Error::new(ErrorKind::TooLarge, message).with_source(cause)
     };
     let bytes = to_bytes(body, bytes_max).await.map_err(too_large)?;
     let text = String::from_utf8(bytes.to_vec());
+    // URL-encoded text is ASCII; other bytes would be replaced silently by the decoder.
     let text = text.ok().filter(|text| text.is_ascii());
     let text =
         text.ok_or_else(|| Error::new(ErrorKind::InvalidArgument, "the form is not URL-encoded"))?;
@@ -51,6 +54,7 @@ impl FormFields {
     /// Parses an encoded form; fails when it has more than [`SITE_FORM_FIELDS_MAX`] fields.
     pub fn parse(encoded: &str) -> Result<Self> {
         let pairs = form_urlencoded::parse(encoded.as_bytes()).into_owned();
+        // One more than allowed is enough to refuse, so an endless form is not collected.
         let pairs: Vec<_> = pairs.take(SITE_FORM_FIELDS_MAX + 1).collect();
         if pairs.len() > SITE_FORM_FIELDS_MAX {
             let message = format!("The form has more than {SITE_FORM_FIELDS_MAX} fields");
@@ -72,8 +76,9 @@ impl FormFields {
 
     /// Iterates over the values of the field `name`, trimmed, without empty ones.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        let own = self.0.iter().filter(move |(own, _)| own == name);
-        own.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
+        let matching = self.0.iter().filter(move |(own, _)| own == name);
+        // Browsers send empty fields as well, which mean the same as missing ones.
+        matching.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
     }
 
     /// Whether the check box `name` is ticked.
@@ -85,10 +90,12 @@ impl FormFields {
 
 /// Redirects to another page by GET after a form was sent. The response is never cached.
 pub(crate) fn see_other(location: &str) -> Response {
+    // Refuses line breaks, which could add headers to the response.
     let Ok(location) = HeaderValue::from_str(location) else {
         return respond::error(&Error::internal("a redirect address has control characters"));
     };
     let mut response = Response::new(Body::empty());
+    // 303 continues with `GET`, so that a reload does not send the form again (RFC 9110 §15.4.4).
     *response.status_mut() = StatusCode::SEE_OTHER;
     let headers = response.headers_mut();
     headers.insert(header::LOCATION, location);

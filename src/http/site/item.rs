@@ -44,6 +44,7 @@ impl FromRequestParts<AppState> for ItemFromPath {
             Error::new(ErrorKind::NotFound, "This item does not exist or is no longer available.")
         };
         let path = Path::<(String, String)>::from_request_parts(parts, app).await;
+        // A path that names no item is an item that does not exist, not a mistake of the visitor.
         let Path((media_type, id)) = path.map_err(|_| none())?;
         Ok(Self(format!("{media_type}/{id}").parse().map_err(|_| none())?))
     }
@@ -86,7 +87,10 @@ pub(super) async fn download(
             );
             Ok(response)
         }
+        // The refusal is the expected result here: the order is placed and waits for approval.
         Err(error) if is_order(&error) => Ok(see_other(&confirmed(&posted, &key, "placed")?)),
+        // The page explains which agreement is missing; other
+        // errors have nothing to do with its form.
         Err(error) if error.kind() == ErrorKind::Forbidden => {
             let outcome = FormOutcome { download: Some(error), ..FormOutcome::default() };
             show(&posted, &key, &outcome).await
@@ -119,6 +123,7 @@ fn is_order(error: &Error) -> bool {
 /// The URL of the item's page with the message `done`.
 fn confirmed(site: &SiteRequest, key: &ItemKey, done: &str) -> Result<String> {
     let back = BackLink::of(site, key)?.query;
+    // The query of the back link begins with a question mark.
     let separator = if back.is_empty() { "?" } else { "&" };
     Ok(format!("/item/{key}{back}{separator}done={done}"))
 }
@@ -161,12 +166,14 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
         }
         Err(refusal) => return Err(refusal.into()),
     };
+    // Agreements are looked up only for items that have something to buy.
     let panel = match is_downloadable(key) && files::has_any(key, &document) {
         true => download_panel::find(site, key, outcome.download.as_ref()).await?,
         false => None,
     };
     let refusal = outcome.delivery.as_ref();
     let status = match &outcome.download {
+        // A download is shown on the page again only after a refusal of access.
         Some(_) => StatusCode::FORBIDDEN,
         None => refusal.map_or(StatusCode::OK, |refusal| refusal.status),
     };
@@ -187,6 +194,7 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
 /// The visitor's channels and collections. The page is complete without them if they cannot be loaded.
 async fn visitor_context(site: &SiteRequest) -> PageValue {
     if site.visitor.is_none() {
+        // Without credentials both calls would fail.
         return context! {};
     }
     let mut channels = site.get("/user/v1/channel").await.unwrap_or_default();
@@ -219,6 +227,7 @@ fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>)
     let hit = ItemSummary::of(document);
     let body = paragraphs(text("body_text"));
     let picture =
+        // Without its width the page could not reserve room for the picture (contract site-7).
         rendition(document, RenditionName::NORMAL_PREVIEW).filter(|picture| picture.width > 0);
     let is_photograph = has_picture(key.media_type);
     let planned = matches!(key.media_type, MediaType::Planning | MediaType::Calendar);
@@ -252,6 +261,7 @@ fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>)
         picture_shape => picture.as_ref().map(ItemPicture::shape),
         picture => PageValue::from(Serde(picture.as_ref().and(hit.and_then(|hit| hit.preview)))),
         video_url => video_url(document),
+        // The studio crops on the Preview.
         crop_url => (is_photograph && picture.is_some()).then(|| format!("/item/{key}/crop")),
         document_url => files::document_base(key, text("uri")),
         metadata_url => format!("{}.json", text("uri")),
@@ -267,14 +277,14 @@ async fn associations(site: &SiteRequest, document: &Value) -> Vec<ItemSummary> 
     let objects = document["associations"].as_object().into_iter().flatten();
     let objects = objects.filter_map(|(_, one)| ItemSummary::with_base(one, media_base(document)));
     let mut shown: Vec<ItemSummary> = objects.take(ASSOCIATIONS_SHOWN).collect();
-    for one in shown.iter_mut().filter(|one| one.thumbnail.is_none()) {
+    for object in shown.iter_mut().filter(|object| object.thumbnail.is_none()) {
         // If the item is gone or hidden from the visitor, the link stays without a picture.
-        let Ok(found) = site.get(format!("/media/{}.json", one.key)).await else { continue };
-        let Some(own) = ItemSummary::of(&found) else { continue };
-        one.thumbnail = own.thumbnail;
-        if one.headline.is_empty() {
-            one.headline = own.headline;
-            one.language = own.language;
+        let Ok(document) = site.get(format!("/media/{}.json", object.key)).await else { continue };
+        let Some(summary) = ItemSummary::of(&document) else { continue };
+        object.thumbnail = summary.thumbnail;
+        if object.headline.is_empty() {
+            object.headline = summary.headline;
+            object.language = summary.language;
         }
     }
     shown
@@ -300,6 +310,7 @@ fn paragraphs(text: &str) -> Vec<String> {
 /// The facts of an event by property name.
 fn event(document: &Value) -> Vec<(String, String)> {
     let facts = document["body_event"].as_object().into_iter().flatten();
+    // Only properties that the template has a label for.
     let shown = ["arena", "city", "country", "organizer", "eventstatus_text", "eventtype_text"];
     let shown = facts.filter(|(name, _)| shown.contains(&name.as_str()));
     shown.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
@@ -309,6 +320,7 @@ fn event(document: &Value) -> Vec<(String, String)> {
 fn video_url(document: &Value) -> Option<String> {
     let mut renditions = document["renditions"].as_object()?.values();
     let preview =
+        // Stills of the video have the usage Preview as well.
         renditions.find(|one| one["mimetype"] == "video/mp4" && one["usage"] == "Preview")?;
     own_address(preview["href"].as_str()?, media_base(document)).map(str::to_owned)
 }
@@ -316,11 +328,13 @@ fn video_url(document: &Value) -> Option<String> {
 /// Lists earlier versions, the latest first.
 fn versions(document: &Value) -> Vec<VersionLink> {
     let key = |one: &Value| one["uri"].as_str().and_then(key_of);
-    let own = key(document);
+    let own_key = key(document);
     let revisions = document["revisions"].as_array().into_iter().flatten().rev();
-    let earlier = revisions.filter(|one| key(one) != own);
+    // A document lists itself among its revisions.
+    let earlier = revisions.filter(|one| key(one) != own_key);
     let version = |one: &Value| {
         let uri = one["uri"].as_str().unwrap_or_default();
+        // A revision may lack a slug; its URI always ends in an id.
         let name = one["slug"].as_str().unwrap_or(uri.rsplit('/').next().unwrap_or_default());
         VersionLink {
             url: key_of(uri).map(|key| format!("/item/{key}")),

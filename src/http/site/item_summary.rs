@@ -56,6 +56,7 @@ impl ItemSummary {
             found if found.is_empty() => text(second),
             found => found,
         };
+        // A picture outside the base is left out: the content security policy would block it.
         let picture = |name| rendition(document, name)?.shown(&key, base);
         let [thumbnail, web_preview, preview] = [
             RenditionName::NORMAL_THUMBNAIL,
@@ -102,6 +103,7 @@ pub(super) fn key_of(uri: &str) -> Option<ItemKey> {
 /// Finds the JPEG rendition with that name.
 pub(super) fn rendition(document: &Value, name: RenditionName) -> Option<ItemPicture> {
     let mut renditions = document["renditions"].as_object()?.values();
+    // The Preview of a video is an MP4 with the same variant and usage.
     let found = renditions.find(|rendition| {
         rendition["usage"] == name.usage.as_str()
             && rendition["variant"] == name.variant.as_str()
@@ -118,6 +120,7 @@ pub(super) fn rendition(document: &Value, name: RenditionName) -> Option<ItemPic
 /// width, of which only the first is listed.
 fn srcset(pictures: [&Option<ItemPicture>; 3]) -> String {
     let mut listed: Vec<&ItemPicture> = pictures.into_iter().flatten().collect();
+    // A stable sort, so of equal widths the smaller rendition comes first and stays.
     listed.sort_by_key(|picture| picture.width);
     listed.dedup_by_key(|picture| picture.width);
     let listed = listed.iter().map(|picture| format!("{} {}w", picture.url, picture.width));
@@ -128,6 +131,7 @@ impl ItemPicture {
     /// The class of `site.css` for the picture's aspect ratio, in thirtieths.
     pub(super) fn shape(&self) -> String {
         let height = self.height.max(1);
+        // Rounded to the nearest thirtieth, within the classes that the style sheet has.
         format!("r{}", ((60 * self.width + height) / (2 * height)).clamp(15, 75))
     }
 
@@ -135,6 +139,7 @@ impl ItemPicture {
     /// come from the site's host, to which the browser sends the session cookie.
     fn shown(mut self, key: &ItemKey, base: &str) -> Option<Self> {
         let own = own_address(&self.url, base)?;
+        // Photographs stay on their public address, which a CDN may serve.
         if !model::item::has_picture(key.media_type) {
             self.url = own.to_owned();
         }
@@ -150,10 +155,12 @@ pub(super) fn media_base(document: &Value) -> &str {
 
 /// The path of a file on the site's host; `None` if `href` is not below `base`.
 pub(super) fn own_address<'a>(href: &'a str, base: &str) -> Option<&'a str> {
+    // An empty base would match every address.
     href.strip_prefix(base).filter(|path| !base.is_empty() && path.starts_with("/media/"))
 }
 
 fn shorten(text: &str) -> String {
+    // Line breaks of a body text would only count against the length.
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match text.char_indices().nth(TEASER_CHARS) {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),

@@ -88,19 +88,21 @@ pub(super) fn shown(form: &FormFields) -> Vec<Labelled> {
     let method = form.find("method").unwrap_or_default();
     let label = |name: &str| {
         let own = LABELS.iter().find(|(own, _)| *own == name).map(|(_, label)| *label);
+        // The fields of a channel depend on its method.
         own.or_else(|| account::setting_label(method, name))
     };
     let field = |(name, value): (&str, &str)| {
         let (label, value) = (label(name)?, value.trim());
-        let text = words(name, value);
-        let value = text.map_or_else(|| plain(name, value), str::to_owned);
+        let text = display_text(name, value);
+        let value = text.map_or_else(|| display_value(name, value), str::to_owned);
         (!value.is_empty()).then_some(Labelled { label, value, is_text: text.is_some() })
     };
     form.fields().filter_map(field).collect()
 }
 
 /// The text that the form shows for a value.
-fn words(name: &str, value: &str) -> Option<&'static str> {
+fn display_text(name: &str, value: &str) -> Option<&'static str> {
+    // Browsers send `on` for a ticked box, which says nothing to a visitor.
     if TICKS.contains(&name) {
         return Some("Yes");
     }
@@ -116,9 +118,11 @@ fn words(name: &str, value: &str) -> Option<&'static str> {
 }
 
 /// A value in its display form: an item by its id, a channel by its name.
-fn plain(name: &str, value: &str) -> String {
+fn display_value(name: &str, value: &str) -> String {
     match name {
+        // The fields come from outside, so a text that is no item is not shown.
         "uri" => key_of(value).map_or_else(String::new, |key| key.to_string()),
+        // The id of a channel begins with the user's name.
         "channel" => value.rsplit(':').next().unwrap_or_default().to_owned(),
         _ => value.to_owned(),
     }

@@ -46,10 +46,12 @@ fn read<Texts: RustEmbed>() -> Result<Translations> {
     let mut all = Translations::new();
     for name in Texts::iter() {
         let Some(file) = Texts::get(&name) else { continue };
-        let part: Translations = serde_json::from_slice(&file.data).map_err(Error::internal)?;
-        for (text, translated) in part {
-            let before = all.insert(text.clone(), translated.clone());
-            if before.is_some_and(|before| before != translated) {
+        let texts: Translations = serde_json::from_slice(&file.data).map_err(Error::internal)?;
+        for (text, translated) in texts {
+            let previous = all.insert(text.clone(), translated.clone());
+            // Files may share a text, but the order in which they
+            // are read must not decide its translation.
+            if previous.is_some_and(|previous| previous != translated) {
                 return Err(Error::internal(format!("two translations of `{text}`")));
             }
         }
@@ -88,24 +90,25 @@ impl PageLanguage {
 }
 
 tokio::task_local! {
-    static SPOKEN: PageLanguage;
+    static CURRENT_LANGUAGE: PageLanguage;
 }
 
 /// Runs `answer` with `language` as the language of its pages.
 pub(crate) async fn with_language<T>(
     language: PageLanguage,
-    answer: impl Future<Output = T>,
+    future: impl Future<Output = T>,
 ) -> T {
-    SPOKEN.scope(language, answer).await
+    CURRENT_LANGUAGE.scope(language, future).await
 }
 
 /// The language of the current request; English outside of one.
 pub(in crate::http) fn current_language() -> PageLanguage {
-    SPOKEN.try_with(|language| *language).unwrap_or_default()
+    CURRENT_LANGUAGE.try_with(|language| *language).unwrap_or_default()
 }
 
 fn cookie_language(headers: &HeaderMap) -> Option<PageLanguage> {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+    // HTTP/2 clients may split cookies over several headers (RFC 9113 §8.2.3).
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
     let (_, tag) = pairs.find(|(name, _)| name.trim() == COOKIE)?;
     PageLanguage::find(tag.trim())
@@ -117,8 +120,10 @@ fn accepted_language(headers: &HeaderMap) -> Option<PageLanguage> {
     for range in line.split(',').take(ACCEPT_LANGUAGES_MAX) {
         let (tag, weight) = range.split_once(';').unwrap_or((range, ""));
         let weight = weight.trim().strip_prefix("q=").map_or(Some(1.0), |q| q.parse().ok());
+        // `sv-FI` asks for Swedish as well: the pages have no regional variants.
         let primary = tag.trim().split('-').next().unwrap_or_default().to_ascii_lowercase();
         if let (Some(language), Some(weight)) = (PageLanguage::find(&primary), weight)
+            // A weight of 0 means that the language is not acceptable (RFC 9110 §12.4.2).
             && weight > 0.0
             // On equal weights the first one in the header wins.
             && best.is_none_or(|(found, _)| weight > found)
@@ -135,6 +140,7 @@ pub(in crate::http) fn fill_placeholders(text: &str, values: &Rest<Value>) -> St
     let mut filled = parts.next().unwrap_or_default().to_owned();
     let mut values = values.iter();
     for part in parts {
+        // A translation with too many placeholders must not break the page.
         if let Some(value) = values.next() {
             filled.push_str(&value.to_string());
         }

@@ -93,11 +93,11 @@ pub(crate) fn page(
         kept_fields => notice.deferred_form.map(|kept| kept.fields.as_str()),
         kept_token => notice.deferred_form.map(|kept| kept.token(&cookie)),
     };
-    let leads = match notice.purpose {
+    let targets = match notice.purpose {
         Some(_) => FormTargets::OAuthClients,
         None => FormTargets::OwnPages,
     };
-    let mut response = pages::private_page(app, notice.status, "login.html", context, leads)?;
+    let mut response = pages::private_page(app, notice.status, "login.html", context, targets)?;
     if let Some(set) = set {
         response.headers_mut().append(header::SET_COOKIE, set);
     }
@@ -108,12 +108,12 @@ pub(crate) fn page(
 pub(crate) fn session_ended_page(
     app: &AppState,
     headers: &HeaderMap,
-    kept: &DeferredForm,
+    deferred: &DeferredForm,
 ) -> Result<Response> {
     let text = "You have been logged out. Log in to continue; what you entered is kept.";
     let notice =
-        LoginNotice { error: Some(text), deferred_form: Some(kept), ..LoginNotice::default() };
-    page(app, headers, &kept.action, &notice)
+        LoginNotice { error: Some(text), deferred_form: Some(deferred), ..LoginNotice::default() };
+    page(app, headers, &deferred.action, &notice)
 }
 
 /// Renders the login page for a visitor whose login is too old for the form or page at `path`.
@@ -124,14 +124,14 @@ pub(crate) fn reauthentication_page(
     headers: &HeaderMap,
     visitor: &SiteVisitor,
     path: &str,
-    kept: Option<&DeferredForm>,
+    deferred: Option<&DeferredForm>,
 ) -> Result<Response> {
     let text = "You logged in more than an hour ago. Enter your password again to continue.";
     let user_name = Some(visitor.account.user.user_name.as_str());
     let notice = LoginNotice {
         error: Some(text),
         user_name,
-        deferred_form: kept,
+        deferred_form: deferred,
         ..LoginNotice::default()
     };
     page(app, headers, path, &notice)
@@ -145,9 +145,11 @@ pub(crate) async fn show(State(app): State<AppState>, uri: Uri, headers: HeaderM
 
 async fn show_page(app: &AppState, uri: &Uri, headers: &HeaderMap) -> Result<Response> {
     let query = OAuthParameters::parse(uri.query().unwrap_or_default()).ok();
+    // A foreign address would make the login an open redirect.
     let wanted = query.as_ref().and_then(|query| query.find("return_to"));
     let return_to = wanted.filter(|path| is_local_page(path)).unwrap_or(HOME);
     if SiteVisitor::find(app, headers).await?.is_some() {
+        // For example after a login in another tab.
         return Ok(see_other(return_to));
     }
     let purpose = oauth::login_purpose(app, return_to).await;
@@ -165,35 +167,38 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
     let address = passwords::client_address(app, &request);
     let (headers, text) = form_body_within(request, LOGIN_BYTES_MAX).await?;
     let cookie = SiteCookie::Form.find(app, &headers);
-    let kept = DeferredForm::from_login_form(&text, cookie.as_deref());
+    let deferred = DeferredForm::from_login_form(&text, cookie.as_deref());
+    // A deferred form may have thousands of fields; the login itself has only a few.
     let form = parse(without_deferred_form(&text))?;
     let return_to = form.find("return_to").filter(|path| is_local_page(path)).unwrap_or(HOME);
     let purpose = oauth::login_purpose(app, return_to).await;
     let typed = form.find("username").unwrap_or_default();
-    let meant = app.shared.access.auth.canonical_user_name(typed).await;
+    let canonical = app.shared.access.auth.canonical_user_name(typed).await;
     // If the database is unavailable, the login below reports it.
-    let name = meant.as_deref().unwrap_or(typed);
+    let name = canonical.as_deref().unwrap_or(typed);
     let again = |status, error: &str| {
         let (error, user_name, purpose) = (Some(error), Some(name), purpose.clone());
+        // Only wrong credentials mark the fields; an overload is no mistake in them.
         let invalid = status == StatusCode::FORBIDDEN;
-        let kept = kept.as_ref();
+        let deferred = deferred.as_ref();
         let notice = LoginNotice {
             status,
             error,
             user_name,
             invalid,
             purpose,
-            deferred_form: kept,
+            deferred_form: deferred,
             done: None,
         };
         page(app, &headers, return_to, &notice)
     };
-    let later = |text: &str| {
+    let retry_later = |text: &str| {
         let mut response = again(StatusCode::SERVICE_UNAVAILABLE, text)?;
         let wait = HeaderValue::from(crate::runtime::limits::RETRY_AFTER_S);
         response.headers_mut().insert(header::RETRY_AFTER, wait);
         Ok(response)
     };
+    // Without a token another site could log its victim into an account of the attacker.
     if !session::is_form_token(cookie.as_deref(), form.find("csrf")) {
         let text = "The login form has expired. Try again.";
         return again(StatusCode::BAD_REQUEST, text);
@@ -206,38 +211,45 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
         device_cookie: device.as_deref(),
     };
     match app.shared.access.auth.log_in(&login, clock::now()).await {
-        Ok(LoginOutcome::Ok(entered)) => {
-            let leads = LoginTarget { return_to, deferred_form: kept.as_ref(), address };
-            match open_session(app, &headers, &entered, leads).await {
-                Ok(opened) => {
-                    opened.map_or_else(|| again(StatusCode::FORBIDDEN, WRONG_CREDENTIALS), Ok)
+        Ok(LoginOutcome::Ok(authenticated)) => {
+            let target = LoginTarget { return_to, deferred_form: deferred.as_ref(), address };
+            match open_session(app, &headers, &authenticated, target).await {
+                Ok(response) => {
+                    // The password was changed while it was verified, so it is wrong by now.
+                    response.map_or_else(|| again(StatusCode::FORBIDDEN, WRONG_CREDENTIALS), Ok)
                 }
-                Err(error) => outage_page(error, later),
+                Err(error) => outage_page(error, retry_later),
             }
         }
         Ok(LoginOutcome::Refused) => again(StatusCode::FORBIDDEN, WRONG_CREDENTIALS),
         Ok(LoginOutcome::Throttled(wait_s)) => {
             let text = "Too many failed attempts. Wait before you try again.";
             let mut response = again(StatusCode::SERVICE_UNAVAILABLE, text)?;
+            // The throttle knows when the next attempt counts (contract login-21).
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait_s));
             Ok(response)
         }
+        // Too many logins are being verified; what was typed stays in the form for another attempt.
         Err(error) if error.kind() == ErrorKind::Overloaded => {
             respond::record_shed(&error);
-            later("Many people are logging in right now. Try again.")
+            retry_later("Many people are logging in right now. Try again.")
         }
-        Err(error) => outage_page(error, later),
+        Err(error) => outage_page(error, retry_later),
     }
 }
 
 /// Renders the login page with the entered name if the login could not be verified because of an outage;
 /// returns any other error unchanged.
-fn outage_page(error: Error, later: impl FnOnce(&str) -> Result<Response>) -> Result<Response> {
+fn outage_page(
+    error: Error,
+    retry_later: impl FnOnce(&str) -> Result<Response>,
+) -> Result<Response> {
+    // A defect is no reason to invite another attempt.
     if !matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout) {
         return Err(error);
     }
     respond::log_failure(&error);
-    later("You cannot log in right now. Try again.")
+    retry_later("You cannot log in right now. Try again.")
 }
 
 /// The target of a login.
@@ -256,28 +268,30 @@ struct LoginTarget<'a> {
 async fn open_session(
     app: &AppState,
     headers: &HeaderMap,
-    entered: &AuthenticatedLogin,
-    leads: LoginTarget<'_>,
+    authenticated: &AuthenticatedLogin,
+    target: LoginTarget<'_>,
 ) -> Result<Option<Response>> {
     // The new cookie replaces the old one, whose session would otherwise remain valid unused.
     if let Some(visitor) = SiteVisitor::find(app, headers).await? {
         visitor.log_out(app).await?;
     }
-    let device = app.shared.access.auth.issue_device_cookie(entered, clock::now()).await?;
+    let device = app.shared.access.auth.issue_device_cookie(authenticated, clock::now()).await?;
     let before = SiteCookie::Device.find(app, headers);
     let browser = LoginBrowser {
         now: Auth::device_hash(&device).ok_or_else(|| Error::internal("no device"))?,
+        // The previous cookie tells a known browser from a new one, which is reported by mail.
         before: before.as_deref().and_then(Auth::device_hash),
     };
     let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
     let from = LoginOrigin {
         browser: agent.map(|agent| agent.chars().take(BROWSER_CHARS_MAX).collect()),
-        address: Some(leads.address.to_string()),
+        address: Some(target.address.to_string()),
     };
     let opened =
-        app.shared.access.oauth.open_session(entered, from, browser, clock::now()).await?;
+        app.shared.access.oauth.open_session(authenticated, from, browser, clock::now()).await?;
     let Some(session) = opened else { return Ok(None) };
-    let mut response = after_login(app, &session, leads).await?;
+    let mut response = after_login(app, &session, target).await?;
+    // Read at each login, because the setting can change without a restart.
     let seconds = Some(app.shared.edge.live_settings.get().session_s);
     let device_seconds = u32::try_from(DEVICE_COOKIE_FOR.as_secs()).ok();
     let cookies = [
@@ -301,12 +315,13 @@ fn without_deferred_form(form: &str) -> &str {
 async fn after_login(
     app: &AppState,
     session: &RandomSecret,
-    leads: LoginTarget<'_>,
+    target: LoginTarget<'_>,
 ) -> Result<Response> {
-    let LoginTarget { return_to, deferred_form: kept, .. } = leads;
-    let Some(kept) = kept else { return Ok(see_other(return_to)) };
+    let LoginTarget { return_to, deferred_form: deferred, .. } = target;
+    let Some(deferred) = deferred else { return Ok(see_other(return_to)) };
     match SiteVisitor::of(app, session.reveal()).await? {
-        Some(visitor) => kept.page(app, &visitor),
+        Some(visitor) => deferred.page(app, &visitor),
+        // The session ended at once; the page behind the address asks for a login again.
         None => Ok(see_other(return_to)),
     }
 }
@@ -322,6 +337,7 @@ async fn log_out(app: &AppState, request: Request) -> Result<Response> {
     let form = parse(&form)?;
     let return_to = form.find("return_to").filter(|path| is_local_page(path)).unwrap_or(HOME);
     if let Some(visitor) = SiteVisitor::find(app, &headers).await? {
+        // Without a session there is nothing to protect, and the cookie is removed in any case.
         if !visitor.owns_form_token(form.find("csrf")) {
             return Err(expired_form());
         }
@@ -397,6 +413,7 @@ pub(crate) fn redirect_origin(uri: &str) -> String {
             let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
             format!("{scheme}://{}", &rest[..end])
         }
+        // Private schemes of native applications have no host (RFC 8252 §7.1).
         _ => format!("{scheme}:"),
     }
 }
@@ -417,20 +434,23 @@ pub(crate) fn is_login_page(path: &str) -> bool {
 fn is_plain_path(path: &str) -> bool {
     let plain = path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
     // Browsers resolve dot segments, including encoded ones, before they send a request.
-    let place = path.split('?').next().unwrap_or_default().to_ascii_lowercase();
-    let dots = place.contains("/.") || place.contains("%2e");
+    let path_only = path.split('?').next().unwrap_or_default().to_ascii_lowercase();
+    let dots = path_only.contains("/.") || path_only.contains("%2e");
+    // A browser reads `//host` as the address of another site.
     plain && !dots && !path.contains("//") && path.len() <= RETURN_BYTES_MAX
 }
 
 fn leads_to_page(path: &str) -> bool {
-    let below = |place: &str| {
-        path.strip_prefix(place)
+    let below = |prefix: &str| {
+        path.strip_prefix(prefix)
+            // `/docsy` is not below `/docs`.
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
     };
     path == HOME
         || path.starts_with("/?")
         || path.starts_with("/item/")
         || PAGE_PREFIXES.into_iter().any(below)
+        // An authorization request continues after the login; without parameters it is none.
         || path.starts_with("/o/oauth2/auth?")
 }
 

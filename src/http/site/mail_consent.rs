@@ -47,8 +47,9 @@ async fn record_answer(app: &AppState, token: &str, request: Request) -> Result<
             return Err(Error::invalid("body", "answer", "enum", "answer must be agree or stop"));
         }
     };
-    let counts = app.shared.distribution.recipients.answer(token, agrees, clock::now()).await?;
-    if !counts {
+    let is_valid = app.shared.distribution.recipients.answer(token, agrees, clock::now()).await?;
+    // The link may have expired between the page and the answer.
+    if !is_valid {
         return Err(invalid_link());
     }
     page(app, token, Some(state)).await
@@ -59,14 +60,16 @@ fn invalid_link() -> Error {
 }
 
 async fn page(app: &AppState, token: &str, state: Option<&str>) -> Result<Response> {
-    let found = app.shared.distribution.recipients.invitation(token, clock::now()).await?;
-    let found = found.ok_or_else(invalid_link)?;
-    let state = state.unwrap_or(match (found.is_refused, found.is_awaited) {
+    let invitation = app.shared.distribution.recipients.invitation(token, clock::now()).await?;
+    let invitation = invitation.ok_or_else(invalid_link)?;
+    // Right after an answer the page confirms it; later visits show the stored state.
+    let state = state.unwrap_or(match (invitation.is_refused, invitation.is_awaited) {
         (true, _) => "stopped",
         (false, true) => "ask",
         (false, false) => "told",
     });
-    let (sender, address) = (found.sender, found.address);
+    let (sender, address) = (invitation.sender, invitation.address);
     let context = context! { state, sender, address, ..head(app, None, "/") };
+    // A recipient need not have an account, so the page ignores any session.
     page_for(app, None, "mail.html", context)
 }

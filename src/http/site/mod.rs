@@ -120,6 +120,7 @@ fn referring_page(headers: &HeaderMap) -> String {
     let address = headers.get(header::REFERER).and_then(|address| address.to_str().ok());
     let rest = address.and_then(|address| address.split_once("://")).map(|(_, rest)| rest);
     let path = rest.and_then(|rest| rest.find('/').map(|at| &rest[at..]));
+    // Only the path is used, so a forged header cannot lead to another site.
     path.filter(|path| login::is_local_page(path)).unwrap_or("/").to_owned()
 }
 
@@ -131,9 +132,9 @@ impl FromRequestParts<AppState> for SiteRequest {
         let Extension(apis) = apis.map_err(Error::internal)?;
         let here = parts.uri.path_and_query().map_or("/", |here| here.as_str()).to_owned();
         let is_form = parts.method == Method::POST;
-        let shown_at = if is_form { referring_page(&parts.headers) } else { here.clone() };
+        let reopen_at = if is_form { referring_page(&parts.headers) } else { here.clone() };
         Ok(Self {
-            reopen_at: shown_at,
+            reopen_at,
             visitor: SiteVisitor::find(app, &parts.headers).await?,
             app: app.clone(),
             apis,
@@ -157,6 +158,7 @@ impl SiteRequest {
         let context =
             merge_maps([context! { done, added_to, path => self.path() }, context, head]);
         let mut response = pages::page_for(&self.app, self.visitor.as_ref(), template, context)?;
+        // Rendering yields a 200, but a form with mistakes has the status of its refusal.
         *response.status_mut() = status;
         Ok(response)
     }
@@ -178,6 +180,7 @@ impl SiteRequest {
 
     /// Calls an API as the visitor, and records a successful call for the page `/code`.
     async fn call_and_record(&self, call: ApiCall) -> Result<Value, ApiRefusal> {
+        // Failed calls are not recorded, since the code on `/code` should work.
         let answer = self.call(&call).await?;
         self.record_call(call);
         Ok(answer)
@@ -230,6 +233,8 @@ impl FromRequestParts<AppState> for MemberRequest {
 impl MemberRequest {
     /// Whether the login is too old to create keys, users or channels.
     fn is_stale(&self) -> bool {
+        // A stolen session must not be enough to create
+        // credentials that outlive it (contract login-19).
         clock::now().duration_since(self.visitor.session.auth_time).as_secs() > FRESH_LOGIN_S
     }
 }
@@ -330,12 +335,16 @@ impl MemberForm {
         let host = parts.uri.authority().map(|host| host.as_str()).or(named).map(str::to_owned);
         let (headers, text) = form_body(Request::from_parts(parts, body)).await?;
         let form = FormFields::parse(&text)?;
+        // Behind a proxy the host may be an internal name, so the public address counts as well.
         let own = [host.as_deref().unwrap_or_default(), &app.shared.site.url];
         let kept = DeferredForm::of(&headers, &own, site.path(), &text);
         let known = || kept.as_ref().ok_or_else(login::expired_form);
+        // The session expired while the form was filled in; the login page carries the input on.
         let Some(visitor) = site.visitor.clone() else {
             return Err(login::session_ended_page(app, &headers, known()?)?.into());
         };
+        // The form is older than the session, or another site
+        // sent it: only the former is shown again.
         if !visitor.owns_form_token(form.find("csrf")) {
             return Err(known()?.page(app, &visitor)?.into());
         }
@@ -357,11 +366,11 @@ pub(super) async fn localize(
     request: Request,
     next: Next,
 ) -> Response {
-    let asked = ErrorPageRequest::of(&request);
-    language::with_language(asked.language(), async {
+    let page_request = ErrorPageRequest::of(&request);
+    language::with_language(page_request.language(), async {
         let mut response = next.run(request).await;
         match response.extensions_mut().remove::<UnrenderedError>() {
-            Some(UnrenderedError(error)) => asked.error_page(&app, &error).await,
+            Some(UnrenderedError(error)) => page_request.error_page(&app, &error).await,
             None => response,
         }
     })
@@ -377,6 +386,7 @@ pub(super) struct ErrorPageRequest {
 
 impl ErrorPageRequest {
     pub(super) fn of(request: &Request) -> Self {
+        // The address of a form cannot be opened again after a login.
         let is_page = *request.method() == Method::GET;
         let here = request.uri().path_and_query().filter(|_| is_page);
         let here = here.map_or("/", |here| here.as_str()).to_owned();
@@ -415,6 +425,7 @@ impl IntoResponse for PageError {
         match self {
             Self::Response(response) => *response,
             Self::Error(error) => {
+                // Only `localize` knows the language and the visitor that the error page needs.
                 let mut response = Response::default();
                 response.extensions_mut().insert(UnrenderedError(Arc::new(error)));
                 response
@@ -446,8 +457,10 @@ async fn choose_language(request: Request) -> PageResult {
     let (_, text) = form_body(request).await?;
     let form = FormFields::parse(&text)?;
     let back = form.find("return_to");
+    // The language is also chosen on the login page, to which a login itself must not return.
     let back = back.filter(|path| login::is_local_page(path) || login::is_login_page(path));
     let mut response = see_other(back.unwrap_or("/"));
+    // No token is required: another site could change no more than the language.
     if let Some(language) = form.find("language").and_then(PageLanguage::find) {
         let cookie = HeaderValue::from_str(&language.cookie()).map_err(Error::internal)?;
         response.headers_mut().append(header::SET_COOKIE, cookie);

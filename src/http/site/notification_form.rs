@@ -48,20 +48,21 @@ impl NotificationForm {
     pub(super) fn of_address(site: &SiteRequest, email: &str) -> Result<Self> {
         let text = |name| Ok::<_, Error>(site.parameter(name)?.unwrap_or_default().to_owned());
         let kind = text("type")?;
+        // The type comes from a link and can still be changed in the form.
         let kind = NotificationKind::find(&kind).unwrap_or(NotificationKind::Email);
-        let given = |found: String, default: &str| match found.is_empty() {
+        let or_default = |found: String, default: &str| match found.is_empty() {
             true => default.to_owned(),
             false => found,
         };
         Ok(Self {
             title: text("title")?,
             kind: kind.as_str().to_owned(),
-            media_type: given(text("mediaType")?, "_all"),
+            media_type: or_default(text("mediaType")?, "_all"),
             q: text("q")?,
             p: site.query.list("p")?.join(", "),
             agr: site.query.list("agr")?.into_iter().map(str::to_owned).collect(),
             tr: text("tr")?,
-            email: given(text("email")?, email),
+            email: or_default(text("email")?, email),
             when: SCHEDULES[2].0.to_owned(),
             cron: String::new(),
             timezone: ZONE_DEFAULT.to_owned(),
@@ -74,6 +75,7 @@ impl NotificationForm {
     pub(super) fn of_form(form: &FormFields) -> Result<Self> {
         let text = |name| form.find(name).unwrap_or_default().to_owned();
         let kind = text("type");
+        // The type is part of the API's path, so it is checked before a call is built.
         if NotificationKind::find(&kind).is_none() {
             return Err(Error::invalid(
                 "body",
@@ -109,7 +111,7 @@ impl NotificationForm {
             (false, true) => (schedule, String::new()),
             (false, false) => (CUSTOM_SCHEDULE.to_owned(), schedule),
         };
-        let given = |found: String, default: &str| match found.is_empty() {
+        let or_default = |found: String, default: &str| match found.is_empty() {
             true => default.to_owned(),
             false => found,
         };
@@ -121,10 +123,10 @@ impl NotificationForm {
             p: codes.join(", "),
             agr: list("agr").map(Value::to_string).collect(),
             tr: text("tr"),
-            email: given(text("email"), email),
+            email: or_default(text("email"), email),
             when,
             cron,
-            timezone: given(text("timezone"), ZONE_DEFAULT),
+            timezone: or_default(text("timezone"), ZONE_DEFAULT),
         }
     }
 
@@ -134,25 +136,29 @@ impl NotificationForm {
 
     /// The product codes in the API's notation.
     fn codes(&self) -> String {
+        // Visitors separate codes by commas, spaces or both.
         let codes = self.p.split([',', ' ']).filter(|code| !code.is_empty());
         codes.collect::<Vec<_>>().join(",")
     }
 
     /// The call that creates the notification, or replaces the one with that id.
     pub(super) fn save(&self, id: Option<&str>) -> ApiCall {
-        let place = format!("/content/v1/{}/notification", encode_segment(&self.media_type));
+        let base = format!("/content/v1/{}/notification", encode_segment(&self.media_type));
         let kind = NotificationKind::find(&self.kind).unwrap_or(NotificationKind::Email);
         let call = match id {
-            None => ApiCall::post(format!("{place}/{}", kind.as_str())),
-            Some(id) => ApiCall::put(format!("{place}/{}/{}", encode_segment(id), kind.as_str())),
+            None => ApiCall::post(format!("{base}/{}", kind.as_str())),
+            Some(id) => ApiCall::put(format!("{base}/{}/{}", encode_segment(id), kind.as_str())),
         };
         let (mails, scheduled, takes_tr) = match kind {
             NotificationKind::Mobile => (false, false, false),
             NotificationKind::Email => (true, false, false),
             NotificationKind::ScheduledEmail => (true, true, true),
+            // Only `PUT` of a stream takes `tr` (contract notifications-4).
             NotificationKind::Stream => (false, false, id.is_some()),
         };
         let (codes, agreements) = (self.codes(), self.agr.join(","));
+        // `PUT` replaces everything, so leaving out an emptied field clears it
+        // (contract notifications-4).
         call.query([
             ("title", Some(self.title.as_str())),
             ("q", Some(self.q.as_str())),
@@ -198,9 +204,11 @@ impl NotificationForm {
     pub(super) fn products(&self) -> (Vec<String>, Vec<String>) {
         let codes = self.codes();
         let codes = codes.split(',').filter(|code| !code.is_empty());
-        let (out, wanted): (Vec<&str>, Vec<&str>) = codes.partition(|code| code.starts_with('-'));
+        // A minus sign excludes a product, as in the API's parameter `p`.
+        let (excluded, included): (Vec<&str>, Vec<&str>) =
+            codes.partition(|code| code.starts_with('-'));
         let plain = |code: &str| code.trim_start_matches('-').to_owned();
-        (wanted.into_iter().map(plain).collect(), out.into_iter().map(plain).collect())
+        (included.into_iter().map(plain).collect(), excluded.into_iter().map(plain).collect())
     }
 }
 

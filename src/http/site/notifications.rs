@@ -64,6 +64,7 @@ impl SubscriberProfile {
         let mut products: Vec<ProductRow> = Vec::new();
         for product in agreements().filter_map(|one| one["products"].as_array()).flatten() {
             let row = ProductRow { code: text(&product["code"]), name: text(&product["name"]) };
+            // Agreements often share products, and the form only suggests codes.
             if products.len() < SITE_PRODUCTS_SHOWN && !products.contains(&row) {
                 products.push(row);
             }
@@ -105,13 +106,14 @@ struct NotificationRow {
 async fn list(member: MemberRequest) -> PageResult {
     let page = member.query.integer("page", 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX))?;
     let page = page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1);
-    let reader = SubscriberProfile::find(&member).await?;
+    let profile = SubscriberProfile::find(&member).await?;
     let saved = member.get(NOTIFICATIONS).await?;
     let saved = saved.as_array().map(Vec::as_slice).unwrap_or_default();
+    // The API lists the oldest first and has no pages.
     let newest_first = saved.iter().rev().skip((page - 1) * SITE_NOTIFICATIONS_PER_PAGE);
     let mut rows = Vec::new();
     for one in newest_first.take(SITE_NOTIFICATIONS_PER_PAGE) {
-        rows.push(row(&member, &reader, one).await?);
+        rows.push(row(&member, &profile, one).await?);
     }
     let address = |page: usize| format!("/notifications?page={page}");
     let has_more = page * SITE_NOTIFICATIONS_PER_PAGE < saved.len();
@@ -126,9 +128,10 @@ async fn list(member: MemberRequest) -> PageResult {
 
 async fn row(
     member: &MemberRequest,
-    reader: &SubscriberProfile,
+    profile: &SubscriberProfile,
     saved: &Value,
 ) -> Result<NotificationRow, ApiRefusal> {
+    // The list shows the stored address only, without the default of the form.
     let fields = NotificationForm::of_saved(saved, "");
     let outcome = member.call(&fields.dry_run(SITE_DRY_RUN_ITEMS_LISTED, &tomorrow(member))).await;
     let (dry, _) = DryRun::of(&fields, outcome)?;
@@ -136,7 +139,7 @@ async fn row(
     let offered = SCHEDULES.iter().find(|(cron, _)| *cron == fields.when);
     Ok(NotificationRow {
         id: saved["id"].as_str().unwrap_or_default().to_owned(),
-        agreements: reader.names(&fields.agr),
+        agreements: profile.names(&fields.agr),
         schedule: offered.map(|(_, words)| *words),
         wanted,
         unwanted,
@@ -147,9 +150,9 @@ async fn row(
 
 /// `GET /notifications/new`: the form, prefilled from the query.
 async fn new(member: MemberRequest) -> PageResult {
-    let reader = SubscriberProfile::find(&member).await?;
-    let fields = NotificationForm::of_address(&member, &reader.email)?;
-    show_form(&member, &reader, &fields, NotificationFormState::default())
+    let profile = SubscriberProfile::find(&member).await?;
+    let fields = NotificationForm::of_address(&member, &profile.email)?;
+    show_form(&member, &profile, &fields, NotificationFormState::default())
 }
 
 /// The content of the form page besides its fields.
@@ -188,16 +191,18 @@ fn choices(list: &[(&'static str, &'static str)]) -> PageValue {
 
 fn show_form(
     member: &MemberRequest,
-    reader: &SubscriberProfile,
+    profile: &SubscriberProfile,
     fields: &NotificationForm,
     shown: NotificationFormState<'_>,
 ) -> PageResult {
     let status = shown.refusal.as_ref().map_or(StatusCode::OK, |refusal| refusal.status);
+    // Each error is shown beside its field as well as above the form.
     let errors = shown.refusal.iter().flat_map(|refusal| refusal.errors.clone());
     let wrong: BTreeMap<String, String> = errors.map(|one| (one.path, one.message)).collect();
     let mistakes = shown.refusal.as_ref().map(ApiRefusal::sentences);
     // If notifications do not support the media type, the form selects none.
     let is_known = MEDIA_TYPES.iter().any(|(value, _)| *value == fields.media_type);
+    // A stream that is not saved yet has no address.
     let stream = shown.id.filter(|_| fields.kind == "stream").map(|id| {
         let place = format!("/content/v1/{}/notification", encode_segment(&fields.media_type));
         format!("{}{place}/{}/stream", member.app.shared.site.url, encode_segment(id))
@@ -208,8 +213,8 @@ fn show_form(
         wrong => PageValue::from(Serde(wrong)),
         mistakes => mistakes,
         dry => shown.dry_run.map(|dry| PageValue::from(Serde(dry))),
-        agreements => PageValue::from(Serde(reader.agreements.clone())),
-        products => PageValue::from(Serde(reader.products.clone())),
+        agreements => PageValue::from(Serde(profile.agreements.clone())),
+        products => PageValue::from(Serde(profile.products.clone())),
         media_types => choices(&MEDIA_TYPES),
         unknown_media_type => (!is_known).then_some(fields.media_type.as_str()),
         schedules => choices(&SCHEDULES),
@@ -225,8 +230,10 @@ async fn create(posted: MemberForm) -> PageResult {
         return show_dry_run(&posted, &fields, None).await;
     }
     match posted.call_and_record(fields.save(None)).await {
-        Ok(made) => {
-            let id = made["id"].as_str().filter(|_| fields.kind == "stream");
+        Ok(created) => {
+            // A stream is read by its address, so the visitor
+            // continues on its page (contract site-33).
+            let id = created["id"].as_str().filter(|_| fields.kind == "stream");
             Ok(see_other(&match id {
                 Some(id) => format!("/notifications/{}?done=created", encode_segment(id)),
                 None => "/notifications?done=created".to_owned(),
@@ -246,10 +253,10 @@ async fn show_refused_form(
     if !refusal.is_mistake() {
         return Err(refusal.into());
     }
-    let reader = SubscriberProfile::find(posted).await?;
+    let profile = SubscriberProfile::find(posted).await?;
     show_form(
         posted,
-        &reader,
+        &profile,
         fields,
         NotificationFormState { id, refusal: Some(refusal), dry_run: None },
     )
@@ -269,14 +276,16 @@ async fn show_dry_run(
     let outcome =
         posted.call_and_record(fields.dry_run(SITE_DRY_RUN_ITEMS, &tomorrow(posted))).await;
     let (dry, refusal) = DryRun::of(fields, outcome)?;
-    let reader = SubscriberProfile::find(posted).await?;
+    let profile = SubscriberProfile::find(posted).await?;
+    // A refused search is explained beside its fields; an empty result would contradict that.
     let dry = refusal.is_none().then_some(dry);
-    show_form(posted, &reader, fields, NotificationFormState { id, refusal, dry_run: dry })
+    show_form(posted, &profile, fields, NotificationFormState { id, refusal, dry_run: dry })
 }
 
 /// Loads the visitor's notification with that id.
 async fn load(member: &MemberRequest, id: &str) -> Result<Value, super::PageError> {
     let saved = member.get(NOTIFICATIONS).await?;
+    // The API has no call that returns a single notification (contract notifications-2).
     let found = saved.as_array().into_iter().flatten().find(|one| one["id"] == *id);
     let none = || Error::new(ErrorKind::NotFound, "This notification does not exist.");
     Ok(found.cloned().ok_or_else(none)?)
@@ -285,11 +294,11 @@ async fn load(member: &MemberRequest, id: &str) -> Result<Value, super::PageErro
 /// `GET /notifications/{id}`: the form with the saved fields.
 async fn show(Path(id): Path<String>, member: MemberRequest) -> PageResult {
     let saved = load(&member, &id).await?;
-    let reader = SubscriberProfile::find(&member).await?;
-    let fields = NotificationForm::of_saved(&saved, &reader.email);
+    let profile = SubscriberProfile::find(&member).await?;
+    let fields = NotificationForm::of_saved(&saved, &profile.email);
     show_form(
         &member,
-        &reader,
+        &profile,
         &fields,
         NotificationFormState { id: Some(&id), ..NotificationFormState::default() },
     )
@@ -312,6 +321,7 @@ async fn save(Path(id): Path<String>, posted: MemberForm) -> PageResult {
 }
 
 async fn remove(Path(id): Path<String>, posted: MemberForm) -> PageResult {
+    // With an id any media type of the path finds the notification (contract notifications-3).
     let call = ApiCall::delete(format!("{NOTIFICATIONS}/{}", encode_segment(&id)));
     posted.call_and_record(call).await?;
     Ok(see_other("/notifications?done=removed"))

@@ -42,6 +42,7 @@ impl PageRenderer {
             let mut environment = template_environment::environment(language, &texts, zone);
             for name in PageTemplates::iter() {
                 let Some(file) = PageTemplates::get(&name) else { continue };
+                // Compiled at start, so that a broken template stops the process and no request.
                 let text = String::from_utf8(file.data.into_owned()).map_err(Error::internal)?;
                 environment
                     .add_template_owned(name.into_owned(), text)
@@ -100,6 +101,7 @@ pub(crate) fn page_for(
 ) -> Result<Response> {
     let mut response = match visitor {
         Some(_) => private_page(app, StatusCode::OK, template, context, FormTargets::OwnPages)?,
+        // The page of an anonymous visitor is the same for all of them, so caches may store it.
         None => html(app, StatusCode::OK, app.shared.site.pages.render(template, context)?),
     };
     response
@@ -148,6 +150,8 @@ pub(crate) fn error_page(app: &AppState, error: &Error, head: Value) -> Response
         StatusCode::SERVICE_UNAVAILABLE => "Wait a moment and reload the page.",
         _ => "Try again. If the problem continues, contact the agency.",
     };
+    // The first detail says what is wrong; the message of a
+    // validation error only that something is.
     let message = error.details().first().map_or(error.message(), |detail| &detail.message);
     let anchor = HelpAnchor::of(error);
     let context = context! {
@@ -161,6 +165,7 @@ pub(crate) fn error_page(app: &AppState, error: &Error, head: Value) -> Response
     // If the page cannot be rendered, the error is sent as JSON.
     let Ok(text) = app.shared.site.pages.render("error.html", context) else { return response };
     let mut page = html(app, status, text);
+    // The page is a new response, which needs the anchor for its `Link` header.
     page.extensions_mut().insert(anchor);
     // The page keeps the error's caching and retry headers.
     for name in [header::CACHE_CONTROL, header::RETRY_AFTER] {
@@ -187,15 +192,16 @@ pub(crate) fn private_page(
     status: StatusCode,
     template: &str,
     context: Value,
-    leads: FormTargets,
+    targets: FormTargets,
 ) -> Result<Response> {
     let text = app.shared.site.pages.render(template, context)?;
     let mut response = html(app, status, text);
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_SECURITY_POLICY, content_policy(app, leads));
+    headers.insert(header::CONTENT_SECURITY_POLICY, content_policy(app, targets));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // For browsers that do not support `frame-ancestors`.
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
-    let referrer = match leads {
+    let referrer = match targets {
         // With `no-referrer`, browsers hide the `Origin` of a form too, and a form whose session expired is
         // preserved only if a page of the site sent it.
         FormTargets::OwnPages => "same-origin",
@@ -221,9 +227,9 @@ pub(crate) fn set_public_headers(app: &AppState, headers: &mut HeaderMap) {
 }
 
 /// Builds the content security policy. Media may come from the CDN's host; everything else from the site.
-fn content_policy(app: &AppState, leads: FormTargets) -> HeaderValue {
+fn content_policy(app: &AppState, targets: FormTargets) -> HeaderValue {
     let media = &app.shared.media.settings().media_url;
-    let forms = match leads {
+    let forms = match targets {
         FormTargets::OwnPages => "form-action 'self'; ",
         FormTargets::OAuthClients => "",
     };
@@ -232,5 +238,6 @@ fn content_policy(app: &AppState, leads: FormTargets) -> HeaderValue {
          font-src 'self'; img-src 'self' {media}; media-src 'self' {media}; base-uri 'none'; \
          {forms}frame-ancestors 'none'"
     );
+    // A bad media address must not leave the page without a policy.
     HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
 }

@@ -41,7 +41,7 @@ struct FormPage<'a> {
 }
 
 impl FormPage<'_> {
-    fn make(self, app: &AppState) -> Result<Response> {
+    fn render(self, app: &AppState) -> Result<Response> {
         let (cookie, set) = session::form_cookie(app, self.headers)?;
         let context = context! {
             site_name => app.shared.site.name.clone(),
@@ -62,6 +62,7 @@ impl FormPage<'_> {
 pub(crate) fn client_address(app: &AppState, request: &Request) -> IpAddr {
     let client =
         edge::client_address(request, &app.shared.edge.live_settings.get().trusted_proxies);
+    // Clients without an address share one counter of the throttle, so they cannot evade it.
     client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
@@ -76,12 +77,13 @@ struct AnonymousForm {
 
 impl AnonymousForm {
     async fn read(app: &AppState, request: Request) -> Result<Self> {
+        // Reading the form consumes the request.
         let address = client_address(app, &request);
         let (headers, text) = form_body(request).await?;
         let form = FormFields::parse(&text)?;
         let cookie = SiteCookie::Form.find(app, &headers);
-        let is_ours = session::is_form_token(cookie.as_deref(), form.find("csrf"));
-        Ok(Self { headers, form, address, has_valid_token: is_ours })
+        let has_valid_token = session::is_form_token(cookie.as_deref(), form.find("csrf"));
+        Ok(Self { headers, form, address, has_valid_token })
     }
 }
 
@@ -104,7 +106,7 @@ fn forgotten_page(
     let sends_mails = app.shared.access.users.sends_mails();
     let context = context! { sends_mails, ..context };
     let here = FORGOTTEN.to_owned();
-    FormPage { status, template: "forgotten.html", context, headers, here }.make(app)
+    FormPage { status, template: "forgotten.html", context, headers, here }.render(app)
 }
 
 /// `POST /o/password`: mails a link if the user exists. The page does not reveal whether it does.
@@ -113,9 +115,10 @@ pub(crate) async fn ask(State(app): State<AppState>, request: Request) -> Respon
 }
 
 async fn reset_response(app: &AppState, request: Request) -> Result<Response> {
-    let AnonymousForm { headers, form, address, has_valid_token: is_ours } =
+    let AnonymousForm { headers, form, address, has_valid_token } =
         AnonymousForm::read(app, request).await?;
-    if !is_ours {
+    // Otherwise another site could have mails sent in the name of its visitors.
+    if !has_valid_token {
         let context = context! { error => "The form has expired. Try again." };
         return forgotten_page(app, &headers, StatusCode::BAD_REQUEST, context);
     }
@@ -124,6 +127,7 @@ async fn reset_response(app: &AppState, request: Request) -> Result<Response> {
         let context = context! { error => "Enter your user name or e-mail address." };
         return forgotten_page(app, &headers, StatusCode::BAD_REQUEST, context);
     }
+    // The answer is the same for an unknown name (contract users-15).
     app.shared.access.users.request_reset(name, address, clock::now()).await?;
     forgotten_page(app, &headers, StatusCode::OK, context! { sent => true })
 }
@@ -148,8 +152,9 @@ async fn link_response(app: &AppState, token: &str, headers: &HeaderMap) -> Resu
 /// Renders the page for a link that is used, withdrawn, expired or unknown.
 fn invalid_link_page(app: &AppState, headers: &HeaderMap) -> Result<Response> {
     let context = context! { sends_mails => app.shared.access.users.sends_mails() };
+    // The change of language returns to the page that requests another link.
     let (status, here) = (StatusCode::NOT_FOUND, FORGOTTEN.to_owned());
-    FormPage { status, template: "link_gone.html", context, headers, here }.make(app)
+    FormPage { status, template: "link_gone.html", context, headers, here }.render(app)
 }
 
 fn set_page(
@@ -169,7 +174,7 @@ fn set_page(
     let status = error.map_or(StatusCode::OK, |_| StatusCode::BAD_REQUEST);
     let token = app.shared.access.users.password_link_token(opened.link.id);
     let here = format!("{FORGOTTEN}/{token}");
-    FormPage { status, template: "set_password.html", context, headers, here }.make(app)
+    FormPage { status, template: "set_password.html", context, headers, here }.render(app)
 }
 
 /// `POST /o/password/{token}`: sets the password and redirects to the login.
@@ -182,14 +187,15 @@ pub(crate) async fn set(
 }
 
 async fn password_set_response(app: &AppState, token: &str, request: Request) -> Result<Response> {
-    let AnonymousForm { headers, form, address, has_valid_token: is_ours } =
+    let AnonymousForm { headers, form, address, has_valid_token } =
         AnonymousForm::read(app, request).await?;
     let now = clock::now();
+    // The link is opened again, since it may have been used or withdrawn in the meantime.
     let again = async |error: &str| match app.shared.access.users.open_link(token, now).await? {
         Some(opened) => set_page(app, &headers, &opened, Some(error)),
         None => invalid_link_page(app, &headers),
     };
-    if !is_ours {
+    if !has_valid_token {
         return again("The form has expired. Try again.").await;
     }
     // Not trimmed: spaces around a password are part of it.
@@ -198,11 +204,12 @@ async fn password_set_response(app: &AppState, token: &str, request: Request) ->
     if field("repeated") != Some(password) {
         return again(PASSWORDS_DIFFER).await;
     }
-    let given =
+    let reset =
         LinkPasswordReset { token, password, revokes_keys: form.is_ticked("keys"), address };
-    match app.shared.access.users.set_by_link(given, now).await? {
+    match app.shared.access.users.set_by_link(reset, now).await? {
         PasswordOutcome::Done => Ok(see_other(LOGIN_AFTER)),
         PasswordOutcome::Flawed(flaw) => again(flaw.text()).await,
+        // Only `Gone` occurs: a link verifies no old password.
         PasswordOutcome::Gone | PasswordOutcome::Wrong | PasswordOutcome::Throttled(_) => {
             invalid_link_page(app, &headers)
         }

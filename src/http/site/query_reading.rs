@@ -31,6 +31,7 @@ impl QueryReading {
             return Self { words: text.trim().to_owned(), notice: None };
         };
         let words = plain_words(text);
+        // A missing quotation mark has a message of its own on the page.
         let unclosed_quote = error.what == "expected a closing quote";
         let mistake = error.to_string();
         let notice = QueryNotice { unclosed_quote, mistake, words: words.clone() };
@@ -41,6 +42,7 @@ impl QueryReading {
 /// Extracts the words of a text without query syntax.
 fn plain_words(text: &str) -> String {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    // As operators they would make the words an invalid query again.
     let words = words.filter(|word| !matches!(*word, "AND" | "OR" | "NOT"));
     words.take(WORDS_MAX).collect::<Vec<_>>().join(" ")
 }

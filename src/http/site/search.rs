@@ -87,6 +87,7 @@ impl SearchForm {
     }
 
     fn pairs(&self) -> Vec<(&'static str, String)> {
+        // The default is left out, so that a search has a single address.
         let media_type = match self.media_type.as_str() {
             "image" => String::new(),
             other => other.to_owned(),
@@ -154,6 +155,7 @@ impl SearchForm {
     /// Whether the search lists the newest items of all types, where future events would come first.
     fn excludes_upcoming(&self) -> bool {
         let is_newest = matches!(self.sort.as_str(), "" | "default:desc");
+        // A visitor who names dates wants exactly what lies between them.
         let has_dates = !self.trs.is_empty() || !self.tre.is_empty();
         self.media_type == "_all" && is_newest && !has_dates && !self.upcoming
     }
@@ -175,25 +177,27 @@ impl SearchForm {
         let size = PAGE_ITEMS.to_string();
         let path =
             format!("/content/v1/{}/search", super::api_client::encode_segment(&self.media_type));
-        let given = |text: &'static str, value: &'_ str| (text, Some(value.to_owned()));
+        let pair = |text: &'static str, value: &'_ str| (text, Some(value.to_owned()));
         let pairs = [
-            given("q", &q),
-            given("p", &p),
-            given("agr", &agr),
-            given("tr", &self.tr),
-            given("trs", &self.trs),
-            given("tre", if self.excludes_upcoming() { tomorrow } else { &self.tre }),
-            given("sort", &self.sort),
-            given("forms", if self.written { "" } else { "true" }),
-            given("s", &size),
-            given("fr", if self.page > 1 { &from } else { "" }),
-            given("facets", FACET_NAMES),
+            pair("q", &q),
+            pair("p", &p),
+            pair("agr", &agr),
+            pair("tr", &self.tr),
+            pair("trs", &self.trs),
+            pair("tre", if self.excludes_upcoming() { tomorrow } else { &self.tre }),
+            pair("sort", &self.sort),
+            // Other forms of words are the site's default and opt-in in the API.
+            pair("forms", if self.written { "" } else { "true" }),
+            pair("s", &size),
+            pair("fr", if self.page > 1 { &from } else { "" }),
+            pair("facets", FACET_NAMES),
         ];
         ApiCall::get(path).query(pairs.iter().map(|(name, value)| (*name, value.as_deref())))
     }
 
     /// Returns the search with the facet toggled.
     pub(super) fn with_facet(&self, facet: &FacetValue) -> Self {
+        // The page number belongs to the hits of the previous search.
         let mut other = Self { page: 1, ..self.clone() };
         match self.facets.contains(facet) {
             true => other.facets.retain(|own| own != facet),
@@ -216,20 +220,22 @@ impl SearchForm {
 /// `GET /`: runs the search and shows its hits.
 pub(super) async fn page(site: SiteRequest) -> PageResult {
     if let Some(address) = without_empty_parameters(&site.path_and_query) {
+        // A redirect, so that the address bar shows the short form.
         return Ok(see_other(&address));
     }
-    let wanted = SearchForm::of(&site)?;
+    let form = SearchForm::of(&site)?;
     // An invalid query is searched for as words: a visitor who forgot a quotation mark wants to see pictures.
-    let reading = QueryReading::of(&wanted.q, &site.app.shared.site.zone);
+    let reading = QueryReading::of(&form.q, &site.app.shared.site.zone);
     let tomorrow = times::tomorrow(clock::now(), &site.app.shared.site.zone);
-    let call = wanted.call(&reading.words, &tomorrow);
-    match run_search(&site, &wanted, &call).await {
-        Ok(found) => show(&site, &wanted, SearchOutcome::Found(&found, reading.notice)).await,
+    let call = form.call(&reading.words, &tomorrow);
+    match run_search(&site, &form, &call).await {
+        Ok(found) => show(&site, &form, SearchOutcome::Found(&found, reading.notice)).await,
+        // Only photographs can be searched without a login.
         Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => {
             Ok(see_other(&login_url(&site.path_and_query)))
         }
         Err(refusal) if refusal.is_mistake() => {
-            show(&site, &wanted, SearchOutcome::Refused(&refusal)).await
+            show(&site, &form, SearchOutcome::Refused(&refusal)).await
         }
         Err(refusal) => Err(refusal.into()),
     }
@@ -239,13 +245,13 @@ pub(super) async fn page(site: SiteRequest) -> PageResult {
 /// none. Editors mail these URLs.
 fn without_empty_parameters(here: &str) -> Option<String> {
     let (path, query) = here.split_once('?')?;
-    let says = |pair: &&str| pair.split_once('=').is_some_and(|(_, value)| !value.is_empty());
-    let kept: Vec<&str> = query.split('&').filter(says).collect();
-    if kept.len() == query.split('&').count() {
+    let has_value = |pair: &&str| pair.split_once('=').is_some_and(|(_, value)| !value.is_empty());
+    let non_empty: Vec<&str> = query.split('&').filter(has_value).collect();
+    if non_empty.len() == query.split('&').count() {
         return None;
     }
-    let mark = if kept.is_empty() { "" } else { "?" };
-    Some(format!("{path}{mark}{}", kept.join("&")))
+    let mark = if non_empty.is_empty() { "" } else { "?" };
+    Some(format!("{path}{mark}{}", non_empty.join("&")))
 }
 
 /// The outcome of a search.
@@ -260,12 +266,11 @@ enum SearchOutcome<'a> {
 /// the hits.
 async fn run_search(
     site: &SiteRequest,
-    wanted: &SearchForm,
+    form: &SearchForm,
     call: &ApiCall,
 ) -> Result<Value, ApiRefusal> {
-    let open =
-        site.app.shared.edge.live_settings.get().open_images && wanted.media_type == "image";
-    if open && wanted.all {
+    let open = site.app.shared.edge.live_settings.get().open_images && form.media_type == "image";
+    if open && form.all {
         let found = site.call_anonymously(call).await?;
         site.record_call(call.clone());
         return Ok(found);
@@ -275,7 +280,7 @@ async fn run_search(
 
 async fn show(
     site: &SiteRequest,
-    wanted: &SearchForm,
+    form: &SearchForm,
     outcome: SearchOutcome<'_>,
 ) -> Result<Response, super::PageError> {
     let nothing = Value::Null;
@@ -285,47 +290,50 @@ async fn show(
     };
     let total = found["total"].as_u64().unwrap_or(0);
     let hits = ItemSummary::list(&found["hits"]);
-    let shown = u64::try_from(wanted.page * PAGE_ITEMS).unwrap_or(u64::MAX);
+    let shown_until = u64::try_from(form.page * PAGE_ITEMS).unwrap_or(u64::MAX);
     let page_items = u64::try_from(PAGE_ITEMS).unwrap_or(u64::MAX);
-    let more = shown < total && wanted.page < PAGES_MAX;
+    // Deeper hits are reached by a narrower search.
+    let has_more = shown_until < total && form.page < PAGES_MAX;
     let collections = match &site.visitor {
         // The page is complete without the collections if they cannot be loaded.
+        // Without hits there is nothing to add to a collection.
         Some(_) if !hits.is_empty() => {
             site.get(collections::COLLECTION_NAMES).await.unwrap_or_default()
         }
         Some(_) | None => Value::Null,
     };
     let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
-    let facets = facets::lists(site, wanted, found).await;
-    let title = wanted.title(&facets);
+    // Active facets are shown without hits too, so that each can be removed.
+    let facets = facets::lists(site, form, found).await;
+    let title = form.title(&facets);
     let context = context! {
-        wanted => PageValue::from(Serde(wanted)),
+        wanted => PageValue::from(Serde(form)),
         hits => PageValue::from(Serde(&hits)),
         total => total,
         facets => PageValue::from(Serde(facets)),
         notice => PageValue::from(Serde(notice)),
         mistakes => refusal.map(ApiRefusal::sentences),
-        is_plain => wanted.is_plain(),
-        as_pictures => matches!(wanted.media_type.as_str(), "image" | "stockfoto" | "graphic" | "video"),
-        may_see_all => site.app.shared.edge.live_settings.get().open_images && wanted.media_type == "image",
-        previous_url => (wanted.page > 1).then(|| wanted.url(wanted.page - 1)),
-        next_url => more.then(|| wanted.url(wanted.page + 1)),
-        all_url => SearchForm { all: true, page: 1, ..wanted.clone() }.url(1),
-        everything_url => (wanted.media_type != "_all").then(|| {
-            SearchForm { media_type: "_all".to_owned(), page: 1, ..wanted.clone() }.url(1)
+        is_plain => form.is_plain(),
+        as_pictures => matches!(form.media_type.as_str(), "image" | "stockfoto" | "graphic" | "video"),
+        may_see_all => site.app.shared.edge.live_settings.get().open_images && form.media_type == "image",
+        previous_url => (form.page > 1).then(|| form.url(form.page - 1)),
+        next_url => has_more.then(|| form.url(form.page + 1)),
+        all_url => SearchForm { all: true, page: 1, ..form.clone() }.url(1),
+        everything_url => (form.media_type != "_all").then(|| {
+            SearchForm { media_type: "_all".to_owned(), page: 1, ..form.clone() }.url(1)
         }),
-        forms_url => SearchForm { written: false, page: 1, ..wanted.clone() }.url(1),
-        times_contradict => times::times_contradict(wanted, clock::now(), &site.app.shared.site.zone),
+        forms_url => SearchForm { written: false, page: 1, ..form.clone() }.url(1),
+        times_contradict => times::times_contradict(form, clock::now(), &site.app.shared.site.zone),
         any_time_url => SearchForm {
-            tr: String::new(), trs: String::new(), tre: String::new(), page: 1, ..wanted.clone()
+            tr: String::new(), trs: String::new(), tre: String::new(), page: 1, ..form.clone()
         }.url(1),
-        upcoming_url => wanted
+        upcoming_url => form
             .excludes_upcoming()
-            .then(|| SearchForm { upcoming: true, page: 1, ..wanted.clone() }.url(1)),
-        email_url => wanted.notification_url("email", &title),
-        stream_url => wanted.notification_url("stream", &title),
+            .then(|| SearchForm { upcoming: true, page: 1, ..form.clone() }.url(1)),
+        email_url => form.notification_url("email", &title),
+        stream_url => form.notification_url("stream", &title),
         collections => PageValue::from(Serde(collections)),
-        page => wanted.page,
+        page => form.page,
         pages => usize::try_from(total.div_ceil(page_items)).map_or(PAGES_MAX, |all| all.min(PAGES_MAX)),
         back_query => back_link::back_query(&site.path_and_query),
     };

@@ -86,12 +86,14 @@ impl SiteCookie {
 
 /// The CSRF token of forms, derived from a cookie's value.
 pub(crate) fn form_token(cookie: &str) -> String {
+    // The prefix separates the uses of a cookie: a token of one kind is none of the other.
     ContentHash::of(format!("wirephoto form\0{cookie}").as_bytes()).short()
 }
 
 /// The token of a deferred form on the login page, derived from the form cookie's value, so that no other
 /// site can forge it.
 pub(crate) fn deferred_form_token(cookie: &str, action: &str, fields: &str) -> String {
+    // With the lengths, no text can move from the action into the fields under the same hash.
     let lengths = [cookie.len(), action.len()];
     ContentHash::of(format!("wirephoto kept\0{lengths:?}{cookie}{action}{fields}").as_bytes())
         .short()
@@ -145,6 +147,7 @@ impl SiteVisitor {
     pub(crate) async fn of(app: &AppState, cookie: &str) -> Result<Option<Self>> {
         let auth = &app.shared.access.auth;
         let Some(session) = auth.session(cookie, clock::now()).await? else { return Ok(None) };
+        // The user may have been deactivated or removed since the login.
         let Some(account) = auth.account(session.user).await? else { return Ok(None) };
         audit::note_caller(&account, CredentialKind::Session, CredentialId::None);
         Ok(Some(Self { account, session, cookie: cookie.to_owned() }))
@@ -195,10 +198,12 @@ pub(crate) fn form_cookie(
     headers: &HeaderMap,
 ) -> Result<(String, Option<HeaderValue>)> {
     if let Some(cookie) = SiteCookie::Form.find(app, headers) {
+        // Forms in other tabs carry the token of this cookie, so it is not replaced.
         return Ok((cookie, None));
     }
     let secret = RandomSecret::new()?;
     let value = secret.reveal().to_owned();
+    // It lasts as long as the browser session: an anonymous form needs no longer.
     let set = SiteCookie::Form.set(app, &value, None);
     Ok((value, set))
 }

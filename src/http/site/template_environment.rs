@@ -33,31 +33,34 @@ pub(crate) fn environment(
     zone: &TimeZone,
 ) -> Environment<'static> {
     let mut environment = Environment::new();
-    let (known, messages, phrases) = (Arc::clone(texts), Arc::clone(texts), Arc::clone(texts));
+    let (translations, messages, phrases) =
+        (Arc::clone(texts), Arc::clone(texts), Arc::clone(texts));
     environment.add_function("_", move |text: &str, values: Rest<Value>| {
-        fill_placeholders(known.get(text).map_or(text, String::as_str), &values)
+        fill_placeholders(translations.get(text).map_or(text, String::as_str), &values)
     });
     environment
         .add_filter("sentence", move |text: &str| sentence(&messages, without_parameter(text)));
     environment.add_filter("phrase", move |text: &str| translate_message(&phrases, text).text);
-    let own = zone.clone();
+    let time_zone = zone.clone();
     environment.add_filter("when", move |time: &str| {
-        format_time(language, &own, time, TimeDisplay::Time)
+        format_time(language, &time_zone, time, TimeDisplay::Time)
     });
-    let own = zone.clone();
+    let time_zone = zone.clone();
     environment.add_filter("moment", move |time: &str| {
-        format_time(language, &own, time, TimeDisplay::Moment)
+        format_time(language, &time_zone, time, TimeDisplay::Moment)
     });
-    let own = zone.clone();
-    environment
-        .add_filter("day", move |time: &str| format_time(language, &own, time, TimeDisplay::Day));
-    let own = zone.clone();
+    let time_zone = zone.clone();
+    environment.add_filter("day", move |time: &str| {
+        format_time(language, &time_zone, time, TimeDisplay::Day)
+    });
+    let time_zone = zone.clone();
     environment.add_filter("last_day", move |time: &str| {
-        format_time(language, &own, time, TimeDisplay::LastDay)
+        format_time(language, &time_zone, time, TimeDisplay::LastDay)
     });
     environment.add_global("zone", zone.iana_name().unwrap_or("UTC"));
     environment.add_filter("number", move |number: i64| format_thousands(language, number));
     environment.add_filter("bytes", move |size: u64| size_text(language, size));
+    // Our own address: escaping would turn its slashes into entities.
     environment.add_function("asset", |name: &str| Value::from_safe_string(assets::address(name)));
     environment.add_global("lang", language.tag());
     environment
@@ -93,9 +96,11 @@ fn sentence(texts: &HashMap<String, String>, message: &str) -> String {
     let text = text.trim();
     let mut letters = text.chars();
     let mut sentence = match letters.next() {
+        // A host name or a code at the beginning keeps its case.
         Some(first) if !starts_with_value => first.to_uppercase().chain(letters).collect(),
         Some(_) | None => text.to_owned(),
     };
+    // Messages of the API have no full stop; other texts keep their own end mark.
     if !sentence.ends_with(['.', '!', '?', '…', ':']) && !sentence.is_empty() {
         sentence.push('.');
     }
@@ -104,25 +109,28 @@ fn sentence(texts: &HashMap<String, String>, message: &str) -> String {
 
 /// Translates a message, in which values may vary: `{} at character {}`.
 fn translate_message(texts: &HashMap<String, String>, text: &str) -> Translated {
-    if let Some(known) = texts.get(text) {
-        return Translated::words(known);
+    if let Some(translation) = texts.get(text) {
+        return Translated::words(translation);
     }
     // The most specific pattern wins over general ones.
     let patterns = texts.iter().filter(|(pattern, _)| pattern.contains("{}"));
-    let fitting = patterns.filter_map(|(pattern, known)| {
+    let fitting = patterns.filter_map(|(pattern, translation)| {
         let letters = pattern.chars().filter(|c| c.is_alphabetic()).count();
-        (letters > 7).then_some((letters, pattern, captures(pattern, text)?, known))
+        // A pattern with hardly any words, such as `{}: {}`, would match almost any message.
+        (letters > 7).then_some((letters, pattern, captures(pattern, text)?, translation))
     });
+    // The pattern breaks ties, because the order of a hash map varies from run to run.
     let best = fitting.max_by_key(|(letters, pattern, ..)| (*letters, *pattern));
-    let Some((_, _, values, known)) = best else { return Translated::words(text) };
-    let is_known = values.first().is_some_and(|first| texts.contains_key(*first));
+    let Some((_, _, values, translation)) = best else { return Translated::words(text) };
+    let is_translated = values.first().is_some_and(|first| texts.contains_key(*first));
+    // A value may be a known text itself, such as `an integer`.
     let values = values.into_iter().map(|value| match texts.get(value) {
         Some(value) => Value::from(value.clone()),
         None => Value::from(value),
     });
     Translated {
-        text: fill_placeholders(known, &Rest(values.collect())),
-        starts_with_value: known.starts_with("{}") && !is_known,
+        text: fill_placeholders(translation, &Rest(values.collect())),
+        starts_with_value: translation.starts_with("{}") && !is_translated,
     }
 }
 
@@ -132,10 +140,11 @@ fn captures<'a>(pattern: &str, text: &'a str) -> Option<Vec<&'a str>> {
     let mut rest = text.strip_prefix(parts.next()?)?;
     let mut values = Vec::new();
     let parts: Vec<&str> = parts.collect();
-    for (at, part) in parts.iter().enumerate() {
-        let is_last = at + 1 == parts.len();
+    for (index, part) in parts.iter().enumerate() {
+        let is_last = index + 1 == parts.len();
         let end = match (is_last, part.is_empty()) {
             (true, true) => rest.len(),
+            // Matched from the end, so that the last value may contain the text that follows it.
             (true, false) => rest.strip_suffix(part)?.len(),
             (false, _) => rest.find(part)?,
         };
@@ -157,10 +166,15 @@ enum TimeDisplay {
 }
 
 /// Formats a timestamp for pages; returns the text unchanged if it is not one.
-fn format_time(language: PageLanguage, zone: &TimeZone, text: &str, shown: TimeDisplay) -> String {
+fn format_time(
+    language: PageLanguage,
+    zone: &TimeZone,
+    text: &str,
+    display: TimeDisplay,
+) -> String {
     let Ok(time) = text.parse::<Timestamp>() else { return text.to_owned() };
     let time = time.to_zoned(zone.clone());
-    match shown {
+    match display {
         TimeDisplay::Day => day(language, &time),
         TimeDisplay::LastDay => day(language, &instant_before(&time)),
         TimeDisplay::Moment if time.time() == jiff::civil::Time::midnight() => {
@@ -180,6 +194,7 @@ fn instant_before(time: &Zoned) -> Zoned {
 fn day(language: PageLanguage, time: &Zoned) -> String {
     match language {
         PageLanguage::English => time.strftime("%-d %b %Y").to_string(),
+        // `strftime` knows only the English names.
         PageLanguage::Swedish => {
             let month = usize::try_from(time.month()).unwrap_or(1);
             format!("{} {} {}", time.day(), SWEDISH_MONTHS[(month - 1) % 12], time.year())
@@ -190,6 +205,7 @@ fn day(language: PageLanguage, time: &Zoned) -> String {
 fn format_thousands(language: PageLanguage, number: i64) -> String {
     let separator = match language {
         PageLanguage::English => ',',
+        // A no-break space: a number must not be split between two lines.
         PageLanguage::Swedish => '\u{a0}',
     };
     let digits = number.unsigned_abs().to_string();
@@ -210,6 +226,7 @@ pub(super) fn size_text(language: PageLanguage, bytes: u64) -> String {
         PageLanguage::Swedish => ',',
     };
     if bytes < 100_000 {
+        // Below a tenth of a megabyte the decimal would say nothing.
         return format!("{} kB", bytes.div_ceil(1000));
     }
     let tenths = bytes.div_ceil(100_000);

@@ -7,13 +7,15 @@ use super::search::SearchForm;
 use crate::archive::content::{RecentSpan, TimestampFilter, parse_day};
 
 /// Whether no time can satisfy the filters of a search: "the last hour" before yesterday.
-pub(super) fn times_contradict(wanted: &SearchForm, now: Timestamp, zone: &TimeZone) -> bool {
+pub(super) fn times_contradict(form: &SearchForm, now: Timestamp, zone: &TimeZone) -> bool {
     let period = TimestampFilter {
-        recent: RecentSpan::find(&wanted.tr),
-        start: parse_day(&wanted.trs),
-        end: parse_day(&wanted.tre),
+        recent: RecentSpan::find(&form.tr),
+        // A date that cannot be read contradicts nothing; the API reports it.
+        start: parse_day(&form.trs),
+        end: parse_day(&form.tre),
     };
     let (from, until) = period.bounds(now, zone);
+    // `bounds` clamps contradicting filters to an empty period.
     until.is_some() && from == until
 }
 

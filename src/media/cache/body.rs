@@ -48,6 +48,7 @@ impl BodyPart {
     fn slice(&self, range: Range<u64>) -> Self {
         match self {
             Self::Memory(bytes) => {
+                // Slicing shares the buffer, so a range of a large body costs no copy.
                 let index = |at| usize::try_from(at).expect("inside bytes that are in memory");
                 Self::Memory(bytes.slice(index(range.start)..index(range.end)))
             }
@@ -117,6 +118,7 @@ impl RenditionBody {
     pub fn memory_bytes(&self) -> usize {
         let bytes = |part: &BodyPart| match part {
             BodyPart::Memory(bytes) => bytes.len(),
+            // The store holds these bytes, so they do not count against the cache in memory.
             BodyPart::Store(_) => 0,
         };
         self.0.iter().map(bytes).sum()
@@ -130,6 +132,7 @@ impl RenditionBody {
         for part in &*self.0 {
             let end = start + part.len();
             let (from, to) = (range.start.max(start), range.end.min(end));
+            // Parts outside the range are left out, because no part may be empty.
             if from < to {
                 parts.push(part.slice(from - start..to - start));
             }
@@ -177,17 +180,17 @@ mod tests {
             RenditionBody::new([stored(0..5), stored(50..52), memory(b"a"), memory(b"end")]),
             RenditionBody::new([]),
         ] {
-            let whole = bytes_of(body.parts());
-            assert_eq!(body.len(), whole.len() as u64);
-            assert_eq!(body.is_empty(), whole.is_empty());
-            for start in 0..=whole.len() {
-                for end in start..=whole.len() {
+            let full = bytes_of(body.parts());
+            assert_eq!(body.len(), full.len() as u64);
+            assert_eq!(body.is_empty(), full.is_empty());
+            for start in 0..=full.len() {
+                for end in start..=full.len() {
                     let parts = body.slice(start as u64..end as u64);
-                    assert_eq!(bytes_of(&parts), whole[start..end], "{body:?} {start}..{end}");
+                    assert_eq!(bytes_of(&parts), full[start..end], "{body:?} {start}..{end}");
                     assert!(parts.iter().all(|part| !part.is_empty()), "{body:?} {start}..{end}");
                 }
             }
-            assert_eq!(bytes_of(&body.slice(0..u64::MAX)), whole);
+            assert_eq!(bytes_of(&body.slice(0..u64::MAX)), full);
         }
     }
 

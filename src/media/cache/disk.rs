@@ -60,12 +60,13 @@ impl DiskTier {
     }
 
     pub(super) fn read(&self, class: CacheClass, key: ContentHash) -> Option<RenditionBody> {
-        let part = self.partition(class);
+        let partition = self.partition(class);
         // Looking up the index counts as a use for the eviction policy.
-        part.index.get(&key)?;
-        let body = fs::read(part.path(key)).ok().and_then(decode);
+        partition.index.get(&key)?;
+        let body = fs::read(partition.path(key)).ok().and_then(decode);
         if body.is_none() {
-            part.index.invalidate(&key);
+            // The eviction listener removes the damaged file.
+            partition.index.invalidate(&key);
         }
         body
     }
@@ -76,9 +77,10 @@ impl DiskTier {
         key: ContentHash,
         body: &RenditionBody,
     ) -> io::Result<()> {
-        let part = self.partition(class);
-        let path = part.path(key);
-        let tmp = part.dir.join(format!("tmp-{}", Uuid::now_v7()));
+        let partition = self.partition(class);
+        let path = partition.path(key);
+        // Other processes write into the same folder, so the name is unique.
+        let tmp = partition.dir.join(format!("tmp-{}", Uuid::now_v7()));
         let bytes = encode(body);
         // The file is not flushed to disk: a cache may lose entries, and the checksum detects one that a
         // crash tore.
@@ -87,13 +89,16 @@ impl DiskTier {
             if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent)?;
             }
+            // A reader finds either no file or a complete one.
             fs::rename(&tmp, &path)
         });
         if let Err(cause) = written {
+            // The write may have failed on a full disk, which the fragment would keep full.
             drop(fs::remove_file(&tmp));
             return Err(cause);
         }
-        part.index.insert(key, weight(bytes.len() as u64));
+        // Indexed last: a key without its file would be a miss that removes the entry.
+        partition.index.insert(key, weight(bytes.len() as u64));
         Ok(())
     }
 }
@@ -101,19 +106,19 @@ impl DiskTier {
 /// Reads every file below the folder of a disk tier, which a server may be using, and calls `damaged` for
 /// each that is not a complete record.
 pub(crate) fn check_files(dir: &Path, damaged: &mut dyn FnMut(&Path)) -> io::Result<()> {
-    for part in ["standard", "variants"] {
-        for folder in list(&dir.join(part))? {
+    for partition in ["standard", "variants"] {
+        for folder in list(&dir.join(partition))? {
             // A file next to the folders is being written, or is removed at the next start.
             if !folder.is_dir() {
                 continue;
             }
             for file in list(&folder)? {
-                let whole = match fs::read(&file) {
+                let is_intact = match fs::read(&file) {
                     Ok(bytes) => decode(bytes).is_some(),
                     // A file that was evicted in the meantime is not damaged.
                     Err(cause) => cause.kind() == io::ErrorKind::NotFound,
                 };
-                if !whole {
+                if !is_intact {
                     damaged(&file);
                 }
             }
@@ -136,6 +141,7 @@ impl DiskPartition {
         fs::create_dir_all(dir)?;
         let root = dir.to_owned();
         let evicted = move |key: std::sync::Arc<ContentHash>, _: u32, cause: RemovalCause| {
+            // A replaced entry has its new file under the same path.
             if cause != RemovalCause::Replaced {
                 drop(fs::remove_file(file(&root, *key)));
             }
@@ -160,8 +166,10 @@ impl DiskPartition {
             if entry.file_type()?.is_file() {
                 // The file is left over from an interrupted write, unless it is so recent that another
                 // process may be writing it.
-                let age =
-                    entry.metadata().and_then(|found| found.modified()).map(|at| at.elapsed());
+                let age = entry
+                    .metadata()
+                    .and_then(|metadata| metadata.modified())
+                    .map(|at| at.elapsed());
                 if !matches!(age, Ok(Ok(age)) if age < UPLOAD_ABANDONED) {
                     drop(fs::remove_file(entry.path()));
                 }
@@ -173,10 +181,11 @@ impl DiskPartition {
                 match name.to_str().and_then(|name| name.parse().ok()) {
                     // Another process may have evicted the file in the meantime.
                     Some(key) => match file.metadata() {
-                        Ok(found) => self.index.insert(key, weight(found.len())),
+                        Ok(metadata) => self.index.insert(key, weight(metadata.len())),
                         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
                         Err(cause) => return Err(cause),
                     },
+                    // A file with any other name would never be evicted.
                     None => drop(fs::remove_file(file.path())),
                 }
             }
@@ -189,6 +198,7 @@ impl DiskPartition {
 
 fn file(dir: &Path, key: ContentHash) -> PathBuf {
     let name = key.to_string();
+    // 256 folders keep the number of entries in each of them small.
     dir.join(&name[..2]).join(name)
 }
 

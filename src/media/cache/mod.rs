@@ -62,6 +62,7 @@ impl MemoryTier {
     fn new(shares: TierShares) -> Self {
         let part = |bytes| {
             let weigh = |_: &ContentHash, body: &RenditionBody| {
+                // Parts in the store take no memory, but each entry has a cost of its own.
                 u32::try_from(body.memory_bytes() + ENTRY_BYTES).unwrap_or(u32::MAX)
             };
             Cache::builder().max_capacity(bytes).weigher(weigh).build()
@@ -107,6 +108,7 @@ impl RenditionCache {
     /// Whether the disk tier has the rendition, by its index in memory.
     pub(super) fn is_on_disk(&self, planned: &PlannedRendition) -> bool {
         let Some(disk) = &self.disk else { return false };
+        // The index is in memory, so this costs no access to the disk.
         let found = disk.contains(planned.class, planned.key);
         count("disk", found);
         found
@@ -120,6 +122,7 @@ impl RenditionCache {
     /// Reads the body from the disk tier and adds it to the memory tier; blocks on the disk.
     pub(super) fn read_from_disk(&self, planned: &PlannedRendition) -> Option<RenditionBody> {
         let found = self.disk.as_ref()?.read(planned.class, planned.key)?;
+        // The next request for it is a hit in memory.
         self.insert(planned, &found);
         Some(found)
     }

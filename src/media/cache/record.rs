@@ -25,9 +25,10 @@ const STORE_ENTRY_BYTES: usize = 1 + 32 + 8 * 3;
 pub(super) fn encode(body: &RenditionBody) -> Vec<u8> {
     let parts = body.parts();
     let count = u8::try_from(parts.len()).expect("a body has few parts");
-    let room = FIXED_BYTES + parts.len() * STORE_ENTRY_BYTES + body.memory_bytes();
-    let mut bytes = Vec::with_capacity(room);
+    let capacity = FIXED_BYTES + parts.len() * STORE_ENTRY_BYTES + body.memory_bytes();
+    let mut bytes = Vec::with_capacity(capacity);
     bytes.extend_from_slice(MAGIC);
+    // The checksum covers what follows and is filled in at the end.
     bytes.extend_from_slice(&[0; 16]);
     bytes.push(count);
     for part in parts {
@@ -65,30 +66,35 @@ enum RecordEntry {
 /// Decodes a record; `None` for anything that [`encode`] did not write.
 pub(super) fn decode(bytes: Vec<u8>) -> Option<RenditionBody> {
     let (fixed, mut rest) = bytes.split_at_checked(FIXED_BYTES)?;
-    let sum_ok = fixed.starts_with(MAGIC) && fixed[4..20] == ContentHash::of(&bytes[20..]).0[..16];
+    let is_intact =
+        fixed.starts_with(MAGIC) && fixed[4..20] == ContentHash::of(&bytes[20..]).0[..16];
     let count = usize::from(fixed[20]);
-    if !sum_ok || count > BODY_PARTS_MAX {
+    // The count sizes the lists below, so it is not trusted before.
+    if !is_intact || count > BODY_PARTS_MAX {
         return None;
     }
     let mut entries = Vec::with_capacity(count);
     for _ in 0..count {
         entries.push(read_entry(&mut rest)?);
     }
-    let mut at = bytes.len() - rest.len();
+    // The bytes in memory follow after all entries.
+    let mut offset = bytes.len() - rest.len();
     let (bytes, mut total) = (Bytes::from(bytes), 0u64);
     let mut parts = Vec::with_capacity(count);
     for entry in entries {
         let part = match entry {
             RecordEntry::Memory(length) => {
-                let end = at.checked_add(length).filter(|end| *end <= bytes.len())?;
-                BodyPart::Memory(bytes.slice(std::mem::replace(&mut at, end)..end))
+                let end = offset.checked_add(length).filter(|end| *end <= bytes.len())?;
+                BodyPart::Memory(bytes.slice(std::mem::replace(&mut offset, end)..end))
             }
             RecordEntry::Store(extent) => BodyPart::Store(extent),
         };
+        // The length of a body is later summed without a check.
         total = total.checked_add(part.len())?;
         parts.push(part);
     }
-    (at == bytes.len()).then(|| RenditionBody::new(parts))
+    // Surplus bytes were not written by `encode`, so the rest is not trusted either.
+    (offset == bytes.len()).then(|| RenditionBody::new(parts))
 }
 
 /// Takes an entry off the front of `rest`; `None` when it is truncated, empty, or exceeds its original.
@@ -96,6 +102,7 @@ fn read_entry(rest: &mut &[u8]) -> Option<RecordEntry> {
     match take::<1>(rest)? {
         [IN_MEMORY] => {
             let length = usize::try_from(take_number(rest)?).ok()?;
+            // A body has no empty parts, so `encode` writes none.
             (length > 0).then_some(RecordEntry::Memory(length))
         }
         [IN_STORE] => {
@@ -110,8 +117,8 @@ fn read_entry(rest: &mut &[u8]) -> Option<RecordEntry> {
 }
 
 fn take<const BYTES: usize>(rest: &mut &[u8]) -> Option<[u8; BYTES]> {
-    let (taken, left) = rest.split_first_chunk::<BYTES>()?;
-    *rest = left;
+    let (taken, remaining) = rest.split_first_chunk::<BYTES>()?;
+    *rest = remaining;
     Some(*taken)
 }
 

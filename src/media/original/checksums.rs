@@ -69,6 +69,7 @@ impl BlockChecksums {
         let first = usize::try_from(range.start / block).ok()?;
         let last = usize::try_from(range.end.div_ceil(block)).ok()?;
         let sums = self.sums.get(first..last)?;
+        // Only the last block of a file may be shorter, and the shift is for full ones.
         let full = if range.end.is_multiple_of(block) { sums.len() } else { sums.len() - 1 };
         let shift = shift(self.grain);
         let of_full = sums[..full].iter().fold(0, |sum, block| shift.by_block(sum) ^ block);
@@ -86,6 +87,7 @@ impl BlockChecksums {
         let block = self.grain.bytes();
         let start = range.start / block * block;
         let end = range.end.div_ceil(block).saturating_mul(block);
+        // A range behind the end of the file is empty rather than reversed.
         start..end.min(length).max(start)
     }
 
@@ -94,6 +96,7 @@ impl BlockChecksums {
         let Ok(first) = usize::try_from(offset / self.grain.bytes()) else { return false };
         let sums = self.sums.get(first..).unwrap_or_default();
         let chunks = bytes.chunks(self.grain.size());
+        // Bytes without a checksum are not verified, so they do not match.
         chunks.len() <= sums.len() && chunks.zip(sums).all(|(c, sum)| crc32fast::hash(c) == *sum)
     }
 
@@ -110,6 +113,7 @@ impl BlockChecksums {
     /// Parses the checksums of a file of `length` bytes off the front of `bytes`.
     pub(super) fn parse(bytes: &mut &[u8], length: u64, grain: BlockGrain) -> Option<Self> {
         let count = take_varint(bytes)?;
+        // A wrong count means another file, and it would size the list below.
         if count != length.div_ceil(grain.bytes()) {
             return None;
         }
@@ -130,18 +134,20 @@ struct ChecksumShift(Box<[[u32; 256]; 4]>);
 
 impl ChecksumShift {
     fn new(grain: BlockGrain) -> Self {
-        let carried = |sum: u32| {
+        let shifted = |sum: u32| {
             let mut crc = crc32fast::Hasher::new_with_initial_len(sum, 0);
             // Combining adds the second checksum unchanged, so with zero only the shifted first one remains.
             crc.combine(&crc32fast::Hasher::new_with_initial_len(0, grain.bytes()));
             crc.finalize()
         };
-        let bits: [u32; 32] = std::array::from_fn(|bit| carried(1 << bit));
+        // The map is linear, so the images of the single bits determine all others.
+        let bits: [u32; 32] = std::array::from_fn(|bit| shifted(1 << bit));
         let mut tables = Box::new([[0; 256]; 4]);
-        for (place, table) in tables.iter_mut().enumerate() {
+        for (byte_index, table) in tables.iter_mut().enumerate() {
             for (value, entry) in table.iter_mut().enumerate() {
-                let bits =
-                    (0..8).filter(|bit| value >> bit & 1 == 1).map(|bit| bits[8 * place + bit]);
+                let bits = (0..8)
+                    .filter(|bit| value >> bit & 1 == 1)
+                    .map(|bit| bits[8 * byte_index + bit]);
                 *entry = bits.fold(0, |sum, bit| sum ^ bit);
             }
         }

@@ -84,7 +84,7 @@ pub(super) struct OriginalFacts {
 
 impl StoredIndex {
     fn print(&self, out: &mut Vec<u8>) {
-        put_varint(out, long(self.components));
+        put_varint(out, as_u64(self.components));
         self.index.pack(self.components, out);
     }
 
@@ -95,7 +95,7 @@ impl StoredIndex {
     }
 }
 
-fn long(value: usize) -> u64 {
+fn as_u64(value: usize) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
 
@@ -109,14 +109,15 @@ impl OriginalFacts {
         self.checksums.print(&mut out);
         match &self.random_access {
             RandomAccess::None(reason) => {
+                // Cut by bytes, perhaps within a character; the parser reads it lossily.
                 let reason = &reason.as_bytes()[..reason.len().min(REASON_BYTES_MAX)];
                 put_varint(&mut out, 0);
-                put_varint(&mut out, long(reason.len()));
+                put_varint(&mut out, as_u64(reason.len()));
                 out.extend_from_slice(reason);
             }
-            RandomAccess::Original(entrance) => {
+            RandomAccess::Original(stored_index) => {
                 put_varint(&mut out, 1);
-                entrance.print(&mut out);
+                stored_index.print(&mut out);
             }
             RandomAccess::Working(working) => {
                 put_varint(&mut out, 2);
@@ -133,6 +134,7 @@ impl OriginalFacts {
             }
         }
         let sum = crc32fast::hash(&out);
+        // A file of the earlier version is rewritten with a new stamp and keeps its blocks.
         let version = match self.checksums.grain() {
             BlockGrain::Fine => VERSION,
             BlockGrain::Coarse => VERSION_COARSE,
@@ -149,6 +151,7 @@ impl OriginalFacts {
             _ => return None,
         };
         let (sum, mut rest) = rest.split_first_chunk::<4>()?;
+        // Checked first, so that the parser below sees only what `print` wrote.
         if crc32fast::hash(rest) != u32::from_le_bytes(*sum) {
             return None;
         }
@@ -158,24 +161,25 @@ impl OriginalFacts {
         let (length, stamp) = (take_varint(bytes)?, take_varint(bytes)?);
         let preview_px = u32::try_from(take_varint(bytes)?).ok()?;
         let (start, end) = (take_varint(bytes)?, take_varint(bytes)?);
-        let sums = BlockChecksums::parse(bytes, length, grain)?;
-        let way_in = RandomAccess::parse(bytes, grain)?;
+        let checksums = BlockChecksums::parse(bytes, length, grain)?;
+        let random_access = RandomAccess::parse(bytes, grain)?;
         let level = match take_varint(bytes)? {
             0 => None,
             1 => Some(PreviewLevel::parse(bytes)?),
             _ => return None,
         };
-        let whole = bytes.is_empty() && start <= end && end <= length;
+        // The offsets are used for reads without another check.
+        let is_valid = bytes.is_empty() && start <= end && end <= length;
         let source = ContentHash(*source);
-        whole.then_some(Self {
+        is_valid.then_some(Self {
             source,
             length,
             stamp,
             preview_px,
             start,
             end,
-            checksums: sums,
-            random_access: way_in,
+            checksums,
+            random_access,
             level,
             is_incomplete: false,
         })
@@ -183,15 +187,15 @@ impl OriginalFacts {
 
     /// The approximate size of the facts in memory, in bytes.
     pub(super) fn weight(&self) -> usize {
-        let entries = |entrance: &StoredIndex| entrance.index.entries.len() * 16;
-        let way_in = match &self.random_access {
+        let entries = |stored_index: &StoredIndex| stored_index.index.entries.len() * 16;
+        let index_bytes = match &self.random_access {
             RandomAccess::None(_) => 0,
-            RandomAccess::Original(entrance) => entries(entrance),
+            RandomAccess::Original(stored_index) => entries(stored_index),
             RandomAccess::Working(working) => {
                 entries(&working.stored_index) + working.checksums.count() * 4
             }
         };
-        way_in + self.checksums.count() * 4 + 512
+        index_bytes + self.checksums.count() * 4 + 512
     }
 }
 
@@ -207,13 +211,9 @@ impl RandomAccess {
             1 => StoredIndex::parse(bytes).map(Self::Original),
             2 => {
                 let length = take_varint(bytes)?;
-                let sums = BlockChecksums::parse(bytes, length, grain)?;
-                let entrance = StoredIndex::parse(bytes)?;
-                Some(Self::Working(WorkingCopy {
-                    length,
-                    checksums: sums,
-                    stored_index: entrance,
-                }))
+                let checksums = BlockChecksums::parse(bytes, length, grain)?;
+                let stored_index = StoredIndex::parse(bytes)?;
+                Some(Self::Working(WorkingCopy { length, checksums, stored_index }))
             }
             _ => None,
         }
@@ -222,9 +222,9 @@ impl RandomAccess {
 
 impl PreviewLevel {
     fn parse(bytes: &mut &[u8]) -> Option<Self> {
-        let (length, sum) = (take_varint(bytes)?, u32::try_from(take_varint(bytes)?).ok()?);
-        let mut edge = || u32::try_from(take_varint(bytes)?).ok();
-        Some(Self { length, crc32: sum, size: Size::new(edge()?, edge()?) })
+        let (length, crc32) = (take_varint(bytes)?, u32::try_from(take_varint(bytes)?).ok()?);
+        let mut side = || u32::try_from(take_varint(bytes)?).ok();
+        Some(Self { length, crc32, size: Size::new(side()?, side()?) })
     }
 }
 
@@ -239,20 +239,20 @@ mod tests {
             IndexEntry { bit_position: 9001, dc: [7, -3, 2, 0] },
         ];
         let index = ScanIndex { spacing: 64, entries, end: 10_000, marker: 1251 };
-        let entrance = StoredIndex { components: 3, index };
+        let stored_index = StoredIndex { components: 3, index };
         let bytes = vec![5; 40_000];
         let working = WorkingCopy {
             length: 40_000,
             checksums: BlockChecksums::of(&bytes),
-            stored_index: entrance.clone(),
+            stored_index: stored_index.clone(),
         };
         let level = PreviewLevel { length: 700, crc32: u32::MAX, size: Size::new(1500, 1000) };
         let ways = [
             RandomAccess::None("process".to_owned()),
-            RandomAccess::Original(entrance),
+            RandomAccess::Original(stored_index),
             RandomAccess::Working(working),
         ];
-        let facts = |(way_in, level)| OriginalFacts {
+        let facts = |(random_access, level)| OriginalFacts {
             source: ContentHash::of(&bytes),
             length: 40_000,
             stamp: u64::MAX,
@@ -260,7 +260,7 @@ mod tests {
             start: 500,
             end: 39_999,
             checksums: BlockChecksums::of(&bytes),
-            random_access: way_in,
+            random_access,
             level,
             is_incomplete: false,
         };

@@ -135,7 +135,7 @@ pub struct OriginalStore {
     derived: DerivedStore,
     limits: HeaderLimits,
     preview_px: u32,
-    known: Cache<ContentHash, Arc<OriginalFacts>>,
+    facts_cache: Cache<ContentHash, Arc<OriginalFacts>>,
     /// Facts of originals whose derived files could not be written; expire after [`DERIVED_RETRY_DELAY`].
     incomplete: Cache<ContentHash, Arc<OriginalFacts>>,
 }
@@ -153,9 +153,9 @@ impl OriginalStore {
             u32::try_from(facts.weight()).unwrap_or(u32::MAX)
         };
         let cache = || Cache::builder().max_capacity(INDEX_CACHE_BYTES).weigher(weigh);
-        let (known, makeshift) =
+        let (facts_cache, incomplete) =
             (cache().build(), cache().time_to_live(DERIVED_RETRY_DELAY).build());
-        Self { store, derived, limits, preview_px, known, incomplete: makeshift }
+        Self { store, derived, limits, preview_px, facts_cache, incomplete }
     }
 
     /// The store of the originals themselves.
@@ -172,35 +172,41 @@ impl OriginalStore {
 
     /// Stores an original and its derived files.
     ///
-    /// When this returns, the original is durable on disk. A derived file that cannot be written is logged
-    /// and rebuilt later. Returns `None` once `go_on` returns false; then nothing is derived.
+    /// When this returns, the original is durable on disk. A derived file that cannot be written is
+    /// logged and rebuilt later. Returns `None`, and derives nothing, once `should_continue` is false.
     pub fn store_new(
         &self,
         new: &NewOriginal<'_>,
-        spread: ParallelMap<'_>,
-        go_on: ShouldContinue<'_>,
+        parallel_map: ParallelMap<'_>,
+        should_continue: ShouldContinue<'_>,
     ) -> Result<Option<StoredOriginal>, StoreError> {
         let length = new.bytes.len() as u64;
         // In parallel: hashing and writing wait for the disk, deriving needs a core.
-        let (hash, made) = std::thread::scope(|scope| {
+        let (hash, prepared) = std::thread::scope(|scope| {
             let writing = scope.spawn(|| self.store.write(new.bytes));
-            let made = prepare::prepare(&self.request(ContentHash([0; 32]), new, spread, go_on));
+            // The hash is known only after the write, so it is filled in below.
+            let prepared = prepare::prepare(&self.request(
+                ContentHash([0; 32]),
+                new,
+                parallel_map,
+                should_continue,
+            ));
             let written = writing.join().unwrap_or_else(|_| {
                 let cause = std::io::Error::other("the writer panicked");
                 Err(StoreError::Io { path: "store".to_owned(), cause })
             });
-            written.map(|hash| (hash, made))
+            written.map(|hash| (hash, prepared))
         })?;
         let stamp = self.store.reader(hash, length)?.stamp();
-        let Some(mut made) = made else { return Ok(None) };
-        (made.facts.source, made.facts.stamp) = (hash, stamp);
-        let whole = match &made.facts.random_access {
+        let Some(mut prepared) = prepared else { return Ok(None) };
+        (prepared.facts.source, prepared.facts.stamp) = (hash, stamp);
+        let whole_decode_reason = match &prepared.facts.random_access {
             RandomAccess::None(reason) => Some(reason.clone()),
             RandomAccess::Original(_) | RandomAccess::Working(_) => None,
         };
-        let (decoded, warning) = (made.level.is_some(), made.warning.clone());
-        self.store_derived(made);
-        Ok(Some(StoredOriginal { hash, whole_decode_reason: whole, decoded, warning }))
+        let (decoded, warning) = (prepared.level.is_some(), prepared.warning.clone());
+        self.store_derived(prepared);
+        Ok(Some(StoredOriginal { hash, whole_decode_reason, decoded, warning }))
     }
 
     /// The memory in bytes that [`OriginalStore::store_new`] takes at its peak, in addition to a file of
@@ -257,8 +263,8 @@ impl OriginalStore {
         &'a self,
         source: ContentHash,
         new: &NewOriginal<'a>,
-        spread: ParallelMap<'a>,
-        go_on: ShouldContinue<'a>,
+        parallel_map: ParallelMap<'a>,
+        should_continue: ShouldContinue<'a>,
     ) -> PrepareRequest<'a> {
         PrepareRequest {
             source,
@@ -267,54 +273,55 @@ impl OriginalStore {
             header: new.header,
             limits: &self.limits,
             preview_px: self.preview_px,
-            parallel_map: spread,
-            should_continue: go_on,
+            parallel_map,
+            should_continue,
         }
     }
 
     /// Writes the derived files, the side file last, and caches the facts.
     ///
     /// If one cannot be written, the original is used without it for [`DERIVED_RETRY_DELAY`].
-    fn store_derived(&self, mut made: prepare::PreparedOriginal) -> Arc<OriginalFacts> {
-        let hash = made.facts.source;
-        let side_file = made.facts.print();
+    fn store_derived(&self, mut prepared: prepare::PreparedOriginal) -> Arc<OriginalFacts> {
+        let hash = prepared.facts.source;
+        let side_file = prepared.facts.print();
         let put = |kind, file: Option<&[u8]>| {
-            let done = match file {
+            let result = match file {
                 Some(bytes) => self.derived.write(kind, hash, bytes),
+                // An earlier derivation may have had this file.
                 None => self.derived.remove(kind, hash),
             };
-            if let Err(cause) = &done {
+            if let Err(cause) = &result {
                 tracing::warn!("derived file not stored: {cause}");
             }
-            done.is_ok()
+            result.is_ok()
         };
-        let mut kept = true;
-        if !put(DerivedKind::Working, made.working.as_deref()) && made.working.is_some() {
-            made.facts.random_access =
+        let mut is_complete = true;
+        if !put(DerivedKind::Working, prepared.working.as_deref()) && prepared.working.is_some() {
+            prepared.facts.random_access =
                 RandomAccess::None("its working copy cannot be stored".to_owned());
-            kept = false;
+            is_complete = false;
         }
-        if !put(DerivedKind::Level, made.level.as_deref()) && made.level.is_some() {
-            made.facts.level = None;
-            kept = false;
+        if !put(DerivedKind::Level, prepared.level.as_deref()) && prepared.level.is_some() {
+            prepared.facts.level = None;
+            is_complete = false;
         }
-        if !kept {
-            made.facts.is_incomplete = true;
-            let facts = Arc::new(made.facts);
+        if !is_complete {
+            prepared.facts.is_incomplete = true;
+            let facts = Arc::new(prepared.facts);
             self.incomplete.insert(hash, Arc::clone(&facts));
             return facts;
         }
         self.incomplete.invalidate(&hash);
         // Written last, so that a side file implies that the files it describes exist.
         put(DerivedKind::Index, Some(&side_file));
-        if let RandomAccess::None(reason) = &made.facts.random_access
+        if let RandomAccess::None(reason) = &prepared.facts.random_access
             && reason != NO_PICTURE
         {
             metrics::counter!(telemetry::NOT_INDEXED).increment(1);
             tracing::info!(original = %hash, "no random access, renders decode the whole picture: {reason}");
         }
-        let facts = Arc::new(made.facts);
-        self.known.insert(hash, Arc::clone(&facts));
+        let facts = Arc::new(prepared.facts);
+        self.facts_cache.insert(hash, Arc::clone(&facts));
         facts
     }
 
@@ -323,17 +330,17 @@ impl OriginalStore {
         &self,
         hash: ContentHash,
         length: u64,
-        spread: ParallelMap<'_>,
+        parallel_map: ParallelMap<'_>,
     ) -> Result<OpenOriginal, OriginalError> {
         let reader = self.store.reader(hash, length)?;
-        let known = self.known.get(&hash).or_else(|| self.incomplete.get(&hash));
-        let facts = match known {
+        let cached = self.facts_cache.get(&hash).or_else(|| self.incomplete.get(&hash));
+        let facts = match cached {
             Some(facts) => Some(facts),
             None => self.read_facts(hash, length)?,
         };
         let facts = match facts {
             Some(facts) => facts,
-            None => self.rebuild(hash, length, spread)?,
+            None => self.rebuild(hash, length, parallel_map)?,
         };
         Ok(OpenOriginal { originals: self.clone(), facts, reader })
     }
@@ -347,14 +354,14 @@ impl OriginalStore {
         length: u64,
     ) -> Result<Option<Arc<OriginalFacts>>, StoreError> {
         // A level for another Preview size cannot be used, so a changed setting also causes a rebuild.
-        let fits = |facts: &OriginalFacts| {
+        let is_usable = |facts: &OriginalFacts| {
             facts.source == hash && facts.length == length && facts.preview_px == self.preview_px
         };
         let read = || match self.derived.read(DerivedKind::Index, hash, SIDE_FILE_BYTES_MAX) {
-            Err(away @ StoreError::Unavailable { .. }) => Err(away),
+            Err(unavailable @ StoreError::Unavailable { .. }) => Err(unavailable),
             // A side file that cannot be read is treated as missing.
             Err(_) => Ok(None),
-            Ok(file) => Ok(file.and_then(|file| OriginalFacts::parse(&file)).filter(fits)),
+            Ok(file) => Ok(file.and_then(|file| OriginalFacts::parse(&file)).filter(is_usable)),
         };
         let mut facts = read()?;
         // The damaged or outdated file may have come from a local copy, so read it once more without that.
@@ -363,7 +370,7 @@ impl OriginalStore {
         }
         let facts = facts.map(Arc::new);
         if let Some(facts) = &facts {
-            self.known.insert(hash, Arc::clone(facts));
+            self.facts_cache.insert(hash, Arc::clone(facts));
         }
         Ok(facts)
     }
@@ -375,21 +382,22 @@ impl OriginalStore {
         &self,
         hash: ContentHash,
         length: u64,
-        spread: ParallelMap<'_>,
+        parallel_map: ParallelMap<'_>,
     ) -> Result<(), OriginalError> {
-        self.rebuild(hash, length, spread).map(drop)
+        self.rebuild(hash, length, parallel_map).map(drop)
     }
 
     fn rebuild(
         &self,
         hash: ContentHash,
         length: u64,
-        spread: ParallelMap<'_>,
+        parallel_map: ParallelMap<'_>,
     ) -> Result<Arc<OriginalFacts>, OriginalError> {
-        self.known.invalidate(&hash);
+        self.facts_cache.invalidate(&hash);
         let reader = self.store.reader(hash, length)?;
         let stamp = reader.stamp();
         if !starts_like_a_jpeg(&reader)? {
+            // A video may exceed the memory, so it is hashed piece by piece.
             let (found, sums) = hash_and_sums(&reader, BlockGrain::default())?;
             if found != hash {
                 return Err(OriginalError::Changed(hash));
@@ -403,12 +411,12 @@ impl OriginalStore {
         }
         let header = JpegHeader::parse(&bytes, &self.limits)?;
         let new = NewOriginal { bytes: &bytes, header: &header };
-        let request = PrepareRequest { stamp, ..self.request(hash, &new, spread, &|| true) };
+        let request = PrepareRequest { stamp, ..self.request(hash, &new, parallel_map, &|| true) };
         metrics::counter!(telemetry::INDEX_REBUILDS).increment(1);
         tracing::info!(original = %hash, "rebuilding derived files");
         // The callback always returns true, so `None` does not occur.
         prepare::prepare(&request)
-            .map(|made| self.store_derived(made))
+            .map(|prepared| self.store_derived(prepared))
             .ok_or(OriginalError::Changed(hash))
     }
 
@@ -428,26 +436,26 @@ impl OriginalStore {
             Ok((found, _)) if found != hash => return Ok(vec![OriginalFault::Changed]),
             Ok(_) => {}
         }
-        self.known.invalidate(&hash);
+        self.facts_cache.invalidate(&hash);
         let Some(facts) = self.read_facts(hash, length)? else {
             return Ok(vec![OriginalFault::Derived(DerivedKind::Index)]);
         };
         let mut found = Vec::new();
-        let whole = |kind, length, agrees: &dyn Fn(&[u8]) -> bool| {
+        let is_intact = |kind, length, matches_facts: &dyn Fn(&[u8]) -> bool| {
             let file = self.derived.read(kind, hash, length)?;
             Ok::<_, StoreError>(
-                file.is_some_and(|file| file.len() as u64 == length && agrees(&file)),
+                file.is_some_and(|file| file.len() as u64 == length && matches_facts(&file)),
             )
         };
         if let RandomAccess::Working(working) = &facts.random_access
-            && !whole(DerivedKind::Working, working.length, &|file| {
+            && !is_intact(DerivedKind::Working, working.length, &|file| {
                 working.checksums.matches(0, file)
             })?
         {
             found.push(OriginalFault::Derived(DerivedKind::Working));
         }
         if let Some(level) = &facts.level
-            && !whole(DerivedKind::Level, level.length, &|file| {
+            && !is_intact(DerivedKind::Level, level.length, &|file| {
                 crc32fast::hash(file) == level.crc32
             })?
         {
@@ -484,9 +492,9 @@ impl OriginalStore {
     /// level. `None` if nothing is cached.
     #[must_use]
     pub fn cached_summary(&self, hash: ContentHash) -> Option<(bool, Option<Size>)> {
-        let facts = self.known.get(&hash).or_else(|| self.incomplete.get(&hash))?;
-        let enters = !matches!(facts.random_access, RandomAccess::None(_));
-        Some((enters, facts.level.map(|level| level.size)))
+        let facts = self.facts_cache.get(&hash).or_else(|| self.incomplete.get(&hash))?;
+        let has_random_access = !matches!(facts.random_access, RandomAccess::None(_));
+        Some((has_random_access, facts.level.map(|level| level.size)))
     }
 
     /// Reads and verifies the bytes `range` of an original that is sent unchanged.
@@ -518,6 +526,7 @@ impl OriginalStore {
         let original = self.open(hash, length, &serially)?;
         let first = range.start.div_ceil(BLOCK_BYTES) * BLOCK_BYTES;
         let last =
+            // The last block is complete although it may be shorter.
             if range.end == length { length } else { range.end / BLOCK_BYTES * BLOCK_BYTES };
         // The range covers no whole block, so it is read and hashed directly.
         if first >= last {
@@ -551,14 +560,16 @@ impl OriginalStore {
             stamp: original.reader.stamp(),
             ..OriginalFacts::clone(&original.facts)
         };
+        // A side file would describe files that do not exist.
         if facts.is_incomplete {
             self.incomplete.insert(hash, Arc::new(facts));
             return Ok(());
         }
+        // The new stamp spares the next check a full read.
         if let Err(cause) = self.derived.write(DerivedKind::Index, hash, &facts.print()) {
             tracing::warn!("derived file not stored: {cause}");
         }
-        self.known.insert(hash, Arc::new(facts));
+        self.facts_cache.insert(hash, Arc::new(facts));
         Ok(())
     }
 }
@@ -600,8 +611,8 @@ impl OpenOriginal {
     /// Reads and verifies all bytes.
     pub fn read_whole(&self) -> Result<Vec<u8>, OriginalError> {
         let bytes = self.reader.read(0..self.reader.length())?;
-        let agrees = self.facts.checksums.matches(0, &bytes);
-        if agrees { Ok(bytes) } else { Err(OriginalError::Changed(self.hash())) }
+        let is_intact = self.facts.checksums.matches(0, &bytes);
+        if is_intact { Ok(bytes) } else { Err(OriginalError::Changed(self.hash())) }
     }
 
     /// Reads and verifies the bytes `range`.
@@ -631,7 +642,7 @@ impl OpenOriginal {
         let damaged = OriginalError::Derived { kind: DerivedKind::Level, hash };
         let Some(level) = self.facts.level else { return Err(damaged) };
         let file = match self.originals.derived.read(DerivedKind::Level, hash, level.length) {
-            Err(away @ StoreError::Unavailable { .. }) => return Err(away.into()),
+            Err(unavailable @ StoreError::Unavailable { .. }) => return Err(unavailable.into()),
             // A level that cannot be read is treated as damaged.
             Err(_) => None,
             Ok(file) => file,
@@ -643,16 +654,17 @@ impl OpenOriginal {
     /// of the original.
     pub fn picture(&self, head: &JpegHead) -> Result<Option<IndexedPicture<'_>>, OriginalError> {
         let hash = self.hash();
-        let (scan, entrance, working) = match &self.facts.random_access {
+        let (scan, stored_index, working) = match &self.facts.random_access {
             RandomAccess::None(_) => return Ok(None),
-            RandomAccess::Original(entrance) => {
-                (Scan::read(&head.header, &head.bytes), entrance, None)
+            RandomAccess::Original(stored_index) => {
+                (Scan::read(&head.header, &head.bytes), stored_index, None)
             }
             RandomAccess::Working(working) => {
                 let damaged = || OriginalError::Derived { kind: DerivedKind::Working, hash };
                 let derived = &self.originals.derived;
                 let reader = derived.reader(DerivedKind::Working, hash, working.length);
                 let reader = reader.map_err(|cause| match cause {
+                    // A bucket that does not answer is no damage.
                     StoreError::Unavailable { .. } => cause.into(),
                     StoreError::Missing(_)
                     | StoreError::Length { .. }
@@ -662,6 +674,7 @@ impl OpenOriginal {
                     | StoreError::Setting { .. } => damaged(),
                 })?;
                 let start =
+                    // The head of the copy ends where its first entry begins.
                     working.stored_index.index.entries.first().map_or(0, |e| e.bit_position / 8);
                 let head = read_checked(&reader, &working.checksums, 0..start.min(working.length));
                 let head = head.ok().flatten().ok_or_else(damaged)?;
@@ -675,9 +688,10 @@ impl OpenOriginal {
         let length = working.as_ref().map_or(self.facts.length, |working| working.0.length());
         let damaged = || OriginalError::Derived { kind: DerivedKind::Index, hash };
         let scan = scan.map_err(|_| damaged())?;
-        if !entrance.index.matches_scan(&scan, length) {
+        // The index of another file would decode to a wrong picture.
+        if !stored_index.index.matches_scan(&scan, length) {
             return Err(damaged());
         }
-        Ok(Some(IndexedPicture { original: self, scan, stored_index: entrance, working }))
+        Ok(Some(IndexedPicture { original: self, scan, stored_index, working }))
     }
 }

@@ -45,10 +45,10 @@ impl IndexedPicture<'_> {
         self.working.is_none()
     }
 
-    /// The head of the file that the picture is read from; `own` is the head of the original.
+    /// The head of the file that the picture is read from, given the head of the original.
     #[must_use]
-    pub fn head<'b>(&'b self, own: &'b JpegHead) -> &'b JpegHead {
-        self.working.as_ref().map_or(own, |(_, _, head)| head)
+    pub fn head<'b>(&'b self, original_head: &'b JpegHead) -> &'b JpegHead {
+        self.working.as_ref().map_or(original_head, |(_, _, head)| head)
     }
 
     /// Reads and verifies the bytes at `ranges`, which are in ascending order.
@@ -80,7 +80,7 @@ impl IndexedPicture<'_> {
         read: Result<Option<T>, StoreError>,
     ) -> Result<Option<T>, OriginalError> {
         match read {
-            Err(away @ StoreError::Unavailable { .. }) => Err(away.into()),
+            Err(unavailable @ StoreError::Unavailable { .. }) => Err(unavailable.into()),
             Err(_) => Err(self.damaged()),
             Ok(read) => Ok(read),
         }
@@ -89,6 +89,7 @@ impl IndexedPicture<'_> {
     fn damaged(&self) -> OriginalError {
         let hash = self.original.hash();
         match &self.working {
+            // Nothing can rebuild an original, while a working copy is derived again.
             None => OriginalError::Changed(hash),
             Some(_) => OriginalError::Derived { kind: DerivedKind::Working, hash },
         }
@@ -105,6 +106,7 @@ impl IndexedPicture<'_> {
     #[must_use]
     pub fn index_mismatch(&self, error: ScanError) -> OriginalError {
         tracing::warn!(original = %self.original.hash(), "index does not match the picture data: {error}");
+        // The bytes match their checksums, so only the index can be wrong.
         OriginalError::Derived { kind: DerivedKind::Index, hash: self.original.hash() }
     }
 }

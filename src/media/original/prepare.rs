@@ -64,23 +64,25 @@ pub(super) fn memory_bytes(header: &JpegHeader, length: u64, preview_px: u32) ->
 pub(super) fn prepare(request: &PrepareRequest<'_>) -> Option<PreparedOriginal> {
     let PrepareRequest { source, stamp, bytes, header, preview_px, .. } = *request;
     let mut working = None;
-    let way_in = match build_index(header, bytes) {
-        Ok(way) => Ok(way),
+    let access = match build_index(header, bytes) {
+        Ok(indexed) => Ok(indexed),
+        // Progressive and multi-scan pictures have no entry points; a baseline copy has.
         Err(ScanError::Process | ScanError::Scans) if can_be_rewritten(header) => {
             codec::to_baseline(bytes).map_err(|cause| cause.to_string()).and_then(|copy| {
                 let header =
                     JpegHeader::parse(&copy, request.limits).map_err(|e| e.to_string())?;
-                let way = build_index(&header, &copy).map_err(|e| e.to_string())?;
+                let indexed = build_index(&header, &copy).map_err(|e| e.to_string())?;
                 working = Some((copy, header));
-                Ok(way)
+                Ok(indexed)
             })
         }
         Err(error) => Err(error.to_string()),
     };
+    // An aborted ingest stops before the level, which takes a decode.
     if !(request.should_continue)() {
         return None;
     }
-    let (level, warning) = match &way_in {
+    let (level, warning) = match &access {
         Ok((scan, index)) => {
             let (bytes, header) =
                 working.as_ref().map_or((bytes, header), |(copy, header)| (copy, header));
@@ -88,20 +90,20 @@ pub(super) fn prepare(request: &PrepareRequest<'_>) -> Option<PreparedOriginal> 
         }
         Err(_) => (None, None),
     };
-    let entrance = |(scan, index): (Scan, ScanIndex)| StoredIndex {
+    let stored_index = |(scan, index): (Scan, ScanIndex)| StoredIndex {
         components: scan.components.len(),
         index,
     };
-    let way_in = match (way_in, &working) {
+    let access = match (access, &working) {
         (Err(reason), _) => RandomAccess::None(reason),
-        (Ok(way), None) => RandomAccess::Original(entrance(way)),
-        (Ok(way), Some((copy, _))) => RandomAccess::Working(WorkingCopy {
+        (Ok(indexed), None) => RandomAccess::Original(stored_index(indexed)),
+        (Ok(indexed), Some((copy, _))) => RandomAccess::Working(WorkingCopy {
             length: copy.len() as u64,
             checksums: BlockChecksums::of(copy),
-            stored_index: entrance(way),
+            stored_index: stored_index(indexed),
         }),
     };
-    let described = level.as_ref().map(|(file, size)| PreviewLevel {
+    let level_facts = level.as_ref().map(|(file, size)| PreviewLevel {
         length: file.len() as u64,
         crc32: crc32fast::hash(file),
         size: *size,
@@ -114,8 +116,8 @@ pub(super) fn prepare(request: &PrepareRequest<'_>) -> Option<PreparedOriginal> 
         start: scan_data(header, bytes),
         end: header.end as u64,
         checksums: BlockChecksums::of(bytes),
-        random_access: way_in,
-        level: described,
+        random_access: access,
+        level: level_facts,
         is_incomplete: false,
     };
     let (working, level) = (working.map(|(copy, _)| copy), level.map(|(file, _)| file));
@@ -145,9 +147,10 @@ fn can_be_rewritten(header: &JpegHeader) -> bool {
 
 /// Offset of the first scan's data.
 fn scan_data(header: &JpegHeader, bytes: &[u8]) -> u64 {
-    let at = header.first_scan;
-    let length = bytes.get(at + 2..at + 4).unwrap_or(&[0, 2]);
-    (at + 2 + usize::from(length[0]) * 256 + usize::from(length[1])) as u64
+    let offset = header.first_scan;
+    // The length field of the marker counts itself, so the shortest segment has two bytes.
+    let length = bytes.get(offset + 2..offset + 4).unwrap_or(&[0, 2]);
+    (offset + 2 + usize::from(length[0]) * 256 + usize::from(length[1])) as u64
 }
 
 /// Makes a smaller copy for Previews, if the picture is large enough for that to be worthwhile.
@@ -162,10 +165,12 @@ fn make_level(
     let colour = colour_segments(header, bytes);
     let bytes = ByteRanges::whole(bytes).with_cancellation(request.should_continue);
     let decoded = decode_bands(scan, index, &colour, &bytes, scale, request.parallel_map);
+    // A level is optional: without it Previews are made from the picture.
     let Ok(decoded) = decoded else { return (None, None) };
-    let most = request.bytes.len() as u64 * LEVEL_SHARE_PERCENT / 100;
+    let bytes_max = request.bytes.len() as u64 * LEVEL_SHARE_PERCENT / 100;
+    // A level that is not much smaller than its original saves no reading.
     let file = LEVEL_QUALITIES.into_iter().find_map(|quality| {
-        encode_level(&decoded.value, quality).filter(|file| file.len() as u64 <= most)
+        encode_level(&decoded.value, quality).filter(|file| file.len() as u64 <= bytes_max)
     });
     (file.map(|file| (file, decoded.value.size)), decoded.warning)
 }
@@ -181,10 +186,10 @@ fn encode_level(pixels: &Pixels, quality: u8) -> Option<Vec<u8>> {
 
 /// The smallest scale that suffices for a Preview; `None` if that is not much smaller than the picture.
 fn level_scale(size: Size, preview_px: u32) -> Option<DecodeScale> {
-    let long = |scale: DecodeScale| {
+    let long_side = |scale: DecodeScale| {
         let size = scale.scaled_size(size);
         u64::from(size.width.max(size.height))
     };
-    let wanted = u64::from(preview_px) * LEVEL_PERCENT_MIN / 100;
-    [1, 2, 4].map(DecodeScale::from_eighths).into_iter().find(|scale| long(*scale) >= wanted)
+    let needed = u64::from(preview_px) * LEVEL_PERCENT_MIN / 100;
+    [1, 2, 4].map(DecodeScale::from_eighths).into_iter().find(|scale| long_side(*scale) >= needed)
 }

@@ -17,6 +17,7 @@ pub(super) fn hash_and_sums(
     let (mut hash, mut sums) = (ContentHash::hasher(), BlockChecksums::empty(grain));
     for range in reader.pieces() {
         let piece = reader.read(range)?;
+        // Both in one pass, because each reads the whole blob.
         hash.update(&piece);
         sums.extend(&piece);
     }
@@ -43,6 +44,7 @@ pub(super) fn read_checked(
 ) -> Result<Option<Vec<u8>>, StoreError> {
     let Some((start, mut bytes)) = read_blocks(reader, sums, &range)? else { return Ok(None) };
     let index = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX);
+    // Cut from the end first, so that the offsets of the front stay valid.
     bytes.truncate(index(range.end));
     bytes.drain(..index(range.start).min(bytes.len()));
     Ok(Some(bytes))

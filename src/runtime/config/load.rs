@@ -36,10 +36,11 @@ impl RawSettings {
         value: String,
         origin: SettingOrigin,
     ) -> Result<(), ConfigError> {
+        // Ignored, a misspelled setting would silently keep its default.
         if !NAMES.contains(&name.as_str()) {
-            let place = origin.as_str();
+            let source = origin.as_str();
             return Err(ConfigError(format!(
-                "unknown setting {name} ({place}){}",
+                "unknown setting {name} ({source}){}",
                 suggestion(&name)
             )));
         }
@@ -54,8 +55,10 @@ impl RawSettings {
 /// names.
 pub fn load(sources: &SettingSources) -> Result<(Config, RawSettings), ConfigError> {
     let mut values = RawSettings::default();
+    // In ascending precedence; each source replaces the values of those before it.
     match &sources.file {
         Some(file) => read_file(file, &mut values)?,
+        // Optional, since every setting has a default; a file that was named has to exist.
         None if Path::new(DEFAULT_FILE).exists() => {
             read_file(Path::new(DEFAULT_FILE), &mut values)?;
         }
@@ -76,17 +79,19 @@ pub(super) fn bad_value(
     origin: &SettingOrigin,
     expected: &str,
 ) -> ConfigError {
-    let place = match origin {
+    let source = match origin {
+        // The variable's name is what the operator has to search for.
         SettingOrigin::Environment => variable(name),
         SettingOrigin::Default | SettingOrigin::File | SettingOrigin::Flag => {
             origin.as_str().to_owned()
         }
     };
-    ConfigError(format!("bad value {quoted} for {name} ({place}): {expected}"))
+    ConfigError(format!("bad value {quoted} for {name} ({source}): {expected}"))
 }
 
 /// Returns the environment variable that sets `name`.
 fn variable(name: &str) -> String {
+    // Two underscores separate section and key, because keys contain single ones.
     format!("{PREFIX}{}", name.replacen('.', "__", 1).to_ascii_uppercase())
 }
 
@@ -116,8 +121,10 @@ fn scalar(name: &str, value: &toml::Value) -> Result<String, ConfigError> {
         toml::Value::Integer(number) => Ok(number.to_string()),
         toml::Value::Float(number) => Ok(number.to_string()),
         toml::Value::Boolean(truth) => Ok(truth.to_string()),
+        // The notation of lists in the environment and in flags, which one parser reads.
         toml::Value::Array(entries) => {
-            let texts: Result<Vec<_>, _> = entries.iter().map(|e| scalar(name, e)).collect();
+            let texts: Result<Vec<_>, _> =
+                entries.iter().map(|entry| scalar(name, entry)).collect();
             Ok(texts?.join(","))
         }
         toml::Value::Datetime(_) | toml::Value::Table(_) => {
@@ -135,6 +142,7 @@ pub fn find_program(name: &Path) -> Option<PathBuf> {
     if name.as_os_str().is_empty() {
         return None;
     }
+    // As in a shell, a name with a slash is a path and is not looked up.
     if name.components().count() > 1 {
         return name.is_file().then(|| name.to_owned());
     }
@@ -144,15 +152,15 @@ pub fn find_program(name: &Path) -> Option<PathBuf> {
 
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
 fn read_environment(values: &mut RawSettings) -> Result<(), ConfigError> {
-    let mut named: Vec<_> = env::vars_os()
+    let mut variables: Vec<_> = env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
         .filter(|(name, _)| name.starts_with(PREFIX))
         // Not a setting: it names the database that tests use.
         .filter(|(name, _)| !cfg!(test) || name != "WIREPHOTO_TEST_POSTGRES")
         .collect();
     // Sorted, so that the first error is the same on each start.
-    named.sort();
-    for (variable, value) in named {
+    variables.sort();
+    for (variable, value) in variables {
         let rest = variable[PREFIX.len()..].to_ascii_lowercase();
         let name = rest.replacen("__", ".", 1);
         let value = value
@@ -168,18 +176,19 @@ fn read_environment(values: &mut RawSettings) -> Result<(), ConfigError> {
 /// Suggests a name with the same key or the same section, in case of a typing error.
 fn suggestion(name: &str) -> String {
     let key = name.rsplit('.').next().unwrap_or(name);
-    let same_key = NAMES.iter().find(|known| known.rsplit('.').next() == Some(key));
+    let same_key = NAMES.iter().find(|setting| setting.rsplit('.').next() == Some(key));
     let section = name.split('.').next().unwrap_or(name);
     match same_key {
-        Some(known) => format!("; did you mean {known}?"),
+        Some(setting) => format!("; did you mean {setting}?"),
         None => {
             let keys: Vec<_> = NAMES
                 .iter()
-                .filter_map(|known| known.strip_prefix(section)?.strip_prefix('.'))
+                .filter_map(|setting| setting.strip_prefix(section)?.strip_prefix('.'))
                 .collect();
             if keys.is_empty() {
                 let mut sections: Vec<_> =
-                    NAMES.iter().filter_map(|known| known.split('.').next()).collect();
+                    NAMES.iter().filter_map(|setting| setting.split('.').next()).collect();
+                // The table is grouped by section, so equal names are adjacent.
                 sections.dedup();
                 return format!("; sections are {}", sections.join(", "));
             }

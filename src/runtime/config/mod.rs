@@ -113,6 +113,7 @@ macro_rules! settings {
                                 SettingBounds::<$kind>::check(&$bounds, &value).map(|()| value)
                             });
                             checked.map_err(|expected| {
+                                // Some values are secret, so their type decides what is quoted.
                                 let quoted = <$kind as SettingValue>::quote(&text);
                                 load::bad_value(name, &quoted, &origin, &expected)
                             })?
@@ -400,6 +401,7 @@ settings! {
 #[must_use]
 pub fn default_rows() -> Vec<SettingRow> {
     let values = load::RawSettings::default();
+    // A test checks every default, so this cannot fail in a release.
     let config = Config::from_values(&values).expect("the defaults are within their bounds");
     config.rows(&values)
 }
@@ -441,6 +443,7 @@ impl Config {
     /// None of them is secret, so nodes can publish them to each other.
     #[must_use]
     pub fn alike(&self) -> BTreeMap<String, String> {
+        // The origins in the rows are wrong, but only their values are used.
         let rows = self.rows(&load::RawSettings::default()).into_iter();
         let alike = rows.filter(|row| ALIKE.contains(&row.name));
         alike.map(|row| (row.name.to_owned(), row.value)).collect()
@@ -449,27 +452,27 @@ impl Config {
     /// Returns the source of the database password.
     #[must_use]
     pub fn database_password(&self) -> SecretSource {
-        let given = &self.database;
-        SecretSource::new(&given.password.0, "database.password_file", &given.password_file)
+        let database = &self.database;
+        SecretSource::new(&database.password.0, "database.password_file", &database.password_file)
     }
 
     /// Returns the source of the mail server password.
     #[must_use]
     pub fn mail_password(&self) -> SecretSource {
-        let given = &self.mail;
-        SecretSource::new(&given.password.0, "mail.password_file", &given.password_file)
+        let mail = &self.mail;
+        SecretSource::new(&mail.password.0, "mail.password_file", &mail.password_file)
     }
 
     /// Base URL of media links, without a trailing slash.
     #[must_use]
     pub fn media_url(&self) -> &str {
-        first(&[&self.server.media_url, &self.server.public_url])
+        first_non_empty(&[&self.server.media_url, &self.server.public_url])
     }
 
     /// Base URL of the OAuth2 endpoints, which is the issuer of id tokens.
     #[must_use]
     pub fn auth_url(&self) -> &str {
-        first(&[&self.server.auth_url, &self.server.public_url])
+        first_non_empty(&[&self.server.auth_url, &self.server.public_url])
     }
 
     /// Whether this process terminates TLS itself.
@@ -496,6 +499,7 @@ impl Config {
     /// Whether browsers use `https` to reach the service, through a proxy or directly.
     #[must_use]
     pub fn is_https(&self) -> bool {
+        // Behind a proxy that terminates TLS only the public URLs reveal it.
         let urls = [self.auth_url(), self.server.public_url.0.as_str()];
         self.serves_tls() || urls.iter().any(|url| url.starts_with("https:"))
     }
@@ -504,6 +508,7 @@ impl Config {
     #[must_use]
     pub fn hash_workers(&self) -> usize {
         match self.auth.hash_workers {
+            // The other half stays free for requests during a flood of logins.
             0 => (cores_or(0) / 2).max(1),
             count => count,
         }
@@ -512,13 +517,13 @@ impl Config {
     /// Base URL of the deprecated search interface.
     #[must_use]
     pub fn search_url(&self) -> &str {
-        first(&[&self.server.search_url, &self.server.public_url])
+        first_non_empty(&[&self.server.search_url, &self.server.public_url])
     }
 
     /// Base URL of links to pages.
     #[must_use]
     pub fn site_url(&self) -> &str {
-        first(&[&self.server.site_url, &self.server.public_url])
+        first_non_empty(&[&self.server.site_url, &self.server.public_url])
     }
 
     /// Folder of the originals; if they are in a bucket, the default folder in the data directory.
@@ -575,20 +580,22 @@ pub fn temporary_dir() -> PathBuf {
 #[expect(clippy::disallowed_methods, reason = "this is the place that reads the environment")]
 #[must_use]
 pub fn system_user() -> String {
+    // Only root's `SUDO_USER` comes from `sudo`; another user can set it to any name.
     let names = ["SUDO_USER", "LOGNAME", "USER"].into_iter();
-    let named = names.skip(usize::from(modes::user_id() != 0)).find_map(|name| {
+    let user = names.skip(usize::from(modes::user_id() != 0)).find_map(|name| {
         let user = std::env::var_os(name)?.into_string().ok()?;
         Some(user).filter(|user| !user.is_empty())
     });
-    named.unwrap_or_default()
+    user.unwrap_or_default()
 }
 
-fn first<'a>(urls: &[&'a BaseUrl]) -> &'a str {
+fn first_non_empty<'a>(urls: &[&'a BaseUrl]) -> &'a str {
     urls.iter().map(|url| url.0.as_str()).find(|url| !url.is_empty()).unwrap_or_default()
 }
 
 fn cores_or(count: usize) -> usize {
     match count {
+        // Respects the CPU quota of a container, unlike the number of the machine's cores.
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         count => count,
     }

@@ -27,13 +27,16 @@ const PREFIX_BYTES_MAX: usize = 512;
 
 fn is_bucket(name: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+    // Amazon's rules: 3 to 63 characters, without adjacent dots.
     (3..=63).contains(&name.len()) && name.bytes().all(legal) && !name.contains("..")
 }
 
 fn is_prefix(prefix: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
-    let part = |part: &str| !matches!(part, "" | "." | "..") && part.bytes().all(legal);
-    prefix.is_empty() || (prefix.len() <= PREFIX_BYTES_MAX && prefix.split('/').all(part))
+    // HTTP clients and proxies remove dot segments (RFC 3986 §5.2.4), so the key would be another.
+    let is_segment =
+        |segment: &str| !matches!(segment, "" | "." | "..") && segment.bytes().all(legal);
+    prefix.is_empty() || (prefix.len() <= PREFIX_BYTES_MAX && prefix.split('/').all(is_segment))
 }
 
 impl SettingValue for OriginalsLocation {
@@ -42,6 +45,7 @@ impl SettingValue for OriginalsLocation {
             return Ok(Self::Data);
         }
         let Some(rest) = text.strip_prefix(BUCKET) else {
+            // Another scheme is a mistake, and must not become a folder of that name.
             if text.contains("://") {
                 return Err(EXPECTED.to_owned());
             }
@@ -79,6 +83,7 @@ impl AddressStyle {
     #[must_use]
     pub fn is_path(self, endpoints: &ServiceEndpoints) -> bool {
         match self {
+            // MinIO, Ceph and similar services expect the bucket in the path.
             Self::Auto => !endpoints.0.is_empty(),
             Self::Path => true,
             Self::Host => false,
@@ -115,8 +120,8 @@ const ENDPOINTS_MAX: usize = 16;
 impl SettingValue for ServiceEndpoints {
     fn parse(text: &str) -> Result<Self, String> {
         let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-        let read = |part: &str| BaseUrl::parse(part).map(|base| base.0);
-        let bases = parts.map(read).collect::<Result<Vec<_>, _>>()?;
+        let parse = |part: &str| BaseUrl::parse(part).map(|base| base.0);
+        let bases = parts.map(parse).collect::<Result<Vec<_>, _>>()?;
         if bases.len() > ENDPOINTS_MAX {
             return Err(format!("expected {ENDPOINTS_MAX} addresses at most"));
         }
@@ -172,10 +177,10 @@ impl ScrubPeriod {
     const FOLDER_DAYS: f32 = 30.0;
     const DAYS_MAX: f32 = 3650.0;
 
-    /// Returns the period for originals at `place`; `None` if they are never read.
+    /// Returns the period for originals at `location`; `None` if they are never read.
     #[must_use]
-    pub fn of(self, place: &OriginalsLocation) -> Option<Duration> {
-        let days = match (self, place) {
+    pub fn of(self, location: &OriginalsLocation) -> Option<Duration> {
+        let days = match (self, location) {
             (Self::Days(days), _) => days,
             (Self::Auto, OriginalsLocation::Data | OriginalsLocation::Folder(_)) => {
                 Self::FOLDER_DAYS
@@ -193,6 +198,7 @@ impl SettingValue for ScrubPeriod {
             return Ok(Self::Auto);
         }
         match text.parse() {
+            // No range contains NaN, which parses as a number.
             Ok(days) if (0.0..=Self::DAYS_MAX).contains(&days) => Ok(Self::Days(days)),
             Ok(_) | Err(_) => Err(format!("expected auto, or 0 to {}", Self::DAYS_MAX)),
         }
@@ -254,10 +260,10 @@ mod tests {
     #[test]
     fn originals_in_a_folder_are_read_once_a_month_and_those_in_a_bucket_where_it_is_set() {
         let bucket = OriginalsLocation::parse("s3://pictures").unwrap();
-        let days = |text: &str, place: &OriginalsLocation| {
+        let days = |text: &str, location: &OriginalsLocation| {
             let period = ScrubPeriod::parse(text).unwrap();
             assert_eq!(period.print(), text);
-            period.of(place).map(|time| time.as_secs_f32() / 86_400.0)
+            period.of(location).map(|time| time.as_secs_f32() / 86_400.0)
         };
         assert_eq!(days("auto", &OriginalsLocation::Data), Some(30.0));
         assert_eq!(days("auto", &bucket), None);

@@ -16,7 +16,7 @@ const BYTES_MAX: u64 = 64 * 1024;
 #[derive(Clone)]
 pub struct SecretSource {
     setting: &'static str,
-    given: SecretLocation,
+    location: SecretLocation,
 }
 
 #[derive(Clone)]
@@ -29,44 +29,46 @@ impl SecretSource {
     /// Creates the source from `text`, or from `file` if the setting `setting` names one.
     #[must_use]
     pub fn new(text: &str, setting: &'static str, file: &Path) -> Self {
-        let given = match file.as_os_str().is_empty() {
+        let location = match file.as_os_str().is_empty() {
             true => SecretLocation::Text(text.to_owned()),
             false => SecretLocation::File(file.to_owned()),
         };
-        Self { setting, given }
+        Self { setting, location }
     }
 
     /// Creates a source from a text in the settings.
     #[must_use]
     pub fn text(text: &str) -> Self {
-        Self { setting: "", given: SecretLocation::Text(text.to_owned()) }
+        Self { setting: "", location: SecretLocation::Text(text.to_owned()) }
     }
 
     /// Returns the current secret without a line break at its end.
     ///
     /// Fails if the file cannot be read, is too long or not UTF-8; the error names setting and file.
     pub fn read(&self) -> io::Result<String> {
-        let file = match &self.given {
+        let file = match &self.location {
             SecretLocation::Text(text) => return Ok(text.clone()),
             SecretLocation::File(file) => file,
         };
-        let named = |cause: &dyn fmt::Display| {
+        let with_name = |cause: &dyn fmt::Display| {
             io::Error::other(format!("{} {}: {cause}", self.setting, file.display()))
         };
         let mut text = String::new();
-        let opened = File::open(file).map_err(|cause| named(&cause))?;
+        // One byte beyond the limit shows that the file is too long.
+        let opened = File::open(file).map_err(|cause| with_name(&cause))?;
         let read = opened.take(BYTES_MAX + 1).read_to_string(&mut text);
-        read.map_err(|cause| named(&cause))?;
+        read.map_err(|cause| with_name(&cause))?;
         if text.len() as u64 > BYTES_MAX {
-            return Err(named(&format!("it has more than {BYTES_MAX} bytes")));
+            return Err(with_name(&format!("it has more than {BYTES_MAX} bytes")));
         }
+        // Editors add the line break; other white space at the end may belong to the secret.
         Ok(text.trim_end_matches(['\r', '\n']).to_owned())
     }
 
     /// Whether no secret is set; a file counts as set even if it cannot be read.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        match &self.given {
+        match &self.location {
             SecretLocation::Text(text) => text.is_empty(),
             SecretLocation::File(_) => false,
         }
@@ -75,7 +77,7 @@ impl SecretSource {
     /// Returns the name of the setting in use: `name`, or the one that names the file.
     #[must_use]
     pub fn setting(&self, name: &'static str) -> &'static str {
-        match &self.given {
+        match &self.location {
             SecretLocation::Text(_) => name,
             SecretLocation::File(_) => self.setting,
         }
@@ -84,7 +86,7 @@ impl SecretSource {
 
 impl fmt::Debug for SecretSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.given {
+        match &self.location {
             SecretLocation::Text(text) if text.is_empty() => f.write_str("none"),
             SecretLocation::Text(_) => f.write_str("***"),
             SecretLocation::File(file) => write!(f, "{}", file.display()),
@@ -101,10 +103,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("password");
         let secret = SecretSource::new("ignored", "database.password_file", &file);
-        let told = secret.read().unwrap_err().to_string();
+        let message = secret.read().unwrap_err().to_string();
         assert!(
-            told.starts_with("database.password_file ") && told.contains("No such file"),
-            "{told}"
+            message.starts_with("database.password_file ") && message.contains("No such file"),
+            "{message}"
         );
         for password in ["first", "second one "] {
             std::fs::write(&file, format!("{password}\n")).unwrap();

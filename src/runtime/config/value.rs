@@ -109,6 +109,7 @@ pub struct BaseUrl(pub String);
 
 impl SettingValue for BaseUrl {
     fn parse(text: &str) -> Result<Self, String> {
+        // Links are built by appending a path, which begins with the slash.
         let text = text.trim().trim_end_matches('/');
         let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
         let host_ok = rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'));
@@ -139,22 +140,24 @@ impl Network {
             Some((address, bits)) => (address.trim(), Some(bits.trim())),
             None => (text, None),
         };
-        let none = || format!("{text} is neither an IP address nor a network such as 10.0.0.0/8");
-        let written: IpAddr = address.parse().map_err(|_| none())?;
-        let first = written.to_canonical();
-        let bits_max = if written.is_ipv4() { 32 } else { 128 };
+        let invalid =
+            || format!("{text} is neither an IP address nor a network such as 10.0.0.0/8");
+        let parsed: IpAddr = address.parse().map_err(|_| invalid())?;
+        let first = parsed.to_canonical();
+        let bits_max = if parsed.is_ipv4() { 32 } else { 128 };
         let bits = match bits {
             // The number parser would accept `+8`.
             Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => {
-                bits.parse::<u32>().ok().filter(|bits| *bits <= bits_max).ok_or_else(none)?
+                bits.parse::<u32>().ok().filter(|bits| *bits <= bits_max).ok_or_else(invalid)?
             }
-            Some(_) => return Err(none()),
+            Some(_) => return Err(invalid()),
             None => bits_max,
         };
         // The prefix of a mapped address counts the 96 bits of `::ffff:0:0/96` too.
-        let mapped = written.is_ipv6() && first.is_ipv4();
-        let bits = if mapped { bits.checked_sub(96).ok_or_else(none)? } else { bits };
+        let is_mapped = parsed.is_ipv6() && first.is_ipv4();
+        let bits = if is_mapped { bits.checked_sub(96).ok_or_else(invalid)? } else { bits };
         let network = Self { first, bits };
+        // Probably a typing error, and a trusted network must not be wider than intended.
         if network.masked(first) != number(first) {
             return Err(format!("{text} is not a network: bits after the first {bits} are set"));
         }
@@ -164,14 +167,17 @@ impl Network {
     /// Returns `address` with all bits after the prefix set to 0.
     fn masked(self, address: IpAddr) -> u128 {
         let width = if self.first.is_ipv4() { 32 } else { 128 };
-        let behind = width - self.bits;
-        number(address).checked_shr(behind).and_then(|lead| lead.checked_shl(behind)).unwrap_or(0)
+        let host_bits = width - self.bits;
+        // A shift by all 128 bits overflows: the network `::/0` has no prefix.
+        let prefix = number(address).checked_shr(host_bits);
+        prefix.and_then(|prefix| prefix.checked_shl(host_bits)).unwrap_or(0)
     }
 
     /// Whether the network contains `address`.
     #[must_use]
     pub fn contains(self, address: IpAddr) -> bool {
         let address = address.to_canonical();
+        // As numbers, addresses of both families are alike: `0.0.0.1` and `::1`.
         address.is_ipv4() == self.first.is_ipv4() && self.masked(address) == number(self.first)
     }
 }
@@ -302,8 +308,8 @@ impl DatabaseUrl {
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         // An @ in the password that is not percent-encoded belongs to the password.
         let mut shown = match rest.rsplit_once('@') {
-            Some((who, place)) => match who.split_once(':') {
-                Some((user, _)) => format!("{user}:***@{place}"),
+            Some((credentials, host)) => match credentials.split_once(':') {
+                Some((user, _)) => format!("{user}:***@{host}"),
                 None => rest.to_owned(),
             },
             None => rest.to_owned(),
@@ -311,8 +317,9 @@ impl DatabaseUrl {
         if !scheme.is_empty() {
             shown = format!("{scheme}://{shown}");
         }
-        for (nth, pair) in query.split('&').filter(|pair| !pair.is_empty()).enumerate() {
-            shown.push(if nth == 0 { '?' } else { '&' });
+        for (index, pair) in query.split('&').filter(|pair| !pair.is_empty()).enumerate() {
+            shown.push(if index == 0 { '?' } else { '&' });
+            // Also `sslpassword` and the like: masking too much does no harm.
             shown.push_str(if pair.contains("pass") { "password=***" } else { pair });
         }
         shown
@@ -328,8 +335,8 @@ impl fmt::Debug for DatabaseUrl {
 impl SettingValue for DatabaseUrl {
     fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        let known = ["postgres://", "postgresql://"];
-        if text.is_empty() || known.iter().any(|scheme| text.starts_with(scheme)) {
+        let schemes = ["postgres://", "postgresql://"];
+        if text.is_empty() || schemes.iter().any(|scheme| text.starts_with(scheme)) {
             return Ok(Self(text.to_owned()));
         }
         Err("expected postgres://USER@HOST:PORT/DATABASE".to_owned())
@@ -461,7 +468,7 @@ mod tests {
     fn err_what_is_no_network_is_named() {
         for (text, part) in [
             ("10.0.0.0/33", "10.0.0.0/33 is no IP address and no network"),
-            ("10.0.0.1/8", "bits behind the first 8 are set"),
+            ("10.0.0.1/8", "bits after the first 8 are set"),
             ("::1/129", "is neither an IP address"),
             ("::ffff:10.0.0.0/8", "is neither an IP address"),
             ("10.0.0.0/", "is neither an IP address"),

@@ -25,7 +25,7 @@ impl ProgramRunner {
             "scale='min({long_px},iw)':'min({long_px},ih)':force_original_aspect_ratio=decrease:\
              force_divisible_by=2"
         );
-        let words = [
+        let options = [
             "-vf",
             &scale,
             "-c:v",
@@ -36,6 +36,7 @@ impl ProgramRunner {
             "25",
             "-threads",
             "2",
+            // Not every browser plays H.264 with another chroma subsampling.
             "-pix_fmt",
             "yuv420p",
             "-c:a",
@@ -51,15 +52,16 @@ impl ProgramRunner {
             "-y",
         ];
         let mut all: Vec<OsString> = ["-i".into(), file_url(source)].into();
-        all.extend(words.map(OsString::from));
+        all.extend(options.map(OsString::from));
         all.push(file_url(target));
         self.ffmpeg(all).map(drop)
     }
 
     /// Extracts a still of the video at `source`, at `at_ms`, as a JPEG. Blocks.
     pub fn video_still(&self, source: &Path, at_ms: u64) -> Result<Vec<u8>, ProgramError> {
-        let at = format!("{}.{:03}", at_ms / 1000, at_ms % 1000);
-        let mut all: Vec<OsString> = ["-ss", &at, "-i"].map(Into::into).into();
+        let position = format!("{}.{:03}", at_ms / 1000, at_ms % 1000);
+        // In front of `-i`, ffmpeg seeks instead of decoding everything up to the position.
+        let mut all: Vec<OsString> = ["-ss", &position, "-i"].map(Into::into).into();
         all.push(file_url(source));
         let rest = [
             "-frames:v",
@@ -76,6 +78,7 @@ impl ProgramRunner {
         ];
         all.extend(rest.map(OsString::from));
         let still = self.ffmpeg(all)?;
+        // Beyond the last frame ffmpeg writes nothing and still exits with 0.
         if still.is_empty() {
             return Err(ProgramError::Failed("it has no picture there".to_owned()));
         }
@@ -83,7 +86,7 @@ impl ProgramRunner {
     }
 
     /// Runs ffmpeg through `wirephoto limited`, which sets the limits and then executes it.
-    fn ffmpeg(&self, words: Vec<OsString>) -> Result<Vec<u8>, ProgramError> {
+    fn ffmpeg(&self, arguments: Vec<OsString>) -> Result<Vec<u8>, ProgramError> {
         let Some(ffmpeg) = &self.ffmpeg else {
             return Err(ProgramError::Missing("ffmpeg".to_owned()));
         };
@@ -111,7 +114,7 @@ impl ProgramRunner {
             "mov",
         ];
         all.extend(before.map(OsString::from));
-        all.extend(words);
+        all.extend(arguments);
         run(&ProgramRun {
             program: &self.own,
             arguments: all,

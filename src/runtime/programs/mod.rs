@@ -125,7 +125,7 @@ impl ProgramRunner {
         let memory = self.limits.memory_bytes.to_string();
         let seconds = self.limits.pdf_processor.as_secs().to_string();
         let long = long_px.to_string();
-        let words = [
+        let options = [
             "pdf",
             task.as_str(),
             "--memory-bytes",
@@ -137,7 +137,8 @@ impl ProgramRunner {
         ];
         run(&ProgramRun {
             program: &self.own,
-            arguments: words
+            // The separator, because the path of a file may begin with a dash.
+            arguments: options
                 .map(Into::into)
                 .into_iter()
                 .chain(["--".into(), file.into()])
@@ -149,6 +150,7 @@ impl ProgramRunner {
 
     /// Reads the facts of the PDF at `file`. Blocks.
     pub fn pdf_facts(&self, file: &Path) -> Result<PdfSummary, ProgramError> {
+        // Nothing is rendered for the facts, so the length of the long side has no effect.
         let text = self.pdf(PdfTask::Facts, file, 1)?;
         serde_json::from_slice(&text).map_err(|cause| ProgramError::Answer(cause.to_string()))
     }

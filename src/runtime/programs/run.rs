@@ -40,6 +40,7 @@ pub(super) fn run(request: &ProgramRun<'_>) -> Result<Vec<u8>, ProgramError> {
         // The program may have ended by itself meanwhile.
         drop(child.kill());
     }
+    // Also after a kill: a child that is not waited for remains as a zombie.
     let status = child.wait().map_err(start)?;
     let (output, message) = outcome?;
     if output.len() as u64 > request.output_bytes_max {
@@ -63,18 +64,21 @@ fn collect_output(
     let caps = [request.output_bytes_max, PROGRAM_MESSAGE_BYTES_MAX];
     for (index, (pipe, cap)) in [output, message].into_iter().zip(caps).enumerate() {
         let done = done.clone();
+        // Both pipes are read at once: a program blocks while the one that is not read is full.
         // The thread ends with the pipe, at the latest when the program is killed.
         thread::spawn(move || {
             drop(done.send((index, pipe.map_or_else(|| Ok(Vec::new()), |p| read_capped(p, cap)))));
         });
     }
-    let watch = crate::runtime::clock::Stopwatch::start();
+    let stopwatch = crate::runtime::clock::Stopwatch::start();
     let mut parts = [Vec::new(), Vec::new()];
     for _ in 0..2 {
-        let left = request.time.saturating_sub(watch.elapsed());
+        // The time limit holds for both pipes together.
+        let remaining = request.time.saturating_sub(stopwatch.elapsed());
         let (index, bytes) =
-            finished.recv_timeout(left).map_err(|_| ProgramError::TimedOut(request.time))?;
+            finished.recv_timeout(remaining).map_err(|_| ProgramError::TimedOut(request.time))?;
         parts[index] = bytes.map_err(|cause| ProgramError::Answer(cause.to_string()))?;
+        // The program is still running then, and may never close standard error.
         if index == 0 && parts[0].len() as u64 > request.output_bytes_max {
             return Err(ProgramError::TooLarge(request.output_bytes_max));
         }
@@ -92,9 +96,11 @@ fn read_capped(pipe: impl Read, cap: u64) -> io::Result<Vec<u8>> {
 
 /// Describes the failure of a program: its last line, or the signal that ended it.
 fn failure_message(status: ExitStatus, message: &[u8]) -> String {
+    // A program that was killed, as at its CPU or memory limit, wrote no reason.
     if let Some(signal) = status.signal() {
         return format!("the program that reads it was killed by signal {signal}");
     }
+    // The last line names the failure; ffmpeg and panics write context before it.
     let text = String::from_utf8_lossy(message);
     let line =
         text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no reason given");

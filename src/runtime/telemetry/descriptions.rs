@@ -15,6 +15,7 @@ pub struct Description {
 /// Describes every metric, sorted by name.
 #[must_use]
 pub fn descriptions() -> Vec<Description> {
+    // A local recorder: the process may already have its global one, which cannot be replaced.
     let collector = Collector::default();
     metrics::with_local_recorder(&collector, super::describe);
     let mut found = collector.found.into_inner();

@@ -74,9 +74,9 @@ impl Logs {
         let LogFilter(filter) = LogFilter::parse(setup.level)?;
         let to_file = !setup.file.as_os_str().is_empty();
         let file = if to_file { Some(Arc::new(LogFile::open(setup.file)?)) } else { None };
-        let terminal = !to_file && io::stderr().is_terminal();
-        let text = match setup.format {
-            LogFormat::Auto => terminal,
+        let is_terminal = !to_file && io::stderr().is_terminal();
+        let is_text = match setup.format {
+            LogFormat::Auto => is_terminal,
             LogFormat::Text => true,
             LogFormat::Json => false,
         };
@@ -89,8 +89,8 @@ impl Logs {
             None => BoxMakeWriter::new(io::stderr),
         };
         let lines = fmt::layer().with_writer(writer).with_target(false);
-        let lines = if text {
-            lines.with_ansi(terminal).boxed()
+        let lines = if is_text {
+            lines.with_ansi(is_terminal).boxed()
         } else {
             let json = lines.json().flatten_event(true);
             json.with_current_span(false).with_span_list(false).boxed()
@@ -137,8 +137,8 @@ struct OpenLog {
 impl OpenLog {
     fn new(path: &Path) -> io::Result<Self> {
         let file = Self::open_or_create(path)?;
-        let facts = file.metadata()?;
-        let id = (facts.dev(), facts.ino());
+        let metadata = file.metadata()?;
+        let id = (metadata.dev(), metadata.ino());
         Ok(Self { file, id, last_check: Stopwatch::start(), is_mid_line: false, lines_lost: 0 })
     }
 
@@ -147,6 +147,7 @@ impl OpenLog {
     fn open_or_create(path: &Path) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.append(true).mode(LOG_FILE_MODE);
+        // Only a new file gets a mode; one that the operator created keeps its own.
         match options.clone().create_new(true).open(path) {
             Ok(file) => {
                 modes::set_shared_file_mode(&file, LOG_FILE_MODE)?;
@@ -162,11 +163,12 @@ impl OpenLog {
 
     /// Reopens the path if the file was renamed or removed without a SIGHUP.
     fn reopen_if_rotated(&mut self, path: &Path) {
+        // A system call per line would cost as much as writing it.
         if self.last_check.elapsed() < LOG_FILE_CHECK_INTERVAL {
             return;
         }
         self.last_check = Stopwatch::start();
-        let found = fs::metadata(path).map(|facts| (facts.dev(), facts.ino()));
+        let found = fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino()));
         if found.ok() != Some(self.id)
             && let Ok(new) = Self::new(path)
         {
@@ -176,6 +178,7 @@ impl OpenLog {
     }
 
     fn append(&mut self, line: &[u8]) -> io::Result<()> {
+        // A full disk cut the last line off; this one must not continue it.
         if self.is_mid_line {
             self.file.write_all(b"\n")?;
             self.is_mid_line = false;
@@ -203,6 +206,7 @@ impl LogFile {
     }
 
     fn reopen(&self) -> Result<()> {
+        // Opened before the lock is taken, so that threads that log do not wait for it.
         let new = OpenLog::new(&self.path).map_err(|cause| unusable(&self.path, &cause))?;
         let mut open = self.open.lock();
         *open = OpenLog { lines_lost: open.lines_lost, ..new };
@@ -222,6 +226,7 @@ impl LogFile {
             }
             Err(cause) => {
                 metrics::counter!(LOG_LINES_LOST).increment(1);
+                // Once per outage: standard error must not get what the full disk cannot take.
                 if open.lines_lost == 0 {
                     complain(&format!("log lines are lost: {path}: {cause}"));
                 }

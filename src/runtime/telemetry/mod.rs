@@ -195,6 +195,7 @@ pub enum LogFormat {
 pub fn start_metrics() -> Result<PrometheusHandle> {
     let seconds =
         [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+    // Without buckets the exporter writes summaries, which cannot be added up over nodes.
     let handle = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &seconds)
         .and_then(PrometheusBuilder::install_recorder)
@@ -207,6 +208,7 @@ pub fn start_metrics() -> Result<PrometheusHandle> {
 
 /// Records whether the circuit breaker of the bucket of originals is open, also under the deprecated name.
 pub fn set_bucket_circuit_open(is_open: bool) {
+    // Dashboards of earlier versions read the deprecated name.
     let value = f64::from(u8::from(is_open));
     metrics::gauge!(BUCKET_CIRCUIT_OPEN).set(value);
     metrics::gauge!(BUCKET_AWAY).set(value);

@@ -14,17 +14,20 @@ impl TraceParent {
     /// Parses `00-<trace>-<span>-<flags>`; later versions may append more fields.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.trim().split('-');
-        let mut part = |digits: usize| {
+        let mut field = |digits: usize| {
             let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
             parts.next().filter(|text| text.len() == digits && text.bytes().all(is_hex))
         };
-        let (version, trace, span, flags) = (part(2)?, part(32)?, part(16)?, part(2)?);
+        let (version, trace, span, flags) = (field(2)?, field(32)?, field(16)?, field(2)?);
+        // `ff` is no version, and version 00 has exactly four fields (§3.2.2).
         if version == "ff" || (version == "00" && parts.next().is_some()) {
             return None;
         }
+        // Ids of zeros are invalid (§3.2.2).
         let trace = u128::from_str_radix(trace, 16).ok().filter(|id| *id != 0)?;
         let span = u64::from_str_radix(span, 16).ok().filter(|id| *id != 0)?;
         let flags = u8::from_str_radix(flags, 16).ok()?;
+        // The other flags are for later versions and have to be ignored (§3.2.2).
         Some(Self { trace: trace.into(), span: span.into(), sampled: flags & 1 == 1 })
     }
 }

@@ -40,7 +40,7 @@ impl TraceExporter {
         setup: TraceSetup<'_>,
         waiting: mpsc::Receiver<Vec<SpanData>>,
     ) -> Result<Self> {
-        let wrong = |cause: String| {
+        let invalid = |cause: String| {
             let message = format!("telemetry.otlp_url: {cause}");
             Error::invalid("body", "telemetry.otlp_url", "format", message)
         };
@@ -54,7 +54,7 @@ impl TraceExporter {
             // Retries would delay later batches; a failed batch is counted and dropped.
             .with_retry_policy(RetryPolicy::disabled())
             .build();
-        let mut exporter = exporter.map_err(|cause| wrong(cause.to_string()))?;
+        let mut exporter = exporter.map_err(|cause| invalid(cause.to_string()))?;
         let resource = Resource::builder_empty().with_attributes([
             KeyValue::new("service.name", "wirephoto"),
             KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
@@ -66,13 +66,14 @@ impl TraceExporter {
     /// Sends queued spans at a fixed interval until `end` turns true, then the remaining ones within
     /// [`TRACES_LAST_TIME`].
     pub async fn run(mut self, mut end: watch::Receiver<bool>) {
-        let mut beat = interval(TRACES_SEND_INTERVAL);
-        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ticks = interval(TRACES_SEND_INTERVAL);
+        // After a slow send, the missed ticks must not cause several sends in a row.
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut ended = std::pin::pin!(async move { drop(end.wait_for(|end| *end).await) });
         loop {
             tokio::select! {
                 () = &mut ended => break,
-                _ = beat.tick() => {}
+                _ = ticks.tick() => {}
             }
             let mut sending = std::pin::pin!(self.send_all());
             tokio::select! {
@@ -85,6 +86,7 @@ impl TraceExporter {
             }
         }
         let last = timeout(TRACES_LAST_TIME, self.send_all()).await;
+        // `send` reports its own failures; this one was cut off before it could.
         if last.is_err() && !self.failing {
             tracing::warn!("traces cannot be sent: no response before shutdown");
         }
@@ -129,13 +131,13 @@ impl TraceExporter {
 /// The error does not repeat the text, which may contain a secret.
 fn headers(text: &str) -> Result<HashMap<String, String>> {
     let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-    let read = |part: &str| {
+    let parse = |part: &str| {
         let (name, value) = part.split_once('=')?;
         let (name, value) = (name.trim(), value.trim());
         let clean = HeaderName::try_from(name).is_ok() && HeaderValue::try_from(value).is_ok();
         clean.then(|| (name.to_owned(), value.to_owned()))
     };
-    let headers = parts.map(read).collect::<Option<HashMap<_, _>>>();
+    let headers = parts.map(parse).collect::<Option<HashMap<_, _>>>();
     headers.ok_or_else(|| {
         let message = "telemetry.otlp_headers: expected NAME=VALUE separated by commas";
         Error::invalid("body", "telemetry.otlp_headers", "format", message.to_owned())
@@ -150,6 +152,7 @@ fn client() -> Result<Client> {
     let tls = tls.with_root_certificates(roots).with_no_client_auth();
     let built = Client::builder()
         .tls_backend_preconfigured(tls)
+        // A redirect could send the headers, which may hold a token, to another host.
         .redirect(Policy::none())
         // Proxy variables of the environment are ignored; a proxy would be a setting.
         .no_proxy()
@@ -172,18 +175,19 @@ impl ExportClient {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         // Errors must not contain the URL, which may carry a token.
         let request = reqwest::Request::try_from(request).map_err(reqwest::Error::without_url)?;
-        let answer = self.0.execute(request).await;
-        let mut answer = answer.map_err(reqwest::Error::without_url)?;
+        let response = self.0.execute(request).await;
+        let mut response = response.map_err(reqwest::Error::without_url)?;
         let mut body = Vec::new();
-        while let Some(piece) = answer.chunk().await.map_err(reqwest::Error::without_url)? {
+        while let Some(chunk) = response.chunk().await.map_err(reqwest::Error::without_url)? {
+            // The exporter reads no more than an error message from the body.
             let room = TRACES_ANSWER_BYTES_MAX - body.len();
-            body.extend_from_slice(&piece[..piece.len().min(room)]);
+            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
             if body.len() == TRACES_ANSWER_BYTES_MAX {
                 break;
             }
         }
-        let response = Response::builder().status(answer.status().as_u16());
-        Ok(response.body(Bytes::from(body))?)
+        let builder = Response::builder().status(response.status().as_u16());
+        Ok(builder.body(Bytes::from(body))?)
     }
 }
 

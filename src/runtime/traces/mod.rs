@@ -94,6 +94,7 @@ impl RequestTracer {
     pub fn start(setup: TraceSetup<'_>) -> Result<(Self, TraceExporter)> {
         let (queue, waiting) = mpsc::channel(TRACES_WAITING_MAX);
         let export = TraceExporter::new(setup, waiting)?;
+        // A random start, so that nodes that start together do not sample in step.
         let drawn = Arc::new(AtomicU64::new(Uuid::new_v4().as_u64_pair().0));
         Ok((Self { queue, ratio: HotSwap::new(setup.ratio), drawn }, export))
     }
@@ -111,6 +112,7 @@ impl RequestTracer {
     #[must_use]
     pub fn begin(&self, caller: Option<&str>) -> Option<RequestTrace> {
         let new_span = || SpanId::from(Uuid::new_v4().as_u64_pair().1);
+        // An invalid header counts as none, as the standard asks.
         if let Some(parent) = caller.and_then(TraceParent::parse) {
             let trace =
                 RequestTrace { id: parent.trace, span: new_span(), parent: Some(parent.span) };
@@ -126,13 +128,13 @@ impl RequestTracer {
         let count = self.drawn.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed);
         let mixed = (count ^ (count >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let drawn = u32::try_from((mixed ^ (mixed >> 31)) >> 32).unwrap_or(u32::MAX);
-        f64::from(drawn) < f64::from(*self.ratio.get()) * 4_294_967_296.0
+        let sample = u32::try_from((mixed ^ (mixed >> 31)) >> 32).unwrap_or(u32::MAX);
+        f64::from(sample) < f64::from(*self.ratio.get()) * 4_294_967_296.0
     }
 
     /// Queues the spans of an answered request; drops and counts them if the queue is full.
-    pub fn end(&self, trace: RequestTrace, done: &TracedRequest<'_>) {
-        let spans = spans(trace, done);
+    pub fn end(&self, trace: RequestTrace, request: &TracedRequest<'_>) {
+        let spans = spans(trace, request);
         let count = u64::try_from(spans.len()).unwrap_or(u64::MAX);
         if self.queue.try_send(spans).is_err() {
             metrics::counter!(telemetry::SPANS, "outcome" => "dropped").increment(count);
@@ -141,39 +143,42 @@ impl RequestTracer {
 }
 
 /// Builds the span of a request and the spans of its render stages.
-fn spans(trace: RequestTrace, done: &TracedRequest<'_>) -> Vec<SpanData> {
+fn spans(trace: RequestTrace, request: &TracedRequest<'_>) -> Vec<SpanData> {
     let text = |name: &'static str, value: &str| KeyValue::new(name, value.to_owned());
-    let end = SystemTime::from(done.end);
-    let start = end.checked_sub(done.duration).unwrap_or(end);
+    let end = SystemTime::from(request.end);
+    let start = end.checked_sub(request.duration).unwrap_or(end);
     let mut attributes = vec![
-        text("http.request.method", done.method),
-        text("http.route", done.route),
-        text("url.path", done.path),
-        KeyValue::new("http.response.status_code", i64::from(done.status)),
-        text("wirephoto.request_id", done.request_id),
+        text("http.request.method", request.method),
+        text("http.route", request.route),
+        text("url.path", request.path),
+        KeyValue::new("http.response.status_code", i64::from(request.status)),
+        text("wirephoto.request_id", request.request_id),
     ];
-    attributes.extend(done.work.iter().map(|(name, value)| text(name, value)));
-    let mut request = span(trace.id, trace.span, format!("{} {}", done.method, done.route));
-    request.parent_span_id = trace.parent.unwrap_or(SpanId::INVALID);
-    request.parent_span_is_remote = trace.parent.is_some();
-    request.span_kind = SpanKind::Server;
-    (request.start_time, request.end_time, request.attributes) = (start, end, attributes);
-    if done.status >= 500 {
-        request.status = Status::error("");
+    attributes.extend(request.work.iter().map(|(name, value)| text(name, value)));
+    let name = format!("{} {}", request.method, request.route);
+    let mut server_span = span(trace.id, trace.span, name);
+    server_span.parent_span_id = trace.parent.unwrap_or(SpanId::INVALID);
+    server_span.parent_span_is_remote = trace.parent.is_some();
+    server_span.span_kind = SpanKind::Server;
+    (server_span.start_time, server_span.end_time, server_span.attributes) =
+        (start, end, attributes);
+    // A 4xx is an error of the client, not of this span (OpenTelemetry's conventions for HTTP).
+    if request.status >= 500 {
+        server_span.status = Status::error("");
     }
-    let mut spans = vec![request];
+    let mut spans = vec![server_span];
     // The response is sent as soon as it is rendered, so the stages end with the request. A request that
     // joined another one's render may have started after the first stages.
-    let took = |ms: f64| Duration::try_from_secs_f64(ms / 1000.0).unwrap_or_default();
-    let all = done.stages.iter().map(|(_, ms)| took(*ms)).sum();
-    let mut at = end.checked_sub(all).unwrap_or(start);
-    for (name, ms) in done.stages {
+    let duration = |ms: f64| Duration::try_from_secs_f64(ms / 1000.0).unwrap_or_default();
+    let total = request.stages.iter().map(|(_, ms)| duration(*ms)).sum();
+    let mut position = end.checked_sub(total).unwrap_or(start);
+    for (name, ms) in request.stages {
         let id = SpanId::from(Uuid::new_v4().as_u64_pair().1);
         let mut stage = span(trace.id, id, format!("render {name}"));
         stage.parent_span_id = trace.span;
-        stage.start_time = at.max(start);
-        at = at.checked_add(took(*ms)).unwrap_or(end);
-        stage.end_time = at.max(start);
+        stage.start_time = position.max(start);
+        position = position.checked_add(duration(*ms)).unwrap_or(end);
+        stage.end_time = position.max(start);
         spans.push(stage);
     }
     spans

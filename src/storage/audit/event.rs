@@ -219,6 +219,7 @@ impl AuditEvent {
     /// Sets the object that the event is about.
     #[must_use]
     pub fn with_object(self, kind: ObjectKind, id: impl Display) -> Self {
+        // Callers choose the names of channels and items.
         let id = shorten(&id.to_string(), AUDIT_ID_CHARS_MAX);
         Self { object: Some(format!("{}/{id}", kind.as_str())), ..self }
     }

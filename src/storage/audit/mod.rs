@@ -37,8 +37,8 @@ use throttled::ThrottledLogins;
 static STORES_ROWS: AtomicBool = AtomicBool::new(true);
 
 /// Sets whether events are stored in the table or only written as log lines.
-pub fn store_rows(stores: bool) {
-    STORES_ROWS.store(stores, Ordering::Relaxed);
+pub fn store_rows(is_enabled: bool) {
+    STORES_ROWS.store(is_enabled, Ordering::Relaxed);
 }
 
 /// Returns whether events are stored in the table.
@@ -149,6 +149,7 @@ impl AuditLog {
     pub fn record(&self, event: AuditEvent) {
         event.log();
         let Some(queue) = &self.inner.queue else { return };
+        // No request waits for the audit log: when the queue is full, the log line has to do.
         if stores_rows() && queue.try_send(event).is_err() {
             self.count_lost(1);
         }
@@ -183,6 +184,7 @@ impl PendingEvents {
     /// Records the throttled logins of windows that have ended at `now`; of all windows if `is_last`, when
     /// the process ends.
     pub fn end_windows(&self, now: Timestamp, is_last: bool) {
+        // The lock is released before the events are logged.
         let ended = self.audit.inner.throttled.lock().end(now, is_last);
         ended.into_iter().for_each(|event| self.audit.record(event));
     }
@@ -210,6 +212,7 @@ pub async fn scope<T>(
         AuditContext { audit, address, caller: RefCell::new(None), is_basic: Cell::new(false) };
     let work = async {
         let output = work.await;
+        // Read here, since the context ends with the scope.
         let user = CONTEXT.with(|context| {
             let caller = context.caller.borrow();
             caller.as_ref().and_then(|caller| Some(caller.account.as_ref()?.user.id))
@@ -229,6 +232,7 @@ pub fn run_as_operator<T>(system_user: &str, user_id: u32, work: impl FnOnce() -
         id: CredentialId::Number(user_id.into()),
     };
     let caller = RefCell::new(Some(caller));
+    // A command has no task that drains a queue; its changes write their events themselves.
     let audit = AuditLog::lines_only();
     let context = AuditContext { audit, address: None, caller, is_basic: Cell::new(false) };
     CONTEXT.sync_scope(context, work)
@@ -240,6 +244,7 @@ pub struct CapturedContext(Option<AuditContext>);
 /// Captures the context of the request that this task works for.
 #[must_use]
 pub fn capture_context() -> CapturedContext {
+    // A copy: a caller that is noted on the other thread is not seen by the request's task.
     CapturedContext(CONTEXT.try_with(AuditContext::clone).ok())
 }
 
@@ -312,6 +317,7 @@ pub fn event(action: AuditAction) -> AuditEvent {
 pub fn login_event(action: AuditAction, user: Option<&model::account::User>) -> AuditEvent {
     let is_basic = CONTEXT.try_with(|context| context.is_basic.get()).unwrap_or(false);
     let credential = if is_basic { CredentialKind::Basic } else { CredentialKind::Password };
+    // Only the address: a client that is the caller so far is not the user who logs in.
     let address = event(action).actor.address;
     let event = AuditEvent::new(action, Actor { credential, address, ..Actor::UNKNOWN });
     match user {
@@ -322,9 +328,10 @@ pub fn login_event(action: AuditAction, user: Option<&model::account::User>) -> 
 
 /// Records an event that belongs to no transaction.
 pub fn record(event: AuditEvent) {
-    let queued = CONTEXT.try_with(|context| context.audit.clone());
-    match queued {
+    let audit = CONTEXT.try_with(|context| context.audit.clone());
+    match audit {
         Ok(audit) => audit.record(event),
+        // Outside a request there is no queue.
         Err(_) => event.log(),
     }
 }
@@ -334,9 +341,10 @@ pub fn record(event: AuditEvent) {
 /// as one event with their number when the window ends.
 #[must_use]
 pub fn count_throttled(now: Timestamp) -> bool {
-    let counted = CONTEXT
+    let is_first = CONTEXT
         .try_with(|context| context.audit.inner.throttled.lock().count(context.address, now));
-    counted.unwrap_or(true)
+    // Without a request there are no windows, so each login is an event of its own.
+    is_first.unwrap_or(true)
 }
 
 #[cfg(test)]
@@ -368,9 +376,9 @@ mod tests {
     #[tokio::test]
     async fn what_is_known_of_a_request_goes_to_another_thread() {
         let work = async {
-            let carried = capture_context();
+            let captured = capture_context();
             let thread =
-                std::thread::spawn(|| carried.run(|| event(AuditAction::ItemStored).actor));
+                std::thread::spawn(|| captured.run(|| event(AuditAction::ItemStored).actor));
             thread.join().unwrap()
         };
         let (actor, _) = scope(AuditLog::lines_only(), address(), work).await;

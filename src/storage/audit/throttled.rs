@@ -14,7 +14,7 @@ type Key = Option<IpAddr>;
 struct ThrottleWindow {
     since: Timestamp,
     /// Attempts after the first one.
-    more: u32,
+    further: u32,
 }
 
 /// Throttled logins by network, in windows of [`AUDIT_THROTTLED_WINDOW_S`] seconds.
@@ -34,11 +34,11 @@ impl ThrottledLogins {
         }
         match self.windows.get_mut(&key) {
             Some(window) => {
-                window.more = window.more.saturating_add(1);
+                window.further = window.further.saturating_add(1);
                 false
             }
             None => {
-                self.windows.insert(key, ThrottleWindow { since: now, more: 0 });
+                self.windows.insert(key, ThrottleWindow { since: now, further: 0 });
                 true
             }
         }
@@ -51,16 +51,17 @@ impl ThrottledLogins {
         let length = SignedDuration::from_secs(AUDIT_THROTTLED_WINDOW_S);
         self.windows.retain(|key, window| {
             // The clock may have been set back since the window began.
-            let lasted = now.duration_since(window.since).abs();
-            if !is_last && lasted < length {
+            let elapsed = now.duration_since(window.since).abs();
+            if !is_last && elapsed < length {
                 return true;
             }
-            if window.more > 0 {
+            // The first attempt has an event already.
+            if window.further > 0 {
                 let actor = Actor { address: *key, ..Actor::UNKNOWN };
                 let event = AuditEvent::new(AuditAction::LoginThrottled, actor);
                 let detail = format!("further attempts since {}", window.since);
                 let event = event.with_outcome(AuditOutcome::Refused).with_detail(detail);
-                events.push(AuditEvent { at: now, count: window.more, ..event });
+                events.push(AuditEvent { at: now, count: window.further, ..event });
             }
             false
         });

@@ -27,7 +27,7 @@ pub(super) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 pub(super) struct CircuitBreaker {
     /// The bucket, as messages name it.
     place: String,
-    watch: Stopwatch,
+    stopwatch: Stopwatch,
     state: Mutex<BreakerState>,
     circuit_opened: Notify,
     /// Aborts the requests in flight when the circuit opens.
@@ -85,19 +85,20 @@ impl BreakerState {
         why: &str,
     ) -> bool {
         // Already open: only the most recent reason is kept.
-        if let Some(left_alone) = &mut self.open_circuit {
-            why.clone_into(&mut left_alone.why);
+        if let Some(open) = &mut self.open_circuit {
+            why.clone_into(&mut open.why);
             return false;
         }
-        if self.last_success.is_some_and(|good| good >= began) {
+        if self.last_success.is_some_and(|success| success >= began) {
             // Another request succeeded meanwhile: the bucket is not at fault.
             return false;
         }
         // A failure long after the last one starts a new streak: isolated failures never add up.
-        let joined = self.failing.filter(|known| began <= known.last + FAILING_MAX);
-        let known = joined.unwrap_or(FailureStreak { since: began, last: now, count: 0 });
+        let previous = self.failing.filter(|streak| began <= streak.last + FAILING_MAX);
+        let streak = previous.unwrap_or(FailureStreak { since: began, last: now, count: 0 });
+        // Failures arrive in the order of their ends, so a later one may have begun first.
         let failing =
-            FailureStreak { since: known.since.min(began), last: now, count: known.count + 1 };
+            FailureStreak { since: streak.since.min(began), last: now, count: streak.count + 1 };
         self.failing = Some(failing);
         let open =
             failing.count >= FAILURES_MIN && now.saturating_sub(failing.since) >= FAILING_MAX;
@@ -115,42 +116,41 @@ impl BreakerState {
     /// Handles a refused probe. Returns `true` when the refusal proves that the bucket answers. Where
     /// refusals opened the circuit it proves nothing: the next request becomes the probe.
     fn closes_on_refusal(&mut self) -> bool {
-        let Some(left_alone) = &mut self.open_circuit else { return false };
-        left_alone.is_probe_due = left_alone.fault == BucketFault::Refused;
-        !left_alone.is_probe_due
+        let Some(open) = &mut self.open_circuit else { return false };
+        open.is_probe_due = open.fault == BucketFault::Refused;
+        !open.is_probe_due
     }
 
     /// Returns whether the request about to be sent is the probe; at most once per refused probe.
     fn take_probe(&mut self) -> bool {
-        self.open_circuit
-            .as_mut()
-            .is_some_and(|left_alone| mem::take(&mut left_alone.is_probe_due))
+        let open = self.open_circuit.as_mut();
+        // Taken, so that of many waiting requests only one reaches a bucket that may still refuse.
+        open.is_some_and(|open| mem::take(&mut open.is_probe_due))
     }
 
     /// Records a success. Returns the time since which the circuit was open, if it was.
     fn record_success(&mut self, now: Duration) -> Option<Duration> {
         self.last_success = Some(now);
         self.failing = None;
-        self.open_circuit.take().map(|left_alone| left_alone.since)
+        self.open_circuit.take().map(|open| open.since)
     }
 }
 
 impl CircuitBreaker {
     /// Creates a closed circuit for the bucket that messages call `place`.
     pub(super) fn new(place: String) -> Self {
-        let (opened, leaving) = (Notify::new(), Notify::new());
         Self {
             place,
-            watch: Stopwatch::start(),
+            stopwatch: Stopwatch::start(),
             state: Mutex::default(),
-            circuit_opened: opened,
-            abort: leaving,
+            circuit_opened: Notify::new(),
+            abort: Notify::new(),
         }
     }
 
     /// Returns the time at which a request begins, for [`CircuitBreaker::record_failure`].
     pub(super) fn now(&self) -> Duration {
-        self.watch.elapsed()
+        self.stopwatch.elapsed()
     }
 
     /// Records that a request that began at `began` got no answer, or one that a healthy bucket does not
@@ -158,7 +158,7 @@ impl CircuitBreaker {
     pub(super) fn record_failure(&self, began: Duration, fault: BucketFault, why: &str) {
         let opened = self.state.lock().record_failure(began, self.now(), fault, why);
         if opened {
-            self.tell(why);
+            self.announce(why);
         }
     }
 
@@ -166,13 +166,14 @@ impl CircuitBreaker {
     pub(super) fn open_circuit(&self, why: &str) {
         let now = self.now();
         self.state.lock().open(now, BucketFault::NoAnswer, why);
-        self.tell(why);
+        self.announce(why);
     }
 
-    fn tell(&self, why: &str) {
+    fn announce(&self, why: &str) {
         self.report();
         let place = &self.place;
         tracing::error!("{place} keeps failing: circuit open until a probe succeeds: {why}");
+        // One permit is stored for the single probing task, so it cannot miss the notification.
         self.circuit_opened.notify_one();
         self.abort.notify_waiters();
     }
@@ -210,20 +211,21 @@ impl CircuitBreaker {
     pub(super) fn open_error(&self) -> Option<io::Error> {
         let state = self.state.lock();
         let why = &state.open_circuit.as_ref()?.why;
-        let said = format!("circuit open after repeated failures: {why}");
-        Some(io::Error::other(said))
+        let message = format!("circuit open after repeated failures: {why}");
+        Some(io::Error::other(message))
     }
 
     /// Waits until the circuit opens and returns the error for requests in flight, which would otherwise wait
     /// for their time-out.
     pub(super) async fn abort_error(&self) -> io::Error {
-        let mut told = std::pin::pin!(self.abort.notified());
+        let mut aborted = std::pin::pin!(self.abort.notified());
         // Registers before the state is checked, so that a notification between check and wait is not lost.
-        told.as_mut().enable();
-        if let Some(said) = self.open_error() {
-            return said;
+        aborted.as_mut().enable();
+        if let Some(error) = self.open_error() {
+            return error;
         }
-        told.await;
+        aborted.await;
+        // A probe may have closed the circuit again before this task ran.
         self.open_error()
             .unwrap_or_else(|| io::Error::other("circuit open after repeated failures"))
     }

@@ -27,7 +27,7 @@ pub enum CopyOutcome {
 impl BlobFolder {
     pub(super) fn age(&self, hash: ContentHash) -> Result<Option<Duration>, StoreError> {
         let path = self.path(hash);
-        match fs::metadata(&path).and_then(|facts| facts.modified()) {
+        match fs::metadata(&path).and_then(|metadata| metadata.modified()) {
             // A time in the future, from a clock that differs, counts as now.
             Ok(at) => Ok(Some(at.elapsed().unwrap_or_default())),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -58,22 +58,22 @@ impl BlobFolder {
         let path = self.path(hash);
         let reader = match from.reader(hash, length) {
             Ok(reader) => reader,
-            Err(why) => return why.refusal().map(CopyOutcome::Refused),
+            Err(error) => return error.refusal().map(CopyOutcome::Refused),
         };
         let tmp = self.dir.join("tmp").join(Uuid::now_v7().to_string());
-        let taken = File::create_new(&tmp)
+        let copied = File::create_new(&tmp)
             .map_err(failed(&tmp))
             .and_then(|file| copy_checked(&reader, hash, &file, &tmp));
-        let moved = match taken {
+        let outcome = match copied {
             Ok(None) => self.put_in_place(&tmp, &path).map(|()| CopyOutcome::Copied),
-            Ok(Some(why)) => Ok(CopyOutcome::Refused(why)),
+            Ok(Some(error)) => Ok(CopyOutcome::Refused(error)),
             Err(cause) => Err(cause),
         };
-        if !matches!(moved, Ok(CopyOutcome::Copied)) {
+        if !matches!(outcome, Ok(CopyOutcome::Copied)) {
             // The error of the copy is reported; a failed removal of its remains adds nothing.
             drop(fs::remove_file(&tmp));
         }
-        moved
+        outcome
     }
 
     fn put_in_place(&self, tmp: &Path, path: &Path) -> Result<(), StoreError> {
@@ -84,6 +84,7 @@ impl BlobFolder {
     }
 
     pub(super) fn flush(&self) -> Result<(), StoreError> {
+        // A new name is durable once its folder is flushed: blobs are in subfolders of this one.
         for entry in fs::read_dir(&self.dir).map_err(failed(&self.dir))? {
             let path = entry.map_err(failed(&self.dir))?.path();
             if path.is_dir() {
@@ -97,6 +98,7 @@ impl BlobFolder {
         let path = self.path(hash);
         match fs::remove_file(&path) {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(failed(&path)(cause)),
+            // Removal is idempotent: another process may have removed the blob first.
             Ok(()) | Err(_) => Ok(()),
         }
     }
@@ -111,16 +113,17 @@ fn copy_checked(
 ) -> Result<Option<StoreError>, StoreError> {
     let mut found = ContentHash::hasher();
     for range in reader.pieces() {
-        let piece = match reader.read(range) {
-            Ok(piece) => piece,
-            Err(why) => return why.refusal().map(Some),
+        let chunk = match reader.read(range) {
+            Ok(chunk) => chunk,
+            Err(error) => return error.refusal().map(Some),
         };
-        found.update(&piece);
-        file.write_all(&piece).map_err(failed(path))?;
+        found.update(&chunk);
+        file.write_all(&chunk).map_err(failed(path))?;
     }
     if found.finish() != hash {
         return Ok(Some(StoreError::Corrupted(hash)));
     }
+    // Flushed before the rename: after a crash the name must not lead to a file without its bytes.
     file.sync_all().map_err(failed(path))?;
     Ok(None)
 }

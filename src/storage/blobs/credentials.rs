@@ -62,8 +62,9 @@ impl CredentialSource {
                     if secret.is_empty() {
                         return Err(bad(setting, "a bucket needs it"));
                     }
-                    let read = secret.read();
-                    read.map_err(|cause| bad(setting, cause.to_string()))?;
+                    // Read once here, so that a missing file stops the start and not a request.
+                    let value = secret.read();
+                    value.map_err(|cause| bad(setting, cause.to_string()))?;
                 }
                 let key = SettingsKeyProvider {
                     id: id.clone(),
@@ -85,16 +86,20 @@ impl CredentialSource {
                     .with_config(AmazonS3ConfigKey::WebIdentityTokenFile, file)
                     .with_config(AmazonS3ConfigKey::RoleArn, role)
                     .with_config(AmazonS3ConfigKey::RoleSessionName, "wirephoto");
-                Ok(given(builder, AmazonS3ConfigKey::StsEndpoint, service))
+                Ok(with_optional(builder, AmazonS3ConfigKey::StsEndpoint, service))
             }
             Self::Instance { service } => {
-                Ok(given(builder, AmazonS3ConfigKey::MetadataEndpoint, service))
+                Ok(with_optional(builder, AmazonS3ConfigKey::MetadataEndpoint, service))
             }
         }
     }
 }
 
-fn given(builder: AmazonS3Builder, key: AmazonS3ConfigKey, value: &str) -> AmazonS3Builder {
+fn with_optional(
+    builder: AmazonS3Builder,
+    key: AmazonS3ConfigKey,
+    value: &str,
+) -> AmazonS3Builder {
     if value.is_empty() { builder } else { builder.with_config(key, value) }
 }
 
@@ -117,6 +122,7 @@ impl CredentialProvider for SettingsKeyProvider {
     type Credential = AwsCredential;
 
     async fn get_credential(&self) -> object_store::Result<Arc<AwsCredential>> {
+        // Held while the files are read, so that concurrent requests share one read.
         let mut last = self.last.lock();
         if let Some((since, key)) = last.as_ref()
             && since.elapsed() < REREAD_INTERVAL

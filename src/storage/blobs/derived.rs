@@ -51,7 +51,7 @@ impl DerivedKind {
 /// The derived files of a store's blobs.
 #[derive(Clone, Debug)]
 pub struct DerivedStore {
-    place: DerivedLocation,
+    location: DerivedLocation,
 }
 
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ enum DerivedLocation {
 impl DerivedStore {
     /// Opens the folder `dir`, which is created when it is missing.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
-        Ok(Self { place: DerivedLocation::Folder(DerivedFolder::open(dir)?) })
+        Ok(Self { location: DerivedLocation::Folder(DerivedFolder::open(dir)?) })
     }
 
     /// Opens the derived files of a bucket; `dir` caches at most `copies_bytes` bytes of side files.
@@ -72,14 +72,14 @@ impl DerivedStore {
         dir: &Path,
         copies_bytes: u64,
     ) -> Result<Self, StoreError> {
-        let near = SideFileCache::open(dir, copies_bytes)?;
-        Ok(Self { place: DerivedLocation::Bucket(bucket, Arc::new(near)) })
+        let cache = SideFileCache::open(dir, copies_bytes)?;
+        Ok(Self { location: DerivedLocation::Bucket(bucket, Arc::new(cache)) })
     }
 
     /// Returns whether each read uses the network.
     #[must_use]
     pub fn is_remote(&self) -> bool {
-        matches!(self.place, DerivedLocation::Bucket(..))
+        matches!(self.location, DerivedLocation::Bucket(..))
     }
 
     /// Writes a file; replaces an existing one.
@@ -89,16 +89,16 @@ impl DerivedStore {
         hash: ContentHash,
         bytes: &[u8],
     ) -> Result<(), StoreError> {
-        let (bucket, near) = match &self.place {
+        let (bucket, cache) = match &self.location {
             DerivedLocation::Folder(files) => return files.write(kind, hash, bytes),
-            DerivedLocation::Bucket(bucket, near) => (bucket, near),
+            DerivedLocation::Bucket(bucket, cache) => (bucket, cache),
         };
         let key = bucket.key(kind.as_str(), hash);
         let mut part = |range| Some(Bytes::copy_from_slice(super::part(bytes, &range)));
         bucket.send(&key, hash, bytes.len() as u64, None, &mut part)?;
         // Only side files are cached: each render of a picture reads one.
         if kind == DerivedKind::Index {
-            near.insert(hash, bytes);
+            cache.insert(hash, bytes);
         }
         Ok(())
     }
@@ -110,19 +110,20 @@ impl DerivedStore {
         hash: ContentHash,
         bytes_max: u64,
     ) -> Result<Option<Vec<u8>>, StoreError> {
-        let (bucket, near) = match &self.place {
+        let (bucket, cache) = match &self.location {
             DerivedLocation::Folder(files) => return files.read(kind, hash, bytes_max),
-            DerivedLocation::Bucket(bucket, near) => (bucket, near),
+            DerivedLocation::Bucket(bucket, cache) => (bucket, cache),
         };
+        // The other kinds can be as large as originals, so they are not cached.
         if kind != DerivedKind::Index {
             return bucket.read(bucket.key(kind.as_str(), hash), hash, bytes_max);
         }
-        if let Some(copy) = near.read(hash, bytes_max) {
+        if let Some(copy) = cache.read(hash, bytes_max) {
             return Ok(Some(copy));
         }
         let found = bucket.read(bucket.key(kind.as_str(), hash), hash, bytes_max)?;
         if let Some(bytes) = &found {
-            near.insert(hash, bytes);
+            cache.insert(hash, bytes);
         }
         Ok(found)
     }
@@ -130,10 +131,10 @@ impl DerivedStore {
     /// Removes the cached copy of a side file, so that the next read fetches it from the bucket; returns
     /// `false` where there is no cache.
     pub fn invalidate(&self, hash: ContentHash) -> bool {
-        match &self.place {
+        match &self.location {
             DerivedLocation::Folder(_) => false,
-            DerivedLocation::Bucket(_, near) => {
-                near.invalidate(hash);
+            DerivedLocation::Bucket(_, cache) => {
+                cache.invalidate(hash);
                 true
             }
         }
@@ -141,7 +142,7 @@ impl DerivedStore {
 
     /// Returns the length of a file in bytes; `None` if it does not exist.
     pub fn length(&self, kind: DerivedKind, hash: ContentHash) -> Result<Option<u64>, StoreError> {
-        match &self.place {
+        match &self.location {
             DerivedLocation::Folder(files) => files.length(kind, hash),
             DerivedLocation::Bucket(bucket, _) => {
                 bucket.length(&bucket.key(kind.as_str(), hash), hash)
@@ -156,7 +157,7 @@ impl DerivedStore {
         hash: ContentHash,
         length: u64,
     ) -> Result<BlobReader, StoreError> {
-        match &self.place {
+        match &self.location {
             DerivedLocation::Folder(files) => files.reader(kind, hash, length),
             DerivedLocation::Bucket(bucket, _) => {
                 let object = bucket.open_object(bucket.key(kind.as_str(), hash), hash, length)?;
@@ -167,10 +168,10 @@ impl DerivedStore {
 
     /// Removes a file; succeeds where it does not exist.
     pub fn remove(&self, kind: DerivedKind, hash: ContentHash) -> Result<(), StoreError> {
-        match &self.place {
+        match &self.location {
             DerivedLocation::Folder(files) => files.remove(kind, hash),
-            DerivedLocation::Bucket(bucket, near) => {
-                near.invalidate(hash);
+            DerivedLocation::Bucket(bucket, cache) => {
+                cache.invalidate(hash);
                 bucket.remove(&bucket.key(kind.as_str(), hash), hash)
             }
         }
@@ -178,15 +179,16 @@ impl DerivedStore {
 
     /// Lists the files that interrupted writes left on the disk.
     pub fn leftovers(&self) -> Result<Vec<PathBuf>, StoreError> {
-        match &self.place {
+        match &self.location {
             DerivedLocation::Folder(files) => files.leftovers(),
-            DerivedLocation::Bucket(_, near) => near.files().leftovers(),
+            // Uploads leave nothing on this machine; only the cache writes files.
+            DerivedLocation::Bucket(_, cache) => cache.files().leftovers(),
         }
     }
 
     /// Lists the hashes that have a file of `kind`.
     pub fn list(&self, kind: DerivedKind) -> Result<Vec<ContentHash>, StoreError> {
-        match &self.place {
+        match &self.location {
             DerivedLocation::Folder(files) => files.list(kind),
             DerivedLocation::Bucket(bucket, _) => bucket.list(kind.as_str()),
         }
@@ -225,6 +227,7 @@ impl DerivedFolder {
     ) -> Result<(), StoreError> {
         let path = self.path(kind, hash);
         let tmp = self.dir.join(kind.as_str()).join(format!("tmp-{}", Uuid::now_v7()));
+        // Renamed last: a reader sees the earlier file or the complete new one.
         let written = fs::File::create_new(&tmp).and_then(|mut file| {
             file.write_all(bytes)?;
             if let Some(parent) = path.parent() {
@@ -248,9 +251,10 @@ impl DerivedFolder {
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let path = self.path(kind, hash);
         match fs::metadata(&path) {
-            Ok(facts) if facts.len() <= bytes_max => {
+            Ok(metadata) if metadata.len() <= bytes_max => {
                 fs::read(&path).map(Some).map_err(failed(&path))
             }
+            // Longer than any file of ours: it is damaged, and is rebuilt like a missing one.
             Ok(_) => Ok(None),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(cause) => Err(failed(&path)(cause)),
@@ -264,7 +268,7 @@ impl DerivedFolder {
     ) -> Result<Option<u64>, StoreError> {
         let path = self.path(kind, hash);
         match fs::metadata(&path) {
-            Ok(facts) => Ok(Some(facts.len())),
+            Ok(metadata) => Ok(Some(metadata.len())),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(cause) => Err(failed(&path)(cause)),
         }
@@ -283,6 +287,7 @@ impl DerivedFolder {
         let path = self.path(kind, hash);
         match fs::remove_file(&path) {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(failed(&path)(cause)),
+            // Removal is idempotent: another process may have removed the file first.
             Ok(()) | Err(_) => Ok(()),
         }
     }

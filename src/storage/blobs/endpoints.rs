@@ -49,19 +49,19 @@ pub(super) struct FailoverStore {
 }
 
 struct FailoverInner {
-    all: Vec<Arc<AmazonS3>>,
+    clients: Vec<Arc<AmazonS3>>,
     /// Index of the address to ask first, shared by all clients of the bucket.
     first: Arc<AtomicUsize>,
     /// Rounds through all addresses after the first one.
     rounds: usize,
     /// Time limit of each attempt; `None` leaves it to the client.
-    each: Option<Duration>,
+    attempt_timeout: Option<Duration>,
     breaker: Arc<CircuitBreaker>,
 }
 
 impl fmt::Debug for FailoverStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} endpoints", self.inner.all.len())
+        write!(f, "{} endpoints", self.inner.clients.len())
     }
 }
 
@@ -74,14 +74,15 @@ impl fmt::Display for FailoverStore {
 impl FailoverStore {
     /// Creates a store over at least one client; the clients do not retry by themselves.
     pub(super) fn new(
-        all: Vec<AmazonS3>,
+        clients: Vec<AmazonS3>,
         first: Arc<AtomicUsize>,
         rounds: usize,
-        each: Option<Duration>,
+        attempt_timeout: Option<Duration>,
         breaker: Arc<CircuitBreaker>,
     ) -> Self {
-        let all = all.into_iter().map(Arc::new).collect();
-        Self { inner: Arc::new(FailoverInner { all, first, rounds, each, breaker }) }
+        let clients = clients.into_iter().map(Arc::new).collect();
+        let inner = FailoverInner { clients, first, rounds, attempt_timeout, breaker };
+        Self { inner: Arc::new(inner) }
     }
 
     /// Asks one address after the other until one answers; a refusal is an answer.
@@ -89,41 +90,42 @@ impl FailoverStore {
         &self,
         work: impl Fn(Arc<AmazonS3>) -> F,
     ) -> Result<T> {
-        let FailoverInner { all, first, rounds, breaker, .. } = self.inner.as_ref();
-        let (mut rest, mut round, began) = (BACKOFF_FIRST, 0, breaker.now());
+        let FailoverInner { clients, first, rounds, breaker, .. } = self.inner.as_ref();
+        let (mut backoff, mut round, began) = (BACKOFF_FIRST, 0, breaker.now());
         loop {
             let start = first.load(Ordering::Relaxed);
             let mut failed = None;
-            for at in (0..all.len()).map(|step| (start + step) % all.len()) {
-                match self.within(work(Arc::clone(&all[at]))).await {
+            for index in (0..clients.len()).map(|step| (start + step) % clients.len()) {
+                match self.within(work(Arc::clone(&clients[index]))).await {
                     Err(cause) if s3::may_succeed_elsewhere(&cause) => {
                         // Before the next address is tried: other requests, and this one if it is cut off
                         // now, skip the failed address.
-                        first.store((at + 1) % all.len(), Ordering::Relaxed);
+                        first.store((index + 1) % clients.len(), Ordering::Relaxed);
                         failed = Some(cause);
                     }
                     answered => {
-                        first.store(at, Ordering::Relaxed);
+                        first.store(index, Ordering::Relaxed);
                         return answered;
                     }
                 }
             }
+            // Once per round: only when every address failed is the bucket at fault.
             if let Some(cause) = failed {
-                breaker.record_failure(began, BucketFault::NoAnswer, &s3::words(&cause));
+                breaker.record_failure(began, BucketFault::NoAnswer, &s3::describe(&cause));
                 if round >= *rounds {
                     return Err(cause);
                 }
             }
             round += 1;
-            tokio::time::sleep(rest).await;
-            rest = BACKOFF_MAX.min(rest * 2);
+            tokio::time::sleep(backoff).await;
+            backoff = BACKOFF_MAX.min(backoff * 2);
         }
     }
 
     async fn within<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        let Some(limit) = self.inner.each else { return work.await };
+        let Some(limit) = self.inner.attempt_timeout else { return work.await };
         match tokio::time::timeout(limit, work).await {
-            Ok(done) => done,
+            Ok(outcome) => outcome,
             Err(_) => {
                 let source = format!("{} {limit:?}", s3::NO_ANSWER).into();
                 Err(Error::Generic { store: "S3", source })
@@ -140,9 +142,9 @@ impl ObjectStore for FailoverStore {
         payload: PutPayload,
         options: PutOptions,
     ) -> Result<PutResult> {
-        self.try_each(|at| {
+        self.try_each(|client| {
             let (payload, options) = (payload.clone(), options.clone());
-            async move { at.put_opts(location, payload, options).await }
+            async move { client.put_opts(location, payload, options).await }
         })
         .await
     }
@@ -153,26 +155,26 @@ impl ObjectStore for FailoverStore {
         options: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
         let id = self
-            .try_each(|at| {
+            .try_each(|client| {
                 let options = options.clone();
-                async move { at.create_multipart_opts(location, options).await }
+                async move { client.create_multipart_opts(location, options).await }
             })
             .await?;
         let parts = Arc::default();
-        let of = Arc::new((self.clone(), location.clone(), id));
-        Ok(Box::new(FailoverUpload { of, next: 0, parts }))
+        let upload = Arc::new((self.clone(), location.clone(), id));
+        Ok(Box::new(FailoverUpload { upload, next: 0, parts }))
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        self.try_each(|at| {
+        self.try_each(|client| {
             let options = options.clone();
-            async move { at.get_opts(location, options).await }
+            async move { client.get_opts(location, options).await }
         })
         .await
     }
 
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        self.try_each(|at| async move { at.get_ranges(location, ranges).await }).await
+        self.try_each(|client| async move { client.get_ranges(location, ranges).await }).await
     }
 
     fn delete_stream(
@@ -185,9 +187,9 @@ impl ObjectStore for FailoverStore {
             async move {
                 let location = location?;
                 endpoints
-                    .try_each(|at| {
+                    .try_each(|client| {
                         let location = location.clone();
-                        async move { at.delete(&location).await }
+                        async move { client.delete(&location).await }
                     })
                     .await?;
                 Ok(location)
@@ -201,9 +203,10 @@ impl ObjectStore for FailoverStore {
         let (endpoints, prefix) = (self.clone(), prefix.cloned());
         let begin = async move {
             endpoints
-                .try_each(|at| {
+                .try_each(|client| {
                     // `fuse`, because an empty listing is polled again after its end.
-                    let mut list = at.list(prefix.as_ref()).fuse();
+                    let mut list = client.list(prefix.as_ref()).fuse();
+                    // Fetches the first page, whose failure still leads to the next address.
                     async move {
                         let first = list.next().await.transpose()?;
                         Ok(stream::iter(first.map(Ok)).chain(list))
@@ -215,13 +218,13 @@ impl ObjectStore for FailoverStore {
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        self.try_each(|at| async move { at.list_with_delimiter(prefix).await }).await
+        self.try_each(|client| async move { client.list_with_delimiter(prefix).await }).await
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.try_each(|at| {
+        self.try_each(|client| {
             let options = options.clone();
-            async move { at.copy_opts(from, to, options).await }
+            async move { client.copy_opts(from, to, options).await }
         })
         .await
     }
@@ -231,7 +234,7 @@ impl ObjectStore for FailoverStore {
 #[derive(Debug)]
 struct FailoverUpload {
     /// The bucket, the key and the id of the upload.
-    of: Arc<(FailoverStore, Path, String)>,
+    upload: Arc<(FailoverStore, Path, String)>,
     next: usize,
     /// The parts that arrived, by number.
     parts: Arc<parking_lot::Mutex<Vec<(usize, PartId)>>>,
@@ -242,13 +245,13 @@ impl MultipartUpload for FailoverUpload {
     fn put_part(&mut self, data: PutPayload) -> UploadPart {
         let number = self.next;
         self.next += 1;
-        let (of, parts) = (Arc::clone(&self.of), Arc::clone(&self.parts));
+        let (upload, parts) = (Arc::clone(&self.upload), Arc::clone(&self.parts));
         async move {
-            let (endpoints, location, id) = of.as_ref();
+            let (endpoints, location, id) = upload.as_ref();
             let part = endpoints
-                .try_each(|at| {
+                .try_each(|client| {
                     let data = data.clone();
-                    async move { at.put_part(location, id, number, data).await }
+                    async move { client.put_part(location, id, number, data).await }
                 })
                 .await?;
             let mut parts = parts.lock();
@@ -260,17 +263,18 @@ impl MultipartUpload for FailoverUpload {
 
     async fn complete(&mut self) -> Result<PutResult> {
         let mut parts = self.parts.lock().clone();
+        // They arrive in any order, and the service requires them in ascending order.
         parts.sort_unstable_by_key(|(number, _)| *number);
         if parts.len() != self.next {
             let source = "not all parts have arrived".into();
             return Err(Error::Generic { store: "S3", source });
         }
         let parts: Vec<PartId> = parts.into_iter().map(|(_, part)| part).collect();
-        let (endpoints, location, id) = self.of.as_ref();
+        let (endpoints, location, id) = self.upload.as_ref();
         let completed = endpoints
-            .try_each(|at| {
+            .try_each(|client| {
                 let parts = parts.clone();
-                async move { at.complete_multipart(location, id, parts).await }
+                async move { client.complete_multipart(location, id, parts).await }
             })
             .await;
         match completed {
@@ -283,7 +287,9 @@ impl MultipartUpload for FailoverUpload {
     }
 
     async fn abort(&mut self) -> Result<()> {
-        let (endpoints, location, id) = self.of.as_ref();
-        endpoints.try_each(|at| async move { at.abort_multipart(location, id).await }).await
+        let (endpoints, location, id) = self.upload.as_ref();
+        endpoints
+            .try_each(|client| async move { client.abort_multipart(location, id).await })
+            .await
     }
 }

@@ -31,14 +31,15 @@ pub(super) fn failed(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
 
 /// Returns whether the file at `path` has these bytes; `false` for one that cannot be read.
 fn holds(path: &Path, bytes: &[u8]) -> bool {
+    // Another length spares reading the file.
     let same_length = fs::metadata(path).is_ok_and(|found| found.len() == bytes.len() as u64);
     let Some(mut file) = same_length.then(|| File::open(path).ok()).flatten() else {
         return false;
     };
-    let mut piece = vec![0; COPY_BYTES];
+    let mut buffer = vec![0; COPY_BYTES];
     bytes.chunks(COPY_BYTES).all(|expected| {
-        let piece = &mut piece[..expected.len()];
-        file.read_exact(piece).is_ok() && piece == expected
+        let chunk = &mut buffer[..expected.len()];
+        file.read_exact(chunk).is_ok() && chunk == expected
     })
 }
 
@@ -130,7 +131,7 @@ impl BlobFolder {
         let size = |hash| {
             let path = self.path(hash);
             match fs::metadata(&path) {
-                Ok(facts) => Some(Ok((hash, facts.len()))),
+                Ok(metadata) => Some(Ok((hash, metadata.len()))),
                 // The blob was removed after the folder was listed.
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => None,
                 Err(cause) => Some(Err(failed(&path)(cause))),
@@ -140,8 +141,8 @@ impl BlobFolder {
     }
 
     pub(super) fn sweep(&self) -> Result<usize, StoreError> {
-        let left = self.leftovers()?;
-        Ok(left.iter().filter(|path| fs::remove_file(path).is_ok()).count())
+        let leftovers = self.leftovers()?;
+        Ok(leftovers.iter().filter(|path| fs::remove_file(path).is_ok()).count())
     }
 
     pub(super) fn leftovers(&self) -> Result<Vec<PathBuf>, StoreError> {
@@ -154,9 +155,10 @@ pub(super) fn abandoned(dir: &Path, start: &str) -> Result<Vec<PathBuf>, StoreEr
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).map_err(failed(dir))? {
         let entry = entry.map_err(failed(dir))?;
-        let age = entry.metadata().and_then(|found| found.modified()).map(|at| at.elapsed());
-        let old = matches!(age, Ok(Ok(age)) if age > ABANDONED_AGE);
-        if old && entry.file_name().to_string_lossy().starts_with(start) {
+        let age = entry.metadata().and_then(|metadata| metadata.modified()).map(|at| at.elapsed());
+        // A file that cannot be inspected, or whose time is in the future, may be in use.
+        let is_old = matches!(age, Ok(Ok(age)) if age > ABANDONED_AGE);
+        if is_old && entry.file_name().to_string_lossy().starts_with(start) {
             found.push(entry.path());
         }
     }
@@ -178,11 +180,11 @@ fn copy_and_flush(
     let mut from = File::open(source)?;
     let mut to = OpenOptions::new().write(true).create_new(true).open(target)?;
     let (mut hash, mut length) = (ContentHash::hasher(), 0);
-    for_each_chunk(&mut from, &mut |piece| {
-        hash.update(piece);
-        seen(piece);
-        length += piece.len() as u64;
-        to.write_all(piece)
+    for_each_chunk(&mut from, &mut |chunk| {
+        hash.update(chunk);
+        seen(chunk);
+        length += chunk.len() as u64;
+        to.write_all(chunk)
     })?;
     to.sync_all()?;
     Ok((hash.finish(), length))
@@ -193,15 +195,15 @@ pub(super) fn for_each_chunk(
     from: &mut File,
     take: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut piece = Vec::with_capacity(COPY_BYTES);
+    let mut chunk = Vec::with_capacity(COPY_BYTES);
     loop {
-        piece.clear();
+        chunk.clear();
         // Fills the whole piece, except the last one, however little the system returns per read.
-        from.take(COPY_BYTES as u64).read_to_end(&mut piece)?;
-        if piece.is_empty() {
+        from.take(COPY_BYTES as u64).read_to_end(&mut chunk)?;
+        if chunk.is_empty() {
             return Ok(());
         }
-        take(&piece)?;
+        take(&chunk)?;
     }
 }
 
@@ -211,6 +213,7 @@ pub(super) fn list(dir: &Path) -> Result<Vec<ContentHash>, StoreError> {
     for folder in fs::read_dir(dir).map_err(failed(dir))? {
         let folder = folder.map_err(failed(dir))?;
         let start = folder.file_name().to_string_lossy().into_owned();
+        // `tmp/`, the mark and whatever an operator put there are no blobs.
         if start.len() != 2 || !folder.path().is_dir() {
             continue;
         }

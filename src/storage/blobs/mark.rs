@@ -50,21 +50,21 @@ pub struct StoreMark {
 pub(super) struct StoreOwner {
     id: OnceLock<String>,
     /// Time since a bucket was last verified to belong to the archive.
-    seen: Mutex<Option<Stopwatch>>,
+    last_verified: Mutex<Option<Stopwatch>>,
     /// Whether the store was ever verified.
-    was_seen: AtomicBool,
+    was_verified: AtomicBool,
     /// The present place of the originals, where the database names another one than this store.
     moved_to: Mutex<Option<String>>,
 }
 
 impl StoreOwner {
     fn is_recently_verified(&self) -> bool {
-        let seen = self.seen.lock();
-        seen.is_some_and(|since| since.elapsed() < MARK_CACHE_TTL)
+        let last = self.last_verified.lock();
+        last.is_some_and(|since| since.elapsed() < MARK_CACHE_TTL)
     }
 
-    fn note(&self, seen: Option<Stopwatch>) {
-        *self.seen.lock() = seen;
+    fn note(&self, verified: Option<Stopwatch>) {
+        *self.last_verified.lock() = verified;
     }
 }
 
@@ -116,8 +116,8 @@ impl BlobStore {
     /// Records where the originals are stored according to the database. If that is another place, every
     /// write is refused from now on: another store has replaced this one while the process ran.
     pub fn note_claim(&self, claim: Option<&str>) {
-        let moved = claim.filter(|claim| self.differs_from(claim)).map(str::to_owned);
-        *self.owner.moved_to.lock() = moved;
+        let moved_to = claim.filter(|claim| self.differs_from(claim)).map(str::to_owned);
+        *self.owner.moved_to.lock() = moved_to;
     }
 
     fn check_claim(&self) -> Result<(), StoreError> {
@@ -149,7 +149,9 @@ impl BlobStore {
         self.check_claim()?;
         match self.owner.id.get() {
             // A read-only store may have no mark.
-            Some(_) if mark.is_none() && !self.owner.was_seen.load(Ordering::Relaxed) => Ok(()),
+            Some(_) if mark.is_none() && !self.owner.was_verified.load(Ordering::Relaxed) => {
+                Ok(())
+            }
             Some(expected) => self.compare(expected, mark, since),
             None => Ok(()),
         }
@@ -162,10 +164,11 @@ impl BlobStore {
         since: Stopwatch,
     ) -> Result<(), StoreError> {
         if found.as_ref().is_some_and(|found| found.id == expected) {
-            self.owner.was_seen.store(true, Ordering::Relaxed);
+            self.owner.was_verified.store(true, Ordering::Relaxed);
             self.owner.note(Some(since));
             return Ok(());
         }
+        // The next write must look again: the operator may have corrected the store.
         self.owner.note(None);
         let why = match found {
             Some(StoreMark { id: found, .. }) => format!(
@@ -182,6 +185,7 @@ impl BlobStore {
 fn parse(bytes: &[u8]) -> StoreMark {
     let text = String::from_utf8_lossy(bytes);
     let mut words = text.split_whitespace();
+    // The id appears in messages, and anyone who can write to the store chooses it.
     let clean = |word: &str| word.chars().filter(|c| !c.is_control()).collect();
     let id = words.next().map(clean).unwrap_or_default();
     StoreMark { id, replaces: words.next() == Some(REPLACES) }
@@ -206,17 +210,17 @@ fn read_file(folder: &BlobFolder) -> Result<Option<StoreMark>, StoreError> {
 
 fn write_file(folder: &BlobFolder, text: &str) -> Result<(), StoreError> {
     let path = folder.dir.join(MARK);
-    let part = folder.temporary("mark");
-    let written = File::create_new(&part).and_then(|mut file| {
+    let tmp = folder.temporary("mark");
+    let written = File::create_new(&tmp).and_then(|mut file| {
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        modes::give_to_owner_of_folder(&part);
-        fs::rename(&part, &path)?;
+        modes::give_to_owner_of_folder(&tmp);
+        fs::rename(&tmp, &path)?;
         File::open(&folder.dir)?.sync_all()
     });
     written.map_err(|cause| {
         // The error of the write is reported; a failed removal of its remains adds nothing.
-        drop(fs::remove_file(&part));
+        drop(fs::remove_file(&tmp));
         failed(&path)(cause)
     })
 }

@@ -96,6 +96,7 @@ impl StoreError {
     /// Returns `Ok` for an error that concerns one blob, and `Err` for one that concerns the whole store.
     fn refusal(self) -> Result<Self, Self> {
         match self {
+            // A disk may fail at one file only; a copy goes on and reports it.
             Self::Missing(_) | Self::Length { .. } | Self::Corrupted(_) | Self::Io { .. } => {
                 Ok(self)
             }
@@ -146,9 +147,9 @@ impl BlobStore {
     pub fn in_bucket(
         settings: &BucketSettings,
         scratch: &Path,
-        patience: StartPolicy,
+        policy: StartPolicy,
     ) -> Result<Self, StoreError> {
-        Self::over(Bucket::open(settings, patience)?, scratch)
+        Self::over(Bucket::open(settings, policy)?, scratch)
     }
 
     fn over(bucket: Bucket, scratch: &Path) -> Result<Self, StoreError> {
@@ -199,6 +200,7 @@ impl BlobStore {
     /// When this returns, the blob and its name are on disk.
     pub fn write(&self, bytes: &[u8]) -> Result<ContentHash, StoreError> {
         let hash = ContentHash::of(bytes);
+        // Every write checks the mark: originals in the store of another archive would be lost.
         self.check_owner()?;
         match &self.place {
             StoreLocation::Folder(folder) => folder.write(hash, bytes)?,
@@ -350,6 +352,7 @@ impl BlobStore {
 
     /// Computes the hash of the blob's present bytes, by reading them all.
     pub fn checksum(&self, hash: ContentHash, length: u64) -> Result<ContentHash, StoreError> {
+        // A cached head of a bucket's object would hide that it was replaced.
         self.invalidate(hash);
         let reader = self.reader(hash, length)?;
         let mut found = ContentHash::hasher();
@@ -404,13 +407,14 @@ impl BlobReader {
                 folder::failed(path)(cause)
             }
         })?;
-        let facts = file.metadata().map_err(folder::failed(path))?;
-        if facts.len() != length {
-            return Err(StoreError::Length { hash, found: facts.len(), expected: length });
+        let metadata = file.metadata().map_err(folder::failed(path))?;
+        if metadata.len() != length {
+            return Err(StoreError::Length { hash, found: metadata.len(), expected: length });
         }
-        let numbers = [facts.ino(), facts.dev(), facts.mtime().cast_unsigned()];
+        // The inode too, because a file that replaces another may keep its time.
+        let numbers = [metadata.ino(), metadata.dev(), metadata.mtime().cast_unsigned()];
         let stamp =
-            numbers.into_iter().fold(facts.mtime_nsec().cast_unsigned(), |stamp, number| {
+            numbers.into_iter().fold(metadata.mtime_nsec().cast_unsigned(), |stamp, number| {
                 // Any good mixing function will do: stamps are only compared for equality.
                 (stamp ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
             });
@@ -438,9 +442,10 @@ impl BlobReader {
     pub fn pieces(&self) -> impl Iterator<Item = Range<u64>> + use<> {
         let (length, step) = match &self.source {
             BlobSource::File(_) => (self.length, COPY_BYTES as u64),
+            // Larger steps, since each one is a request.
             BlobSource::Object(_) => (self.length, BUCKET_READ_BYTES),
         };
-        (0..length.div_ceil(step)).map(move |n| n * step..length.min((n + 1) * step))
+        (0..length.div_ceil(step)).map(move |index| index * step..length.min((index + 1) * step))
     }
 
     /// Reads the bytes `range`, which must be inside the blob.
@@ -468,8 +473,9 @@ impl BlobReader {
             .map_err(|cause| io(io::Error::other(cause)))?;
         // `read_to_end` into spare capacity spares clearing the memory first.
         let mut bytes = Vec::with_capacity(length);
-        let from = FileCursor { file, at: range.start };
-        from.take(length as u64).read_to_end(&mut bytes).map_err(io)?;
+        let cursor = FileCursor { file, position: range.start };
+        cursor.take(length as u64).read_to_end(&mut bytes).map_err(io)?;
+        // The file was cut off after it was opened.
         if bytes.len() < length {
             return Err(io(io::ErrorKind::UnexpectedEof.into()));
         }
@@ -486,14 +492,14 @@ fn part<'a>(bytes: &'a [u8], range: &Range<u64>) -> &'a [u8] {
 /// Reads a file at its own position, so that threads can share the handle.
 struct FileCursor<'a> {
     file: &'a std::fs::File,
-    at: u64,
+    position: u64,
 }
 
 impl io::Read for FileCursor<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         use std::os::unix::fs::FileExt;
-        let read = self.file.read_at(bytes, self.at)?;
-        self.at += read as u64;
+        let read = self.file.read_at(bytes, self.position)?;
+        self.position += read as u64;
         Ok(read)
     }
 }

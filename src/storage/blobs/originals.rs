@@ -47,6 +47,7 @@ impl BucketBlobs {
         if self.bucket.length(&self.key(hash), hash)? != Some(length) {
             return Ok(false);
         }
+        // The cached head may be that of an object which was replaced since.
         self.invalidate(hash);
         let reader = self.reader(hash, length)?;
         let mut found = ContentHash::hasher();
@@ -72,34 +73,36 @@ impl BucketBlobs {
         source: &Path,
         seen: &mut dyn FnMut(&[u8]),
     ) -> Result<(ContentHash, u64), StoreError> {
-        let (mut sum, mut length) = (ContentHash::hasher(), 0);
-        let mut take = |piece: &[u8]| {
-            sum.update(piece);
-            seen(piece);
-            length += piece.len() as u64;
+        let (mut hasher, mut length) = (ContentHash::hasher(), 0);
+        let mut take = |chunk: &[u8]| {
+            hasher.update(chunk);
+            seen(chunk);
+            length += chunk.len() as u64;
             Ok(())
         };
         let mut file = File::open(source).map_err(failed(source))?;
         for_each_chunk(&mut file, &mut take).map_err(failed(source))?;
-        let hash = sum.finish();
+        let hash = hasher.finish();
         if self.holds(hash, length)? {
             return Ok((hash, length));
         }
         let mut file = File::open(source).map_err(failed(source))?;
-        let mut broke = None;
+        // `send` only learns that there are no more bytes; the reason is kept here.
+        let mut failure = None;
         let mut part = |range: Range<u64>| match read_exactly(&mut file, range.end - range.start) {
             Ok(bytes) => Some(bytes),
             Err(cause) => {
-                broke = Some(cause);
+                failure = Some(cause);
                 None
             }
         };
+        // The hash is verified again: a file in a watched folder may be written to meanwhile.
         let sent = self.bucket.send(&self.key(hash), hash, length, Some(hash), &mut part)?;
         if sent {
             return Ok((hash, length));
         }
         let changed = || io::Error::other("it was written to while it was read");
-        Err(failed(source)(broke.unwrap_or_else(changed)))
+        Err(failed(source)(failure.unwrap_or_else(changed)))
     }
 
     pub(super) fn list(&self) -> Result<Vec<ContentHash>, StoreError> {
@@ -128,6 +131,7 @@ impl BucketBlobs {
         hash: ContentHash,
         length: u64,
     ) -> Result<CopyOutcome, StoreError> {
+        // Not read: a second run of a backup or migration needs one request per original.
         if self.bucket.length(&self.key(hash), hash)? == Some(length) {
             return Ok(CopyOutcome::AlreadyPresent);
         }
@@ -142,13 +146,13 @@ impl BucketBlobs {
     ) -> Result<CopyOutcome, StoreError> {
         let reader = match from.reader(hash, length) {
             Ok(reader) => reader,
-            Err(why) => return why.refusal().map(CopyOutcome::Refused),
+            Err(error) => return error.refusal().map(CopyOutcome::Refused),
         };
-        let mut broke = None;
+        let mut failure = None;
         let mut part = |range| match reader.read(range) {
             Ok(bytes) => Some(Bytes::from(bytes)),
-            Err(why) => {
-                broke = Some(why);
+            Err(error) => {
+                failure = Some(error);
                 None
             }
         };
@@ -156,7 +160,7 @@ impl BucketBlobs {
         if sent {
             return Ok(CopyOutcome::Copied);
         }
-        broke.unwrap_or(StoreError::Corrupted(hash)).refusal().map(CopyOutcome::Refused)
+        failure.unwrap_or(StoreError::Corrupted(hash)).refusal().map(CopyOutcome::Refused)
     }
 }
 

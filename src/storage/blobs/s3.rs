@@ -97,7 +97,7 @@ impl BucketSettings {
         breaker: &Arc<CircuitBreaker>,
         first: &Arc<AtomicUsize>,
         retries_max: usize,
-        each: Option<Duration>,
+        attempt_timeout: Option<Duration>,
     ) -> Result<Arc<dyn ObjectStore>, StoreError> {
         Ok(match self.endpoints.as_slice() {
             [] => Arc::new(self.open_at(None, breaker, retries_max)?),
@@ -105,9 +105,9 @@ impl BucketSettings {
             // No retries at the same address: failover asks the next one.
             several => {
                 let open = |endpoint: &String| self.open_at(Some(endpoint), breaker, 0);
-                let all = several.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+                let clients = several.iter().map(open).collect::<Result<Vec<_>, _>>()?;
                 let (first, breaker) = (Arc::clone(first), Arc::clone(breaker));
-                Arc::new(FailoverStore::new(all, first, retries_max, each, breaker))
+                Arc::new(FailoverStore::new(clients, first, retries_max, attempt_timeout, breaker))
             }
         })
     }
@@ -118,10 +118,13 @@ impl BucketSettings {
         breaker: &Arc<CircuitBreaker>,
         retries_max: usize,
     ) -> Result<AmazonS3, StoreError> {
-        let region = self.region.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        if self.region.is_empty() || !region {
+        // The region is part of Amazon's host names, so it must be a label of one.
+        let is_label =
+            self.region.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if self.region.is_empty() || !is_label {
             return Err(bad("store.region", "expected a region's name such as eu-north-1"));
         }
+        // A request is signed either way, but pictures would cross the network in the clear.
         if endpoint.is_some_and(|endpoint| endpoint.starts_with("http://")) && !self.plain_http {
             let why = "expected https://; store.plain_http permits http://";
             return Err(bad("store.endpoint", why));
@@ -147,7 +150,7 @@ impl BucketSettings {
         if let Some(endpoint) = endpoint {
             builder = builder.with_endpoint(self.endpoint_with_bucket(endpoint)?);
         }
-        builder.build().map_err(|error| bad("store.endpoint", words(&error)))
+        builder.build().map_err(|error| bad("store.endpoint", describe(&error)))
     }
 
     fn retry(&self, max_retries: usize) -> RetryConfig {
@@ -187,6 +190,7 @@ impl BucketSettings {
                 .map_err(refused)?;
         let built = Client::builder()
             .tls_backend_preconfigured(tls.with_root_certificates(roots).with_no_client_auth())
+            // The signature covers the host, so a request cannot follow a redirect.
             .redirect(Policy::none())
             // The environment is not read; a proxy would be a setting.
             .no_proxy()
@@ -210,16 +214,20 @@ impl BucketSettings {
         if self.ca.as_os_str().is_empty() {
             return Ok(Vec::new());
         }
-        let wrong = |why: String| bad("store.ca", format!("{}: {why}", self.ca.display()));
-        let facts = fs::metadata(&self.ca).map_err(|cause| wrong(cause.to_string()))?;
-        if facts.len() > limits::CERTIFICATES_BYTES_MAX {
-            return Err(wrong(format!("has more than {} bytes", limits::CERTIFICATES_BYTES_MAX)));
+        let invalid = |why: String| bad("store.ca", format!("{}: {why}", self.ca.display()));
+        let metadata = fs::metadata(&self.ca).map_err(|cause| invalid(cause.to_string()))?;
+        if metadata.len() > limits::CERTIFICATES_BYTES_MAX {
+            return Err(invalid(format!(
+                "has more than {} bytes",
+                limits::CERTIFICATES_BYTES_MAX
+            )));
         }
-        let pem = fs::read(&self.ca).map_err(|cause| wrong(cause.to_string()))?;
+        let pem = fs::read(&self.ca).map_err(|cause| invalid(cause.to_string()))?;
         let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
         match read {
             Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-            Ok(_) | Err(_) => Err(wrong("holds no certificates in PEM".to_owned())),
+            // An empty file is a mistake too: the setting would have no effect.
+            Ok(_) | Err(_) => Err(invalid("holds no certificates in PEM".to_owned())),
         }
     }
 
@@ -227,7 +235,7 @@ impl BucketSettings {
     /// attempted, empty for a plain check.
     pub(super) fn setting_error(&self, what: &str, error: &object_store::Error) -> StoreError {
         let setting = likely_setting(&chain(error));
-        bad(setting, format!("{} at {}: {what}{}", self.place(), self.host(), words(error)))
+        bad(setting, format!("{} at {}: {what}{}", self.place(), self.host(), describe(error)))
     }
 }
 
@@ -248,6 +256,7 @@ fn likely_setting(answer: &str) -> &'static str {
             | "IllegalLocationConstraintException",
         ) => "store.region",
         Some("AccessDenied" | "AllAccessDisabled" | "AccountProblem") => "store.access_key_id",
+        // The answer to a HEAD has no body, and so no code.
         Some(_) | None if answer.contains(" 403 ") => "store.access_key_id",
         Some(_) | None if answer.contains(" 404 ") => "store.originals",
         Some(_) | None => "store.endpoint",
@@ -258,10 +267,11 @@ fn likely_setting(answer: &str) -> &'static str {
 /// that is likely to be wrong.
 fn failure_reason(status: u16, body: &[u8]) -> String {
     let answer = format!(" {status} {}", String::from_utf8_lossy(body));
-    let said = error_message(&answer).map(|said| format!(": {}", tidy(&said))).unwrap_or_default();
+    let message = error_message(&answer);
+    let message = message.map(|message| format!(": {}", tidy(&message))).unwrap_or_default();
     match status {
-        401 | 403 => format!("it answers {status}{said}; see {}", likely_setting(&answer)),
-        _ => format!("it answers {status}{said}"),
+        401 | 403 => format!("it answers {status}{message}; see {}", likely_setting(&answer)),
+        _ => format!("it answers {status}{message}"),
     }
 }
 
@@ -269,8 +279,8 @@ fn failure_reason(status: u16, body: &[u8]) -> String {
 /// and no refusal.
 pub(super) fn is_slow(error: &object_store::Error) -> bool {
     let text = chain(error);
-    let again = [" 429 ", " 500 ", " 502 ", " 503 ", " 504 "];
-    text.contains(NO_ANSWER) || again.iter().any(|status| text.contains(status))
+    let retryable = [" 429 ", " 500 ", " 502 ", " 503 ", " 504 "];
+    text.contains(NO_ANSWER) || retryable.iter().any(|status| text.contains(status))
 }
 
 /// Returns whether another address of the same service may succeed: no answer came, or a failure of that
@@ -338,16 +348,17 @@ fn code(text: &str) -> Option<String> {
 
 /// Describes a failure in the words of the service or of the system. Answers are not repeated whole: they
 /// reveal how the request was signed.
-pub(super) fn words(error: &(dyn std::error::Error + 'static)) -> String {
+pub(super) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
     let text = chain(error);
-    let said = error_message(&text).unwrap_or_else(|| {
+    let message = error_message(&text).unwrap_or_else(|| {
+        // The outer errors repeat the request; the innermost one is that of the system.
         let mut deepest = error;
         while let Some(cause) = deepest.source() {
             deepest = cause;
         }
         deepest.to_string()
     });
-    tidy(&said)
+    tidy(&message)
 }
 
 /// Returns code and message of an error answer.
@@ -360,9 +371,10 @@ fn error_message(answer: &str) -> Option<String> {
 }
 
 /// Shortens a message of a service or the system to one line.
-fn tidy(said: &str) -> String {
-    let said = said.split(['<', '\n']).next().unwrap_or_default().trim_end_matches([' ', ':']);
-    said.chars().filter(|c| !c.is_control()).take(limits::TRANSPORT_ERROR_CHARS_MAX).collect()
+fn tidy(message: &str) -> String {
+    let line = message.split(['<', '\n']).next().unwrap_or_default();
+    let line = line.trim_end_matches([' ', ':']);
+    line.chars().filter(|c| !c.is_control()).take(limits::TRANSPORT_ERROR_CHARS_MAX).collect()
 }
 
 /// Makes the library use our connections.
@@ -408,10 +420,10 @@ impl BucketConnector {
         work: impl Future<Output = reqwest::Result<T>>,
     ) -> Result<T, HttpError> {
         match tokio::time::timeout(limit, work).await {
-            Ok(done) => done.map_err(failed),
+            Ok(outcome) => outcome.map_err(failed),
             Err(_) => {
-                let said = format!("{NO_ANSWER} {limit:?}");
-                let cause = io::Error::new(io::ErrorKind::TimedOut, said);
+                let message = format!("{NO_ANSWER} {limit:?}");
+                let cause = io::Error::new(io::ErrorKind::TimedOut, message);
                 Err(HttpError::new(HttpErrorKind::Timeout, cause))
             }
         }
@@ -419,12 +431,13 @@ impl BucketConnector {
 
     async fn body(&self, response: &mut Response) -> Result<Bytes, HttpError> {
         let mut body = Vec::new();
-        while let Some(piece) = self.within(self.answer, response.chunk()).await? {
-            if body.len() + piece.len() > limits::BUCKET_ANSWER_BYTES_MAX {
+        // The time limit holds for each chunk: a slow transfer that makes progress is not cut off.
+        while let Some(chunk) = self.within(self.answer, response.chunk()).await? {
+            if body.len() + chunk.len() > limits::BUCKET_ANSWER_BYTES_MAX {
                 let cause = io::Error::other("the answer is too long");
                 return Err(HttpError::new(HttpErrorKind::Decode, cause));
             }
-            body.extend_from_slice(&piece);
+            body.extend_from_slice(&chunk);
         }
         Ok(body.into())
     }
@@ -439,6 +452,7 @@ impl BucketConnector {
         metrics::counter!(telemetry::BUCKET_BYTES, "direction" => "out").increment(bytes);
         let request = self.client.request(parts.method, url).headers(parts.headers);
         let request = request.body(reqwest::Body::wrap(body));
+        // An answer can begin only after the body has arrived.
         let limit = self.answer.saturating_add(sending);
         let mut response = self.within(limit, request.send()).await?;
         let body = self.body(&mut response).await?;
@@ -471,8 +485,11 @@ impl BucketConnector {
                 }
             }
             Ok(_) => self.breaker.record_success(),
+            // `FailoverStore` reports the failure if no other address answers.
             Err(_) if self.is_one_of_many => {}
-            Err(error) => self.breaker.record_failure(began, BucketFault::NoAnswer, &words(error)),
+            Err(error) => {
+                self.breaker.record_failure(began, BucketFault::NoAnswer, &describe(error));
+            }
         }
         let outcome =
             answer.as_ref().map_or("failed", |(answer, _)| outcome(answer.status().as_u16()));
@@ -531,13 +548,13 @@ mod tests {
             give_up: Duration::from_secs(1),
             requests: 1,
         };
-        let said = format!(
+        let answer = format!(
             "Server returned non-2xx status code: {status} : <Error><Code>{code}</Code>\
              <Message>{message}</Message></Error>"
         );
-        let error = object_store::Error::Generic { store: "S3", source: said.into() };
-        let told = settings.setting_error("", &error);
-        let StoreError::Setting { setting, why } = &told else { panic!("{told:?}") };
+        let error = object_store::Error::Generic { store: "S3", source: answer.into() };
+        let found = settings.setting_error("", &error);
+        let StoreError::Setting { setting, why } = &found else { panic!("{found:?}") };
         assert_eq!(*setting, expected, "{why}");
         assert!(why.contains(&format!("{code}: {message}")), "{why}");
     }

@@ -44,6 +44,7 @@ impl SideFileCache {
 
     pub(super) fn insert(&self, hash: ContentHash, bytes: &[u8]) {
         let length = bytes.len() as u64;
+        // Also turns the cache off where its size is 0.
         if length > self.bytes_max {
             return;
         }
@@ -51,29 +52,32 @@ impl SideFileCache {
             tracing::warn!("side file cache: write failed: {cause}");
             return;
         }
-        let mut count = self.bytes.lock();
-        let now = match *count {
-            Some(known) => known.saturating_add(length),
-            None => self.all().iter().map(|one| one.bytes).sum(),
+        // A file that replaced one is counted twice, until the next eviction counts all again.
+        let mut total = self.bytes.lock();
+        let bytes = match *total {
+            Some(counted) => counted.saturating_add(length),
+            // Counted at the first write, so that a start does not wait for the listing.
+            None => self.all().iter().map(|file| file.bytes).sum(),
         };
-        *count = Some(if now > self.bytes_max { self.evict() } else { now });
+        *total = Some(if bytes > self.bytes_max { self.evict() } else { bytes });
     }
 
     /// Evicts the oldest copies until a tenth is free; returns the bytes that are left.
     fn evict(&self) -> u64 {
         let mut all = self.all();
+        // The path breaks ties: files written together have equal times on some file systems.
         all.sort_unstable_by(|a, b| (a.written, &a.path).cmp(&(b.written, &b.path)));
-        let mut left: u64 = all.iter().map(|one| one.bytes).sum();
-        for one in all {
+        let mut remaining: u64 = all.iter().map(|file| file.bytes).sum();
+        for file in all {
             // Makes room for many files at once: listing the folder is the expensive part.
-            if left <= self.bytes_max / 10 * 9 {
+            if remaining <= self.bytes_max / 10 * 9 {
                 break;
             }
-            if fs::remove_file(&one.path).is_ok() {
-                left = left.saturating_sub(one.bytes);
+            if fs::remove_file(&file.path).is_ok() {
+                remaining = remaining.saturating_sub(file.bytes);
             }
         }
-        left
+        remaining
     }
 
     fn all(&self) -> Vec<CachedFile> {
@@ -101,9 +105,9 @@ fn copies(dir: &Path) -> Result<Vec<CachedFile>, StoreError> {
         for file in fs::read_dir(&folder).map_err(failed(&folder))? {
             let path = file.map_err(failed(&folder))?.path();
             // Another process may have removed it.
-            let Ok(facts) = fs::metadata(&path) else { continue };
-            let Ok(written) = facts.modified() else { continue };
-            found.push(CachedFile { path, bytes: facts.len(), written });
+            let Ok(metadata) = fs::metadata(&path) else { continue };
+            let Ok(written) = metadata.modified() else { continue };
+            found.push(CachedFile { path, bytes: metadata.len(), written });
         }
     }
     Ok(found)
@@ -116,18 +120,18 @@ mod tests {
     #[test]
     fn copies_stay_within_their_room_and_the_first_go_first() {
         let dir = tempfile::tempdir().unwrap();
-        let near = SideFileCache::open(dir.path(), 10_000).unwrap();
+        let cache = SideFileCache::open(dir.path(), 10_000).unwrap();
         let hash = |n: u8| ContentHash([n; 32]);
         for n in 0..30 {
-            near.insert(hash(n), &[n; 1000]);
-            assert!(near.all().iter().map(|one| one.bytes).sum::<u64>() <= 10_000);
+            cache.insert(hash(n), &[n; 1000]);
+            assert!(cache.all().iter().map(|one| one.bytes).sum::<u64>() <= 10_000);
         }
-        assert_eq!(near.read(hash(29), 5000).unwrap(), [29; 1000]);
-        assert!(near.read(hash(0), 5000).is_none());
-        near.invalidate(hash(29));
-        assert!(near.read(hash(29), 5000).is_none());
-        near.insert(hash(40), &[1; 20_000]);
-        assert!(near.read(hash(40), u64::MAX).is_none(), "it would push out all others");
+        assert_eq!(cache.read(hash(29), 5000).unwrap(), [29; 1000]);
+        assert!(cache.read(hash(0), 5000).is_none());
+        cache.invalidate(hash(29));
+        assert!(cache.read(hash(29), 5000).is_none());
+        cache.insert(hash(40), &[1; 20_000]);
+        assert!(cache.read(hash(40), u64::MAX).is_none(), "it would push out all others");
         let none = SideFileCache::open(dir.path(), 0).unwrap();
         none.insert(hash(50), &[1; 10]);
         assert!(none.read(hash(50), 100).is_none());

@@ -13,33 +13,33 @@ pub(super) struct PartUpload<'a> {
     bucket: &'a Bucket,
     /// `Some` until the upload is finished.
     parts: Option<Box<dyn MultipartUpload>>,
-    under_way: VecDeque<PendingReply<()>>,
+    in_flight: VecDeque<PendingReply<()>>,
 }
 
 impl<'a> PartUpload<'a> {
     pub(super) fn begin(bucket: &'a Bucket, key: &Path) -> Result<Self, BucketFailure> {
         let parts = Some(bucket.begin_upload(key)?);
-        Ok(Self { bucket, parts, under_way: VecDeque::new() })
+        Ok(Self { bucket, parts, in_flight: VecDeque::new() })
     }
 
     /// Sends the next part; waits while the maximum number of parts is in flight.
     pub(super) fn push(&mut self, part: Bytes) -> Result<(), BucketFailure> {
-        if self.under_way.len() >= BUCKET_PARTS_MAX
-            && let Some(first) = self.under_way.pop_front()
+        if self.in_flight.len() >= BUCKET_PARTS_MAX
+            && let Some(first) = self.in_flight.pop_front()
         {
             first.wait()?;
         }
         if let Some(parts) = &mut self.parts {
             let bytes = part.len() as u64;
             let sent = parts.put_part(PutPayload::from_bytes(part));
-            self.under_way.push_back(self.bucket.request(bytes, sent));
+            self.in_flight.push_back(self.bucket.request(bytes, sent));
         }
         Ok(())
     }
 
     /// Waits for all parts and completes the object.
     pub(super) fn finish(mut self) -> Result<(), BucketFailure> {
-        for part in self.under_way.drain(..) {
+        for part in self.in_flight.drain(..) {
             part.wait()?;
         }
         let Some(mut parts) = self.parts.take() else { return Ok(()) };
@@ -62,12 +62,12 @@ impl Drop for PartUpload<'_> {
     fn drop(&mut self) {
         let Some(mut parts) = self.parts.take() else { return };
         // A part that arrives after the abort would stay.
-        for part in self.under_way.drain(..) {
+        for part in self.in_flight.drain(..) {
             drop(part.wait());
         }
-        let taken_back =
+        let aborted =
             self.bucket.request_through_open_circuit(async move { parts.abort().await }).wait();
-        if taken_back.is_err() {
+        if aborted.is_err() {
             tracing::warn!(
                 "multipart upload: abort failed, its parts remain; see docs/operations/s3.md"
             );

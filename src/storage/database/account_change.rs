@@ -24,6 +24,7 @@ impl AccountChange {
     /// Parses a row of the log. A kind that this version does not know counts as
     /// [`AccountChange::Everything`].
     pub(super) fn parse(what: &str, id: &str) -> Self {
+        // What cannot be parsed clears everything: a revoked right must not stay in a cache.
         let hash = |change: fn(ContentHash) -> Self| id.parse().map(change);
         match what {
             "token" => hash(Self::Token).unwrap_or(Self::Everything),

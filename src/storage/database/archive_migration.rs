@@ -65,7 +65,7 @@ fn foreign() -> DbError {
     DbError::InUse(why.to_owned())
 }
 
-fn lived_in(why: &str) -> DbError {
+fn possibly_in_use(why: &str) -> DbError {
     DbError::InUse(format!("the archive may be in use where it was migrated to: {why}"))
 }
 
@@ -73,7 +73,8 @@ impl ArchiveMigration {
     /// Begins the migration: `to` must be empty, or left by an earlier migration of this archive.
     ///
     /// Fails with [`DbError::InUse`] when `to` contains another archive.
-    pub fn begin(from: &Db, to: &Db, hear: ReportRows) -> Result<Self, DbError> {
+    pub fn begin(from: &Db, to: &Db, report: ReportRows) -> Result<Self, DbError> {
+        // Marked before the first row: until the end no service starts on the new database.
         to.write_blocking(|tx| {
             let read = tx.as_read();
             if !read.is_being_filled()? && !read.is_empty()? {
@@ -82,18 +83,19 @@ impl ArchiveMigration {
             }
             tx.note_filling(true)
         })?;
-        let moving = Self { from: from.clone(), to: to.clone(), report: hear };
-        let way = moving.clone();
+        let migration = Self { from: from.clone(), to: to.clone(), report };
+        let comparison = migration.clone();
         from.read_blocking(move |tx| {
-            way.compare_marks(tx)?;
-            way.compare_log(tx)
+            comparison.compare_marks(tx)?;
+            comparison.compare_log(tx)
         })?;
-        Ok(moving)
+        Ok(migration)
     }
 
     /// Copies the new rows of the items and their log until few are left, while others continue to write.
     /// Returns the number of the last item.
     pub fn catch_up(&self) -> Result<i64, DbError> {
+        // Bounded: an archive that is written faster than it is copied would never catch up.
         for _ in 0..MIGRATION_ROUNDS_MAX {
             let log = self.follow(&ITEM_LOG, &|table, after| {
                 self.from.read_blocking(move |tx| tx.next_batch(table, after))
@@ -119,18 +121,19 @@ impl ArchiveMigration {
         let mut after = self.to.read_blocking(move |tx| tx.reached(table))?;
         let mut rows = 0;
         loop {
-            let portion = next(table, after)?;
-            let Some(last) = portion.last() else { return Ok(rows) };
-            (after, rows) = (last, rows + portion.len());
-            self.put(portion)?;
+            let batch = next(table, after)?;
+            let Some(last) = batch.last() else { return Ok(rows) };
+            (after, rows) = (last, rows + batch.len());
+            self.put(batch)?;
         }
     }
 
-    fn put(&self, portion: RowBatch) -> Result<(), DbError> {
-        let (name, rows) = (portion.table_name(), portion.len());
+    fn put(&self, batch: RowBatch) -> Result<(), DbError> {
+        let (name, rows) = (batch.table_name(), batch.len());
         self.to.write_blocking(move |tx| match name == ITEMS.name() {
-            true => tx.insert_items(&portion),
-            false => tx.insert_batch(&portion),
+            // An item may have been copied before under another number; rows of the log never are.
+            true => tx.insert_items(&batch),
+            false => tx.insert_batch(&batch),
         })?;
         (self.report)(name, rows);
         Ok(())
@@ -147,19 +150,19 @@ impl ArchiveMigration {
         carry: &CopyOriginals,
         switch: Option<&str>,
     ) -> Result<MigratedRows, DbError> {
-        let home = self.from.read_blocking(|tx| tx.moved_to())?;
-        let has_moved = home.is_some();
-        if let Some(home) = home.filter(|home| switch.is_none_or(|to| home != to)) {
-            return Err(DbError::Moved(home));
+        let moved_to = self.from.read_blocking(|tx| tx.moved_to())?;
+        let has_moved = moved_to.is_some();
+        if let Some(moved_to) = moved_to.filter(|place| switch.is_none_or(|to| place != to)) {
+            return Err(DbError::Moved(moved_to));
         }
-        let mut tries = 1;
-        let moved = loop {
+        let mut attempts = 1;
+        let copied = loop {
             // A database that has moved already refuses writes, so it needs no write lock.
             match self.copy_rest(carried, carry, switch.filter(|_| !has_moved)) {
                 Err(DbError::Engine(cause))
-                    if cause.is_busy() && tries < MIGRATION_LOCK_ATTEMPTS_MAX =>
+                    if cause.is_busy() && attempts < MIGRATION_LOCK_ATTEMPTS_MAX =>
                 {
-                    tries += 1;
+                    attempts += 1;
                     tracing::warn!("the old database is busy, retrying: {cause}");
                 }
                 outcome => break outcome?,
@@ -169,7 +172,7 @@ impl ArchiveMigration {
         if switch.is_some() {
             self.to.write_blocking(|tx| tx.note_filling(false))?;
         }
-        Ok(moved)
+        Ok(copied)
     }
 
     /// Copies the remaining rows, under the write lock if the archive is to switch.
@@ -186,22 +189,26 @@ impl ArchiveMigration {
             while self.to.write_blocking(move |tx| tx.clear_some(table))? > 0 {}
             self.to.write_blocking(move |tx| tx.clear_table(table))?;
         }
+        // Clearing took time, in which writers went on.
         self.catch_up()?;
-        let (way, carry, wanted) = (self.clone(), Arc::clone(carry), switch.map(str::to_owned));
+        let (migration, carry, target) =
+            (self.clone(), Arc::clone(carry), switch.map(str::to_owned));
         let rest = move |here: &ReadTx<'_>| -> Result<(MigratedRows, Stopwatch), DbError> {
             let held = Stopwatch::start();
-            Ok((way.copy_remaining(here, carried, &carry)?, held))
+            Ok((migration.copy_remaining(here, carried, &carry)?, held))
         };
-        let (mut moved, held) = match wanted {
+        let (mut copied, held) = match target {
+            // A dry run reads one snapshot and blocks no writer.
             None => self.from.read_blocking(rest)?,
+            // One transaction: the next writer after the comparison finds that the archive moved.
             Some(to) => self.from.write_blocking(move |tx| {
-                let moved = rest(&tx.as_read())?;
+                let copied = rest(&tx.as_read())?;
                 tx.note_moved(Some(&to))?;
-                Ok(moved)
+                Ok(copied)
             })?,
         };
-        moved.held_ms = u64::try_from(held.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Ok(moved)
+        copied.held_ms = u64::try_from(held.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Ok(copied)
     }
 
     fn copy_remaining(
@@ -219,8 +226,9 @@ impl ArchiveMigration {
         for table in TABLES {
             // Triggers may have inserted rows meanwhile.
             self.to.write_blocking(move |tx| tx.clear_table(table))?;
-            here.for_each_batch(table, |portion| self.put(portion))?;
+            here.for_each_batch(table, |batch| self.put(batch))?;
         }
+        // Followers and clients know the numbers of removed rows, so none is assigned again.
         for table in TABLES.iter().chain([&ITEM_LOG]) {
             if let Some(number) = here.last_assigned_number(table)? {
                 self.to.write_blocking(move |tx| tx.reserve_numbers(table, number))?;
@@ -238,8 +246,8 @@ impl ArchiveMigration {
         if floor == 0 || rows.is_empty() {
             return Ok(());
         }
-        let same = rows.clone();
-        let there = self.to.read_blocking(move |tx| tx.mark_of_rows(&ITEM_LOG, &same))?;
+        let same_rows = rows.clone();
+        let there = self.to.read_blocking(move |tx| tx.mark_of_rows(&ITEM_LOG, &same_rows))?;
         if there == here.mark_of_rows(&ITEM_LOG, &rows)? { Ok(()) } else { Err(foreign()) }
     }
 
@@ -247,6 +255,7 @@ impl ArchiveMigration {
     fn compare_marks(&self, here: &ReadTx<'_>) -> Result<(), DbError> {
         let there = self.to.read_blocking(|tx| tx.marks_of_items())?;
         let reached = there.last().map_or(0, |(doc, _)| *doc);
+        // Later items have not been copied yet.
         for (doc, mark) in here.marks_of_items()?.iter().take_while(|(doc, _)| *doc <= reached) {
             let found = there.binary_search_by_key(doc, |(doc, _)| *doc).ok();
             if found.map(|at| there[at].1) != Some(*mark) {
@@ -259,13 +268,13 @@ impl ArchiveMigration {
     /// Deletes versions of items in the new database that were replaced here since they were copied. A
     /// version never changes, so its number identifies it.
     fn remove_replaced(&self, here: &ReadTx<'_>) -> Result<(), DbError> {
-        let known = here.numbers_of_items()?;
-        let mut gone = self.to.read_blocking(|tx| tx.numbers_of_items())?;
-        gone.retain(|doc| known.binary_search(doc).is_err());
-        for some in gone.chunks(MIGRATION_BATCH_ROWS) {
-            let some = some.to_vec();
+        let current = here.numbers_of_items()?;
+        let mut replaced = self.to.read_blocking(|tx| tx.numbers_of_items())?;
+        replaced.retain(|doc| current.binary_search(doc).is_err());
+        for batch in replaced.chunks(MIGRATION_BATCH_ROWS) {
+            let batch = batch.to_vec();
             self.to.write_blocking(move |tx| {
-                some.iter().try_for_each(|doc| tx.delete_version(*doc))
+                batch.iter().try_for_each(|doc| tx.delete_version(*doc))
             })?;
         }
         Ok(())
@@ -307,7 +316,7 @@ impl Db {
         to.write_blocking(move |tx| {
             let there = tx.as_read();
             if let Some(node) = there.list_nodes()?.first() {
-                return Err(lived_in(&format!("the node {} uses it", node.node)));
+                return Err(possibly_in_use(&format!("the node {} uses it", node.node)));
             }
             // Already marked, by an earlier attempt.
             if there.is_being_filled()? {
@@ -315,7 +324,7 @@ impl Db {
             }
             let marks = there.marks_of_tables()?;
             if let Some((table, _)) = here.iter().find(|mark| !marks.contains(mark)) {
-                return Err(lived_in(&format!(
+                return Err(possibly_in_use(&format!(
                     "its table {table} has changed since the migration"
                 )));
             }
@@ -325,6 +334,7 @@ impl Db {
 
     /// Makes this database the place of its archive again.
     pub fn cancel_move(&self) -> Result<(), DbError> {
+        // The mark that refuses every other write is what this one removes.
         self.threads.write(WriteMode::EvenMoved, |tx| tx.note_moved(None))
     }
 }
@@ -369,16 +379,19 @@ mod tests {
         ArchiveMigration::begin(from, to, Arc::new(|_, _| {}))
     }
 
-    fn finish(moving: &ArchiveMigration, switch: Option<&str>) -> Result<MigratedRows, DbError> {
+    fn finish(
+        migration: &ArchiveMigration,
+        switch: Option<&str>,
+    ) -> Result<MigratedRows, DbError> {
         let carry: CopyOriginals = Arc::new(|_| Ok(()));
-        moving.finish(i64::MAX, &carry, switch)
+        migration.finish(i64::MAX, &carry, switch)
     }
 
     fn headlines(db: &Db) -> Vec<String> {
         db.read_blocking(|tx| {
             let mut found = Vec::new();
-            tx.for_each_batch(&ITEMS, |portion| {
-                found.push(format!("{portion:?}"));
+            tx.for_each_batch(&ITEMS, |batch| {
+                found.push(format!("{batch:?}"));
                 Ok(())
             })?;
             Ok(found)
@@ -392,10 +405,10 @@ mod tests {
         let (from, to) = (open(&dir.path().join("from")), open(&dir.path().join("to")));
         write(&from, "one", "first");
         write(&from, "two", "second");
-        let moving = begin(&from, &to).unwrap();
-        assert_eq!(moving.catch_up().unwrap(), 2);
+        let migration = begin(&from, &to).unwrap();
+        assert_eq!(migration.catch_up().unwrap(), 2);
         write(&from, "one", "first again");
-        let moved = finish(&moving, None).unwrap();
+        let moved = finish(&migration, None).unwrap();
         assert_eq!(moved.of("items"), 2);
         assert!(to.is_being_filled().unwrap());
         assert_eq!(headlines(&from), headlines(&to));
@@ -433,13 +446,13 @@ mod tests {
             );
             assert!(!to.is_being_filled().unwrap(), "{words}");
         };
-        let (life, now) = (Uuid::new_v4(), clock::now());
+        let (incarnation, now) = (Uuid::new_v4(), clock::now());
         to.write_blocking(move |tx| {
-            tx.begin_incarnation(&NewNode::bare(life, "node-1"), &[], now)
+            tx.begin_incarnation(&NewNode::bare(incarnation, "node-1"), &[], now)
         })
         .unwrap();
         refuses("node-1");
-        to.write_blocking(move |tx| tx.end_incarnation(life, now)).unwrap();
+        to.write_blocking(move |tx| tx.end_incarnation(incarnation, now)).unwrap();
         to.write_blocking(|tx| tx.run_sql("INSERT INTO state (name, value) VALUES ('a', 'b')"))
             .unwrap();
         refuses("state");
@@ -463,16 +476,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (from, to) = (open(&dir.path().join("from")), open(&dir.path().join("to")));
         write(&from, "one", "words");
-        let moving = begin(&from, &to).unwrap();
+        let migration = begin(&from, &to).unwrap();
         // Another process, in the middle of the move.
         let beside = open(&dir.path().join("from"));
         let carry: CopyOriginals = Arc::new(move |_| {
             write(&beside, "two", "words");
             Ok(())
         });
-        let moved = moving.finish(i64::MAX, &carry, None).unwrap();
+        let moved = migration.finish(i64::MAX, &carry, None).unwrap();
         assert_eq!(moved.of("items"), 1, "one state went over");
-        assert_eq!(finish(&moving, Some("elsewhere")).unwrap().of("items"), 2);
+        assert_eq!(finish(&migration, Some("elsewhere")).unwrap().of("items"), 2);
     }
 
     #[test]

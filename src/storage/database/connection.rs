@@ -36,6 +36,7 @@ impl DatabaseConnection {
             write(&tx).map(|outcome| (outcome, tx.take_events()))
         };
         let (outcome, events) = run(write, |work| self.0.write(mode, work))?;
+        // Not earlier: a line about a change that was rolled back would be false.
         events.iter().for_each(AuditEvent::log);
         Ok(outcome)
     }
@@ -51,9 +52,9 @@ impl DatabaseConnection {
     /// Runs statements that only read.
     pub(super) fn query<T: Send>(
         &mut self,
-        look: impl FnOnce(&dyn EngineTransaction) -> Result<T, DbError> + Send,
+        query: impl FnOnce(&dyn EngineTransaction) -> Result<T, DbError> + Send,
     ) -> Result<T, DbError> {
-        run(look, |work| self.0.query(work))
+        run(query, |work| self.0.query(work))
     }
 
     /// Folds the write-ahead log into the database and empties it.
@@ -74,6 +75,7 @@ fn run<T: Send>(
     work: impl FnOnce(&dyn EngineTransaction) -> Result<T, DbError> + Send,
     transact: impl FnOnce(Work<'_>) -> Result<(), DbError>,
 ) -> Result<T, DbError> {
+    // Engines are trait objects, whose methods cannot be generic over the result.
     let mut outcome = None;
     transact(Box::new(|tx| {
         outcome = Some(work(tx)?);

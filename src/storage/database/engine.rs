@@ -67,7 +67,7 @@ pub(super) trait EngineConnection: Send {
     fn read(&mut self, read: Read);
 
     /// Runs statements that only read, each against the newest state or all against one.
-    fn query(&mut self, look: Work<'_>) -> Result<(), DbError>;
+    fn query(&mut self, work: Work<'_>) -> Result<(), DbError>;
 
     /// Runs `write` as one transaction, after the write transactions of others have ended.
     fn write(&mut self, mode: WriteMode, write: Work<'_>) -> Result<(), DbError>;
@@ -306,6 +306,7 @@ impl dyn EngineTransaction + '_ {
         params: Params<'_>,
         read: impl FnOnce(&dyn ResultRow) -> Result<T, DbError>,
     ) -> Result<Option<T>, DbError> {
+        // Taken out of an option, because the trait's callback could be called again.
         let (mut read, mut found) = (Some(read), None);
         self.read_first(sql, params, &mut |row| {
             found = read.take().map(|read| read(row)).transpose()?;
@@ -322,6 +323,7 @@ impl dyn EngineTransaction + '_ {
         read: impl FnOnce(&dyn ResultRow) -> Result<T, DbError>,
     ) -> Result<T, DbError> {
         self.find(sql, params, read)?.ok_or_else(|| DbError::Damaged {
+            // Statements are written over several lines, and a message is one.
             what: sql.split_whitespace().collect::<Vec<_>>().join(" "),
             why: "it finds no row".to_owned(),
         })
@@ -401,6 +403,7 @@ impl dyn EngineTransaction + '_ {
     ) -> Result<Vec<DatabaseFlaw>, DbError> {
         let mut flaws = Vec::new();
         self.each(sql, params![], |row| {
+            // A damaged table can have millions of flaws, which say no more than the first ones.
             if flaws.len() == CHECK_FLAWS_MAX {
                 flaws.push(DatabaseFlaw::Truncated(format!("there are more {of}")));
                 return Ok(ControlFlow::Break(()));

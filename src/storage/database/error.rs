@@ -158,18 +158,19 @@ impl From<DbError> for Error {
             DbError::Closed => {
                 Self::new(ErrorKind::Unavailable, "The service is busy").with_source(cause)
             }
+            // A retry may succeed; a mistake of ours would fail again, and is a 500 below.
             DbError::Engine(engine) if engine.is_resource() => {
                 Self::new(ErrorKind::Unavailable, "The database cannot be used now")
                     .with_source(cause)
             }
-            DbError::InUse(words) | DbError::File(words) => {
-                Self::new(ErrorKind::Unavailable, words.clone())
+            DbError::InUse(message) | DbError::File(message) => {
+                Self::new(ErrorKind::Unavailable, message.clone())
             }
             // The new place is for the operator, not for every client.
             DbError::Moved(_) => {
                 Self::new(ErrorKind::Unavailable, "This archive has moved").with_source(cause)
             }
-            DbError::Address(words) => Self::new(ErrorKind::InvalidArgument, words.clone()),
+            DbError::Address(message) => Self::new(ErrorKind::InvalidArgument, message.clone()),
             DbError::ReadsOnly => Self::forbidden(
                 "read_only_node",
                 "This node is read-only: use another node for purchases, deliveries and changes",

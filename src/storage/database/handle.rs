@@ -30,11 +30,12 @@ pub const DATABASE_FILE_NAME: &str = "wirephoto.db";
 fn create(path: &Path) -> Result<sqlite::FileConnection, DbError> {
     for _ in 1..CREATE_ATTEMPTS_MAX {
         match sqlite::migrate(path) {
-            Ok(made) => return Ok(made),
+            Ok(created) => return Ok(created),
             Err(cause) => tracing::debug!("database not created yet, retrying: {cause}"),
         }
         std::thread::park_timeout(CREATE_RETRY_DELAY);
     }
+    // The last attempt, whose error is the caller's.
     sqlite::migrate(path)
 }
 
@@ -63,19 +64,19 @@ impl Db {
         let mut lock = DirectoryLock::shared(dir)?;
         // The first connections stay open until those of the threads are: closing the last connection removes
         // the write-ahead log, and a full disk has no room for a new one.
-        let (standing, looked) = sqlite::inspect_schema(&path)?;
+        let (status, inspected) = sqlite::inspect_schema(&path)?;
         let mut upgraded = None;
-        let first = match standing {
+        let first = match status {
             SchemaStatus::New => create(&path)?,
             SchemaStatus::Current => sqlite::migrate(&path)?,
             SchemaStatus::Older(found) => {
                 // A shared lock cannot be upgraded: it is released before the exclusive one is requested.
                 drop(lock);
-                let alone = DirectoryLock::exclusive(dir)?;
+                let exclusive = DirectoryLock::exclusive(dir)?;
                 upgraded = Some((found, LATEST));
                 migrations::log_upgrade(found, LATEST, "backup");
                 let first = sqlite::migrate(&path)?;
-                drop(alone);
+                drop(exclusive);
                 lock = DirectoryLock::shared(dir)?;
                 first
             }
@@ -84,7 +85,7 @@ impl Db {
             Arc::new(DatabaseFile { path, only_reads: false }),
             Some(lock),
         )?;
-        drop((looked, first));
+        drop((inspected, first));
         Ok(Self::from_threads(threads, false, upgraded))
     }
 
@@ -96,21 +97,21 @@ impl Db {
     pub fn open_to_read(dir: &Path) -> Result<Self, DbError> {
         let path = dir.join(DATABASE_FILE_NAME);
         let lock = DirectoryLock::shared(dir)?;
-        let (standing, looked) = sqlite::inspect_schema_read_only(&path)?;
-        let words = match standing {
+        let (status, inspected) = sqlite::inspect_schema_read_only(&path)?;
+        let problem = match status {
             SchemaStatus::Current => None,
             SchemaStatus::New => Some("there is no database".to_owned()),
             SchemaStatus::Older(found) => Some(format!("it has schema {found}, this is {LATEST}")),
         };
-        if let Some(words) = words {
+        if let Some(problem) = problem {
             return Err(DbError::Schema(format!(
-                "{}: {words}; start a node that writes first",
+                "{}: {problem}; start a node that writes first",
                 path.display()
             )));
         }
         let threads =
             DatabaseThreads::start(Arc::new(DatabaseFile { path, only_reads: true }), Some(lock))?;
-        drop(looked);
+        drop(inspected);
         Ok(Self::from_threads(threads, true, None))
     }
 
@@ -219,6 +220,7 @@ impl Db {
         let (written, write) =
             (Arc::clone(&self.written), with_item_row(self.keys.clone(), write));
         self.threads.submit_write(Box::new(move |connection| {
+            // Noted on this thread: searches wait for the row even if the caller was cancelled.
             let committed = connection.write(WriteMode::Normal, write);
             drop(sender.send(committed.map(|(outcome, row)| {
                 written.note(row);
@@ -303,6 +305,7 @@ impl Db {
         drop(self.threads.submit_search(Box::new(move |outcome| {
             drop(sender.send(outcome.map(drop)));
         })));
+        // Writes are refused before they reach these connections, so their state does not matter.
         if self.only_reads {
             return vec![searches];
         }
@@ -368,6 +371,7 @@ impl Db {
             }
             Ok(count)
         })?;
+        // The write-ahead log still holds pages with the former values.
         self.threads.checkpoint();
         Ok(sealed)
     }

@@ -27,6 +27,7 @@ impl DirectoryLock {
     /// Fails with [`DbError::InUse`] while another process holds it exclusively.
     pub fn shared(dir: &Path) -> Result<Self, DbError> {
         let file = open(dir).map_err(|cause| unusable(dir, &cause))?;
+        // Never waits: a start that hangs says less than an error.
         match file.try_lock_shared() {
             Ok(()) => Ok(Self { _file: file }),
             Err(TryLockError::WouldBlock) => Err(DbError::InUse(format!(
@@ -59,7 +60,9 @@ fn open(dir: &Path) -> io::Result<File> {
     let path = dir.join(LOCK_FILE_NAME);
     match File::open(&path) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+            // Not `create_new`: two processes that start at once have to lock one file.
             let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+            // A command that root runs first must not lock the service out.
             modes::give_to_owner_of_folder(&path);
             opened
         }

@@ -34,6 +34,7 @@ impl CommitWatcher {
     pub(super) fn open(engine: &Arc<dyn DatabaseEngine>) -> Result<Self, DbError> {
         Ok(Self {
             connection: DatabaseConnection::open(engine, ConnectionPurpose::Follow)?,
+            // No engine has this version, so the first call reports commits.
             data_version: -1,
         })
     }
@@ -101,43 +102,45 @@ impl LogFollower {
     /// rest. Where the logs end before the rows already read, everything may have changed, and the follower
     /// continues from their ends.
     pub fn changes(&mut self) -> Result<FollowedChanges, DbError> {
+        // Read before the logs, so that the next call finds a commit that comes in between.
         let data_version = self.connection.data_version()?;
         if data_version == self.data_version {
             return Ok(FollowedChanges::default());
         }
         let (after, accounts_after) = (self.seq, self.account_seq);
-        let (mut change, items, accounts) = self.connection.query(|tx| {
-            let mut change = FollowedChanges::default();
+        let (mut changes, items, accounts) = self.connection.query(|tx| {
+            let mut changes = FollowedChanges::default();
             let ends = ends(tx)?;
+            // Numbers only grow: rows were lost, as when a standby without them took over.
             if ends.0 < after || ends.1 < accounts_after {
-                change.lost = true;
-                change.accounts.push(AccountChange::Everything);
-                return Ok((change, (ends.0, 0), (ends.1, 0)));
+                changes.lost = true;
+                changes.accounts.push(AccountChange::Everything);
+                return Ok((changes, (ends.0, 0), (ends.1, 0)));
             }
             let sql =
                 "SELECT seq, media_type, id FROM item_log WHERE seq > ?1 ORDER BY seq LIMIT ?2";
             let items = read_log_after(tx, sql, after, |row| {
                 // A row without a valid item key cannot be in any cache.
                 let key = format!("{}/{}", row.text(1)?, row.text(2)?).parse::<ItemKey>();
-                change.items.extend(key.ok());
+                changes.items.extend(key.ok());
                 Ok(())
             })?;
             let sql = "SELECT seq, what, id FROM account_log WHERE seq > ?1 ORDER BY seq LIMIT ?2";
             let accounts = read_log_after(tx, sql, accounts_after, |row| {
-                change.accounts.push(AccountChange::parse(row.text(1)?, row.text(2)?));
+                changes.accounts.push(AccountChange::parse(row.text(1)?, row.text(2)?));
                 Ok(())
             })?;
-            Ok((change, items, accounts))
+            Ok((changes, items, accounts))
         })?;
-        let ((seq, read), (account_seq, accounts_read)) = (items, accounts);
+        let ((seq, item_rows), (account_seq, account_rows)) = (items, accounts);
         self.seq = seq;
         self.account_seq = account_seq;
-        change.more = read >= LOG_ROWS_MAX || accounts_read >= LOG_ROWS_MAX;
+        changes.more = item_rows >= LOG_ROWS_MAX || account_rows >= LOG_ROWS_MAX;
         // Otherwise the next call must read again even if no further commit happens.
-        if !change.more {
+        if !changes.more {
             self.data_version = data_version;
         }
-        Ok(change)
+        Ok(changes)
     }
 }
 

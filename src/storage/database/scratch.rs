@@ -18,16 +18,17 @@ pub(in crate::storage::database) fn scratch_server(
 ) -> Result<Option<Arc<postgres::PostgresServer>>, DbError> {
     #[expect(clippy::disallowed_methods, reason = "it says what tests run on")]
     let Ok(url) = std::env::var(SERVER) else { return Ok(None) };
+    // Tests run concurrently over one server, so each folder has a schema of its own.
     let name = ContentHash::of(dir.as_os_str().as_encoded_bytes()).to_string();
     let name = format!("test_{}", &name[..16]);
-    let whole = Arc::new(postgres::PostgresServer::parse(&url)?);
+    let server = Arc::new(postgres::PostgresServer::parse(&url)?);
     postgres::run(
-        &whole,
+        &server,
         ConnectionPurpose::Write,
         &format!("CREATE SCHEMA IF NOT EXISTS {name}"),
     )?;
-    let mark = if url.contains('?') { '&' } else { '?' };
-    let url = format!("{url}{mark}options=-c%20search_path%3D{name}");
+    let separator = if url.contains('?') { '&' } else { '?' };
+    let url = format!("{url}{separator}options=-c%20search_path%3D{name}");
     Ok(Some(Arc::new(postgres::PostgresServer::parse(&url)?.looked_at_each_time())))
 }
 

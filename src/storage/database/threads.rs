@@ -31,17 +31,17 @@ pub(super) type Write = Box<dyn FnOnce(&mut DatabaseConnection) + Send>;
 struct QueuedWork<T> {
     work: T,
     /// The kind of work and the time since it was queued; `None` for a wake-up.
-    waits: Option<(&'static str, Stopwatch)>,
+    queued: Option<(&'static str, Stopwatch)>,
 }
 
 impl<T> QueuedWork<T> {
     fn new(kind: &'static str, work: T) -> Self {
-        Self { work, waits: Some((kind, Stopwatch::start())) }
+        Self { work, queued: Some((kind, Stopwatch::start())) }
     }
 
     /// Takes the work out of its queue and records how long it waited.
-    fn taken(self) -> T {
-        if let Some((kind, since)) = self.waits {
+    fn dequeue(self) -> T {
+        if let Some((kind, since)) = self.queued {
             let seconds = since.elapsed().as_secs_f64();
             metrics::histogram!(telemetry::DATABASE_WAIT_SECONDS, "kind" => kind).record(seconds);
         }
@@ -68,7 +68,7 @@ struct WorkQueues {
     searches: SyncSender<QueuedWork<Read>>,
     writes: SyncSender<QueuedWork<Write>>,
     /// Urgent writes, which run before the others.
-    first: SyncSender<QueuedWork<Write>>,
+    urgent: SyncSender<QueuedWork<Write>>,
     /// `None` where claims are writes.
     claims: Option<SyncSender<QueuedWork<Write>>>,
 }
@@ -77,6 +77,7 @@ impl Drop for ThreadsShared {
     /// Ends the threads and waits for them: the last connection to close folds the write-ahead log into the
     /// database.
     fn drop(&mut self) {
+        // The threads end when the senders of their queues are dropped.
         self.queues = None;
         for thread in self.threads.drain(..) {
             // A thread that panicked has closed its connection too.
@@ -93,24 +94,24 @@ impl DatabaseThreads {
         lock: Option<DirectoryLock>,
     ) -> Result<Self, DbError> {
         let mut threads = Vec::with_capacity(DB_READERS + DB_SEARCHERS + 2);
-        let (reads, waiting) = mpsc::sync_channel(DB_QUEUE_MAX);
-        threads.extend(readers(&engine, "db-read", DB_READERS, waiting)?);
-        let (searches, waiting) = mpsc::sync_channel(SEARCH_QUEUE_MAX);
-        threads.extend(readers(&engine, "db-search", DB_SEARCHERS, waiting)?);
-        let (writes, waiting) = mpsc::sync_channel(DB_QUEUE_MAX);
-        let (first, pressing) = mpsc::sync_channel(DB_URGENT_WRITES_MAX);
+        let (reads, queue) = mpsc::sync_channel(DB_QUEUE_MAX);
+        threads.extend(readers(&engine, "db-read", DB_READERS, queue)?);
+        let (searches, queue) = mpsc::sync_channel(SEARCH_QUEUE_MAX);
+        threads.extend(readers(&engine, "db-search", DB_SEARCHERS, queue)?);
+        let (writes, queue) = mpsc::sync_channel(DB_QUEUE_MAX);
+        let (urgent, urgent_queue) = mpsc::sync_channel(DB_URGENT_WRITES_MAX);
         let connection = DatabaseConnection::open(&engine, ConnectionPurpose::Write)?;
-        threads.push(writer("db-write", connection, waiting, Some(pressing))?);
+        threads.push(writer("db-write", connection, queue, Some(urgent_queue))?);
         // Claims run concurrently with writes there, so they need a connection and a thread.
         let claims = if engine.is_remote() {
-            let (claims, waiting) = mpsc::sync_channel(DB_QUEUE_MAX);
+            let (claims, queue) = mpsc::sync_channel(DB_QUEUE_MAX);
             let connection = DatabaseConnection::open(&engine, ConnectionPurpose::Claim)?;
-            threads.push(writer("db-claim", connection, waiting, None)?);
+            threads.push(writer("db-claim", connection, queue, None)?);
             Some(claims)
         } else {
             None
         };
-        let queues = Some(WorkQueues { reads, searches, writes, first, claims });
+        let queues = Some(WorkQueues { reads, searches, writes, urgent, claims });
         Ok(Self { shared: Arc::new(ThreadsShared { engine, queues, threads, _lock: lock }) })
     }
 
@@ -129,23 +130,24 @@ impl DatabaseThreads {
         let open = |count: usize, submit: &dyn Fn(Read) -> Result<(), DbError>| {
             // Each job blocks its thread until all threads have one: otherwise one thread could run several
             // jobs.
-            let (barrier, (done, all)) =
+            let (arrived, (done, all)) =
                 (Arc::new(AtomicUsize::new(0)), mpsc::sync_channel(count));
             for _ in 0..count {
-                let (barrier, done) = (Arc::clone(&barrier), done.clone());
-                let held = submit(Box::new(move |_| {
-                    barrier.fetch_add(1, Ordering::SeqCst);
+                let (arrived, done) = (Arc::clone(&arrived), done.clone());
+                let submitted = submit(Box::new(move |_| {
+                    arrived.fetch_add(1, Ordering::SeqCst);
                     let since = Stopwatch::start();
-                    while barrier.load(Ordering::SeqCst) < count && since.elapsed() < OPEN_MAX {
+                    while arrived.load(Ordering::SeqCst) < count && since.elapsed() < OPEN_MAX {
                         thread::park_timeout(Duration::from_millis(1));
                     }
                     done.send(()).ok();
                 }));
-                if held.is_err() {
+                if submitted.is_err() {
                     return;
                 }
             }
             for _ in 0..count {
+                // A connection that takes longer is opened at its first use.
                 all.recv_timeout(OPEN_MAX).ok();
             }
         };
@@ -168,6 +170,7 @@ impl DatabaseThreads {
     /// Queues a claim; fails at once when the queue is full.
     pub(super) fn submit_claim(&self, claim: Write) -> Result<(), DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
+        // SQLite has one writer at a time, so claims queue with the writes there.
         let claims = queues.claims.as_ref().unwrap_or(&queues.writes);
         submit(claims, QueuedWork::new("claim", claim))
     }
@@ -193,19 +196,19 @@ impl DatabaseThreads {
         F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
     {
         let (sender, receiver) = mpsc::sync_channel(1);
-        self.submit_first(Box::new(move |connection| {
+        self.submit_urgent(Box::new(move |connection| {
             drop(sender.send(connection.write(WriteMode::Normal, write)));
         }))?;
         receiver.recv().map_err(|_| DbError::Closed)?
     }
 
-    fn submit_first(&self, write: Write) -> Result<(), DbError> {
+    fn submit_urgent(&self, write: Write) -> Result<(), DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
-        queues.first.send(QueuedWork::new("write", write)).map_err(|_| DbError::Closed)?;
+        queues.urgent.send(QueuedWork::new("write", write)).map_err(|_| DbError::Closed)?;
         // Wakes an idle thread. A full queue means that the thread is busy and checks the urgent writes by
         // itself.
         let wake: Write = Box::new(|_| {});
-        drop(queues.writes.try_send(QueuedWork { work: wake, waits: None }));
+        drop(queues.writes.try_send(QueuedWork { work: wake, queued: None }));
         Ok(())
     }
 
@@ -226,6 +229,7 @@ impl DatabaseThreads {
 
     fn run<T>(&self, receiver: &Receiver<Result<T, DbError>>, job: Write) -> Result<T, DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
+        // Blocks while the queue is full, because the callers are threads rather than async tasks.
         queues.writes.send(QueuedWork::new("write", job)).map_err(|_| DbError::Closed)?;
         receiver.recv().map_err(|_| DbError::Closed)?
     }
@@ -242,15 +246,16 @@ fn submit<T>(queue: &SyncSender<T>, job: T) -> Result<(), DbError> {
 fn writer(
     name: &str,
     mut connection: DatabaseConnection,
-    waiting: Receiver<QueuedWork<Write>>,
-    pressing: Option<Receiver<QueuedWork<Write>>>,
+    queue: Receiver<QueuedWork<Write>>,
+    urgent: Option<Receiver<QueuedWork<Write>>>,
 ) -> Result<JoinHandle<()>, DbError> {
     spawn(name, move || {
-        for write in waiting {
+        for write in queue {
             // Bounded, so that urgent writes cannot starve the others.
-            let first = pressing.iter().flat_map(Receiver::try_iter).take(DB_URGENT_WRITES_MAX);
-            for write in first.chain([write]) {
-                let write = write.taken();
+            let urgent_writes =
+                urgent.iter().flat_map(Receiver::try_iter).take(DB_URGENT_WRITES_MAX);
+            for write in urgent_writes.chain([write]) {
+                let write = write.dequeue();
                 // A transaction that panics rolls back; the thread continues with the next one.
                 let outcome = catch_unwind(AssertUnwindSafe(|| write(&mut connection)));
                 if outcome.is_err() {
@@ -266,13 +271,13 @@ fn readers(
     engine: &Arc<dyn DatabaseEngine>,
     name: &str,
     count: usize,
-    waiting: Receiver<QueuedWork<Read>>,
+    queue: Receiver<QueuedWork<Read>>,
 ) -> Result<Vec<JoinHandle<()>>, DbError> {
-    let waiting = Arc::new(Mutex::new(waiting));
+    let queue = Arc::new(Mutex::new(queue));
     let start = |index| {
         let connection = DatabaseConnection::open(engine, ConnectionPurpose::Read)?;
-        let waiting = Arc::clone(&waiting);
-        spawn(&format!("{name}-{index}"), move || read_loop(connection, &waiting))
+        let queue = Arc::clone(&queue);
+        spawn(&format!("{name}-{index}"), move || read_loop(connection, &queue))
     };
     (0..count).map(start).collect()
 }
@@ -282,11 +287,11 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
     started.map_err(|cause| DbError::Schema(format!("thread {name}: {cause}")))
 }
 
-fn read_loop(mut connection: DatabaseConnection, waiting: &Mutex<Receiver<QueuedWork<Read>>>) {
+fn read_loop(mut connection: DatabaseConnection, queue: &Mutex<Receiver<QueuedWork<Read>>>) {
     loop {
         // A thread that panicked while it waited leaves an intact receiver.
-        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(read) = next.map(QueuedWork::taken) else { return };
+        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(read) = next.map(QueuedWork::dequeue) else { return };
         if catch_unwind(AssertUnwindSafe(|| connection.read(read))).is_err() {
             tracing::error!("a database read panicked");
         }
@@ -313,7 +318,7 @@ mod tests {
             let (one, two, beat) = jobs;
             again.submit_write(one).expect("room");
             again.submit_write(two).expect("room");
-            again.submit_first(beat).expect("room");
+            again.submit_urgent(beat).expect("room");
         });
         threads.submit_write(busy).expect("room");
         while order.lock().expect("whole").len() < 3 {

@@ -15,6 +15,7 @@ impl WrittenItems {
     /// Records that the log was written up to `row`.
     pub(super) fn note(&self, row: i64) {
         let mut newest = self.lock();
+        // Transactions without an item pass 0, and threads may note their rows in any order.
         if row > *newest {
             *newest = row;
             self.changed.notify_all();
@@ -38,6 +39,7 @@ impl WrittenItems {
     }
 
     fn lock(&self) -> MutexGuard<'_, i64> {
+        // A panic cannot leave a number half written.
         self.row.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -44,34 +44,39 @@ pub(super) fn build(
     db: &Db,
     path: &Path,
     zone: &TimeZone,
-    watcher: &BuildControl<'_>,
+    control: &BuildControl<'_>,
 ) -> Result<Option<CommitPosition>> {
     let mut feed = db.snapshot_reader()?;
     let (archive, end, count) =
         feed.read(|tx| Ok((tx.archive_id()?, tx.log_end()?, tx.count_items()?)))?;
+    // Later versions are left to the item log, which is followed from `end` on.
     let last = u32::try_from(end.row).unwrap_or(u32::MAX);
+    // Without a cache of results, because nothing searches this index yet.
     let index = SearchIndex::create(path, 0).map_err(Error::internal)?;
     let mut writer = index.building_writer().map_err(Error::internal)?;
     let (mut done, mut finished) = (0, false);
     thread::scope(|scope| -> Result<()> {
-        let (pages, ahead) = sync_channel(PAGES_AHEAD);
+        let (pages, received) = sync_channel(PAGES_AHEAD);
         scope.spawn(move || {
             let mut after = Some(0);
             while let Some(reached) = after {
                 let page = read_page(&mut feed, reached, last);
+                // An error is sent as well, and ends the loop.
                 after = page.as_ref().ok().and_then(|(next, _)| *next);
+                // The receiver is dropped when the build stops or fails.
                 if pages.send(page).is_err() {
                     return;
                 }
             }
         });
-        finished = add_pages(&ahead, &mut writer, zone, &mut |items| {
+        finished = add_pages(&received, &mut writer, zone, &mut |items| {
             done += items;
-            (watcher.report)(done, count);
-            !(watcher.stops)()
+            (control.report)(done, count);
+            !(control.stops)()
         })?;
         Ok(())
     })?;
+    // Without a commit the folder is an interrupted build, which the next one removes.
     if !finished {
         return Ok(None);
     }
@@ -124,6 +129,7 @@ pub(super) fn read_each(
             Err(cause) if is_damage(&cause) => {
                 tracing::error!("search index: version {number} cannot be read: {cause}");
             }
+            // Not a flaw of this version: a retry of the whole build may succeed.
             Err(cause) => return Err(cause),
         }
     }
@@ -146,17 +152,17 @@ fn is_damage(cause: &DbError) -> bool {
     }
 }
 
-/// Adds pages until there are no more; returns `false` when `goes_on` stopped it.
+/// Adds pages until there are no more; returns `false` when `proceeds` stopped it.
 fn add_pages(
     pages: &Receiver<PageRead>,
     writer: &mut IndexWriter,
     zone: &TimeZone,
-    goes_on: &mut dyn FnMut(u64) -> bool,
+    proceeds: &mut dyn FnMut(u64) -> bool,
 ) -> Result<bool> {
     for page in pages {
         let (_, versions) = page?;
         add(writer, &versions, zone)?;
-        if !goes_on(u64::try_from(versions.len()).unwrap_or_default()) {
+        if !proceeds(u64::try_from(versions.len()).unwrap_or_default()) {
             return Ok(false);
         }
     }
@@ -170,8 +176,10 @@ pub(super) fn add(
     versions: &[IndexedVersion],
     zone: &TimeZone,
 ) -> Result<()> {
+    // Analysis takes most of the time, so two threads share it.
     let (first, second) = versions.split_at(versions.len().div_ceil(2));
     let [mut adder, mut other] = writer.adders();
+    // One version is not worth a thread.
     if second.is_empty() {
         return add_each(&mut adder, first, zone);
     }

@@ -37,7 +37,8 @@ fn differences(tx: &ReadTx<'_>, mut versions: HashMap<u32, u64>) -> DbResult<Ind
     let mut found = IndexDifference { end: tx.log_end()?, ..IndexDifference::default() };
     tx.each_version(|number, key, stored_ms| {
         match versions.remove(&number) {
-            Some(there) if there == stamp(key, stored_ms) => {}
+            // The number alone is not enough: a restored archive assigns numbers again.
+            Some(indexed) if indexed == stamp(key, stored_ms) => {}
             Some(_) => {
                 found.stale.push(number);
                 found.missing.push(number);
@@ -116,10 +117,12 @@ fn item_flaws(
     replaced: &[u32],
 ) -> DbResult<Vec<DatabaseFlaw>> {
     let IndexDifference { missing, mut stale, .. } = differences(tx, versions)?;
+    // The index may lag: at its row these were current, and newer items were not there yet.
     stale.retain(|number| !replaced.contains(number));
     let missing = missing.into_iter().filter(|number| i64::from(*number) <= row);
     let mut flaws = Vec::new();
     for number in missing.take(CHECK_FLAWS_MAX) {
+        // The operator knows items by their keys rather than by numbers.
         let key = tx.find_numbered(number)?.map(|(key, _)| key.to_string());
         let item = key.unwrap_or_else(|| number.to_string());
         flaws.push(flaw(format!("item {item}: search does not find it")));
@@ -127,6 +130,7 @@ fn item_flaws(
     for number in stale.into_iter().take(CHECK_FLAWS_MAX) {
         flaws.push(flaw(format!("version {number} in the search index belongs to no item")));
     }
+    // One of the lists may have been truncated; the sum does not tell which.
     if flaws.len() >= CHECK_FLAWS_MAX {
         flaws.push(DatabaseFlaw::Truncated("there may be more such items".to_owned()));
     }

@@ -40,6 +40,7 @@ impl IndexFolder {
         modes::create_private_folder(&path)?;
         let lock = path.join("lock");
         let file = File::options().write(true).create(true).truncate(false).open(&lock)?;
+        // A command that runs as root must not lock the service out of its own folder.
         modes::give_to_owner_of_folder(&lock);
         match file.try_lock() {
             Ok(()) => Ok(Some(Self { path, _lock: file })),
@@ -56,6 +57,7 @@ impl IndexFolder {
     /// Creates an empty folder for a new index.
     pub(super) fn begin(&self) -> io::Result<PathBuf> {
         let path = self.path.join(BUILDING);
+        // An interrupted build may have left files.
         remove(&path)?;
         modes::create_private_folder(&path)?;
         Ok(path)
@@ -65,6 +67,7 @@ impl IndexFolder {
     pub(super) fn publish(&self) -> io::Result<PathBuf> {
         let last = generations(&self.path).into_iter().max().unwrap_or_default();
         let path = self.path.join((last + 1).to_string());
+        // The rename shows the index as a whole, and the sync makes the rename survive a crash.
         fs::rename(self.path.join(BUILDING), &path)?;
         File::open(&self.path)?.sync_all()?;
         Ok(path)
@@ -103,6 +106,7 @@ fn newest(slot: &Path) -> Option<PathBuf> {
 
 fn generations(slot: &Path) -> Vec<u64> {
     let entries = fs::read_dir(slot).into_iter().flatten().flatten();
+    // Other names, such as that of the lock or of a build, are no numbers.
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 

@@ -67,6 +67,7 @@ impl Indexer {
 impl Drop for Indexer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
+        // The thread holds the lock of the folder, which the next start claims.
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
         }
@@ -130,6 +131,7 @@ impl IndexerWorker {
         // The gauge starts at 0, also where the index cannot even be opened.
         metrics::gauge!(telemetry::SEARCH_INDEX_WHOLE).set(0);
         while !self.stops() {
+            // Read before the round, so that a row written during it ends the wait below at once.
             let written = self.shared.db.written_row();
             let outcome = catch_unwind(AssertUnwindSafe(|| self.step()));
             match outcome.unwrap_or_else(|_| Err(Error::internal("a panic"))) {
@@ -139,6 +141,7 @@ impl IndexerWorker {
             self.report();
             self.shared.db.wait_for_items(written, INDEX_POLL_INTERVAL);
         }
+        // A build notices the stop soon, and its thread must not outlive this one.
         if let Some(building) = self.building.take() {
             drop(building.join());
         }
@@ -193,6 +196,7 @@ impl IndexerWorker {
         let writer = Some(index.writer().map_err(Error::internal)?);
         let (row, archive) = (log_position(Some(position)), position.archive.clone());
         let mut open = OpenIndex { path, index, writer, position: row, archive };
+        // Before searches use it, since they wait only briefly for the newest items.
         while let FollowOutcome::Committed { rebuild } = self.index_new_rows(&mut open)? {
             self.wants_build |= rebuild;
         }
@@ -265,14 +269,15 @@ impl IndexerWorker {
         metrics::counter!(telemetry::SEARCH_INDEX_REPAIRS, "kind" => "built").increment(1);
         let path = self.folder()?.begin().map_err(Error::internal)?;
         let (shared, zone) = (Arc::clone(&self.shared), self.settings.zone.clone());
-        let (stop, is_beside) = (Arc::clone(&self.stop), self.open.is_some());
+        let (stop, is_rebuild) = (Arc::clone(&self.stop), self.open.is_some());
         let thread = thread::Builder::new().name("search-build".to_owned());
         let work = move || {
             // Renders and searches have priority over a build in the background.
             lower_priority();
             let (watch, logged_s) = (Stopwatch::start(), Cell::new(0));
             let report = |done: u64, count: u64| {
-                if !is_beside {
+                // Searches use the old index meanwhile, and this status would refuse them.
+                if !is_rebuild {
                     shared.standing.send_replace(IndexStatus::Building { done, count });
                 }
                 metrics::gauge!(telemetry::SEARCH_INDEX_BUILT_ITEMS).set(precise(done));
@@ -311,6 +316,7 @@ impl IndexerWorker {
         }
         if !self.searched_existing {
             self.open_newest()?;
+            // Only after success, so that a failure to open it is retried.
             self.searched_existing = true;
         }
         if let Some(building) = self.building.take_if(|building| building.is_finished()) {
@@ -378,16 +384,18 @@ impl IndexerWorker {
 
     /// Indexes new rows. The index stays open unless it fails in a way that a retry cannot repair.
     fn follow(&mut self, mut open: OpenIndex) -> Result<()> {
-        let has_news = self.feed.has_commits();
+        // A poll takes microseconds, and most rounds find nothing new.
+        let has_commits = self.feed.has_commits();
         // After a failure or an interrupted comparison there may be rows to index without a new commit.
-        let due = open.position.row < self.shared.db.written_row()
+        let is_behind = open.position.row < self.shared.db.written_row()
             || self.failure.is_some()
             || *self.shared.standing.borrow() != IndexStatus::Ready;
+        // Derived files may be deleted at any time, and open handles would hide that.
         if !open.is_there() {
             self.close();
             return self.start_build("its folder is missing");
         }
-        let mut outcome = has_news.map(|news| news || due).map_err(Error::from);
+        let mut outcome = has_commits.map(|is_new| is_new || is_behind).map_err(Error::from);
         while matches!(outcome, Ok(true)) && !self.stops() {
             outcome = self.index_new_rows(&mut open).map(|round| match round {
                 FollowOutcome::Idle => false,
@@ -401,6 +409,7 @@ impl IndexerWorker {
         if *self.shared.standing.borrow() != IndexStatus::Ready && outcome.is_ok() {
             self.shared.publish(Some(open.index.clone()), IndexStatus::Ready);
         }
+        // After an error as well: searches continue on the last commit.
         self.open = Some(open);
         outcome?;
         if self.wants_build && self.building.is_none() {
@@ -435,6 +444,7 @@ impl IndexerWorker {
     /// Logs one line when it begins to fail and one when it works again.
     fn note_failure(&mut self, cause: &Error) {
         let text = cause.cause().unwrap_or_else(|| cause.message().to_owned());
+        // A full disk fails in every round, and one line for each cause is enough.
         if self.failure.as_ref().is_none_or(|failure| failure.text != text) {
             tracing::error!("search index update failed, retrying: {text}");
         }
@@ -446,6 +456,7 @@ impl IndexerWorker {
     }
 
     fn note_success(&mut self) {
+        // A round during the backoff does nothing, so its success proves nothing.
         let is_over = |failure: &mut IndexerFailure| failure.since.elapsed() >= INDEX_RETRY_DELAY;
         if self.failure.take_if(is_over).is_some() {
             tracing::info!("search index updates work again");

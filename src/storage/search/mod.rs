@@ -179,20 +179,22 @@ impl SearchEngine {
         shared.wait_until_fresh(freshness).await?;
         let index = shared.index()?;
         let request = Arc::new(shared.prepare(request, now).await?);
-        for tries in 1.. {
+        for attempt in 1.. {
             let snapshot = index.snapshot();
-            let known = shared.known_replaced(&snapshot);
+            let replaced = shared.known_replaced(&snapshot);
             // The last attempt evaluates inside the transaction, where no further replacement can happen.
-            let found = match tries < SEARCH_ATTEMPTS_MAX {
-                true => Some(shared.evaluate_on_pool(&snapshot, &request, &known).await?),
+            let found = match attempt < SEARCH_ATTEMPTS_MAX {
+                true => Some(shared.evaluate_on_pool(&snapshot, &request, &replaced).await?),
                 false => None,
             };
             let (shared, request) = (Arc::clone(shared), Arc::clone(&request));
-            let fill =
-                move |tx: &ReadTx<'_>| shared.fill(tx, &snapshot, &request, found, &known, make);
+            let fill = move |tx: &ReadTx<'_>| {
+                shared.fill(tx, &snapshot, &request, found, &replaced, make)
+            };
             match self.shared.db.search(fill).await? {
-                FillOutcome::Answered(made) => return made,
-                FillOutcome::Replaced(again) => make = again,
+                FillOutcome::Answered(response) => return response,
+                FillOutcome::Replaced(unused) => make = unused,
+                // Until the indexer has repaired the index, its numbers may belong to other items.
                 FillOutcome::LogGap => break,
             }
         }
@@ -219,6 +221,7 @@ impl SearchEngine {
     /// Returns how many rows of the item log, from all processes, the index does not contain yet.
     pub async fn rows_behind(&self) -> Result<i64> {
         let end = self.shared.db.read(|tx| tx.log_end()).await?;
+        // A database that lost rows ends before the index does.
         Ok(end.row.saturating_sub(*self.shared.indexed.borrow()).max(0))
     }
 

@@ -31,13 +31,13 @@ pub(super) enum PoolOutcome<T> {
 
 impl SearchPool {
     pub(super) fn start() -> Result<Self> {
-        let (jobs, waiting) = sync_channel::<Job>(SEARCH_QUEUE_MAX);
-        let waiting = Arc::new(Mutex::new(waiting));
+        let (jobs, queue) = sync_channel::<Job>(SEARCH_QUEUE_MAX);
+        let queue = Arc::new(Mutex::new(queue));
         let mut threads = Vec::with_capacity(SEARCH_THREADS);
         for _ in 0..SEARCH_THREADS {
-            let waiting = Arc::clone(&waiting);
+            let queue = Arc::clone(&queue);
             let thread = thread::Builder::new().name("search".to_owned());
-            threads.push(thread.spawn(move || work(&waiting)).map_err(Error::internal)?);
+            threads.push(thread.spawn(move || work(&queue)).map_err(Error::internal)?);
         }
         Ok(Self { jobs: Some(jobs), threads })
     }
@@ -56,6 +56,7 @@ impl SearchPool {
             if sender.is_closed() {
                 return;
             }
+            // A panic must not end the thread, which nothing would replace.
             let outcome = catch_unwind(AssertUnwindSafe(|| work(&|| sender.is_closed())));
             drop(sender.send(outcome.map_or(PoolOutcome::Panicked, PoolOutcome::Done)));
         };
@@ -70,6 +71,7 @@ impl SearchPool {
 
 impl Drop for SearchPool {
     fn drop(&mut self) {
+        // The threads end when the sender of their queue is dropped.
         self.jobs = None;
         for thread in self.threads.drain(..) {
             drop(thread.join());
@@ -77,9 +79,10 @@ impl Drop for SearchPool {
     }
 }
 
-fn work(waiting: &Mutex<Receiver<Job>>) {
+fn work(queue: &Mutex<Receiver<Job>>) {
     loop {
-        let job = waiting.lock().recv();
+        // A separate statement, or the lock would be held while the job runs.
+        let job = queue.lock().recv();
         let Ok(job) = job else { return };
         job();
     }

@@ -36,7 +36,7 @@ pub(super) struct SearchShared {
     pub(super) indexed: watch::Sender<i64>,
     pub(super) changes: watch::Sender<u64>,
     /// Whether a search met a fault of the index.
-    suspect: AtomicBool,
+    fault_seen: AtomicBool,
     /// The versions replaced after a position, as the last search read them; other searches on the same
     /// snapshot reuse them.
     replaced: Mutex<(LogPosition, Replaced)>,
@@ -92,7 +92,7 @@ impl SearchShared {
             index: Mutex::default(),
             indexed: watch::Sender::new(0),
             changes: watch::Sender::new(0),
-            suspect: AtomicBool::new(false),
+            fault_seen: AtomicBool::new(false),
             replaced: Mutex::default(),
         }))
     }
@@ -120,8 +120,8 @@ impl SearchShared {
 
     /// Makes searches use `index`, or none while `standing` says why.
     pub(super) fn publish(&self, index: Option<SearchIndex>, standing: IndexStatus) {
-        let whole = if index.is_some() { 1.0 } else { 0.0 };
-        metrics::gauge!(telemetry::SEARCH_INDEX_WHOLE).set(whole);
+        let complete = if index.is_some() { 1.0 } else { 0.0 };
+        metrics::gauge!(telemetry::SEARCH_INDEX_WHOLE).set(complete);
         *self.index.lock() = index;
         self.standing.send_replace(standing);
     }
@@ -133,7 +133,7 @@ impl SearchShared {
 
     /// Returns whether a search met a fault of the index since the last call.
     pub(super) fn take_fault(&self) -> bool {
-        self.suspect.swap(false, Ordering::Relaxed)
+        self.fault_seen.swap(false, Ordering::Relaxed)
     }
 
     /// Waits, for a moment at most, until the index contains what this process wrote before.
@@ -187,9 +187,10 @@ impl SearchShared {
 
     /// Returns the versions replaced after `snapshot`, as far as other searches have read them.
     pub(super) fn known_replaced(&self, snapshot: &IndexSnapshot) -> Replaced {
-        let known = self.replaced.lock();
-        match known.0 == log_position(snapshot.position()) {
-            true => Arc::clone(&known.1),
+        let cached = self.replaced.lock();
+        // A list that was read for another snapshot excludes the wrong versions.
+        match cached.0 == log_position(snapshot.position()) {
+            true => Arc::clone(&cached.1),
             false => Arc::default(),
         }
     }
@@ -203,15 +204,16 @@ impl SearchShared {
     ) -> Result<SnapshotMatches> {
         let (snapshot, request) = (Arc::clone(snapshot), Arc::clone(request));
         let replaced = Arc::clone(replaced);
-        let work = move |is_gone: &dyn Fn() -> bool| {
+        let work = move |is_abandoned: &dyn Fn() -> bool| {
             let watch = Stopwatch::start();
-            let is_over = || watch.elapsed() > SEARCH_TIME_MAX || is_gone();
-            evaluate(&snapshot, &request, &replaced, &is_over)
+            let is_expired = || watch.elapsed() > SEARCH_TIME_MAX || is_abandoned();
+            evaluate(&snapshot, &request, &replaced, &is_expired)
         };
         match self.pool.run(work).await? {
             PoolOutcome::Done(found) => found.map_err(|cause| self.service_error(cause)),
+            // A damaged file may be the cause, so the indexer checks all of them.
             PoolOutcome::Panicked => {
-                self.suspect.store(true, Ordering::Relaxed);
+                self.fault_seen.store(true, Ordering::Relaxed);
                 Err(Error::internal("a search panicked"))
             }
         }
@@ -236,19 +238,21 @@ impl SearchShared {
             let message = "The search index is far behind the archive";
             return Ok(FillOutcome::Answered(Err(unavailable(message))));
         }
+        // Matches are right only if they exclude exactly what this transaction sees as replaced.
         let is_known = replaced == **known;
         let found = match found {
             Some(found) if is_known => found,
             Some(_) => {
-                let mut known = self.replaced.lock();
-                *known = (position, Arc::new(replaced));
+                // For the next attempt, and for other searches on the same snapshot.
+                let mut cached = self.replaced.lock();
+                *cached = (position, Arc::new(replaced));
                 return Ok(FillOutcome::Replaced(make));
             }
             None => {
                 // Last attempt: evaluated in this transaction, whose view of replaced versions cannot change.
                 let watch = Stopwatch::start();
-                let is_over = || watch.elapsed() > SEARCH_TIME_MAX;
-                match evaluate(snapshot, request, &replaced, &is_over) {
+                let is_expired = || watch.elapsed() > SEARCH_TIME_MAX;
+                match evaluate(snapshot, request, &replaced, &is_expired) {
                     Ok(found) => found,
                     Err(cause) => {
                         return Ok(FillOutcome::Answered(Err(self.service_error(cause))));
@@ -261,8 +265,9 @@ impl SearchShared {
             match tx.find_numbered(number)? {
                 Some((key, item)) => hits.push(SearchHit { key, item }),
                 None => {
+                    // Replaced versions were excluded, so index and database disagree.
                     tracing::error!(number, "search index: hit without an item, checking files");
-                    self.suspect.store(true, Ordering::Relaxed);
+                    self.fault_seen.store(true, Ordering::Relaxed);
                 }
             }
         }
@@ -283,7 +288,7 @@ impl SearchShared {
                 Error::new(ErrorKind::Timeout, message).with_code("search_time")
             }
             IndexError::Engine(_) | IndexError::Io(_) => {
-                self.suspect.store(true, Ordering::Relaxed);
+                self.fault_seen.store(true, Ordering::Relaxed);
                 unavailable("The search index cannot be read").with_source(cause)
             }
         }
@@ -294,12 +299,12 @@ fn evaluate(
     snapshot: &IndexSnapshot,
     request: &PreparedSearch,
     replaced: &[u32],
-    is_over: &dyn Fn() -> bool,
+    is_expired: &dyn Fn() -> bool,
 ) -> std::result::Result<SnapshotMatches, IndexError> {
-    let found = snapshot.find(&request.filter, replaced, is_over)?;
+    let found = snapshot.find(&request.filter, replaced, is_expired)?;
     Ok(SnapshotMatches {
         total: found.total(),
-        numbers: found.page(request.page, &request.filter.query, is_over)?,
-        facets: found.facets(&request.facets, is_over)?,
+        numbers: found.page(request.page, &request.filter.query, is_expired)?,
+        facets: found.facets(&request.facets, is_expired)?,
     })
 }

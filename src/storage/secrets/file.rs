@@ -29,6 +29,7 @@ fn unusable(path: &Path, cause: &dyn std::fmt::Display) -> SecretError {
 pub fn read(path: &Path) -> Result<Vec<SecretKey>, SecretError> {
     let mut text = String::new();
     File::open(path)
+        // A wrong path, such as a device or a log file, must not fill the memory.
         .and_then(|file| file.take(SECRET_KEY_FILE_BYTES_MAX).read_to_string(&mut text))
         .map_err(|cause| unusable(path, &cause))?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -75,25 +76,24 @@ pub fn replace(path: &Path, keys: &[SecretKey]) -> Result<(), SecretError> {
 /// Root may rotate keys for a service that runs as another user, which could not read a private file of root.
 /// The group gets at most read access, all others none.
 fn keep_access(path: &Path, part: &Path) -> io::Result<()> {
-    let before = match fs::metadata(path) {
-        Ok(before) => before,
+    let old = match fs::metadata(path) {
+        Ok(old) => old,
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(cause) => return Err(cause),
     };
-    let ours = fs::metadata(part)?;
-    if (ours.uid(), ours.gid()) != (before.uid(), before.gid()) {
+    let new = fs::metadata(part)?;
+    // Only root may give a file away, so `chown` is called only where it changes something.
+    if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
         // Before the mode, which opens the file to its group: the group has to be the right one by then.
-        std::os::unix::fs::chown(part, Some(before.uid()), Some(before.gid())).map_err(
-            |cause| {
-                let whom = format!("{}:{}", before.uid(), before.gid());
-                io::Error::new(
-                    cause.kind(),
-                    format!("the new file cannot be given to {whom}: {cause}"),
-                )
-            },
-        )?;
+        std::os::unix::fs::chown(part, Some(old.uid()), Some(old.gid())).map_err(|cause| {
+            let owner = format!("{}:{}", old.uid(), old.gid());
+            io::Error::new(
+                cause.kind(),
+                format!("the new file cannot be given to {owner}: {cause}"),
+            )
+        })?;
     }
-    fs::set_permissions(part, fs::Permissions::from_mode(before.mode() & 0o640))
+    fs::set_permissions(part, fs::Permissions::from_mode(old.mode() & 0o640))
 }
 
 /// Locks the key file at `path` for a process that rotates it, until the returned file is dropped.
@@ -101,12 +101,13 @@ fn keep_access(path: &Path, part: &Path) -> io::Result<()> {
 /// Fails while another process holds the lock.
 pub fn lock(path: &Path) -> Result<File, SecretError> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
+    // Beside the key file, which a rotation replaces together with any lock on it.
     name.push(".lock");
-    let beside = path.with_file_name(name);
+    let lock_path = path.with_file_name(name);
     let mut options = OpenOptions::new();
-    let opened = options.write(true).create(true).truncate(false).mode(0o600).open(&beside);
+    let opened = options.write(true).create(true).truncate(false).mode(0o600).open(&lock_path);
     let file = opened.map_err(|cause| unusable(path, &cause))?;
-    modes::give_to_owner_of_folder(&beside);
+    modes::give_to_owner_of_folder(&lock_path);
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(unusable(path, &"another process rotates it")),

@@ -13,7 +13,7 @@ use model::ContentHash;
 /// Length of a key in bytes.
 const KEY_BYTES: usize = 32;
 /// Domain separation: no other hash of a key equals the one that names it.
-const NAMED: &[u8] = b"wirephoto key id\0";
+const ID_DOMAIN: &[u8] = b"wirephoto key id\0";
 
 /// The id of a key: the first 8 hex digits of a hash of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,7 +49,7 @@ impl fmt::Debug for SecretKey {
 
 impl SecretKey {
     fn new(bytes: [u8; KEY_BYTES]) -> Self {
-        let ContentHash(hash) = ContentHash::of(&[NAMED, &bytes].concat());
+        let ContentHash(hash) = ContentHash::of(&[ID_DOMAIN, &bytes].concat());
         let [a, b, c, d, ..] = hash;
         Self { bytes, id: KeyId([a, b, c, d]) }
     }
@@ -90,6 +90,7 @@ impl SecretKey {
     /// Encrypts `plain` for `place`, with a random nonce.
     pub(super) fn seal(&self, place: &str, plain: &[u8]) -> Result<String, SecretError> {
         let mut text = plain.to_vec();
+        // Bound to its place, so that a value copied to another row does not decrypt.
         let aad = Aad::from(place.as_bytes());
         let sealed = self.cipher()?.seal_in_place_append_tag(aad, &mut text);
         let nonce = sealed.map_err(|_| SecretError::NoRandom)?;
@@ -101,8 +102,10 @@ impl SecretKey {
     /// Decrypts a sealed value of `place` whose key id is this key's.
     pub(super) fn open(&self, place: &str, stored: &[u8]) -> Result<Vec<u8>, SecretError> {
         let damaged = || SecretError::Damaged(place.to_owned());
+        // The part after the last colon, which base64url does not contain.
         let value = stored.rsplit(|byte| *byte == b':').next().unwrap_or_default();
         let mut value = BASE64_URL_SAFE_NO_PAD.decode(value).map_err(|_| damaged())?;
+        // `split_off` panics beyond the end of a truncated value.
         if value.len() < NONCE_LEN {
             return Err(damaged());
         }
@@ -121,6 +124,7 @@ fn parse_hex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes().chunks_exact(2);
     let byte = |pair: &[u8]| {
         let pair = std::str::from_utf8(pair).ok()?;
+        // `from_str_radix` accepts a sign, as in `+a`.
         let is_hex = pair.chars().all(|digit| digit.is_ascii_hexdigit());
         is_hex.then(|| u8::from_str_radix(pair, 16).ok()).flatten()
     };

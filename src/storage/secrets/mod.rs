@@ -78,9 +78,10 @@ impl KeyringState {
     }
 
     /// Reads the key file again for the key `id`: another process may have rotated the keys.
-    fn read_again(&mut self, id: KeyId) -> Result<(), SecretError> {
+    fn reload_for(&mut self, id: KeyId) -> Result<(), SecretError> {
         let Some(KeySource::File(path)) = &self.source else { return Ok(()) };
         let fresh = read(path)?;
+        // A file without the key is no gain: the loaded keys still open other values.
         if fresh.iter().any(|key| key.id() == id) {
             self.keys = fresh;
         }
@@ -88,7 +89,7 @@ impl KeyringState {
     }
 
     /// Describes which keys are loaded, for the error about a missing one.
-    fn at_hand(&self) -> String {
+    fn describe_loaded(&self) -> String {
         if let Some(why) = &self.refused {
             return why.clone();
         }
@@ -138,17 +139,18 @@ impl Keyring {
         place: &str,
         work: impl FnOnce(&SecretKey) -> Result<T, SecretError>,
     ) -> Result<T, SecretError> {
+        // Held while the file is read, so that concurrent callers read it once.
         let mut keys = self.0.lock();
-        let read_again = match keys.find(id) {
+        let reloaded = match keys.find(id) {
             Some(_) => Ok(()),
-            None => keys.read_again(id),
+            None => keys.reload_for(id),
         };
-        match (keys.find(id), read_again) {
+        match (keys.find(id), reloaded) {
             (Some(key), _) => work(key),
-            (None, read_again) => {
+            (None, reloaded) => {
                 // The error of reading the file says more than a list of the old keys.
-                let why =
-                    read_again.map_or_else(|cause| format!("and {cause}"), |()| keys.at_hand());
+                let why = reloaded
+                    .map_or_else(|cause| format!("and {cause}"), |()| keys.describe_loaded());
                 Err(SecretError::NoKey { place: place.to_owned(), id, why })
             }
         }

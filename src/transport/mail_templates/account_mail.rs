@@ -63,6 +63,7 @@ impl AccountMailContent {
     }
 
     fn facts(&self) -> Result<Value> {
+        // Clients choose the names of devices, keys and browsers.
         let short = |text: &str| line(text, MAIL_NAME_CHARS_MAX);
         let link = |one: &PasswordLine| {
             Ok::<_, Error>(context! {
@@ -92,23 +93,24 @@ impl MailTemplates {
     /// Renders a mail about an account.
     ///
     /// Fails for a URL that is not `http` or `https`, which is a mistake of the caller.
-    pub fn render_account_mail(&self, notice: &AccountMail) -> Result<MailTexts> {
-        let name = notice.content.name();
-        let site = notice.site_url.trim_end_matches('/');
+    pub fn render_account_mail(&self, mail: &AccountMail) -> Result<MailTexts> {
+        let name = mail.content.name();
+        let site = mail.site_url.trim_end_matches('/');
         let page = |path: &str| address(&format!("{site}{path}"));
         let facts = context! {
-            site_name => line(&notice.site_name, MAIL_NAME_CHARS_MAX),
-            site_url => address(&notice.site_url)?,
+            site_name => line(&mail.site_name, MAIL_NAME_CHARS_MAX),
+            site_url => address(&mail.site_url)?,
             devices_url => page("/account/devices")?,
             security_url => page("/account/security")?,
             forgotten_url => page("/o/password")?,
-            ..notice.content.facts()?
+            ..mail.content.facts()?
         };
         let render = |part: &str, subject: &str| {
             let template = self.environment.get_template(&format!("{name}.{part}"));
             let template = template.map_err(Error::internal)?;
             template.render(context! { subject, ..facts.clone() }).map_err(Error::internal)
         };
+        // Rendered first, because text and HTML may repeat it.
         let subject = line(&render("subject.txt", "")?, MAIL_SUBJECT_CHARS_MAX);
         let (text, html) = (render("txt", &subject)?, render("html", &subject)?);
         Ok(MailTexts { subject, text, html })
@@ -124,6 +126,7 @@ pub(super) fn samples() -> impl Iterator<Item = AccountMail> {
         AccountMailContent::DeviceMoved { device: "Phone".to_owned() },
         AccountMailContent::Invitation(link()),
         AccountMailContent::PasswordReset(vec![link()]),
+        // A template may treat a single link as a case of its own.
         AccountMailContent::PasswordReset(vec![link(), link()]),
         AccountMailContent::PasswordChanged { user_name: name() },
         AccountMailContent::KeyMade { user_name: name(), key: "Layout".to_owned() },

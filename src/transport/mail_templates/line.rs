@@ -7,31 +7,33 @@
 /// word if one ends in the last quarter, and gets `…`.
 pub fn line(text: &str, chars_max: usize) -> String {
     let mut line = String::new();
-    let (mut count, mut gap) = (0, false);
+    let (mut count, mut pending_space) = (0, false);
     for c in text.chars().filter(|&c| !is_hidden(c)) {
         if c.is_control() || c.is_whitespace() {
-            gap = !line.is_empty();
+            // White space at the start or the end of the text leaves no gap.
+            pending_space = !line.is_empty();
             continue;
         }
-        let more = 1 + usize::from(gap);
-        if count + more > chars_max {
-            return cut(&line, gap, chars_max);
+        let width = 1 + usize::from(pending_space);
+        if count + width > chars_max {
+            return cut(&line, pending_space, chars_max);
         }
-        if gap {
+        if pending_space {
             line.push(' ');
         }
         line.push(c);
-        count += more;
-        gap = false;
+        count += width;
+        pending_space = false;
     }
     line
 }
 
 fn cut(line: &str, after_word: bool, chars_max: usize) -> String {
     let word = line.rfind(' ').filter(|&end| line[..end].chars().count() * 4 >= chars_max * 3);
+    // The text was cut at a gap, so its last word is complete.
     let end = if after_word { None } else { word };
-    let kept = end.map_or(line, |end| &line[..end]);
-    format!("{}…", kept.trim_end_matches([',', ';', ':', '.', '–', '-', ' ']))
+    let shortened = end.map_or(line, |end| &line[..end]);
+    format!("{}…", shortened.trim_end_matches([',', ';', ':', '.', '–', '-', ' ']))
 }
 
 /// Returns whether a character is invisible and affects text beyond its own.

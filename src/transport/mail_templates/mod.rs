@@ -104,27 +104,28 @@ impl MailTemplates {
     /// Fails with the name of the template and the reason when one does not render, when the folder cannot be
     /// read, and when it contains a template with an unknown name.
     pub fn compile(overrides: Option<&Path>) -> Result<Self> {
-        let letters = Self { environment: templates::load(overrides)? };
+        let compiled = Self { environment: templates::load(overrides)? };
         let unusable = |error: Error| {
             let cause = error.cause().unwrap_or_default();
             Error::new(ErrorKind::InvalidArgument, format!("mail template: {cause}"))
         };
-        for letter in view::samples() {
-            letters.render_notification(&letter).map_err(unusable)?;
+        // A template may fail only for rare values, such as an item without a headline.
+        for mail in view::samples() {
+            compiled.render_notification(&mail).map_err(unusable)?;
         }
-        for notice in account_mail::samples() {
-            letters.render_account_mail(&notice).map_err(unusable)?;
+        for mail in account_mail::samples() {
+            compiled.render_account_mail(&mail).map_err(unusable)?;
         }
-        Ok(letters)
+        Ok(compiled)
     }
 
     /// Renders a notification mail.
     ///
     /// Fails for a URL that is not `http` or `https` and for an invalid content id, both of which are
     /// mistakes of the caller.
-    pub fn render_notification(&self, letter: &NotificationMail) -> Result<MailTexts> {
-        let view = MailView::of(letter)?;
-        let name = letter.occasion.name();
+    pub fn render_notification(&self, mail: &NotificationMail) -> Result<MailTexts> {
+        let view = MailView::of(mail)?;
+        let name = mail.occasion.name();
         let subject = self.render(&format!("{name}.subject.txt"), &view, "")?;
         let subject = line(&subject, limits::MAIL_SUBJECT_CHARS_MAX);
         let text = self.render(&format!("{name}.txt"), &view, &subject)?;

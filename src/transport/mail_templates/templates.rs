@@ -28,8 +28,8 @@ pub(super) fn load(overrides: Option<&Path>) -> Result<Environment<'static>> {
     environment.set_syntax(syntax.map_err(Error::internal)?);
     environment.set_formatter(format);
     for name in MailTemplateFiles::iter() {
-        let own = overrides.map(|folder| read(folder, &name)).transpose()?.flatten();
-        let text = match own {
+        let override_text = overrides.map(|folder| read(folder, &name)).transpose()?.flatten();
+        let text = match override_text {
             Some(text) => text,
             None => {
                 let Some(file) = MailTemplateFiles::get(&name) else { continue };
@@ -65,7 +65,7 @@ fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Res
     out.write_str(rest).map_err(Mistake::from)
 }
 
-fn bad(path: &Path, what: &str) -> Error {
+fn invalid(path: &Path, what: &str) -> Error {
     Error::new(ErrorKind::InvalidArgument, format!("mail template {}: {what}", path.display()))
 }
 
@@ -79,11 +79,12 @@ fn check_names(folder: &Path) -> Result<()> {
         let name = entry.map_err(unreadable)?.file_name();
         let name = name.to_string_lossy();
         let is_template = name.ends_with(".html") || name.ends_with(".txt");
+        // Hidden files are left by editors, and other files may be notes of the operator.
         if is_template && !name.starts_with('.') && MailTemplateFiles::get(&name).is_none() {
             let mut known: Vec<_> = MailTemplateFiles::iter().collect();
             known.sort();
             let what = format!("no such template; there are {}", known.join(", "));
-            return Err(bad(&folder.join(&*name), &what));
+            return Err(invalid(&folder.join(&*name), &what));
         }
     }
     Ok(())
@@ -91,16 +92,17 @@ fn check_names(folder: &Path) -> Result<()> {
 
 fn read(folder: &Path, name: &str) -> Result<Option<String>> {
     let path = folder.join(name);
-    let unreadable = |cause: std::io::Error| bad(&path, &cause.to_string());
+    let unreadable = |cause: std::io::Error| invalid(&path, &cause.to_string());
     let file = match fs::File::open(&path) {
         Ok(file) => file,
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(cause) => return Err(unreadable(cause)),
     };
     let mut bytes = Vec::new();
+    // One byte more than allowed tells a template that is too long from one that fits.
     file.take(TEMPLATE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if u64::try_from(bytes.len()).is_ok_and(|length| length > TEMPLATE_BYTES_MAX) {
-        return Err(bad(&path, &format!("longer than {TEMPLATE_BYTES_MAX} bytes")));
+        return Err(invalid(&path, &format!("longer than {TEMPLATE_BYTES_MAX} bytes")));
     }
-    String::from_utf8(bytes).map(Some).map_err(|_| bad(&path, "not UTF-8"))
+    String::from_utf8(bytes).map(Some).map_err(|_| invalid(&path, "not UTF-8"))
 }

@@ -41,24 +41,25 @@ struct CardPicture {
 }
 
 impl MailView {
-    pub(super) fn of(letter: &NotificationMail) -> Result<Self> {
-        let (shown, description) = match letter.occasion {
+    pub(super) fn of(mail: &NotificationMail) -> Result<Self> {
+        let (shown, description) = match mail.occasion {
             MailOccasion::Item => (1, limits::MAIL_DESCRIPTION_CHARS_MAX),
             MailOccasion::Digest => {
                 (limits::MAIL_DIGEST_ITEMS_MAX, limits::MAIL_DIGEST_DESCRIPTION_CHARS_MAX)
             }
         };
-        let count = letter.entries.len().saturating_add(letter.more);
-        let entries = letter.entries.iter().take(shown).map(|entry| card(entry, description));
+        let count = mail.entries.len().saturating_add(mail.more);
+        let entries = mail.entries.iter().take(shown).map(|entry| card(entry, description));
         let entries = entries.collect::<Result<Vec<_>>>()?;
         Ok(Self {
-            site_name: line(&letter.site_name, limits::MAIL_NAME_CHARS_MAX),
-            title: line(&letter.title, limits::MAIL_NAME_CHARS_MAX),
+            site_name: line(&mail.site_name, limits::MAIL_NAME_CHARS_MAX),
+            title: line(&mail.title, limits::MAIL_NAME_CHARS_MAX),
+            // Entries beyond the limit of the mail are counted, not shown.
             more: count - entries.len(),
             entries,
             count,
-            unsubscribe_url: address(&letter.unsubscribe_url)?,
-            site_url: address(&letter.site_url)?,
+            unsubscribe_url: address(&mail.unsubscribe_url)?,
+            site_url: address(&mail.site_url)?,
         })
     }
 }
@@ -89,14 +90,16 @@ fn card(entry: &MailEntry, description_chars_max: usize) -> Result<MailCard> {
 }
 
 fn picture(thumb: &MailThumbnail) -> Result<CardPicture> {
-    let known = |c: char| c.is_ascii_alphanumeric() || ['.', '_', '-'].contains(&c);
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || ['.', '_', '-'].contains(&c);
     let fits = (1..=limits::MAIL_CID_CHARS_MAX).contains(&thumb.cid.len());
-    if !fits || !thumb.cid.chars().all(known) {
+    if !fits || !thumb.cid.chars().all(is_allowed) {
         return Err(Error::internal("the id of a picture in a mail has other characters"));
     }
+    // At least one pixel, because the longer side divides below.
     let (width, height) = (thumb.width.max(1), thumb.height.max(1));
     let long = width.max(height);
     let small = |side: u32| {
+        // A picture that is smaller than the square is not enlarged.
         let scaled = u64::from(side) * u64::from(SMALL_PX.min(long)) / u64::from(long);
         u32::try_from(scaled).unwrap_or(SMALL_PX).max(1)
     };
@@ -106,9 +109,10 @@ fn picture(thumb: &MailThumbnail) -> Result<CardPicture> {
 
 /// Checks a URL for use in a link.
 pub(super) fn address(url: &str) -> Result<String> {
-    let web = url.starts_with("https://") || url.starts_with("http://");
-    let plain = url.chars().all(|c| c.is_ascii_graphic() && !['<', '>', '"', '`'].contains(&c));
-    if web && plain && url.len() <= limits::MAIL_URL_BYTES_MAX {
+    let is_web = url.starts_with("https://") || url.starts_with("http://");
+    // Other characters could end the attribute in HTML, or the link in plain text.
+    let is_plain = url.chars().all(|c| c.is_ascii_graphic() && !['<', '>', '"', '`'].contains(&c));
+    if is_web && is_plain && url.len() <= limits::MAIL_URL_BYTES_MAX {
         return Ok(url.to_owned());
     }
     Err(Error::internal("an address in a mail is not a web address"))
@@ -136,7 +140,7 @@ pub(super) fn samples() -> Vec<NotificationMail> {
         url: full.url.clone(),
         thumbnail: None,
     };
-    let letter = |occasion, title: &str, entries, more| NotificationMail {
+    let mail = |occasion, title: &str, entries, more| NotificationMail {
         site_name: "Wirephoto".into(),
         title: title.into(),
         occasion,
@@ -149,9 +153,9 @@ pub(super) fn samples() -> Vec<NotificationMail> {
         .into_iter()
         .flat_map(|occasion| {
             [
-                letter(occasion, "Title", vec![full.clone(), bare.clone()], 3),
-                letter(occasion, "", vec![bare.clone()], 0),
-                letter(occasion, "Title", Vec::new(), 0),
+                mail(occasion, "Title", vec![full.clone(), bare.clone()], 3),
+                mail(occasion, "", vec![bare.clone()], 0),
+                mail(occasion, "Title", Vec::new(), 0),
             ]
         })
         .collect()

@@ -61,6 +61,7 @@ impl ProviderTokens {
 
     /// Returns the token to use at `now`; signing one takes a tenth of a millisecond.
     pub(super) fn current_token(&self, now: Timestamp) -> Result<String, PushError> {
+        // Held while it signs, so that concurrent messages share one token.
         let mut current = self.current.lock();
         let fresh = |bearer: &ProviderToken| {
             let age = now.duration_since(bearer.issued);
@@ -117,6 +118,7 @@ impl ApnsClient {
         now: fn() -> Timestamp,
     ) -> Result<(), PushError> {
         let base = match message.device {
+            // Messages to Android devices never get here; `Push` sends them to Firebase.
             DeviceKind::Ios | DeviceKind::Android => &self.production,
             DeviceKind::IosSandbox => &self.sandbox,
         };
@@ -134,6 +136,7 @@ impl ApnsClient {
             .header("content-type", "application/json")
             .header("apns-topic", self.topic.clone())
             .header("apns-push-type", "alert")
+            // 10 is immediate; with 5 the device may wait to save power.
             .header("apns-priority", "10")
             .header("apns-expiration", expiration)
             .header("apns-id", message.id.to_string());
@@ -142,11 +145,11 @@ impl ApnsClient {
         }
         let request = request.body(payload.to_string());
         let answer = client::send_request(request, &place_of(base), now).await?;
-        let judged = result_of_answer(&answer, &message.token);
+        let outcome = result_of_answer(&answer, &message.token);
         if matches!(reason(&answer), "ExpiredProviderToken" | "InvalidProviderToken") {
             self.bearers.mark_refused(&bearer, now());
         }
-        judged
+        outcome
     }
 }
 
@@ -154,8 +157,8 @@ impl ApnsClient {
 ///
 /// A token is hexadecimal; anything else could escape the path or would be refused.
 fn address(base: &Url, token: &str) -> Result<Url, PushError> {
-    let hex = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if !hex || token.len() > limits::APNS_TOKEN_CHARS_MAX {
+    let is_hex = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if !is_hex || token.len() > limits::APNS_TOKEN_CHARS_MAX {
         let said = format!("a token of {} bytes is not hexadecimal", token.len());
         return Err(PushError::InvalidToken { said });
     }
@@ -213,6 +216,7 @@ pub(super) fn result_of_answer(answer: &PushReply, token: &str) -> Result<(), Pu
     let said = || answer.describe(reason, &[token]);
     match (answer.status, reason) {
         (200, _) => Ok(()),
+        // Removes the device (contract notifications-26).
         (410, _) | (400, "BadDeviceToken") => Err(PushError::InvalidToken { said: said() }),
         // `IdleTimeout` has the status of a bad request although the connection caused it.
         (403, "ExpiredProviderToken" | "InvalidProviderToken") | (400, "IdleTimeout") => {

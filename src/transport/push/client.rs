@@ -26,17 +26,17 @@ pub(super) enum HttpVersions {
 pub(super) fn certificates(pem: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
     let read = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>().ok()?;
     let mut roots = RootCertStore::empty();
-    let sound = read.iter().all(|one| roots.add(one.clone()).is_ok());
-    (sound && !read.is_empty()).then_some(read)
+    let all_valid = read.iter().all(|one| roots.add(one.clone()).is_ok());
+    (all_valid && !read.is_empty()).then_some(read)
 }
 
-/// Builds a client that trusts the public certificate authorities and `more`.
+/// Builds a client that trusts the public certificate authorities and `extra`.
 pub(super) fn client(
-    more: &[CertificateDer<'static>],
+    extra: &[CertificateDer<'static>],
     protocol: HttpVersions,
 ) -> Result<Client, String> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    for certificate in more {
+    for certificate in extra {
         roots.add(certificate.clone()).map_err(|error| error.to_string())?;
     }
     let tls = ClientConfig::builder_with_provider(Arc::new(crypto::aws_lc_rs::default_provider()))
@@ -112,6 +112,7 @@ pub(super) async fn send_request(
     let after = retry_after(&response, now);
     let status = response.status().as_u16();
     let body = body(&mut response).await.map_err(failed)?;
+    // An error may come without JSON, from a proxy in between; its status still counts.
     let body = serde_json::from_slice(&body).unwrap_or_default();
     Ok(PushReply { place: place.to_owned(), status, after, body })
 }
@@ -119,9 +120,9 @@ pub(super) async fn send_request(
 /// Reads the body of a response, truncated at the size limit.
 async fn body(response: &mut Response) -> Result<Vec<u8>, reqwest::Error> {
     let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await? {
+    while let Some(chunk) = response.chunk().await? {
         let room = limits::PUSH_ANSWER_BYTES_MAX - body.len();
-        body.extend_from_slice(&piece[..piece.len().min(room)]);
+        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
         if body.len() == limits::PUSH_ANSWER_BYTES_MAX {
             break;
         }
@@ -140,6 +141,7 @@ pub(super) fn parse_after(text: &str, now: Timestamp) -> Option<Duration> {
         Ok(seconds) => Duration::from_secs(seconds),
         Err(_) => {
             let date = Timestamp::try_from(httpdate::parse_http_date(text).ok()?).ok()?;
+            // A date in the past means at once.
             Duration::try_from(date.duration_since(now)).unwrap_or_default()
         }
     };

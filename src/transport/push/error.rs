@@ -53,6 +53,7 @@ pub(super) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
 /// Reduces a text to one printable line without `secrets`, truncated.
 pub(super) fn clean(text: &str, secrets: &[&str]) -> String {
     let mut text = text.to_owned();
+    // Before the text is truncated, which could leave a part of a secret.
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
         text = text.replace(secret, "***");
     }

@@ -101,6 +101,7 @@ impl FcmClient {
             .header("content-type", "application/json")
             .body(body.to_string());
         let answer = client::send_request(request, &place_of(&self.url), now).await?;
+        // The retry fetches another token (contract notifications-24).
         if answer.status == 401 {
             self.drop_token(&access);
         }
@@ -168,6 +169,7 @@ impl FcmClient {
 fn read_access(body: &Value, issued: Timestamp) -> Option<FcmAccessToken> {
     let text = body["access_token"].as_str()?;
     let valid = body["expires_in"].as_u64()?;
+    // A token that is valid only briefly keeps half of its life, or it would never be used.
     let margin = limits::FCM_ACCESS_MARGIN.as_secs().min(valid / 2);
     let used = i64::try_from(valid - margin).ok()?;
     let until = issued.checked_add(jiff::SignedDuration::from_secs(used)).ok()?;
@@ -198,6 +200,7 @@ pub(super) fn payload(message: &PushMessage, texts: FittedTexts<'_>) -> Value {
     if !message.collapse.is_empty() {
         android.insert("collapse_key".to_owned(), message.collapse.as_str().into());
     }
+    // Normal priority would wait until a sleeping device wakes up.
     android.insert("priority".to_owned(), "high".into());
     android.insert("ttl".to_owned(), ttl.into());
     json!({ "notification": notification, "data": data(message, image), "android": android })

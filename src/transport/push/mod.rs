@@ -110,6 +110,7 @@ impl Push {
         message: &PushMessage,
         now: fn() -> Timestamp,
     ) -> std::result::Result<(), PushError> {
+        // Around the whole send, including an access token that is fetched first.
         match tokio::time::timeout(limits::PUSH_SEND, self.hand_over(message, now)).await {
             Ok(sent) => sent,
             Err(_) => Err(PushError::later(format!("no answer within {:?}", limits::PUSH_SEND))),
@@ -124,6 +125,7 @@ impl Push {
         let PushServices { fcm, apns } = &*self.services;
         let none = || {
             let said = format!("no service for {} devices is set", message.device.as_str());
+            // A retry does not bring back a service that was removed from the settings.
             PushError::Permanent { said }
         };
         match message.device {

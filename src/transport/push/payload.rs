@@ -49,6 +49,7 @@ pub(super) fn fit_payload(
     write: impl Fn(FittedTexts<'_>) -> Value,
 ) -> Result<Value, PushError> {
     let title = shorten(&message.title, limits::PUSH_TITLE_BYTES_MAX);
+    // Without the picture only where the URLs leave no room for it.
     let images = [message.image.as_deref(), None];
     for image in images {
         let bare = write(FittedTexts { title: &title, body: "", image }).to_string().len();

@@ -34,8 +34,9 @@ fn wrong(name: &str, what: impl std::fmt::Display) -> Error {
 fn read_file(name: &str, path: &Path) -> Result<Vec<u8>> {
     let shown = path.display();
     let failed = |cause: std::io::Error| wrong(name, format!("{shown} cannot be read: {cause}"));
-    let facts = fs::metadata(path).map_err(failed)?;
-    if !facts.is_file() || facts.len() > limits::PUSH_FILE_BYTES_MAX {
+    let metadata = fs::metadata(path).map_err(failed)?;
+    // A wrong path must neither block, as a pipe does, nor fill the memory.
+    if !metadata.is_file() || metadata.len() > limits::PUSH_FILE_BYTES_MAX {
         let most = limits::PUSH_FILE_BYTES_MAX;
         return Err(wrong(name, format!("{shown} is not a file of at most {most} bytes")));
     }
@@ -109,6 +110,7 @@ fn apns(
     ];
     let path = &settings.apns_key;
     if path.as_os_str().is_empty() {
+        // Half of the settings is a mistake rather than a service that is off.
         return match others.into_iter().find(|(_, value)| !value.is_empty()) {
             Some((name, _)) => Err(wrong("apns_key", format!("is empty, but push.{name} is set"))),
             None => Ok(None),

@@ -39,16 +39,16 @@ pub(super) enum ArrivalKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ArrivalStamp(Vec<(PathBuf, u64, SystemTime)>);
 
-/// Lists the inputs in `dir`, except for its direct subfolders `passed`.
+/// Lists the inputs in `dir`, except for its direct subfolders `skipped`.
 ///
 /// Skips files that are hidden or named `*.part` or `*.tmp`, symbolic links, item folders that contain such
 /// files or no document yet, and everything beyond the limits of one poll.
 ///
 /// Fails when `dir` cannot be read; a subfolder that cannot be read is skipped.
-pub(super) fn list(dir: &Path, passed: &[&str]) -> io::Result<Vec<Arrival>> {
+pub(super) fn list(dir: &Path, skipped: &[&str]) -> io::Result<Vec<Arrival>> {
     let mut found = Vec::new();
     let entries: Vec<DirEntry> = fs::read_dir(dir)?.collect::<io::Result<_>>()?;
-    walk(entries, &|name| passed.contains(&name), 0, &mut found);
+    walk(entries, &|name| skipped.contains(&name), 0, &mut found);
     Ok(found)
 }
 
@@ -68,13 +68,13 @@ impl Arrival {
 }
 
 fn stamp_of_file(path: &Path) -> Option<ArrivalStamp> {
-    let facts = fs::symlink_metadata(path).ok()?;
-    Some(ArrivalStamp(vec![(path.to_owned(), facts.len(), facts.modified().ok()?)]))
+    let metadata = fs::symlink_metadata(path).ok()?;
+    Some(ArrivalStamp(vec![(path.to_owned(), metadata.len(), metadata.modified().ok()?)]))
 }
 
 fn walk(
     mut entries: Vec<DirEntry>,
-    is_passed: &dyn Fn(&str) -> bool,
+    is_skipped: &dyn Fn(&str) -> bool,
     depth: usize,
     found: &mut Vec<Arrival>,
 ) {
@@ -84,14 +84,16 @@ fn walk(
         if found.len() >= WATCH_ENTRIES_MAX {
             return;
         }
+        // The entry may have been moved away since it was listed.
         let Ok(kind) = entry.file_type() else { continue };
-        if is_unfinished(&name) || is_passed(&name) {
+        if is_unfinished(&name) || is_skipped(&name) {
             continue;
         }
+        // A symbolic link is neither, so it is skipped.
         if kind.is_file() {
             found.extend(file(&entry));
         } else if kind.is_dir() && depth < INGEST_DEPTH_MAX {
-            enter(&entry.path(), depth, found);
+            list_folder(&entry.path(), depth, found);
         }
     }
 }
@@ -113,10 +115,12 @@ fn file(entry: &DirEntry) -> Option<Arrival> {
 }
 
 /// Lists a folder: an item folder, or one with further folders and files.
-fn enter(path: &Path, depth: usize, found: &mut Vec<Arrival>) {
+fn list_folder(path: &Path, depth: usize, found: &mut Vec<Arrival>) {
     let parent = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
-    let of_item = depth > 0 && parent.is_some_and(|name| MediaType::parse(name).is_ok());
-    if of_item || path.join(DOCUMENT).is_file() {
+    // Below a folder named after a media type, a folder without a document is an item that is still
+    // arriving.
+    let is_item = depth > 0 && parent.is_some_and(|name| MediaType::parse(name).is_ok());
+    if is_item || path.join(DOCUMENT).is_file() {
         found.extend(item_folder(path));
         return;
     }
@@ -141,16 +145,17 @@ fn item_folder(path: &Path) -> Option<Arrival> {
         }
         has_document |= name == DOCUMENT;
         // The metadata of the entry itself, not of a link's target.
-        let facts = entry.metadata().ok()?;
-        if facts.file_type().is_symlink() {
+        let metadata = entry.metadata().ok()?;
+        if metadata.file_type().is_symlink() {
             kind = ArrivalKind::Link;
         }
-        stamps.push((entry.path(), facts.len(), facts.modified().ok()?));
+        stamps.push((entry.path(), metadata.len(), metadata.modified().ok()?));
         if count > ITEM_FILES_MAX {
             // It already has too many files, so it will be refused.
             break;
         }
     }
+    // The order of a directory is arbitrary, and stamps are compared.
     stamps.sort();
     has_document.then(|| Arrival { path: path.to_owned(), kind, stamp: ArrivalStamp(stamps) })
 }

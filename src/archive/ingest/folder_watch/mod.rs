@@ -78,26 +78,17 @@ impl FolderWatch {
         for name in [DONE, FAILED] {
             modes::create_shared_folder(&dir.join(name))?;
         }
-        let ended = |name: &str| {
-            let place = dir.join(name);
-            Ok::<_, io::Error>(match place.is_symlink() {
-                true => (fs::canonicalize(place)?, PathBuf::new()),
+        let target = |name: &str| {
+            let path = dir.join(name);
+            Ok::<_, io::Error>(match path.is_symlink() {
+                true => (fs::canonicalize(path)?, PathBuf::new()),
                 false => (dir.to_owned(), PathBuf::from(name)),
             })
         };
-        let (done, failed) = (ended(DONE)?, ended(FAILED)?);
+        let (done, failed) = (target(DONE)?, target(FAILED)?);
         let ingest = ingest.confined_to(dir);
-        let (seen, stuck, late) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Ok(Self {
-            dir: dir.to_owned(),
-            done,
-            failed,
-            ingest,
-            workers,
-            seen,
-            stuck,
-            postponed: late,
-        })
+        let (seen, stuck, postponed) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Ok(Self { dir: dir.to_owned(), done, failed, ingest, workers, seen, stuck, postponed })
     }
 
     /// The name of the folder: a random id that was written into it when it was watched first. Nodes on
@@ -113,6 +104,8 @@ impl FolderWatch {
             })
         };
         match read() {
+            // Only a missing name is replaced: two nodes with different names would both ingest the
+            // folder.
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
             found => return found,
         }
@@ -134,6 +127,7 @@ impl FolderWatch {
     pub fn scan(&mut self, watcher: &ScanContext<'_>) -> io::Result<()> {
         let arrivals = arrivals::list(&self.dir, &[DONE, FAILED])?;
         let is_finished = |arrival: &&Arrival| {
+            // A stuck input is ingested already, and only its move is retried.
             let stuck = self.stuck.get(&arrival.path).map(|(stuck, _)| stuck);
             self.seen.get(&arrival.path) == Some(*arrival) && stuck != Some(*arrival)
         };
@@ -141,12 +135,13 @@ impl FolderWatch {
         self.postponed.retain(|path, _| arrivals.iter().any(|arrival| arrival.path == *path));
         let seen = |arrival: Arrival| (arrival.path.clone(), arrival);
         self.seen = arrivals.into_iter().map(seen).collect();
-        for (path, (arrival, end)) in std::mem::take(&mut self.stuck) {
+        for (path, (arrival, outcome)) in std::mem::take(&mut self.stuck) {
             // An input that changed since is treated as a new arrival, also during this poll. One that is
             // gone needs no move.
             let is_same = self.seen.get(&path) == Some(&arrival) && arrival.is_unchanged();
-            if is_same && self.move_away(&path, &end).is_err() {
-                self.stuck.insert(path, (arrival, end));
+            // A failure was logged when the move failed first.
+            if is_same && self.move_away(&path, &outcome).is_err() {
+                self.stuck.insert(path, (arrival, outcome));
             }
         }
         // In slices, so that a shutdown does not wait for all of them.
@@ -162,50 +157,57 @@ impl FolderWatch {
     /// Ingests those of `slice` that have not changed since they were seen. An input that changes during its
     /// ingest stays in place and is ingested again.
     fn ingest_slice(&mut self, slice: &[Arrival], watcher: &ScanContext<'_>) {
-        let slice: Vec<&Arrival> = slice.iter().filter(|one| one.is_unchanged()).collect();
+        let slice: Vec<&Arrival> = slice.iter().filter(|arrival| arrival.is_unchanged()).collect();
         let is_same = |path: &Path| {
-            slice.iter().find(|one| one.path == path).is_some_and(|one| one.is_unchanged())
+            slice
+                .iter()
+                .find(|arrival| arrival.path == path)
+                .is_some_and(|arrival| arrival.is_unchanged())
         };
         let mut incoming = Vec::new();
-        let mut ends: Vec<(PathBuf, ArrivalOutcome)> = Vec::new();
+        let mut outcomes: Vec<(PathBuf, ArrivalOutcome)> = Vec::new();
         for Arrival { path, kind, .. } in slice.iter().copied() {
             match kind {
                 ArrivalKind::Media => incoming.push(IncomingPath::File(path.clone())),
                 ArrivalKind::ItemFolder => incoming.push(IncomingPath::ItemFolder(path.clone())),
-                ArrivalKind::Unknown => ends.push((path.clone(), end(Err(&IngestError::Kind)))),
+                ArrivalKind::Unknown => {
+                    outcomes.push((path.clone(), classify(Err(&IngestError::Kind))));
+                }
                 ArrivalKind::Link => {
                     let error = IngestError::Name("has a symbolic link".to_owned());
-                    ends.push((path.clone(), end(Err(&error))));
+                    outcomes.push((path.clone(), classify(Err(&error))));
                 }
                 ArrivalKind::Lines => {}
             }
         }
-        let taken = Mutex::new(ends);
+        let processed = Mutex::new(outcomes);
         ingest_all(&self.ingest, incoming, self.workers, watcher.now, &|incoming, outcome| {
             let outcome = outcome.as_ref().map(drop).map_err(|failure| &failure.error);
-            let end = (incoming.path().to_owned(), end(outcome));
-            taken.lock().push(end);
+            let classified = (incoming.path().to_owned(), classify(outcome));
+            processed.lock().push(classified);
         });
-        let taken = taken.into_inner();
-        for (path, end) in taken.into_iter().filter(|(path, _)| is_same(path)) {
-            self.finish(&path, end);
+        for (path, outcome) in processed.into_inner().into_iter().filter(|(path, _)| is_same(path))
+        {
+            self.finish(&path, outcome);
         }
         for Arrival { path, .. } in
             slice.iter().filter(|arrival| arrival.kind == ArrivalKind::Lines)
         {
-            if let Some(end) = self.ingest_lines(path, watcher).filter(|_| is_same(path)) {
-                self.finish(path, end);
+            if let Some(outcome) = self.ingest_lines(path, watcher).filter(|_| is_same(path)) {
+                self.finish(path, outcome);
             }
         }
     }
 
     /// Ingests a file of documents; `None` when the service stops in the middle.
     fn ingest_lines(&self, path: &Path, watcher: &ScanContext<'_>) -> Option<ArrivalOutcome> {
-        let (mut problems, mut ours) = (Vec::new(), None);
+        let (mut problems, mut internal_cause) = (Vec::new(), None);
         let mut report = |event: LinesEvent<'_>| {
             if let LinesEvent::Failed(IngestFailure { line, error, .. }) = event {
+                // A failure of this machine says nothing about the line, so the whole file is
+                // ingested again later.
                 if error.is_internal() {
-                    ours.get_or_insert(error.to_string());
+                    internal_cause.get_or_insert(error.to_string());
                 } else if problems.len() < WATCH_PROBLEMS_MAX {
                     problems.push(json!({ "line": line, "message": error.to_string() }));
                 }
@@ -220,21 +222,21 @@ impl FolderWatch {
             self.ingest
                 .record(event.with_detail(format!("{created} created, {replaced} replaced")));
         }
-        match (ours, tally.failed) {
+        match (internal_cause, tally.failed) {
             _ if tally.interrupted => None,
             (Some(cause), _) => Some(ArrivalOutcome::Postponed(cause)),
             (None, 0) => Some(ArrivalOutcome::Done),
             (None, failed) => {
-                let good = tally.created + tally.replaced;
-                let error = format!("{failed} lines failed, {good} were ingested");
+                let ingested = tally.created + tally.replaced;
+                let error = format!("{failed} lines failed, {ingested} were ingested");
                 Some(ArrivalOutcome::Failed(error, problems))
             }
         }
     }
 
     /// Moves a processed input away, and logs a refusal.
-    fn finish(&mut self, path: &Path, end: ArrivalOutcome) {
-        match &end {
+    fn finish(&mut self, path: &Path, outcome: ArrivalOutcome) {
+        match &outcome {
             ArrivalOutcome::Done => {}
             ArrivalOutcome::Failed(error, _) => {
                 tracing::warn!(file = %path.display(), "not ingested: {error}");
@@ -249,16 +251,16 @@ impl FolderWatch {
             }
         }
         self.postponed.remove(path);
-        if let Err(cause) = self.move_away(path, &end) {
+        if let Err(cause) = self.move_away(path, &outcome) {
             tracing::error!(file = %path.display(), "cannot be moved away: {cause}");
             if let Some(arrival) = self.seen.get(path) {
-                self.stuck.insert(path.to_owned(), (arrival.clone(), end));
+                self.stuck.insert(path.to_owned(), (arrival.clone(), outcome));
             }
         }
     }
 
-    fn move_away(&self, path: &Path, end: &ArrivalOutcome) -> io::Result<()> {
-        match end {
+    fn move_away(&self, path: &Path, outcome: &ArrivalOutcome) -> io::Result<()> {
+        match outcome {
             ArrivalOutcome::Done => self.move_to(&self.done, path, None),
             ArrivalOutcome::Failed(error, problems) => {
                 let name = path.strip_prefix(&self.dir).unwrap_or(path).display().to_string();
@@ -282,22 +284,23 @@ impl FolderWatch {
         let parent = within.parent().unwrap_or(Path::new(""));
         let source = open_folder(&self.dir, parent, MissingFolder::Fails)?;
         let target = open_folder(&to.0, &to.1.join(parent), MissingFolder::Created)?;
-        let free = free_name(name, &|name| pinned_path::exists(&target, name));
+        // A rename would replace an earlier file of the same name without notice.
+        let target_name = free_name(name, &|name| pinned_path::exists(&target, name));
         if let Some(note) = note {
-            let mut beside = free.clone();
-            beside.push(".error.json");
-            pinned_path::write(&target, &beside, format!("{note:#}\n").as_bytes())?;
+            let mut note_name = target_name.clone();
+            note_name.push(".error.json");
+            pinned_path::write(&target, &note_name, format!("{note:#}\n").as_bytes())?;
         }
-        pinned_path::rename(&source, name, &target, &free)
+        pinned_path::rename(&source, name, &target, &target_name)
     }
 }
 
-/// Returns `wanted`, or if that is taken, the name with a number: `photo-2.jpg`.
-fn free_name(wanted: &OsStr, is_taken: &dyn Fn(&OsStr) -> bool) -> OsString {
-    if !is_taken(wanted) {
-        return wanted.to_owned();
+/// Returns `name`, or if that is taken, the name with a number: `photo-2.jpg`.
+fn free_name(name: &OsStr, is_taken: &dyn Fn(&OsStr) -> bool) -> OsString {
+    if !is_taken(name) {
+        return name.to_owned();
     }
-    let path = Path::new(wanted);
+    let path = Path::new(name);
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let extension = path.extension().map(|extension| extension.to_string_lossy().into_owned());
     let numbered = |number: u64| {
@@ -307,10 +310,10 @@ fn free_name(wanted: &OsStr, is_taken: &dyn Fn(&OsStr) -> bool) -> OsString {
         })
     };
     let mut names = (2..).map(numbered);
-    names.find(|name| !is_taken(name)).unwrap_or_else(|| wanted.to_owned())
+    names.find(|name| !is_taken(name)).unwrap_or_else(|| name.to_owned())
 }
 
-fn end(outcome: Result<(), &IngestError>) -> ArrivalOutcome {
+fn classify(outcome: Result<(), &IngestError>) -> ArrivalOutcome {
     match outcome {
         Ok(()) => ArrivalOutcome::Done,
         Err(error) if error.is_internal() => ArrivalOutcome::Postponed(error.to_string()),

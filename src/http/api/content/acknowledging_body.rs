@@ -24,10 +24,12 @@ pub(super) struct AcknowledgingBody {
 }
 
 impl AcknowledgingBody {
-    pub(super) fn new(handed: StreamResponse) -> Self {
-        let (mut head, settle) = handed.into_parts();
+    pub(super) fn new(response: StreamResponse) -> Self {
+        let (mut head, acknowledgement) = response.into_parts();
+        // Without its last byte the JSON is incomplete, whatever parser reads it.
         let tail = head.split_off(head.len().saturating_sub(1));
-        Self { head, acknowledgement: Some(Box::pin(settle.acknowledge())), flushed: false, tail }
+        let acknowledgement: AcknowledgeFuture = Box::pin(acknowledgement.acknowledge());
+        Self { head, acknowledgement: Some(acknowledgement), flushed: false, tail }
     }
 }
 
@@ -47,12 +49,12 @@ impl Body for AcknowledgingBody {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        if let Some(settling) = &mut self.acknowledgement {
-            let Poll::Ready(settled) = settling.as_mut().poll(context) else {
+        if let Some(acknowledging) = &mut self.acknowledgement {
+            let Poll::Ready(outcome) = acknowledging.as_mut().poll(context) else {
                 return Poll::Pending;
             };
             self.acknowledgement = None;
-            if let Err(cause) = settled {
+            if let Err(cause) = outcome {
                 self.tail = Bytes::new();
                 return Poll::Ready(Some(Err(std::io::Error::other(cause))));
             }
@@ -66,6 +68,8 @@ impl Body for AcknowledgingBody {
     }
 
     fn size_hint(&self) -> SizeHint {
+        // The exact length becomes `Content-Length`, by which a client notices a response that
+        // ended early.
         let left = self.head.len() + self.tail.len();
         SizeHint::with_exact(u64::try_from(left).unwrap_or(u64::MAX))
     }

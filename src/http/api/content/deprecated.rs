@@ -47,27 +47,28 @@ pub(super) async fn search(State(app): State<AppState>, request: Request) -> Res
 }
 
 async fn run_search(app: &AppState, request: Request) -> ApiResult {
-    let visit = RequestContext::of(app, request);
-    let caller = require_api_key_caller(app, &visit).await?;
-    let query = QueryParameters::of(&visit.uri)?;
+    let context = RequestContext::of(app, request);
+    let caller = require_api_key_caller(app, &context).await?;
+    let query = QueryParameters::of(&context.uri)?;
     let mut parameters = ContentParameters::new(&query, &app.shared.site.zone, Some(&caller));
     let selection = parameters.selection();
     let period = parameters.period(&TIMES);
     let (size, skip) = parameters.page_range();
     let sort = parameters.read(|query| query.one_of("sort", &SORTS));
-    let given = || {
+    // Every parameter is read before the first `?`, so that all problems are reported together.
+    let parsed = || {
         let period = period?;
-        let mut wanted = parameters::search_request(selection?, Some(&caller), visit.now);
-        (wanted.from, wanted.until) = period.bounds(visit.now, &app.shared.site.zone);
-        (wanted.size, wanted.skip) = (size?, skip?);
-        wanted.sort = sort?.unwrap_or(sort_by(SortDate::VersionCreated, true));
-        Some(wanted)
+        let mut criteria = parameters::search_request(selection?, Some(&caller), context.now);
+        (criteria.from, criteria.until) = period.bounds(context.now, &app.shared.site.zone);
+        (criteria.size, criteria.skip) = (size?, skip?);
+        criteria.sort = sort?.unwrap_or(sort_by(SortDate::VersionCreated, true));
+        Some(criteria)
     };
-    let given = given();
-    let wanted = parameters.finish(given)?;
+    let parsed = parsed();
+    let criteria = parameters.finish(parsed)?;
     let form =
         DocumentForm { layout: DocumentLayout::Full, links: app.shared.media.links().clone() };
-    Ok(api::json_text(app.shared.archive.content.list(wanted, form, visit.now).await?))
+    Ok(api::json_text(app.shared.archive.content.list(criteria, form, context.now).await?))
 }
 
 pub(super) async fn agreements(State(app): State<AppState>, request: Request) -> Response {
@@ -97,19 +98,23 @@ impl From<&Product> for LegacyProduct {
 }
 
 async fn list_agreements(app: &AppState, request: Request) -> ApiResult {
-    let visit = RequestContext::of(app, request);
-    let caller = require_api_key_caller(app, &visit).await?;
+    let context = RequestContext::of(app, request);
+    let caller = require_api_key_caller(app, &context).await?;
     let products = |products: &[Product]| products.iter().map(LegacyProduct::from).collect();
-    let agreements: BTreeMap<i64, Vec<LegacyProduct>> = Users::agreements(&caller, visit.now)
+    let agreements: BTreeMap<i64, Vec<LegacyProduct>> = Users::agreements(&caller, context.now)
         .map(|agreement| (agreement.id.0, products(&agreement.products)))
         .collect();
     api::json(&agreements)
 }
 
 /// Authenticates the caller by API key; this interface accepts no other credentials.
-async fn require_api_key_caller(app: &AppState, visit: &RequestContext) -> Result<Arc<Principal>> {
+async fn require_api_key_caller(
+    app: &AppState,
+    context: &RequestContext,
+) -> Result<Arc<Principal>> {
     let unknown = || Error::new(ErrorKind::Unauthenticated, "Unauthorized");
-    let key = credentials::query_value(&visit.uri, "ak").ok_or_else(unknown)?;
-    let found = app.shared.access.auth.find(PresentedCredentials::ApiKey(&key), visit.now).await?;
+    let key = credentials::query_value(&context.uri, "ak").ok_or_else(unknown)?;
+    let found =
+        app.shared.access.auth.find(PresentedCredentials::ApiKey(&key), context.now).await?;
     found.ok_or_else(unknown)
 }

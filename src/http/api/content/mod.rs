@@ -34,7 +34,7 @@ use crate::media::UrlLinks;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::audit;
-use crate::storage::search::{SearchCriteria as Wanted, SortDate, SortOrder};
+use crate::storage::search::{SearchCriteria, SortDate, SortOrder};
 use model::MediaType;
 use model::account::Scope;
 use parameters::{ANY_MEDIA_TYPE, ContentParameters};
@@ -54,12 +54,12 @@ pub(crate) fn routes() -> Router<AppState> {
 
 async fn search(State(app): State<AppState>, media_type: Segment, request: Request) -> ApiResult {
     let media_type = request::path_segment("mediaType", media_type)?;
-    let visit = RequestContext::of(&app, request);
-    let caller = visit.caller(&app, &media_type, BasicAuth::Accepted).await?;
-    let query = QueryParameters::of(&visit.uri)?;
+    let context = RequestContext::of(&app, request);
+    let caller = context.caller(&app, &media_type, BasicAuth::Accepted).await?;
+    let query = QueryParameters::of(&context.uri)?;
     let parameters = ContentParameters::new(&query, &app.shared.site.zone, caller.as_deref());
-    let (wanted, form) = parse_search(parameters, &media_type, visit.now, &app)?;
-    Ok(api::json_text(app.shared.archive.content.search(wanted, form, visit.now).await?))
+    let (criteria, form) = parse_search(parameters, &media_type, context.now, &app)?;
+    Ok(api::json_text(app.shared.archive.content.search(criteria, form, context.now).await?))
 }
 
 /// Parses the parameters of a search.
@@ -70,7 +70,7 @@ fn parse_search(
     media_type: &str,
     now: Timestamp,
     app: &AppState,
-) -> Result<(Wanted, DocumentForm<UrlLinks>)> {
+) -> Result<(SearchCriteria, DocumentForm<UrlLinks>)> {
     let media_type = parameters.media_type(media_type, &MediaType::ALL);
     let selection = parameters.selection_with_forms();
     let period = parameters.period(&RecentSpan::ALL);
@@ -81,18 +81,20 @@ fn parse_search(
     let layout = parameters.layout();
     let links = app.shared.media.links().clone();
     let (caller, zone) = (parameters.caller(), &app.shared.site.zone);
-    let given = || {
+    // Every parameter is read before the first `?`, so that all problems are reported together.
+    let parsed = || {
         let (period, statuses) = (period?, statuses?);
-        let mut wanted = parameters::search_request(selection?, caller, now);
-        wanted.media_type = media_type?;
-        (wanted.from, wanted.until) = period.bounds(now, zone);
-        (wanted.size, wanted.skip) = (size?, skip?);
-        (wanted.sort, wanted.facets) = (sort?, facets?);
-        wanted.statuses = statuses;
-        Some((wanted, DocumentForm { layout: layout?, links }))
+        let mut criteria = parameters::search_request(selection?, caller, now);
+        criteria.media_type = media_type?;
+        (criteria.from, criteria.until) = period.bounds(now, zone);
+        (criteria.size, criteria.skip) = (size?, skip?);
+        (criteria.sort, criteria.facets) = (sort?, facets?);
+        criteria.statuses = statuses;
+        Some((criteria, DocumentForm { layout: layout?, links }))
     };
-    let given = given();
-    let read = parameters.finish(given)?;
+    let parsed = parsed();
+    let read = parameters.finish(parsed)?;
+    // After the parameters, so that a malformed request is a 400 for every caller.
     parameters::check_statuses(caller, &read.0.statuses)?;
     Ok(read)
 }
@@ -134,9 +136,11 @@ impl RequestContext {
     ) -> Result<Option<Arc<Principal>>, ApiError> {
         let found = self.find_caller(app, basic).await?;
         if let Some(caller) = found {
+            // Needed even where an anonymous caller is let in (contract access-5).
             caller.require_scope(Scope::Roles)?;
             return Ok(Some(caller));
         }
+        // Invalid credentials are an error and never an anonymous search (contract access-4).
         let presented = credentials::are_presented(&self.headers, &self.uri);
         if !presented && media_type != ANY_MEDIA_TYPE && MediaType::parse(media_type).is_err() {
             // There is nothing to protect; the parser of the parameters reports the unknown media type.
@@ -157,11 +161,12 @@ impl RequestContext {
         app: &AppState,
         basic: BasicAuth,
     ) -> Result<Option<Arc<Principal>>> {
-        let named =
+        let presented =
             credentials::basic_credentials(&self.headers).filter(|_| basic == BasicAuth::Accepted);
-        let Some((user_name, password)) = named else {
+        let Some((user_name, password)) = presented else {
             return credentials::principal(app, &self.headers, &self.uri).await;
         };
+        // Without an address, failed passwords could not be throttled by network.
         let Some(address) = self.address else { return Ok(None) };
         audit::note_basic();
         let found =
@@ -173,10 +178,11 @@ impl RequestContext {
     /// Whether anonymous callers may run this search: for photographs, without parameters that need rights.
     fn is_open(&self, media_type: &str) -> Result<bool> {
         let query = QueryParameters::of(&self.uri)?;
-        let asks = |name, what: &dyn Fn(&str) -> bool| {
+        let has_value = |name, what: &dyn Fn(&str) -> bool| {
             query.list(name).is_ok_and(|list| list.iter().any(|one| what(one)))
         };
-        let rights = asks("agr", &|_| true) || asks("pubstatus", &|one| one == "commissioned");
+        let rights =
+            has_value("agr", &|_| true) || has_value("pubstatus", &|one| one == "commissioned");
         Ok(media_type == MediaType::Image.as_str() && !rights)
     }
 }

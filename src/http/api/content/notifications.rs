@@ -127,8 +127,9 @@ async fn create(
 ) -> ApiResult {
     let media_type = request::path_segment("mediaType", media_type)?;
     let draft = draft_from_uri(&app, &caller, &media_type, &uri, kind, false)?;
-    let made = app.shared.distribution.notifications.create(&caller, draft, clock::now()).await?;
-    api::json(&NotificationView::from(&made))
+    let created =
+        app.shared.distribution.notifications.create(&caller, draft, clock::now()).await?;
+    api::json(&NotificationView::from(&created))
 }
 
 async fn replace_mobile(
@@ -188,6 +189,7 @@ async fn remove(
     path: NotificationPath,
 ) -> ApiResult {
     let (media_type, id) = path_segments(path)?;
+    // Validated, although the id alone finds the notification (contract notifications-3).
     check_media_type(&app, &media_type)?;
     app.shared.distribution.notifications.delete(&caller, parse_uuid(&id)?).await?;
     api::text("OK")
@@ -205,7 +207,7 @@ async fn read_stream(
     let notifications = &app.shared.distribution.notifications;
     Ok(match notifications.read_stream(&caller, id, size, &form, wait, stop).await? {
         None => api::json_text(Content::empty_answer()),
-        Some(handed) => stream_response(AcknowledgingBody::new(handed)),
+        Some(response) => stream_response(AcknowledgingBody::new(response)),
     })
 }
 
@@ -222,19 +224,19 @@ fn parse_stream_poll(app: &AppState, path: NotificationPath, uri: Uri) -> Result
     let (media_type, id) = path_segments(path)?;
     let query = QueryParameters::of(&uri)?;
     let mut parameters = ContentParameters::new(&query, &app.shared.site.zone, None);
-    let known = parameters.media_type(&media_type, &parameters::STREAM_MEDIA_TYPES);
+    let media_type = parameters.media_type(&media_type, &parameters::STREAM_MEDIA_TYPES);
     let size = parameters.read(batch_size);
     let layout = parameters.layout();
     let wait = parameters.read(|query| query.integer("wait", 1..=i64::from(STREAM_POLL_S)));
     let id = parameters.read(|_| parse_uuid(&id));
     // Every parameter is read before the first `?`, so that all problems are reported together.
-    let given = || {
+    let parsed = || {
         let wait = u64::try_from(wait?.unwrap_or(i64::from(STREAM_POLL_S))).ok()?;
-        known?;
+        media_type?;
         Some((id?, size?, layout?, Duration::from_secs(wait)))
     };
-    let given = given();
-    let (id, size, layout, wait) = parameters.finish(given)?;
+    let parsed = parsed();
+    let (id, size, layout, wait) = parameters.finish(parsed)?;
     let form = DocumentForm { layout, links: app.shared.media.links().clone() };
     Ok(StreamPoll { id, size, form, wait })
 }
@@ -256,16 +258,17 @@ fn batch_size(query: &QueryParameters) -> Result<usize> {
 }
 
 fn path_segments(path: NotificationPath) -> Result<(String, String)> {
-    let wrong = |_| Error::invalid("path", "id", "format", "the path is not UTF-8");
-    path.map(|Path(parts)| parts).map_err(wrong)
+    let invalid = |_| Error::invalid("path", "id", "format", "the path is not UTF-8");
+    path.map(|Path(parts)| parts).map_err(invalid)
 }
 
 fn parse_uuid(text: &str) -> Result<Uuid> {
-    let wrong = |_| Error::invalid("path", "id", "format", "id is not a UUID");
-    Uuid::try_parse(text).map_err(wrong)
+    let invalid = |_| Error::invalid("path", "id", "format", "id is not a UUID");
+    Uuid::try_parse(text).map_err(invalid)
 }
 
 fn check_media_type(app: &AppState, text: &str) -> Result<Option<MediaType>> {
+    // Only the path is read: parameters of the query are ignored (contract api-9).
     let query = QueryParameters::parse("")?;
     let mut parameters = ContentParameters::new(&query, &app.shared.site.zone, None);
     let media_type = parameters.media_type(text, &parameters::STREAM_MEDIA_TYPES);
@@ -295,13 +298,13 @@ fn parse_draft(
     replaces: bool,
 ) -> Result<NotificationDraft> {
     let media_type = parameters.media_type(media_type, &parameters::STREAM_MEDIA_TYPES);
-    let question = parse_saved_query(&mut parameters, kind, replaces);
+    let saved_query = parse_saved_query(&mut parameters, kind, replaces);
     let optional = kind == NotificationKind::Stream && !replaces;
     let title = parameters.read(|query| match optional {
         true => Ok(short_text(query, "title")?.unwrap_or_default()),
         false => query.required("title").and_then(|_| required_text(query, "title")),
     });
-    let way = match kind {
+    let method = match kind {
         NotificationKind::Mobile => Some(NotificationMethod::Mobile),
         NotificationKind::Stream => Some(NotificationMethod::Stream),
         NotificationKind::Email => {
@@ -309,12 +312,12 @@ fn parse_draft(
         }
         NotificationKind::ScheduledEmail => scheduled_email(&mut parameters),
     };
-    let given = || {
+    let parsed = || {
         let (media_type, title) = (media_type?, title?);
-        Some(NotificationDraft { media_type, title, question: question?, way: way? })
+        Some(NotificationDraft { media_type, title, question: saved_query?, way: method? })
     };
-    let given = given();
-    parameters.finish(given)
+    let parsed = parsed();
+    parameters.finish(parsed)
 }
 
 fn parse_saved_query(
@@ -322,6 +325,7 @@ fn parse_saved_query(
     kind: NotificationKind,
     replaces: bool,
 ) -> Option<SavedQuery> {
+    // Parsed to report mistakes now. The text is what is stored, and the matcher parses it again.
     let selection = parameters.selection();
     let q = parameters.read(|query| printable_text(query, "q"));
     let p = parameters.read(product_codes);
@@ -340,13 +344,14 @@ fn parse_saved_query(
         check_count("agr", agr.len()).map(|()| agr)
     });
     let (selection, q, p, tr) = (selection?, q?, p?, tr?);
+    // Counted only; the ids come from the selection, which has checked that the user has them.
     agr?;
-    let word = |recent: RecentSpan| {
+    let name_of = |recent: RecentSpan| {
         let found = RecentSpan::ALL.into_iter().find(|(_, one)| *one == recent);
-        found.map(|(word, _)| word.to_owned())
+        found.map(|(name, _)| name.to_owned())
     };
     let q = q.filter(|q| !q.is_empty());
-    Some(SavedQuery { q, p, agr: selection.agreements, tr: tr.and_then(word) })
+    Some(SavedQuery { q, p, agr: selection.agreements, tr: tr.and_then(name_of) })
 }
 
 /// Reads the parameter `name` and refuses control characters: it is shown in mails and lists.
@@ -377,10 +382,10 @@ fn required_text(query: &QueryParameters, name: &str) -> Result<String> {
 fn product_codes(query: &QueryParameters) -> Result<Vec<String>> {
     let codes = query.list("p")?;
     check_count("p", codes.len())?;
-    let bad = |code: &&str| {
+    let is_invalid = |code: &&str| {
         code.contains(char::is_control) || code.chars().count() > NOTIFICATION_TEXT_CHARS_MAX
     };
-    if codes.iter().any(bad) {
+    if codes.iter().any(is_invalid) {
         let message = "p has a code with control characters, or one that is too long";
         return Err(Error::invalid("query", "p", "pattern", message));
     }
@@ -397,6 +402,7 @@ fn check_count(name: &str, count: usize) -> Result<()> {
 
 fn mail_address(query: &QueryParameters) -> Result<String> {
     let found = required_text(query, "email")?;
+    // The form that all APIs accept, which must also be an address that the mailer can send to.
     if is_email(&found) && MailAddress::parse(&found).is_some() {
         return Ok(found);
     }
@@ -410,6 +416,7 @@ fn scheduled_email(parameters: &mut ContentParameters<'_>) -> Option<Notificatio
     let timezone = parameters.read(|query| short_text(query, "timezone"));
     let (schedule, timezone) = (schedule?, timezone?);
     let timezone = timezone.unwrap_or_else(|| ZONE_DEFAULT.to_owned());
+    // Parsed together, because whether a schedule ever runs depends on its time zone.
     parameters.read(|_| {
         Schedule::parse(&schedule, &timezone).map(drop).map_err(|cause| {
             let name = match cause {

@@ -9,7 +9,7 @@ use crate::archive::content::{ItemSelection, RecentSpan, TimestampFilter};
 use crate::http::protocol::request::{QueryParameters, ValidationErrors, parse_choice};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{HITS_DEFAULT, HITS_MAX};
-use crate::storage::search::{SearchCriteria as Wanted, SortDate, SortOrder};
+use crate::storage::search::{SearchCriteria, SortDate, SortOrder};
 use model::MediaType;
 use model::account::AgreementId;
 use model::item::{DocumentLayout, PubStatus};
@@ -113,6 +113,7 @@ impl<'a> ContentParameters<'a> {
         let parse =
             if forms.flatten() == Some(true) { query::parse_with_forms } else { query::parse };
         let selection = self.parse_selection(parse);
+        // Both are read before one fails, so that all problems are reported together.
         forms.and(selection)
     }
 
@@ -120,30 +121,30 @@ impl<'a> ContentParameters<'a> {
         let (query, codes, agreements) =
             (self.q(parse), self.read(|query| query.list("p")), self.agr());
         let (query, codes, agreements) = (query?, codes?, agreements?);
-        let bare = || {
+        let missing_code = || {
             let message = "p has a `-` without a product code after it";
             Error::invalid("query", "p", "pattern", message)
         };
         let selection = ItemSelection::new(query, &codes, agreements);
-        self.problems.check(selection.ok_or_else(bare))
+        self.problems.check(selection.ok_or_else(missing_code))
     }
 
     fn q(&mut self, parse: QueryParseFn) -> Option<query::Query> {
         let zone = self.zone;
         self.read(|query| {
-            let wrong = |cause: query::QueryError| {
+            let invalid = |cause: query::QueryError| {
                 Error::invalid("query", "q", "format", format!("q: {cause}"))
             };
-            parse(query.text("q")?.unwrap_or_default(), zone).map_err(wrong)
+            parse(query.text("q")?.unwrap_or_default(), zone).map_err(invalid)
         })
     }
 
     fn agr(&mut self) -> Option<Vec<AgreementId>> {
         let caller = self.caller;
         self.read(|query| {
-            let wanted: Vec<_> = query.integers("agr")?.into_iter().map(AgreementId).collect();
-            match content::unknown_agreement(caller, &wanted) {
-                None => Ok(wanted),
+            let ids: Vec<_> = query.integers("agr")?.into_iter().map(AgreementId).collect();
+            match content::unknown_agreement(caller, &ids) {
+                None => Ok(ids),
                 Some(id) => {
                     let message = format!("agr is {id}, which is not an agreement of the user");
                     Err(Error::invalid("query", "agr", "enum", message))
@@ -193,9 +194,10 @@ impl<'a> ContentParameters<'a> {
     /// Reads `facets` without duplicates.
     pub(super) fn facets(&mut self) -> Option<Vec<Facet>> {
         let choices = Facet::ALL.map(|facet| (facet.as_str(), facet));
-        let asked = self.read(|query| query.list_of("facets", &choices))?;
+        let requested = self.read(|query| query.list_of("facets", &choices))?;
+        // A facet that is named twice would be counted twice and be twice in the answer.
         let mut facets = Vec::new();
-        for facet in asked {
+        for facet in requested {
             if !facets.contains(&facet) {
                 facets.push(facet);
             }
@@ -217,10 +219,10 @@ pub(super) fn search_request(
     selection: ItemSelection,
     caller: Option<&Principal>,
     now: Timestamp,
-) -> Wanted {
+) -> SearchCriteria {
     let coverage = content::coverage(caller, &selection.agreements, now);
     let ItemSelection { query, products, products_excluded, agreements: _ } = selection;
-    Wanted {
+    SearchCriteria {
         media_type: None,
         query,
         products,

@@ -25,7 +25,7 @@ use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{POLL_S, POLL_S_MAX};
 use crate::runtime::slots::SlotHolder;
-use crate::storage::search::SearchCriteria as Wanted;
+use crate::storage::search::SearchCriteria;
 use model::{ItemKey, ItemUri};
 
 pub(super) async fn stream(
@@ -40,19 +40,19 @@ pub(super) async fn stream(
         Ok(_) | Err(_) => "_all",
     };
     let successor = format!("/content/v1/{successor}/notification/stream");
-    let answer = poll(&app, media_type, request).await.into_response();
-    deprecation::mark_deprecated(answer, &successor)
+    let response = poll(&app, media_type, request).await.into_response();
+    deprecation::mark_deprecated(response, &successor)
 }
 
 async fn poll(app: &AppState, media_type: Result<String>, request: Request) -> ApiResult {
     let media_type = media_type?;
-    let visit = RequestContext::of(app, request);
-    let caller = visit.caller(app, &media_type, BasicAuth::Refused).await?;
-    let query = QueryParameters::of(&visit.uri)?;
+    let context = RequestContext::of(app, request);
+    let caller = context.caller(app, &media_type, BasicAuth::Refused).await?;
+    let query = QueryParameters::of(&context.uri)?;
     let parameters = ContentParameters::new(&query, &app.shared.site.zone, caller.as_deref());
-    let (wanted, form, wait) = parse_poll(parameters, &media_type, visit.now, app)?;
-    let holder = SlotHolder::of(caller.map(|caller| caller.user().id), visit.address);
-    let poll = SearchPoll { holder, request: &wanted, form: &form };
+    let (criteria, form, wait) = parse_poll(parameters, &media_type, context.now, app)?;
+    let holder = SlotHolder::of(caller.map(|caller| caller.user().id), context.address);
+    let poll = SearchPoll { holder, request: &criteria, form: &form };
     Ok(api::json_text(
         app.shared
             .archive
@@ -70,7 +70,7 @@ fn parse_poll(
     media_type: &str,
     now: Timestamp,
     app: &AppState,
-) -> Result<(Wanted, DocumentForm<UrlLinks>, Duration)> {
+) -> Result<(SearchCriteria, DocumentForm<UrlLinks>, Duration)> {
     let media_type = parameters.media_type(media_type, &parameters::STREAM_MEDIA_TYPES);
     let selection = parameters.selection();
     let sort = parameters.sort();
@@ -79,23 +79,24 @@ fn parse_poll(
     let wait = parameters.read(|query| query.integer("wait", 0..=i64::from(POLL_S_MAX)));
     let links = app.shared.media.links().clone();
     let caller = parameters.caller();
-    let given = || {
-        let mut wanted = parameters::search_request(selection?, caller, now);
-        (wanted.media_type, wanted.after) = (media_type?, after?);
-        (wanted.sort, wanted.size) = (sort?, 1);
+    // Every parameter is read before the first `?`, so that all problems are reported together.
+    let parsed = || {
+        let mut criteria = parameters::search_request(selection?, caller, now);
+        (criteria.media_type, criteria.after) = (media_type?, after?);
+        (criteria.sort, criteria.size) = (sort?, 1);
         let wait = u64::try_from(wait?.unwrap_or(i64::from(POLL_S))).unwrap_or_default();
-        Some((wanted, DocumentForm { layout: layout?, links }, Duration::from_secs(wait)))
+        Some((criteria, DocumentForm { layout: layout?, links }, Duration::from_secs(wait)))
     };
-    let given = given();
-    parameters.finish(given)
+    let parsed = parsed();
+    parameters.finish(parsed)
 }
 
 /// Parses `last`, the URI of the last item seen, on any host; `None` if there is none yet.
 pub(super) fn last_item(query: &QueryParameters) -> Result<Option<ItemKey>> {
     let Some(uri) = query.text("last")? else { return Ok(None) };
-    let wrong = |cause| {
+    let invalid = |cause| {
         let uri = respond::shorten(uri);
         Error::invalid("query", "last", "format", format!("last is `{uri}`: {cause}"))
     };
-    ItemUri::parse(uri).map(|named| Some(named.key)).map_err(wrong)
+    ItemUri::parse(uri).map(|named| Some(named.key)).map_err(invalid)
 }

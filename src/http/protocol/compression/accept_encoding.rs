@@ -28,8 +28,8 @@ impl AcceptedCodings {
         let lines = headers.get_all(header::ACCEPT_ENCODING).iter();
         let lines = lines.filter_map(|line| line.to_str().ok());
         let mut weights = CodingWeights::default();
-        for (name, weight) in lines.flat_map(|line| line.split(',')).filter_map(member) {
-            let place = match name.to_ascii_lowercase().as_str() {
+        for (name, weight) in lines.flat_map(|line| line.split(',')).filter_map(parse_member) {
+            let slot = match name.to_ascii_lowercase().as_str() {
                 "br" => &mut weights.brotli,
                 // Recipients treat `x-gzip` as `gzip` (RFC 9110 §8.4.1.3).
                 "gzip" | "x-gzip" => &mut weights.gzip,
@@ -37,7 +37,7 @@ impl AcceptedCodings {
                 "*" => &mut weights.others,
                 _ => continue,
             };
-            *place = Some(weight);
+            *slot = Some(weight);
         }
         weights.accepted()
     }
@@ -58,6 +58,7 @@ impl AcceptedCodings {
 
 impl CodingWeights {
     fn accepted(&self) -> AcceptedCodings {
+        // `*` weighs the codings that the field does not name (RFC 9110 §12.5.3).
         let weight = |own: Option<f32>| own.or(self.others).unwrap_or(0.0);
         let (brotli, gzip) = (weight(self.brotli), weight(self.gzip));
         // On a tie, brotli wins because it is shorter.
@@ -66,6 +67,7 @@ impl CodingWeights {
         } else {
             (ContentCoding::Gzip, gzip)
         };
+        // Identity is acceptable without being named, so only a higher weight makes it better.
         let plain_is_better = self.identity.is_some_and(|identity| identity > best);
         let preferred = (best > 0.0 && !plain_is_better).then_some(coding);
         AcceptedCodings { brotli: brotli > 0.0, gzip: gzip > 0.0, preferred }
@@ -73,7 +75,7 @@ impl CodingWeights {
 }
 
 /// Parses a coding with its weight; `None` if it is malformed.
-fn member(text: &str) -> Option<(&str, f32)> {
+fn parse_member(text: &str) -> Option<(&str, f32)> {
     let (name, parameters) = text.split_once(';').unwrap_or((text, ""));
     let name = name.trim();
     if name.is_empty() {
@@ -85,6 +87,7 @@ fn member(text: &str) -> Option<(&str, f32)> {
     }
     let (key, value) = parameters.split_once('=')?;
     let weight: f32 = value.trim().parse().ok()?;
+    // `NaN` parses as a number and is in no range.
     let is_weight = key.trim().eq_ignore_ascii_case("q") && (0.0..=1.0).contains(&weight);
     is_weight.then_some((name, weight))
 }

@@ -14,6 +14,8 @@ pub(super) fn with_plain_tags<'a>(
     accepted: &AcceptedCodings,
 ) -> Cow<'a, HeaderMap> {
     let mut changed = Cow::Borrowed(headers);
+    // `If-Match` compares strongly, so a weak tag never matches it (RFC 9110 §13.1.1). `If-Range`
+    // stays as it is, because ranges refer to the plain representation.
     for (field, takes_weak) in [(header::IF_NONE_MATCH, true), (header::IF_MATCH, false)] {
         for line in headers.get_all(&field) {
             for tag in tags(line.as_bytes()).filter(|tag| takes_weak || !tag.weak) {
@@ -47,22 +49,23 @@ fn coded_tag(tag: &HeaderValue, coding: ContentCoding) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!("{opaque}{}\"", coding.suffix())).ok()
 }
 
-/// Sets the tag of a 304 to the one that the client has, from the lines `known` of its `If-None-Match`.
+/// Sets the tag of a 304 to the one that the client has, from the lines `client_tags` of its
+/// `If-None-Match`.
 pub(super) fn restore_client_tag(
     headers: &mut HeaderMap,
-    known: &[HeaderValue],
+    client_tags: &[HeaderValue],
     accepted: &AcceptedCodings,
 ) {
     let Some(plain) = headers.get(header::ETAG).cloned() else { return };
-    let is_known = |tag: &HeaderValue| {
+    let is_of_client = |tag: &HeaderValue| {
         let opaque = tags(tag.as_bytes()).next().map(|tag| tag.opaque.to_owned());
-        let all = known.iter().flat_map(|line| tags(line.as_bytes()));
+        let all = client_tags.iter().flat_map(|line| tags(line.as_bytes()));
         opaque.is_some_and(|opaque| all.into_iter().any(|tag| tag.opaque == opaque))
     };
     // The preferred coding comes first: a cache may hold several.
     let others = ContentCoding::ALL.into_iter().filter(|coding| accepted.accepts(*coding));
     let codings = accepted.preferred().into_iter().chain(others);
-    let coded = codings.filter_map(|coding| coded_tag(&plain, coding)).find(is_known);
+    let coded = codings.filter_map(|coding| coded_tag(&plain, coding)).find(is_of_client);
     if let Some(tag) = coded {
         headers.insert(header::ETAG, tag);
     }
@@ -105,11 +108,11 @@ mod tests {
 
     #[test]
     fn a_304_names_the_tag_that_the_client_has() {
-        let check = |known: &'static str, accepted, expected: &str| {
-            let mut answer = headers(&[(header::ETAG, "\"a\"")]);
-            let known = [HeaderValue::from_static(known)];
-            restore_client_tag(&mut answer, &known, &accepting(accepted));
-            assert_eq!(answer[header::ETAG], expected, "{known:?} {accepted}");
+        let check = |client_tags: &'static str, accepted, expected: &str| {
+            let mut response = headers(&[(header::ETAG, "\"a\"")]);
+            let client_tags = [HeaderValue::from_static(client_tags)];
+            restore_client_tag(&mut response, &client_tags, &accepting(accepted));
+            assert_eq!(response[header::ETAG], expected, "{client_tags:?} {accepted}");
         };
         check("\"a\"", "br, gzip", "\"a\"");
         check("\"a+gzip\"", "br, gzip", "\"a+gzip\"");
@@ -124,8 +127,8 @@ mod tests {
 
     #[test]
     fn a_coded_tag_is_strong_and_ends_in_its_coding() {
-        let mut answer = headers(&[(header::ETAG, "\"a\"")]);
-        set_coded_tag(&mut answer, ContentCoding::Gzip);
-        assert_eq!(answer[header::ETAG], "\"a+gzip\"");
+        let mut response = headers(&[(header::ETAG, "\"a\"")]);
+        set_coded_tag(&mut response, ContentCoding::Gzip);
+        assert_eq!(response[header::ETAG], "\"a+gzip\"");
     }
 }

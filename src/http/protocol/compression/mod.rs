@@ -53,8 +53,8 @@ pub struct Compressor {
 
 impl Default for Compressor {
     fn default() -> Self {
-        let places = available_parallelism().map_or(1, NonZero::get);
-        Self { permits: Arc::new(Semaphore::new(places)), cache: Arc::default() }
+        let cores = available_parallelism().map_or(1, NonZero::get);
+        Self { permits: Arc::new(Semaphore::new(cores)), cache: Arc::default() }
     }
 }
 
@@ -90,9 +90,12 @@ pub(crate) struct CodingNegotiation {
 impl CodingNegotiation {
     /// Reads the request's headers; `None` when the operator has turned compression off.
     pub(crate) fn of(app: &AppState, headers: &HeaderMap) -> Option<Self> {
-        let known = || headers.get_all(header::IF_NONE_MATCH).iter().cloned().collect();
+        let if_none_match = || headers.get_all(header::IF_NONE_MATCH).iter().cloned().collect();
         let is_on = app.shared.edge.live_settings.get().compression;
-        is_on.then(|| Self { accepted: AcceptedCodings::of(headers), if_none_match: known() })
+        is_on.then(|| Self {
+            accepted: AcceptedCodings::of(headers),
+            if_none_match: if_none_match(),
+        })
     }
 
     /// Adds the tag of the plain representation for each tag of an accepted coding.
@@ -130,6 +133,8 @@ impl CodingNegotiation {
         if !is_long || !policy::is_compressible(response.headers()) {
             return response;
         }
+        // Also if this client gets the plain body: a cache must not pass it on as if there were no
+        // other.
         add_vary(response.headers_mut());
         let Some(coding) = self.accepted.preferred() else { return response };
         let (mut parts, body) = response.into_parts();
@@ -175,9 +180,10 @@ impl Compressor {
         if let Some(coded) = self.find(&key) {
             return Some(coded);
         }
+        // Concurrent first requests may each compress the body, with the same result.
         let coded = self.encode_blocking(coding, CodingEffort::Once, body).await?;
-        let mut known = self.cache.write();
-        known.insert(key, coded.clone());
+        let mut cache = self.cache.write();
+        cache.insert(key, coded.clone());
         Some(coded)
     }
 
@@ -191,10 +197,11 @@ impl Compressor {
         effort: CodingEffort,
         body: Bytes,
     ) -> Option<Bytes> {
-        let place = Arc::clone(&self.permits).try_acquire_owned().ok()?;
+        let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
         let work = tokio::task::spawn_blocking(move || {
             let coded = encode(coding, effort, &body);
-            drop(place);
+            // Held by the thread, which finishes its work even if the request is cancelled.
+            drop(permit);
             coded
         });
         work.await.ok()?.ok()

@@ -85,16 +85,17 @@ pub(super) fn is_allowed(app: &AppState, route: &str, headers: &HeaderMap) -> bo
 
 fn find_rule(route: &str) -> Option<CompressionRule> {
     // `/` is a prefix of every route but means the first page alone.
-    let fits = |prefix: &str| if prefix == "/" { route == "/" } else { route.starts_with(prefix) };
-    let fitting = RULES.into_iter().filter(|(prefix, _)| fits(prefix));
-    fitting.max_by_key(|(prefix, _)| prefix.len()).map(|(_, rule)| rule)
+    let matches =
+        |prefix: &str| if prefix == "/" { route == "/" } else { route.starts_with(prefix) };
+    let matching = RULES.into_iter().filter(|(prefix, _)| matches(prefix));
+    matching.max_by_key(|(prefix, _)| prefix.len()).map(|(_, rule)| rule)
 }
 
 /// Whether a response with these headers is text, not compressed yet, and sets no cookie.
 pub(super) fn is_compressible(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     let kinds = [&b"application/json"[..], b"text/", b"image/svg+xml"];
-    kinds.iter().any(|known| kind.starts_with(known))
+    kinds.iter().any(|prefix| kind.starts_with(prefix))
         && !headers.contains_key(header::CONTENT_ENCODING)
         && !headers.contains_key(header::SET_COOKIE)
 }

@@ -25,31 +25,31 @@ pub fn parse_json(bytes: &[u8]) -> Result<Value> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(Error::invalid("body", "", "required", "the body is empty, expected JSON"));
     }
-    let wrong =
+    let invalid =
         |cause| Error::invalid("body", "", "format", format!("the body is not JSON: {cause}"));
-    serde_json::from_slice(bytes).map_err(wrong)
+    serde_json::from_slice(bytes).map_err(invalid)
 }
 
 async fn read(body: Body, bytes_max: usize) -> Result<Vec<u8>> {
     let mut stream = body.into_data_stream();
-    let (mut bytes, mut beyond) = (Vec::new(), 0_usize);
+    let (mut bytes, mut excess) = (Vec::new(), 0_usize);
     while let Some(chunk) = stream.next().await {
         let broken = |cause| {
             Error::invalid("body", "", "format", "the body ended early").with_source(cause)
         };
         let chunk = chunk.map_err(broken)?;
-        if beyond > 0 || chunk.len() > bytes_max - bytes.len() {
+        if excess > 0 || chunk.len() > bytes_max - bytes.len() {
             // A client that is still sending would not read an early response, so some of the excess is
             // discarded.
-            beyond = beyond.saturating_add(chunk.len());
-            if beyond > BODY_DISCARD_BYTES_MAX {
+            excess = excess.saturating_add(chunk.len());
+            if excess > BODY_DISCARD_BYTES_MAX {
                 break;
             }
             continue;
         }
         bytes.extend_from_slice(&chunk);
     }
-    if beyond > 0 {
+    if excess > 0 {
         let message = format!("The body has more than {bytes_max} bytes");
         return Err(Error::new(ErrorKind::TooLarge, message));
     }

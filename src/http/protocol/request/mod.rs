@@ -77,6 +77,6 @@ pub fn path_segment(name: &str, path: Result<Path<String>, PathRejection>) -> Re
 
 /// Reads the path segment `name` as an integer.
 pub fn path_integer(name: &str, path: Result<Path<String>, PathRejection>) -> Result<i64> {
-    let wrong = || Error::invalid("path", name, "type", format!("{name} is not an integer"));
-    path_segment(name, path)?.parse().map_err(|_| wrong())
+    let invalid = || Error::invalid("path", name, "type", format!("{name} is not an integer"));
+    path_segment(name, path)?.parse().map_err(|_| invalid())
 }

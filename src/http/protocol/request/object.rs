@@ -106,18 +106,22 @@ impl TextRule {
         if text.chars().count() > self.chars_max {
             return Some(("maximum", format!("has more than {} characters", self.chars_max)));
         }
-        let clean =
+        let has_no_controls_but =
             |allowed: &[char]| !text.contains(|c: char| c.is_control() && !allowed.contains(&c));
-        let (good, rule, expected) = match self.format {
-            TextFormat::Line => (clean(&[]), "pattern", "must not have control characters"),
-            TextFormat::Lines => {
-                (clean(&['\t', '\n', '\r']), "pattern", "must not have control characters")
+        let (is_valid, rule, expected) = match self.format {
+            TextFormat::Line => {
+                (has_no_controls_but(&[]), "pattern", "must not have control characters")
             }
+            TextFormat::Lines => (
+                has_no_controls_but(&['\t', '\n', '\r']),
+                "pattern",
+                "must not have control characters",
+            ),
             TextFormat::Email => (is_email(text), "format", "is not an e-mail address"),
             TextFormat::Uuid => (is_uuid(text), "format", "is not a UUID"),
             TextFormat::Uri => (is_uri(text), "format", "is not a URI"),
         };
-        (!good).then(|| (rule, expected.to_owned()))
+        (!is_valid).then(|| (rule, expected.to_owned()))
     }
 }
 
@@ -165,16 +169,17 @@ pub fn read_objects<T>(
     }
     check_length("", elements.len(), max)?;
     let (mut outcomes, mut problems) = (Vec::new(), Vec::new());
-    for (place, element) in elements.iter().enumerate() {
+    for (index, element) in elements.iter().enumerate() {
         if problems.len() >= ADDITIONAL_NAMED_MAX {
             break;
         }
+        // Reported instead of failing at once, so that all wrong elements are named together.
         let Value::Object(members) = element else {
-            let message = format!("{place} is {}, expected an object", json_type(element));
-            problems.push(ErrorDetail::of_rule("type", "body", place.to_string(), message));
+            let message = format!("{index} is {}, expected an object", json_type(element));
+            problems.push(ErrorDetail::of_rule("type", "body", index.to_string(), message));
             continue;
         };
-        let mut object = PropertyReader::new(ObjectReader::new(format!("{place}."), members));
+        let mut object = PropertyReader::new(ObjectReader::new(format!("{index}."), members));
         outcomes.push(read(&mut object));
         problems.extend(object.finish());
     }
@@ -262,18 +267,20 @@ impl<'a> PropertyReader<'a> {
         max: usize,
     ) -> PropertyValue<Vec<String>> {
         self.read(name, presence, "an array", Value::as_array).and_then(|elements| {
-            if let Err(beyond) = check_length(&self.reader.path(name), elements.len(), max) {
-                self.problems.extend_from_slice(beyond.details());
+            if let Err(too_long) = check_length(&self.reader.path(name), elements.len(), max) {
+                self.problems.extend_from_slice(too_long.details());
                 return None;
             }
+            // Problems of other properties must not make this one invalid.
             let before = self.problems.len();
             let mut texts = Vec::new();
-            for (place, element) in elements.iter().enumerate() {
-                let path = format!("{name}.{place}");
+            for (index, element) in elements.iter().enumerate() {
+                let path = format!("{name}.{index}");
                 match element.as_str() {
                     Some(found) => texts.extend(self.check(&path, text, found)),
-                    None => self.wrong_type(&path, element, "a string"),
+                    None => self.report_type(&path, element, "a string"),
                 }
+                // A list of thousands of wrong elements gets a response that a person can read.
                 if self.problems.len() - before >= ADDITIONAL_NAMED_MAX {
                     break;
                 }
@@ -322,7 +329,7 @@ impl<'a> PropertyReader<'a> {
             (Some(Value::Null), Presence::Optional) => return PropertyValue::Null,
             (Some(value), _) => match read(value) {
                 Some(read) => return PropertyValue::Present(read),
-                None => self.wrong_type(name, value, expected),
+                None => self.report_type(name, value, expected),
             },
         }
         PropertyValue::Absent
@@ -335,7 +342,7 @@ impl<'a> PropertyReader<'a> {
         None
     }
 
-    fn wrong_type(&mut self, name: &str, value: &Value, expected: &str) {
+    fn report_type(&mut self, name: &str, value: &Value, expected: &str) {
         let message = format!("is {}, expected {expected}", json_type(value));
         self.report_rule(name, "type", &message);
     }
@@ -344,6 +351,7 @@ impl<'a> PropertyReader<'a> {
         if !self.allows_unknown {
             let others: Vec<_> = self.reader.unknown().take(ADDITIONAL_NAMED_MAX).collect();
             for (name, _) in others {
+                // The client chose the name, so the error repeats only the start of it.
                 let name: String = name.chars().take(ECHO_CHARS_MAX).collect();
                 let message = "is not an allowed property";
                 self.report_rule(&name, "additionalProperties", message);
@@ -372,7 +380,7 @@ fn is_uuid(text: &str) -> bool {
 /// Whether `text` is a URI: a scheme, followed only by characters that URIs may contain (RFC 3986).
 fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
-    let named = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+    let has_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
     let mut escapes = rest.split('%');
     let plain = |part: &str| {
@@ -382,7 +390,7 @@ fn is_uri(text: &str) -> bool {
         let digits = part.get(..2).filter(|two| two.chars().all(|c| c.is_ascii_hexdigit()));
         digits.is_some() && plain(&part[2..])
     };
-    named && !rest.is_empty() && escapes.next().is_some_and(plain) && escapes.all(escaped)
+    has_scheme && !rest.is_empty() && escapes.next().is_some_and(plain) && escapes.all(escaped)
 }
 
 /// Whether `text` is an e-mail address: a dot-atom, `@` and a domain with a dot (RFC 5321).
@@ -398,9 +406,10 @@ pub fn is_email(text: &str) -> bool {
     };
     let label = |part: &str| {
         let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-';
-        let framed = part.starts_with('-') || part.ends_with('-');
-        (1..=63).contains(&part.len()) && !framed && part.chars().all(allowed)
+        let has_outer_hyphen = part.starts_with('-') || part.ends_with('-');
+        (1..=63).contains(&part.len()) && !has_outer_hyphen && part.chars().all(allowed)
     };
-    let short = text.len() <= EMAIL_CHARS_MAX && local.len() <= 64;
-    short && local.split('.').all(atom) && domain.contains('.') && domain.split('.').all(label)
+    // The limits of RFC 5321 §4.5.3.1: 64 octets before the `@`, 254 in all.
+    let is_short = text.len() <= EMAIL_CHARS_MAX && local.len() <= 64;
+    is_short && local.split('.').all(atom) && domain.contains('.') && domain.split('.').all(label)
 }

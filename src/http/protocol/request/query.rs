@@ -42,6 +42,7 @@ impl QueryParameters {
             return Err(Error::invalid("query", "", "maximum", message));
         }
         let pairs = text.split('&').filter(|pair| !pair.is_empty());
+        // One more than allowed shows that there are too many, without reading the rest.
         let pairs: Vec<_> = pairs.take(QUERY_VALUES_MAX + 1).collect();
         if pairs.len() > QUERY_VALUES_MAX {
             let message = format!("there are more than {QUERY_VALUES_MAX} parameters");
@@ -93,11 +94,11 @@ impl QueryParameters {
         find: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>> {
         let Some(text) = self.text(name)? else { return Ok(None) };
-        let wrong = || {
+        let invalid = || {
             let message = format!("{name} is `{}`, expected {expected}", shorten(text));
             Error::invalid("query", name, rule, message)
         };
-        find(text).map(Some).ok_or_else(wrong)
+        find(text).map(Some).ok_or_else(invalid)
     }
 
     /// Reads the parameter `name` as one of `choices`.
@@ -122,6 +123,7 @@ impl QueryParameters {
     ///
     /// Fails when there are more elements than the limit, and when one is not UTF-8.
     pub fn list(&self, name: &str) -> Result<Vec<&str>> {
+        // Brackets mark a list in the client library that integrations use (contract api-6).
         let bracketed = |key: &str| key.strip_suffix("[]") == Some(name);
         let values = self.pairs.iter().filter(|(key, _)| key == name || bracketed(key));
         let values =
@@ -166,9 +168,9 @@ pub(in crate::http) fn elements(list: &str) -> impl Iterator<Item = &str> {
 /// Decodes form encoding: `+` and `%20` are spaces. `None` when the bytes are not UTF-8.
 fn decode(text: &str) -> Option<String> {
     let digit = |byte: Option<&u8>| char::from(*byte?).to_digit(16);
-    let (bytes, mut decoded, mut at) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
-    while let Some(byte) = bytes.get(at) {
-        let pair = digit(bytes.get(at + 1)).zip(digit(bytes.get(at + 2)));
+    let (bytes, mut decoded, mut position) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
+    while let Some(byte) = bytes.get(position) {
+        let pair = digit(bytes.get(position + 1)).zip(digit(bytes.get(position + 2)));
         let (byte, length) = match (byte, pair) {
             // A `%` without two hex digits is literal, as in browsers.
             (b'%', Some((high, low))) => (u8::try_from(high * 16 + low).ok()?, 3),
@@ -176,14 +178,14 @@ fn decode(text: &str) -> Option<String> {
             (other, _) => (*other, 1),
         };
         decoded.push(byte);
-        at += length;
+        position += length;
     }
     String::from_utf8(decoded).ok()
 }
 
 fn decoded_text<'a>(name: &str, value: &'a DecodedValue) -> Result<&'a str> {
-    let wrong = || Error::invalid("query", name, "format", format!("{name} is not UTF-8"));
-    value.as_deref().ok_or_else(wrong)
+    let invalid = || Error::invalid("query", name, "format", format!("{name} is not UTF-8"));
+    value.as_deref().ok_or_else(invalid)
 }
 
 fn missing_parameter(name: &str) -> Error {
@@ -208,19 +210,20 @@ pub(in crate::http) fn parse_choice<T: Copy>(
 /// Parses digits with an optional sign and an optional fraction of zeros: clients whose numbers are all
 /// floating-point write `20.0`. A number beyond 64 bits saturates, and no range contains that.
 fn parse_integer(name: &str, text: &str) -> Result<i64> {
-    let whole = match text.split_once('.') {
-        Some((whole, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => {
-            whole
+    let integer = match text.split_once('.') {
+        Some((integer, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => {
+            integer
         }
         Some(_) | None => text,
     };
-    let digits = whole.strip_prefix(['-', '+']).unwrap_or(whole);
+    let digits = integer.strip_prefix(['-', '+']).unwrap_or(integer);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         let message = format!("{name} is `{}`, expected an integer", shorten(text));
         return Err(Error::invalid("query", name, "type", message));
     }
+    // Digits fail to parse only when they are too many, so the value lies beyond every range.
     let limit = if text.starts_with('-') { i64::MIN } else { i64::MAX };
-    Ok(whole.parse().unwrap_or(limit))
+    Ok(integer.parse().unwrap_or(limit))
 }
 
 fn shorten(text: &str) -> String {

@@ -55,6 +55,8 @@ impl ChannelSetting {
 
     /// The field name. A deferred form leaves out fields with the prefix `secret.`.
     fn field(&self) -> String {
+        // The path of an address may contain a token, so it is
+        // dropped from a deferred form as well.
         let is_hidden = self.is_secret() || self.kind == SettingKind::Address;
         let group = if is_hidden { "secret" } else { "setting" };
         format!("{group}.{}", self.name)
@@ -72,6 +74,7 @@ const AUTHORITY: ChannelSetting =
     ChannelSetting::optional("ca", "CA certificates (PEM)", SettingKind::Lines)
         .hint("Only for servers without a publicly trusted certificate.");
 
+// The order of each array is the order of the fields on the page.
 const FTP: [ChannelSetting; 5] =
     [HOST, ChannelSetting::optional("port", "Port", SettingKind::Number), USER, PASSWORD, FOLDER];
 const FTPS: [ChannelSetting; 7] = [
@@ -119,6 +122,7 @@ const WEBHOOK: [ChannelSetting; 5] = [
 const EMAIL: [ChannelSetting; 1] =
     [ChannelSetting::needed("to", "E-mail addresses", SettingKind::List)
         .hint("One address per line.")];
+// The operator creates these channels; users see the form and change only `active`.
 const DIRECTORY: [ChannelSetting; 1] =
     [ChannelSetting::needed("path", "Folder", SettingKind::Text)];
 
@@ -187,6 +191,7 @@ pub struct ChannelForm {
 impl ChannelForm {
     /// Creates the form of a new channel.
     pub(super) fn empty(method: &str) -> Self {
+        // Preselected, because the API refuses a channel without formats.
         let formats = ["_NormalHires.jpg", ".json"].map(str::to_owned).to_vec();
         let (name, method) = (String::new(), method.to_owned());
         Self {
@@ -204,13 +209,14 @@ impl ChannelForm {
         let text = |name: &str| channel[name].as_str().unwrap_or_default().to_owned();
         let method = text("method");
         let settings = settings_of(&method).unwrap_or_default();
-        let typed = settings.iter().filter(|setting| !setting.is_secret());
-        let typed =
-            typed.map(|setting| (setting.field(), field_text(&channel["settings"][setting.name])));
+        // The API returns a mask in place of a secret, which is no value to edit or send back.
+        let visible = settings.iter().filter(|setting| !setting.is_secret());
+        let visible = visible
+            .map(|setting| (setting.field(), field_text(&channel["settings"][setting.name])));
         let formats = channel["formats"].as_array().into_iter().flatten();
         Self {
             name: text("name"),
-            entered: typed.collect(),
+            entered: visible.collect(),
             method,
             is_active: channel["active"] == true,
             replaces_existing: true,
@@ -222,6 +228,7 @@ impl ChannelForm {
     #[must_use]
     pub fn from_form(form: &FormFields) -> Self {
         let text = |name| form.find(name).unwrap_or_default().to_owned();
+        // Check boxes and the free text field together are the list of formats.
         let mut formats: Vec<String> = form.all("format").map(str::to_owned).collect();
         formats.extend(
             form.find("formats").unwrap_or_default().split_whitespace().map(str::to_owned),
@@ -238,6 +245,7 @@ impl ChannelForm {
 
     fn text(&self, field: &str) -> Option<&str> {
         let found = self.entered.iter().find(|(name, _)| name == field);
+        // Pasted host names and keys often end in a space or line break.
         found.map(|(_, text)| text.trim()).filter(|text| !text.is_empty())
     }
 
@@ -247,6 +255,8 @@ impl ChannelForm {
         let settings = settings_of(&self.method).unwrap_or_default();
         let given = |setting: &ChannelSetting| {
             let value = match self.text(&setting.field()) {
+                // Fields of another method may be left from a deferred
+                // form; the API refuses unknown settings.
                 Some(text) => setting_value(setting.kind, text),
                 // The API keeps settings that are not mentioned, so an emptied field is sent as null.
                 None if self.replaces_existing && !setting.is_secret() => Value::Null,
@@ -268,6 +278,7 @@ impl ChannelForm {
         for setting in settings_of(&self.method).unwrap_or_default() {
             let value = body["settings"].get_mut(setting.name);
             let Some(value) = value.filter(|value| !value.is_null()) else { continue };
+            // The masks are those of the API, so the code on `/code` matches what the API shows.
             if setting.is_secret() {
                 *value = json!("***");
             } else if setting.kind == SettingKind::Address {
@@ -284,11 +295,13 @@ impl ChannelForm {
         let field = |setting: &ChannelSetting| {
             let field = setting.field();
             let (kind, choices) = template_kind(setting.kind);
+            // A form that is shown again after an error must not carry the secret back in its HTML.
             let value = self.text(&field).filter(|_| !setting.is_secret());
             json!({
                 "name": field, "path": format!("settings.{}", setting.name),
                 "label": setting.label, "hint": setting.hint, "kind": kind, "choices": choices,
                 "value": value, "needed": setting.is_needed,
+                // The template says that an empty secret leaves the stored one unchanged.
                 "stays": setting.is_secret() && self.replaces_existing,
             })
         };
@@ -334,13 +347,16 @@ fn setting_value(kind: SettingKind, text: &str) -> Value {
         | SettingKind::Choice(_) => json!(text),
         // Browsers send line breaks as CRLF.
         SettingKind::Lines => json!(text.replace("\r\n", "\n")),
+        // Trimming removed the last line break, with which an OpenSSH key file ends.
         SettingKind::SecretLines => json!(format!("{}\n", text.replace("\r\n", "\n"))),
         SettingKind::Number => {
             text.parse::<u64>().map_or_else(|_| json!(text), |number| json!(number))
         }
+        // Browsers send a check box only when it is ticked.
         SettingKind::Checkbox => json!(true),
         SettingKind::OptionalFlag => json!(text == "true"),
         SettingKind::List => {
+            // A pasted list of addresses may be separated by commas or semicolons as well.
             let parts = text.split(['\n', ',', ';']).map(str::trim);
             parts.filter(|part| !part.is_empty()).collect()
         }
@@ -350,7 +366,9 @@ fn setting_value(kind: SettingKind, text: &str) -> Value {
 /// Removes everything after the host from a URL.
 fn redacted_address(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else { return "***".to_owned() };
+    // Browsers read a backslash as a slash, so it ends the host as well.
     let host = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
+    // User name and password before the host are secrets too.
     let host = host.rsplit('@').next().unwrap_or_default();
     format!("{scheme}://{host}/***")
 }

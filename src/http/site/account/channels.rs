@@ -23,6 +23,7 @@ async fn page(site: &SiteRequest, status: StatusCode, tested: PageValue) -> Page
     let mut channels = load(site).await?;
     for channel in &mut channels {
         let method = channel["method"].as_str().unwrap_or_default();
+        // A channel whose method has no form here is listed without a link to edit it.
         channel["known"] = json!(is_known(method));
     }
     let context = context! { channels => template_value(Value::Array(channels)), methods => offered_methods(), tested };
@@ -51,10 +52,12 @@ pub(super) async fn edit(member: FreshMember) -> PageResult {
     let Some(name) = member.parameter("name")? else {
         let method =
             member.parameter("method")?.filter(|method| offered_methods().contains(method));
+        // The parameter comes from a menu on the list; a wrong one leads back there.
         let Some(method) = method else { return Ok(see_other("/account/channels")) };
         return form(&member, &ChannelForm::empty(method), None);
     };
     let channel = find(&member, name).await?.ok_or_else(no_such_channel)?;
+    // The list offers no editing of such a channel, so only a typed address leads here.
     if !is_known(channel["method"].as_str().unwrap_or_default()) {
         return Err(no_such_channel());
     }
@@ -83,9 +86,12 @@ pub(super) async fn save(posted: FreshMemberForm) -> PageResult {
     if let Some(refusal) = validate(&posted, &draft).await? {
         return form(&posted, &draft, Some(&refusal));
     }
+    // The name is the identity of a channel, so one call both creates and replaces.
     let call = ApiCall::put(address(&draft.name));
     match posted.call(&call.clone().json(draft.body())).await {
         Ok(_) => {
+            // The call is recorded by hand, because its body
+            // contains secrets that `/code` must not show.
             posted.record_call(call.json(draft.body_without_secrets()));
             let done = if draft.replaces_existing { "saved" } else { "created" };
             Ok(see_other(&format!("/account/channels?done={done}")))
@@ -99,6 +105,7 @@ async fn validate(
     site: &SiteRequest,
     draft: &ChannelForm,
 ) -> Result<Option<ApiRefusal>, PageError> {
+    // Shaped like a refusal of the API, so that the form shows both in the same way.
     let refusal = |status, code: &str, message: &str| ApiRefusal {
         status,
         message: message.to_owned(),
@@ -112,6 +119,7 @@ async fn validate(
         let message = "Enter a name for the channel.";
         return Ok(Some(refusal(StatusCode::BAD_REQUEST, "required", message)));
     }
+    // `PUT` would replace the existing channel without a question.
     if !draft.replaces_existing && find(site, &draft.name).await?.is_some() {
         let message = "You already have a channel with this name.";
         return Ok(Some(refusal(StatusCode::CONFLICT, "channel_exists", message)));

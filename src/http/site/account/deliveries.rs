@@ -8,18 +8,19 @@ use crate::runtime::limits::DELIVERIES_SIZE_DEFAULT;
 use model::account::DeliveryState;
 
 pub(super) async fn list(member: MemberRequest) -> PageResult {
-    let part = ListPage::of(&member, "state", DELIVERIES_SIZE_DEFAULT)?;
-    let answer = member.call(&part.call("/user/v1/delivery")).await?;
-    let mut deliveries = elements(answer, "deliveries");
-    let pager = part.paginate(&mut deliveries);
+    let list_page = ListPage::of(&member, "state", DELIVERIES_SIZE_DEFAULT)?;
+    let response = member.call(&list_page.call("/user/v1/delivery")).await?;
+    // The page asks for one delivery more than it shows, which `paginate` removes again.
+    let mut deliveries = elements(response, "deliveries");
+    let pager = list_page.paginate(&mut deliveries);
     for delivery in &mut deliveries {
         delivery["places"] = item_links(delivery["item"].as_str().unwrap_or_default());
     }
     let context = context! {
         deliveries => template_value(Value::Array(deliveries)),
         states => DeliveryState::ALL.map(DeliveryState::as_str).to_vec(),
-        state => part.choice.1,
-        start => part.start,
+        state => list_page.choice.1,
+        start => list_page.start,
         pager,
     };
     member.page("account/deliveries.html", context)

@@ -23,6 +23,7 @@ pub(super) async fn list(member: MemberRequest) -> PageResult {
 pub(super) async fn confirm(member: MemberRequest) -> PageResult {
     let token = member.parameter("token")?.unwrap_or_default();
     let devices = elements(member.get(DEVICES).await?, "devices");
+    // The API lists devices but has no call that returns one.
     let device = devices.into_iter().find(|device| device["token"] == token);
     let device = device.ok_or_else(|| not_found("This device is not registered."))?;
     member.page("account/device_remove.html", context! { device => template_value(device) })
@@ -31,6 +32,7 @@ pub(super) async fn confirm(member: MemberRequest) -> PageResult {
 pub(super) async fn remove(posted: MemberForm) -> PageResult {
     let token = posted.form.find("token").unwrap_or_default();
     posted
+        // The token is chosen by the push service and may contain any character.
         .call_and_record(ApiCall::delete(format!(
             "{DEVICES}/{}",
             api_client::encode_segment(token)

@@ -30,11 +30,17 @@ async fn page(site: &SiteRequest, typed: Option<(ApiRefusal, &FormFields)>) -> P
 
 /// `POST /account/keys`: creates a key and shows it, only on this page.
 pub(super) async fn make(posted: FreshMemberForm) -> PageResult {
+    // A missing name stays missing, so that the API reports it beside the field.
     let name = posted.form.find("name").map(|name| ("name".to_owned(), Value::from(name)));
     let body = Value::Object(Map::from_iter(name));
     match posted.call_and_record(ApiCall::post(KEYS).json(body)).await {
-        Ok(made) => {
-            let context = context! { made => template_value(made), base => posted.app.shared.site.url.clone() };
+        Ok(created) => {
+            // No redirect: the key would have to be in its
+            // address, and a reload must not show it again.
+            let context = context! {
+                made => template_value(created),
+                base => posted.app.shared.site.url.clone(),
+            };
             posted.page("account/key.html", context)
         }
         Err(refusal) => page(&posted, Some((form_refusal(refusal)?, &posted.form))).await,
@@ -44,6 +50,7 @@ pub(super) async fn make(posted: FreshMemberForm) -> PageResult {
 /// `GET /account/keys/{id}/revoke`: asks for confirmation.
 pub(super) async fn confirm(Path(id): Path<String>, member: MemberRequest) -> PageResult {
     let keys = elements(member.get(KEYS).await?, "keys");
+    // Ids of the API are numbers; a path that is no number matches no key.
     let key = keys.into_iter().find(|key| id.parse::<i64>().is_ok_and(|id| key["id"] == id));
     let key = key.ok_or_else(|| not_found("This key does not exist."))?;
     member.page("account/key_revoke.html", context! { key => template_value(key) })

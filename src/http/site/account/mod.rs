@@ -64,6 +64,7 @@ fn template_value(value: Value) -> PageValue {
 fn form_errors(refusal: Option<&ApiRefusal>) -> PageValue {
     let Some(refusal) = refusal else { return PageValue::from(()) };
     let errors = match refusal.errors.as_slice() {
+        // A refusal without entries has only a message, which the template shows above the form.
         [] => json!([{ "errorCode": "", "path": "", "message": refusal.message }]),
         errors => json!(errors),
     };
@@ -78,6 +79,7 @@ fn status_of(refusal: Option<&ApiRefusal>) -> StatusCode {
 
 /// Returns an error that the form can show; any other becomes the error of the page.
 fn form_refusal(refusal: ApiRefusal) -> Result<ApiRefusal, PageError> {
+    // A form that is shown again cannot help against an expired session or an overload.
     if refusal.is_mistake() { Ok(refusal) } else { Err(refusal.into()) }
 }
 
@@ -85,6 +87,8 @@ fn form_refusal(refusal: ApiRefusal) -> Result<ApiRefusal, PageError> {
 async fn find_optional(site: &SiteRequest, target: &str) -> Result<Option<Value>, ApiRefusal> {
     match site.get(target).await {
         Ok(value) => Ok(Some(value)),
+        // A part of the page is left out for callers without that
+        // right; a 5xx must not look like that.
         Err(refusal) if refusal.is_mistake() => Ok(None),
         Err(refusal) => Err(refusal),
     }
@@ -96,7 +100,9 @@ fn item_links(uri: &str) -> Value {
     let (Some(id), Some(media_type)) = (parts.next(), parts.next()) else { return Value::Null };
     json!({
         "page": format!("/item/{media_type}/{id}"),
+        // Only photographs always have an open thumbnail; a broken picture is worse than none.
         "thumbnail": (media_type == "image").then(|| format!("{uri}_NormalThumbnail.jpg")),
+        // Relative to this server: the call goes through the router, not through a CDN's host.
         "pricelist": format!("/media/{media_type}/{id}/pricelist"),
     })
 }
@@ -114,12 +120,14 @@ struct ListPage<'a> {
 impl<'a> ListPage<'a> {
     fn of(site: &'a SiteRequest, choice: &'a str, size: usize) -> Result<Self> {
         let start = site.query.integer("start", 0..=i64::from(u32::MAX))?;
+        // The range was checked above; the conversion only satisfies 32-bit targets.
         let start = start.and_then(|start| usize::try_from(start).ok()).unwrap_or(0);
         Ok(Self { path: site.path(), choice: (choice, site.parameter(choice)?), start, size })
     }
 
     /// The call that lists the page, with one more element to detect whether others follow.
     fn call(&self, target: &str) -> ApiCall {
+        // A surplus element replaces a count of the list, which would be read only for the pager.
         let (start, size) = (self.start.to_string(), (self.size + 1).to_string());
         ApiCall::get(target).query([
             ("start", Some(start.as_str())),
@@ -131,6 +139,7 @@ impl<'a> ListPage<'a> {
     /// Removes that extra element and returns the URLs of the adjacent pages.
     fn paginate(&self, listed: &mut Vec<Value>) -> PageValue {
         let at = |start: usize| {
+            // The first page has a single address, without `start`.
             let start = (start > 0).then(|| start.to_string());
             ApiCall::get(self.path).query([self.choice, ("start", start.as_deref())]).target
         };
@@ -143,6 +152,7 @@ impl<'a> ListPage<'a> {
 
 /// The elements of a response, which is an array or has one as `name`.
 fn elements(mut answer: Value, name: &str) -> Vec<Value> {
+    // Some APIs return a bare array, others wrap it in an object.
     if answer.is_object() {
         answer = answer[name].take();
     }

@@ -15,14 +15,14 @@ use crate::runtime::limits::ORDERS_SIZE_DEFAULT;
 const ORDERS: &str = "/user/v1/order";
 
 pub(super) async fn list(member: MemberRequest) -> PageResult {
-    let part = ListPage::of(&member, "status", ORDERS_SIZE_DEFAULT)?;
-    let mut orders = elements(member.call(&part.call(ORDERS)).await?, "orders");
-    let pager = part.paginate(&mut orders);
+    let list_page = ListPage::of(&member, "status", ORDERS_SIZE_DEFAULT)?;
+    let mut orders = elements(member.call(&list_page.call(ORDERS)).await?, "orders");
+    let pager = list_page.paginate(&mut orders);
     orders.iter_mut().for_each(add_item_links);
     let context = context! {
         orders => template_value(Value::Array(orders)),
-        status => part.choice.1.unwrap_or("all"),
-        start => part.start,
+        status => list_page.choice.1.unwrap_or("all"),
+        start => list_page.start,
         pager,
     };
     member.page("account/orders.html", context)
@@ -64,6 +64,7 @@ fn body(form: &FormFields) -> Value {
     if let Some(approve) = approve {
         body.insert("approve".to_owned(), json!(approve));
     }
+    // The browser sends the selected licence with either choice; a rejected order has none.
     if let Some(uuid) = form.find("license").filter(|_| approve == Some(true)) {
         body.insert("license".to_owned(), json!({ "uuid": uuid }));
     }
@@ -83,6 +84,7 @@ async fn page(
     add_item_links(&mut order);
     let pricelist = order["places"]["pricelist"].as_str().unwrap_or_default();
     // An item that is gone, or that no agreement covers any more, has no pricelist.
+    // A reported order is final, so its page offers no licences.
     let pricelist = match order["reported"].is_null() {
         true => find_optional(site, pricelist).await?,
         false => None,
@@ -102,8 +104,10 @@ async fn page(
 /// Loads the order with that number. Any other text names no order.
 async fn find(site: &SiteRequest, id: &str) -> Result<Value, PageError> {
     let missing = || not_found("This order does not exist.");
+    // Parsing also keeps slashes and dots out of the API's path.
     let id: i64 = id.parse().map_err(|_| missing())?;
     match site.get(format!("{ORDERS}/{id}")).await {
+        // The API's message addresses programs; the page has its own.
         Err(refusal) if refusal.status == StatusCode::NOT_FOUND => Err(missing()),
         found => Ok(found?),
     }

@@ -36,13 +36,15 @@ pub(super) async fn save(posted: MemberForm) -> PageResult {
     let profile = match serde_json::from_str::<Value>(text) {
         Ok(profile) => profile,
         Err(error) => {
-            let place = Some((error.line(), error.column()));
+            // Parsed here rather than by the API, which would
+            // report the error without line and column.
+            let position = Some((error.line(), error.column()));
             let refusal = ApiRefusal {
                 status: StatusCode::BAD_REQUEST,
                 message: error.to_string(),
                 errors: Vec::new(),
             };
-            let typed = ProfileForm { text: Some(text), refusal: Some(refusal), position: place };
+            let typed = ProfileForm { text: Some(text), refusal: Some(refusal), position };
             return page(&posted, &typed).await;
         }
     };
@@ -59,8 +61,10 @@ async fn page(site: &SiteRequest, typed: &ProfileForm<'_>) -> Result<Response, s
     // Service accounts have no user, and some users have no organization.
     let user = find_optional(site, "/user/v1/user").await?;
     let organization = find_optional(site, "/user/v1/organization").await?;
+    // After an error the editor shows what was typed, which may not be valid JSON.
     let profile = match typed.text {
         Some(text) => text.to_owned(),
+        // Indented, because visitors edit it by hand.
         None => format!("{:#}", site.get(PROFILE).await?),
     };
     let refusal = typed.refusal.as_ref();

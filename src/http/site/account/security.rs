@@ -37,6 +37,8 @@ struct PasswordFormError<'a> {
 
 async fn page(member: &MemberRequest, mistake: Option<PasswordFormError<'_>>) -> PageResult {
     let site: &SiteRequest = member;
+    // The API names sessions by a hash, so this one is
+    // recognized without sending the cookie's value.
     let own = session_name(&ContentHash::of(member.visitor.cookie().as_bytes()));
     let mut sessions = elements(site.get(SESSIONS).await?, "sessions");
     for session in &mut sessions {
@@ -58,6 +60,7 @@ async fn page(member: &MemberRequest, mistake: Option<PasswordFormError<'_>>) ->
 /// `POST /account/security/password`: changes the password after verifying the current one. Ends every
 /// session, including this one.
 pub(super) async fn change(State(app): State<AppState>, request: Request) -> PageResult {
+    // Read before the form, because extracting the form consumes the request.
     let address = client_address(&app, &request);
     let posted = MemberForm::from_request(request, &app).await?;
     // Not trimmed: spaces around a password are part of it.
@@ -66,6 +69,7 @@ pub(super) async fn change(State(app): State<AppState>, request: Request) -> Pag
         found.map(|(_, value)| value).unwrap_or_default()
     };
     let wrong = async |status, text| page(&posted, Some(PasswordFormError { status, text })).await;
+    // Checked before the current password, so that a typing error counts as no guess.
     if field("password") != field("repeated") {
         return wrong(StatusCode::BAD_REQUEST, PASSWORDS_DIFFER).await;
     }
@@ -79,13 +83,16 @@ pub(super) async fn change(State(app): State<AppState>, request: Request) -> Pag
     let users = &app.shared.access.users;
     let outcome = users.change_password(&posted.visitor.account, change, clock::now()).await?;
     match outcome {
+        // Every session is over, this one included, so the next page has to be the login.
         PasswordOutcome::Done => Ok(see_other(LOGIN_AFTER)),
         PasswordOutcome::Flawed(flaw) => wrong(StatusCode::BAD_REQUEST, flaw.text()).await,
+        // `Gone` belongs to password links and does not occur here.
         PasswordOutcome::Wrong | PasswordOutcome::Gone => {
             wrong(StatusCode::FORBIDDEN, "The current password is wrong.").await
         }
         PasswordOutcome::Throttled(wait_s) => {
             let text = "Too many failed attempts. Wait before you try again.";
+            // 503 with `Retry-After`, as for every throttled login (contract login-21).
             let mut response = wrong(StatusCode::SERVICE_UNAVAILABLE, text).await?;
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait_s));
             Ok(response)
@@ -100,10 +107,12 @@ pub(super) async fn end_session(Path(id): Path<String>, posted: MemberForm) -> P
         "others" => {
             let sessions = elements(posted.get(SESSIONS).await?, "sessions");
             let names = sessions.iter().filter_map(|session| session["id"].as_str());
+            // The visitor stays logged in, or the page could not confirm what was done.
             names.filter(|name| **name != own).map(str::to_owned).collect()
         }
         _ => vec![id],
     };
+    // The API ends one session at a time, so each appears in the audit log and on `/code`.
     for name in &ended {
         posted
             .call_and_record(ApiCall::delete(format!(

@@ -12,24 +12,26 @@ pub(super) async fn change(Path(id): Path<String>, posted: FreshMemberForm) -> P
     let user = format!("{}/{}", users::USERS, api_client::encode_segment(&id));
     let target = |part: &str| format!("{user}/{part}");
     let active = |active: bool| ApiCall::put(target("access")).json(json!({ "active": active }));
-    let wanted = posted.form.find("do").unwrap_or_default();
-    let call = match wanted {
+    let action = posted.form.find("do").unwrap_or_default();
+    let call = match action {
         "invite" => ApiCall::post(target("password-link")),
         "withdraw" => ApiCall::delete(target("password-link")),
         "deactivate" => active(false),
         "reactivate" => active(true),
         "end" => ApiCall::delete(target("session")),
         "revoke" => ApiCall::delete(target("key")),
+        // Our own buttons send only the values above, so this form comes from elsewhere.
         _ => return Err(Error::new(ErrorKind::InvalidArgument, "The form cannot be read").into()),
     };
     match posted.call_and_record(call).await {
         // A link that was not mailed is shown only on this page.
         Ok(made) if made["url"].is_string() => users::link_page(&posted, &id, made).await,
         Ok(_) => Ok(see_other(&format!(
-            "/account/users/{}?done={wanted}",
+            "/account/users/{}?done={action}",
             api_client::encode_segment(&id)
         ))),
         Err(refusal) => {
+            // For example, administrators cannot deactivate themselves (contract users-18).
             let refusal: ApiRefusal = form_refusal(refusal)?;
             users::show_with_refusal(&posted, &id, Some(&refusal)).await
         }

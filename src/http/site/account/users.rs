@@ -17,6 +17,7 @@ const PENDING: &str = "/user/v1/organization/pending-user";
 
 pub(super) async fn list(member: MemberRequest) -> PageResult {
     let users = explain_forbidden(&member, member.get(USERS).await)?;
+    // Users without a password yet; the list marks them, since they cannot log in.
     let pending = elements(member.get(PENDING).await?, "users");
     let mut users = elements(users, "users");
     for user in &mut users {
@@ -28,12 +29,14 @@ pub(super) async fn list(member: MemberRequest) -> PageResult {
 }
 
 pub(super) async fn show_new(member: FreshMember) -> PageResult {
+    // Only for its 403: other visitors must not fill in a form that the API then refuses.
     explain_forbidden(&member, member.get(USERS).await)?;
     page(&member, UserForm::new_user(PageValue::from(())), None)
 }
 
 /// `POST /account/users/new`: creates a user.
 pub(super) async fn create(posted: FreshMemberForm) -> PageResult {
+    // An empty field of a new user has nothing to clear.
     let call = ApiCall::post(USERS).json(body(&posted.form, EmptyField::Omitted));
     match posted.call_and_record(call).await {
         Ok(user) => after_creation(&posted, &user).await,
@@ -46,6 +49,7 @@ pub(super) async fn create(posted: FreshMemberForm) -> PageResult {
 
 /// After a user was created: the invitation was mailed, or the link is shown to be passed on.
 async fn after_creation(posted: &FreshMemberForm, user: &Value) -> PageResult {
+    // Without a mail server the administrator has to pass the link on, so it must be shown.
     if posted.app.shared.access.users.sends_mails() {
         return Ok(see_other("/account/users?done=invited"));
     }
@@ -85,6 +89,8 @@ pub(super) async fn show_with_refusal(
 /// Loads the access of the user with that number.
 async fn access(site: &SiteRequest, id: &str) -> Result<PageValue, PageError> {
     let access = site.get(format!("{USERS}/{id}/access")).await?;
+    // Administrators cannot deactivate themselves
+    // (contract users-18), so the page does not offer it.
     let own = site.visitor.as_ref().map(|visitor| visitor.account.user.id.to_string());
     Ok(context! { is_own => own.as_deref() == Some(id), ..template_value(access) })
 }
@@ -98,6 +104,8 @@ pub(super) async fn update(Path(id): Path<String>, posted: FreshMemberForm) -> P
         Err(refusal) => {
             let refusal = check_form_refusal(&posted, refusal)?;
             let access = access(&posted, &api_client::encode_segment(&id)).await?;
+            // The fields repeat what was typed; the access is
+            // not part of the form and is loaded again.
             let fields =
                 UserForm { action: posted.path(), values: posted.form.template_value(), access };
             page(&posted, fields, Some(&refusal))
@@ -111,6 +119,7 @@ fn explain_forbidden(
     outcome: Result<Value, ApiRefusal>,
 ) -> Result<Value, PageError> {
     outcome.map_err(|refusal| match refusal.status {
+        // A user who followed a colleague's link needs to know whom to ask, not the API's message.
         StatusCode::FORBIDDEN => forbidden(site),
         _ => refusal.into(),
     })
@@ -125,6 +134,7 @@ fn check_form_refusal(site: &SiteRequest, refusal: ApiRefusal) -> Result<ApiRefu
 
 fn forbidden(site: &SiteRequest) -> PageError {
     let page = site.page_with(StatusCode::FORBIDDEN, "account/forbidden.html", context! {});
+    // `PageError` can carry a complete page, so the handler ends with this one.
     page.map_or_else(|problem| problem, PageError::from)
 }
 
@@ -185,6 +195,8 @@ enum EmptyField {
 /// for an existing one.
 fn body(form: &FormFields, empty: EmptyField) -> Value {
     let put = |body: &mut Map<String, Value>, name: &str| {
+        // A change touches only what it names, so an emptied field
+        // is sent as `null` (contract users-12).
         let emptied = (empty == EmptyField::Null).then_some(Value::Null);
         if let Some(value) = form.find(name).map(Value::from).or(emptied) {
             body.insert(name.to_owned(), value);
@@ -200,6 +212,7 @@ fn body(form: &FormFields, empty: EmptyField) -> Value {
     if !phone.is_empty() {
         body.insert("phoneNumber".to_owned(), Value::Object(phone));
     }
+    // Always sent: an unticked check box is not in the form, and omitting it would keep the right.
     let access = json!({
         "admin": form.is_ticked("admin"), "mediebank": form.is_ticked("mediebank"),
     });

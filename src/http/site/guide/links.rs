@@ -14,6 +14,7 @@ pub(super) fn is_document(file: &str) -> bool {
 pub(super) fn page_path(file: &str) -> &str {
     let path = file.strip_suffix(".md").unwrap_or(file);
     match path.strip_suffix("README") {
+        // A name that only ends in `README` is an ordinary page.
         Some(folder) if folder.is_empty() || folder.ends_with('/') => folder.trim_end_matches('/'),
         Some(_) | None => path,
     }
@@ -51,6 +52,7 @@ impl Anchors {
         let plain = anchor(heading);
         let count = self.used.entry(plain.clone()).or_default();
         *count += 1;
+        // Numbered as on GitHub, so that a link works in both places.
         if *count == 1 { plain } else { format!("{plain}-{}", *count - 1) }
     }
 }
@@ -75,6 +77,7 @@ impl<'a> Links<'a> {
     /// `None` if it leads to a file of the repository outside `docs`, which the server does not have, or if
     /// its scheme is neither for the web nor for mail: such a link is shown as text.
     pub(super) fn resolve(&self, file: &str, target: &str) -> Option<String> {
+        // An allowlist: schemes such as `javascript:` must not become links.
         let is_absolute = ["https://", "http://", "mailto:", "/", "#"]
             .iter()
             .any(|start| target.starts_with(start));
@@ -104,6 +107,7 @@ fn joined(file: &str, target: &str) -> Option<String> {
     for part in target.split('/') {
         match part {
             "" | "." => {}
+            // Above the folder are files of the repository, which the server does not have.
             ".." => drop(parts.pop()?),
             part => parts.push(part),
         }

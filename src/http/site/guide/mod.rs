@@ -57,6 +57,7 @@ async fn index(site: SiteRequest) -> PageResult {
         Some(query) => {
             let answer = guide.index.search(query);
             let status = match answer {
+                // The page explains the limit; the status says that no search took place.
                 Answer::TooLong => StatusCode::BAD_REQUEST,
                 Answer::NoWords | Answer::Hits(_) => StatusCode::OK,
             };
@@ -94,6 +95,7 @@ async fn open(
             &method,
             &headers,
             &path,
+            // The address of a picture has no fingerprint, so browsers may keep it only briefly.
             assets::AssetFile { file, keep: assets::CACHE_SHORT },
         ));
     }
@@ -129,6 +131,7 @@ impl Guide {
         if let Some(guide) = GUIDE.get() {
             return Ok(guide);
         }
+        // Concurrent first requests wait for one rendering, on blocking threads as well.
         let load = || GUIDE.get_or_init(|| Self::of(&embedded()));
         tokio::task::spawn_blocking(load).await.map_err(Error::internal)
     }
@@ -186,6 +189,7 @@ fn embedded() -> BTreeMap<String, String> {
             Some((file.into_owned(), String::from_utf8(text).ok()?))
         })
         .collect();
+    // A build without the documents still has an index page.
     documents.entry(INDEX.to_owned()).or_insert_with(|| "# Documentation\n".to_owned());
     documents
 }
@@ -193,6 +197,7 @@ fn embedded() -> BTreeMap<String, String> {
 /// Builds the navigation: pages by folder, first those that the index links to, in its order.
 fn groups(documents: &BTreeMap<String, String>, pages: &BTreeMap<String, Document>) -> Vec<Group> {
     let listed: HashMap<&str, usize> = pages.get("").map_or_else(HashMap::new, |index| {
+        // Reversed, so that the first of several links to a page decides its position.
         index.links.iter().enumerate().rev().map(|(at, url)| (url.as_str(), at)).collect()
     });
     let mut folders: BTreeMap<(usize, &str), Vec<Entry>> = BTreeMap::new();
@@ -204,10 +209,12 @@ fn groups(documents: &BTreeMap<String, String>, pages: &BTreeMap<String, Documen
         let entry = Entry { title: document.title.clone(), url: links::url(path) };
         folders.entry((rank, folder)).or_default().push(entry);
     }
-    let place = |entry: &Entry| listed.get(entry.url.as_str()).copied().unwrap_or(usize::MAX);
+    let index_position =
+        |entry: &Entry| listed.get(entry.url.as_str()).copied().unwrap_or(usize::MAX);
     let group = |((_, folder), mut pages): ((usize, &str), Vec<Entry>)| {
         pages.sort_by_cached_key(|entry| {
-            (entry.url != ROOT, place(entry), entry.title.to_lowercase())
+            // The index itself leads its group; pages without a link follow by title.
+            (entry.url != ROOT, index_position(entry), entry.title.to_lowercase())
         });
         Group { title: folder_title(folder), pages }
     };

@@ -102,10 +102,12 @@ impl<'a> Renderer<'a> {
                 self.pending.push(Event::Html("</div>\n".into()));
             }
             Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
+                // An address in angle brackets has no scheme and would be resolved as a file.
                 let target = match link_type == LinkType::Email {
                     true => Some(dest_url.to_string()),
                     false => self.links.resolve(self.file, &dest_url),
                 };
+                // The links of the index decide the order of the navigation.
                 self.document.links.extend(target.clone());
                 let tag = |url: String| Tag::Link { link_type, dest_url: url.into(), title, id };
                 self.open(target.map(tag));
@@ -116,6 +118,7 @@ impl<'a> Renderer<'a> {
                 self.open(target.map(tag));
             }
             Event::End(TagEnd::Link | TagEnd::Image) => {
+                // A link that became text must not have an end tag either.
                 if self.open_links.pop().unwrap_or_default() {
                     self.pending.push(event);
                 }
@@ -140,6 +143,7 @@ impl<'a> Renderer<'a> {
             section.text.push_str(text);
             return;
         }
+        // Emphasis may end within a word; any other markup separates words of the index.
         let is_within_a_word = matches!(
             event,
             Event::Start(_)
@@ -166,6 +170,7 @@ impl<'a> Renderer<'a> {
             if matches!(event, Event::End(TagEnd::Heading(_))) {
                 break;
             } else if let Event::InlineHtml(html) = event {
+                // The library would write inline HTML unescaped.
                 inner.push(Event::Text(html));
             } else if !is_link {
                 // Links within a heading become text: the heading itself is a link to its anchor.
@@ -183,6 +188,7 @@ impl<'a> Renderer<'a> {
         self.pending.append(&mut inner);
         self.pending.push(Event::End(TagEnd::Heading(level)));
         let document = &mut self.document;
+        // The title heads the page and is not in its table of contents.
         if level == HeadingLevel::H1 && document.title.is_empty() {
             document.title.clone_from(&text);
             if let Some(first) = document.sections.first_mut() {
@@ -202,6 +208,7 @@ impl<'a> Renderer<'a> {
         let mut code = String::new();
         let is_inner = |event: &Event<'_>| !matches!(event, Event::End(TagEnd::CodeBlock));
         for event in rest.by_ref().take_while(is_inner) {
+            // The library splits a code block into several texts.
             if let Event::Text(text) = event {
                 code.push_str(&text);
             }
@@ -216,10 +223,12 @@ impl<'a> Renderer<'a> {
         };
         let count = self.document.blocks.iter().filter(|block| block.code_id.is_some()).count();
         let id = format!("code-{}", count + 1);
+        // Characters, not bytes: the font is monospaced.
         let is_wide = code.lines().any(|line| line.chars().count() > NARROW_CHARS);
         let focus = if is_wide { " tabindex=\"0\"" } else { "" };
         let mut html = self.flush();
         html.push_str(&format!("<div class=\"sample\"><pre id=\"{id}\"{focus}"));
+        // The language comes from the document, so it is escaped like text.
         if !language.is_empty() {
             html.push_str(&format!(" data-language=\"{}\"", escaped(language)));
         }
@@ -263,6 +272,7 @@ impl<'a> Renderer<'a> {
         let html = self.flush();
         self.document.blocks.push(Block { html, code_id: None });
         if self.document.title.is_empty() {
+            // Navigation and browser history need some title.
             self.document.title = self.file.trim_end_matches(".md").to_owned();
         }
         self.document

@@ -96,6 +96,7 @@ impl Index {
         for word in words(&section.text) {
             *scores.entry(word.text).or_default() += 1;
         }
+        // A long section must not come first by repetition alone.
         scores.values_mut().for_each(|count| *count = (*count).min(COUNTED_MAX) * TEXT_SCORE);
         let heading = section.heading.as_deref().unwrap_or(&section.title);
         for (text, score) in [(section.title.as_str(), TITLE_SCORE), (heading, HEADING_SCORE)] {
@@ -103,9 +104,9 @@ impl Index {
                 *scores.entry(word.text).or_default() += score;
             }
         }
-        let place = self.sections.len();
+        let index = self.sections.len();
         for (word, score) in scores {
-            self.postings.entry(word).or_default().push((place, score));
+            self.postings.entry(word).or_default().push((index, score));
         }
         self.sections.push(section);
     }
@@ -115,62 +116,68 @@ impl Index {
         if query.chars().count() > GUIDE_QUERY_CHARS_MAX {
             return Answer::TooLong;
         }
-        let mut wanted: Vec<String> = words(query).map(|word| word.text).collect();
-        wanted.dedup();
-        match wanted.len() {
+        let mut query_words: Vec<String> = words(query).map(|word| word.text).collect();
+        // Only neighbours: the order is compared with headings below.
+        query_words.dedup();
+        match query_words.len() {
             0 => Answer::NoWords,
-            1..=GUIDE_QUERY_WORDS_MAX => Answer::Hits(self.hits(&wanted)),
+            1..=GUIDE_QUERY_WORDS_MAX => Answer::Hits(self.hits(&query_words)),
             _ => Answer::TooLong,
         }
     }
 
-    fn hits(&self, wanted: &[String]) -> Vec<Hit> {
-        let mut ranked: Vec<(usize, u32)> = self.scores(wanted).into_iter().collect();
-        for (place, score) in &mut ranked {
-            let section = &self.sections[*place];
+    fn hits(&self, query_words: &[String]) -> Vec<Hit> {
+        let mut ranked: Vec<(usize, u32)> = self.scores(query_words).into_iter().collect();
+        for (index, score) in &mut ranked {
+            let section = &self.sections[*index];
             let heading = section.heading.as_deref().unwrap_or(&section.title);
-            if words(heading).map(|word| word.text).eq(wanted.iter().cloned()) {
+            // A visitor who types the whole heading looks for exactly this section.
+            if words(heading).map(|word| word.text).eq(query_words.iter().cloned()) {
                 *score += EXACT_HEADING_SCORE;
             }
         }
         // Sections with equal scores stay in the order of the pages.
-        ranked.sort_unstable_by_key(|(place, score)| (u32::MAX - score, *place));
-        let mut of_page: HashMap<&str, usize> = HashMap::new();
-        let kept = ranked.into_iter().map(|(place, _)| &self.sections[place]).filter(|section| {
-            let page = section.url.split('#').next().unwrap_or_default();
-            let count = of_page.entry(page).or_default();
-            *count += 1;
-            *count <= GUIDE_HITS_PER_PAGE_MAX
-        });
+        ranked.sort_unstable_by_key(|(index, score)| (u32::MAX - score, *index));
+        let mut hits_of_page: HashMap<&str, usize> = HashMap::new();
+        let limited =
+            ranked.into_iter().map(|(index, _)| &self.sections[index]).filter(|section| {
+                let page = section.url.split('#').next().unwrap_or_default();
+                let count = hits_of_page.entry(page).or_default();
+                *count += 1;
+                // One long page must not fill the list.
+                *count <= GUIDE_HITS_PER_PAGE_MAX
+            });
         let hit = |section: &Indexed| Hit {
             title: section.title.clone(),
             heading: section.heading.clone(),
             url: section.url.clone(),
-            excerpt: excerpt(&section.text, wanted),
+            excerpt: excerpt(&section.text, query_words),
         };
-        kept.take(GUIDE_HITS_MAX).map(hit).collect()
+        limited.take(GUIDE_HITS_MAX).map(hit).collect()
     }
 
     /// The sections that contain every word, each with the sum of the words' scores.
-    fn scores(&self, wanted: &[String]) -> HashMap<usize, u32> {
+    fn scores(&self, query_words: &[String]) -> HashMap<usize, u32> {
         let mut all: Option<HashMap<usize, u32>> = None;
-        for word in wanted {
+        for word in query_words {
             let mut found: HashMap<usize, u32> = HashMap::new();
             let from = (Bound::Included(word.as_str()), Bound::Unbounded);
             let from = self.postings.range::<str, _>(from);
-            for (longer, sections) in from.take_while(|(longer, _)| longer.starts_with(word)) {
-                let factor = if longer == word { WHOLE_WORD_FACTOR } else { 1 };
-                for (place, score) in sections {
-                    let best = found.entry(*place).or_default();
+            for (term, sections) in from.take_while(|(term, _)| term.starts_with(word)) {
+                let factor = if term == word { WHOLE_WORD_FACTOR } else { 1 };
+                for (index, score) in sections {
+                    let best = found.entry(*index).or_default();
+                    // Several longer words with the same beginning count once.
                     *best = (*best).max(score * factor);
                 }
             }
             all = Some(match all {
                 None => found,
-                Some(mut earlier) => {
-                    earlier.retain(|place, _| found.contains_key(place));
-                    earlier.iter_mut().for_each(|(place, score)| *score += found[place]);
-                    earlier
+                Some(mut previous) => {
+                    // A section has to contain every word.
+                    previous.retain(|index, _| found.contains_key(index));
+                    previous.iter_mut().for_each(|(index, score)| *score += found[index]);
+                    previous
                 }
             });
         }
@@ -199,16 +206,18 @@ fn words(text: &str) -> impl Iterator<Item = Word> {
         while let Some((at, c)) = rest.next_if(|(_, c)| c.is_alphanumeric()) {
             end = at + c.len_utf8();
         }
+        // The range is that of the original: lower case may have another length.
         Some(Word { text: text[start..end].to_lowercase(), start, end })
     })
 }
 
 /// The part of `text` with the most different words of the query, with those words marked.
-fn excerpt(text: &str, wanted: &[String]) -> Vec<Fragment> {
+fn excerpt(text: &str, query_words: &[String]) -> Vec<Fragment> {
     let found: Vec<(usize, Word)> = words(text)
         .filter_map(|word| {
-            let which = wanted.iter().position(|one| word.text.starts_with(one.as_str()))?;
-            Some((which, word))
+            let word_index =
+                query_words.iter().position(|one| word.text.starts_with(one.as_str()))?;
+            Some((word_index, word))
         })
         .collect();
     let span = |first: usize| {
@@ -216,13 +225,14 @@ fn excerpt(text: &str, wanted: &[String]) -> Vec<Fragment> {
         found[first..].iter().take_while(move |(_, word)| word.end <= start + GUIDE_EXCERPT_BYTES)
     };
     let different = |first: usize| {
-        let mut seen = vec![false; wanted.len()];
-        span(first).for_each(|(which, _)| seen[*which] = true);
+        let mut seen = vec![false; query_words.len()];
+        span(first).for_each(|(word_index, _)| seen[*word_index] = true);
         seen.into_iter().filter(|seen| *seen).count()
     };
     // The first of the best: an excerpt near the top of its section.
     let best = (0..found.len()).rev().max_by_key(|first| different(*first));
     let first = best.map_or(0, |best| found[best].1.start);
+    // A quarter of the length shows what precedes the first match.
     let start = boundary(text, first.saturating_sub(GUIDE_EXCERPT_BYTES / 4));
     let end = boundary(text, start + GUIDE_EXCERPT_BYTES + GUIDE_EXCERPT_BYTES / 4);
     let mut fragments = Vec::new();
@@ -248,8 +258,9 @@ fn boundary(text: &str, at: usize) -> usize {
     if at == 0 {
         return 0;
     }
-    let is_space = |(place, c): &(usize, char)| *place >= at && c.is_whitespace();
-    text.char_indices().find(is_space).map_or(text.len(), |(place, _)| place)
+    let is_space = |(position, c): &(usize, char)| *position >= at && c.is_whitespace();
+    // White space is also a character boundary, at which the text may be sliced.
+    text.char_indices().find(is_space).map_or(text.len(), |(position, _)| position)
 }
 
 #[cfg(test)]

@@ -30,8 +30,8 @@ pub(super) struct CodeSnippets {
 }
 
 impl From<&SnippetCall> for CodeSnippets {
-    fn from(sketch: &SnippetCall) -> Self {
-        Self { curl: sketch.curl(), javascript: sketch.javascript(), python: sketch.python() }
+    fn from(call: &SnippetCall) -> Self {
+        Self { curl: call.curl(), javascript: call.javascript(), python: call.python() }
     }
 }
 
@@ -58,6 +58,7 @@ impl SnippetCall {
         }
         // `--data` would read a file if the text begins with `@`.
         lines.extend(self.body.as_ref().map(|body| format!("--data-raw {}", shell_quote(body))));
+        // curl refuses to print binary data to a terminal.
         lines.extend(self.file.as_ref().map(|file| format!("--output {}", shell_quote(file))));
         lines.join(" \\\n  ")
     }
@@ -92,6 +93,7 @@ impl SnippetCall {
     fn python(&self) -> String {
         let mut arguments = format!("    {},\n", string_literal(&self.url));
         if self.method != "GET" {
+            // Without it urllib chooses `POST` for any body and `GET` otherwise.
             arguments.push_str(&format!("    method={},\n", string_literal(&self.method)));
         }
         let headers = self.entries("        ");
@@ -140,6 +142,7 @@ fn is_hidden(c: char) -> bool {
 /// Quotes a word for a shell: in single quotes, where nothing has a special meaning; with hidden characters
 /// in `$'…'` of bash, ksh and zsh, which supports escapes. No shell word can contain a NUL.
 fn shell_quote(text: &str) -> String {
+    // Line breaks and tabs are literal within single quotes and stay readable.
     if !text.chars().any(|c| is_hidden(c) && c != '\n' && c != '\t') {
         return format!("'{}'", text.replace('\'', "'\\''"));
     }
@@ -173,6 +176,8 @@ fn string_literal(text: &str) -> String {
             '\n' => literal.push_str("\\n"),
             '\r' => literal.push_str("\\r"),
             '\t' => literal.push_str("\\t"),
+            // All hidden characters are in the basic plane, so
+            // four digits are enough in both languages.
             c if is_hidden(c) => literal.push_str(&format!("\\u{:04x}", u32::from(c))),
             c => literal.push(c),
         }
@@ -214,6 +219,7 @@ pub(super) fn file_name(target: &str) -> String {
     let end = path.rsplit('/').next().unwrap_or_default();
     let plain: String =
         end.chars().filter(|c| c.is_ascii_alphanumeric() || "._-".contains(*c)).collect();
+    // A leading dot would hide the file, and a hyphen would make the name an option.
     let name = plain.trim_start_matches(['.', '-']);
     if name.is_empty() { "answer".to_owned() } else { name.to_owned() }
 }

@@ -63,17 +63,19 @@ fn parse_ratio(text: &str) -> Option<(u32, u32)> {
 
 /// Parses a part of a ratio in thousandths: at most five digits, then at most three decimals.
 fn parse_part(text: &str) -> Option<u32> {
-    let (whole, decimals) = match text.split_once(['.', ',']) {
+    let (integer, decimals) = match text.split_once(['.', ',']) {
+        // A trailing separator is more likely an unfinished entry than a number.
         Some((_, "")) => return None,
-        Some((whole, decimals)) => (whole, decimals),
+        Some((integer, decimals)) => (integer, decimals),
         None => (text, ""),
     };
     let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.len() > 5 || decimals.len() > 3 || !are_digits(whole) || !are_digits(decimals) {
+    // Digits are checked first, because `parse` would accept a sign; five of them cannot overflow.
+    if integer.len() > 5 || decimals.len() > 3 || !are_digits(integer) || !are_digits(decimals) {
         return None;
     }
     let decimals: u32 = format!("{decimals:0<3}").parse().ok()?;
-    let part = whole.parse::<u32>().ok()? * FRACTIONS + decimals;
+    let part = integer.parse::<u32>().ok()? * FRACTIONS + decimals;
     (1..=PART_MAX * FRACTIONS).contains(&part).then_some(part)
 }
 
@@ -102,27 +104,29 @@ fn has_ratio(size: Size, ratio: (u32, u32)) -> bool {
 pub(super) fn with_ratio(rect: Rect, ratio: (u32, u32), sizes: CropSizes) -> Rect {
     let (a, b) = ratio;
     let image = sizes.hires;
+    // A rectangle that has the ratio must not move each time the form is sent.
     if has_ratio(rect.size(), ratio) {
         return rect;
     }
-    let high = |width: u32| scaled(width, b, a);
-    let (mut width, mut height) = (rect.width, high(rect.width));
+    let height_for = |width: u32| scaled(width, b, a);
+    let (mut width, mut height) = (rect.width, height_for(rect.width));
     // The height does not fit, so the height of the picture decides the width.
     if height > image.height {
         (width, height) = (scaled(image.height, a, b).min(image.width), image.height);
     }
-    let place = |start: u32, length: u32, own: u32, whole: u32| {
-        let twice = 2 * u64::from(start) + u64::from(length);
-        let start = twice.saturating_sub(u64::from(own)) / 2;
-        u32::try_from(start).unwrap_or(u32::MAX).min(whole - own)
+    let position = |start: u32, length: u32, side: u32, available: u32| {
+        // Doubled, so that the centre of an odd length is exact.
+        let doubled_centre = 2 * u64::from(start) + u64::from(length);
+        let start = doubled_centre.saturating_sub(u64::from(side)) / 2;
+        u32::try_from(start).unwrap_or(u32::MAX).min(available - side)
     };
-    let placed = Rect {
-        x: place(rect.x, rect.width, width, image.width),
-        y: place(rect.y, rect.height, height, image.height),
+    let positioned = Rect {
+        x: position(rect.x, rect.width, width, image.width),
+        y: position(rect.y, rect.height, height, image.height),
         width,
         height,
     };
-    aligned(placed, ratio, sizes)
+    aligned(positioned, ratio, sizes)
 }
 
 /// Moves `rect` as little as needed for its cut of the Preview to have the ratio too: there both edges are
@@ -139,11 +143,12 @@ fn aligned(rect: Rect, ratio: (u32, u32), CropSizes { hires, preview }: CropSize
         let cut = scale_crop(moved, hires, preview).ok()?;
         has_ratio(cut.size(), ratio).then_some(moved)
     };
+    // Nearest offsets first, so that the rectangle moves as little as possible.
     for distance in 0..=2 * reach {
         for across in (distance - reach).max(0)..=distance.min(reach) {
             let down = distance - across;
-            let places = [(across, down), (-across, down), (across, -down), (-across, -down)];
-            if let Some(found) = places.into_iter().find_map(|(dx, dy)| moved(dx, dy)) {
+            let offsets = [(across, down), (-across, down), (across, -down), (-across, -down)];
+            if let Some(found) = offsets.into_iter().find_map(|(dx, dy)| moved(dx, dy)) {
                 return found;
             }
         }
@@ -155,6 +160,7 @@ fn aligned(rect: Rect, ratio: (u32, u32), CropSizes { hires, preview }: CropSize
 fn scaled(px: u32, to: u32, from: u32) -> u32 {
     let (px, to, from) = (u128::from(px), u128::from(to), u128::from(from));
     let nearest = (2 * px * to + from) / (2 * from);
+    // An extreme ratio would otherwise leave no pixels at all.
     u32::try_from(nearest).unwrap_or(u32::MAX).max(1)
 }
 
@@ -182,19 +188,19 @@ mod tests {
 
     #[test]
     fn a_preset_gives_whole_numbers_in_the_picture() {
-        let whole = Rect::new(0, 0, IMAGE);
+        let full = Rect::new(0, 0, IMAGE);
         let check = |rect: Rect, ratio, expected: &str| {
             let found = with_ratio(rect, ratio, SIZES);
             assert_eq!(found.to_string(), expected, "{rect} {ratio:?}");
             assert!(found.is_inside(IMAGE), "{found}");
             assert_eq!(with_ratio(found, ratio, SIZES), found, "{found} {ratio:?} stays");
         };
-        check(whole, (1, 1), "4000x4000+1000+0");
-        check(whole, (16, 9), "6000x3375+0+312");
-        check(whole, (9, 16), "2250x4000+1875+0");
-        check(whole, (6000, 4000), "6000x4000+0+0");
-        check(whole, (10_000, 1), "6000x1+0+1999");
-        check(whole, (1, 10_000), "1x4000+2999+0");
+        check(full, (1, 1), "4000x4000+1000+0");
+        check(full, (16, 9), "6000x3375+0+312");
+        check(full, (9, 16), "2250x4000+1875+0");
+        check(full, (6000, 4000), "6000x4000+0+0");
+        check(full, (10_000, 1), "6000x1+0+1999");
+        check(full, (1, 10_000), "1x4000+2999+0");
         check(Rect::new(5000, 0, Size::new(1000, 10)), (1, 1), "1000x1000+5000+0");
         check(Rect::new(0, 3990, Size::new(1600, 10)), (16, 9), "1600x900+0+3100");
         check(Rect::new(7, 8, Size::new(1, 1)), (4, 3), "1x1+7+8");

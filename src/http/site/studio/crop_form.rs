@@ -83,6 +83,7 @@ impl CropForm {
     pub(super) fn rect(&self, image: Size) -> Option<Rect> {
         let parameters = self.parameters();
         if parameters.is_empty() {
+            // Without numbers the complete picture is meant, as in a crop without `w` and `h`.
             return Some(Rect::new(0, 0, image));
         }
         CropSpec::parse(&parameters).ok()?.resolve(image).ok()
@@ -94,11 +95,15 @@ impl CropForm {
     /// Fails when the ratio is invalid, and when a number contains characters that no URL can carry.
     pub(super) fn operator(&self, sizes: CropSizes) -> Result<(String, Option<Rect>), ApiRefusal> {
         let image = sizes.hires;
-        let fits = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '-';
-        if let Some((_, path, _)) = self.numbers().find(|(_, _, text)| !text.chars().all(fits)) {
+        // Any other character could end the path, or begin another parameter of the operator.
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '-';
+        if let Some((_, path, _)) = self.numbers().find(|(_, _, text)| !text.chars().all(is_plain))
+        {
             return Err(invalid_form(CropFormError::Number(path)));
         }
+        // The ratio exists only on the site, so its errors are found here.
         let ratio = aspect_ratio::parse(&self.aspect, &self.ratio, image).map_err(invalid_form)?;
+        // The call is made nevertheless, because the API explains what is wrong.
         let Some(rect) = self.rect(image) else {
             return Ok((format!("-crop{}", self.parameters()), None));
         };
@@ -112,14 +117,15 @@ fn operator(rect: Rect) -> String {
     CropSpec::try_from(rect).map(|spec| spec.to_string()).unwrap_or_default()
 }
 
-fn invalid_form(unknown: CropFormError) -> ApiRefusal {
-    let (path, message) = match unknown {
+fn invalid_form(error: CropFormError) -> ApiRefusal {
+    let (path, message) = match error {
         CropFormError::Number(path) => (path, "Enter the crop in whole pixels."),
         CropFormError::Preset => ("aspect", "This aspect ratio does not exist."),
         CropFormError::Ratio => {
             ("ratio", "Enter two numbers up to 10,000, for example 5:7 or 1.91:1.")
         }
     };
+    // In the form of an API error, so that the page shows both alike.
     let wrong = FieldError {
         error_code: "format.openapi.requestValidation".to_owned(),
         path: path.to_owned(),

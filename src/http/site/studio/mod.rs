@@ -68,10 +68,10 @@ struct RenditionLink {
 impl RenditionLink {
     /// Finds the Normal rendition `usage` of a document.
     fn find(document: &Value, usage: &str) -> Option<Self> {
-        let wanted = |one: &&Value| {
+        let matches_usage = |one: &&Value| {
             one["usage"] == usage && one["variant"] == "Normal" && one["mimetype"] == "image/jpeg"
         };
-        let found = document["renditions"].as_object()?.values().find(wanted)?;
+        let found = document["renditions"].as_object()?.values().find(matches_usage)?;
         let side = |name: &str| u32::try_from(found[name].as_u64()?).ok();
         let (width, height) = (side("width")?, side("height")?);
         Some(Self { href: found["href"].as_str()?.to_owned(), width, height })
@@ -79,6 +79,7 @@ impl RenditionLink {
 
     /// Adds the watermark operation, after the crop.
     fn with_watermark(mut self, is_marked: bool) -> Self {
+        // The suffix follows the last underscore; an id may contain others.
         if is_marked && let Some((picture, name)) = self.href.rsplit_once('_') {
             self.href = format!("{picture}-watermark_{name}");
         }
@@ -126,6 +127,8 @@ struct StudioPhoto {
 impl StudioPhoto {
     async fn load(site: &SiteRequest, media_type: &str, id: &str) -> Result<Self, PageError> {
         let key: ItemKey = format!("{media_type}/{id}").parse().map_err(|_| no_photograph())?;
+        // Checked before the item is loaded: other types may
+        // need a login for a page that they lack.
         if !has_picture(key.media_type) {
             return Err(no_photograph());
         }
@@ -142,13 +145,14 @@ impl StudioPhoto {
     async fn crop(
         &self,
         site: &SiteRequest,
-        wanted: &CropForm,
+        form: &CropForm,
     ) -> Result<(Value, Rect), ApiRefusal> {
         let sizes = CropSizes { hires: self.hires(), preview: self.pictures.preview.size() };
-        let (operator, rect) = wanted.operator(sizes)?;
+        let (operator, rect) = form.operator(sizes)?;
         let call = ApiCall::get(format!("/media/{}{operator}.json", self.key));
-        let document = match wanted.is_cropped() {
+        let document = match form.is_cropped() {
             true => site.call_and_record(call).await?,
+            // Opening the studio is no call that the visitor would want to repeat from a program.
             false => site.call(&call).await?,
         };
         Ok((document, rect.unwrap_or(Rect::new(0, 0, self.hires()))))
@@ -157,8 +161,8 @@ impl StudioPhoto {
 
 async fn show(Path((media_type, id)): Path<(String, String)>, site: SiteRequest) -> PageResult {
     let photo = StudioPhoto::load(&site, &media_type, &id).await?;
-    let wanted = CropForm::read(|name| site.parameter(name))?;
-    studio_page(&site, &photo, &wanted, None).await
+    let form = CropForm::read(|name| site.parameter(name))?;
+    studio_page(&site, &photo, &form, None).await
 }
 
 /// `POST /item/<mediaType>/<id>/crop/download`: downloads and purchases the crop of the Hires. With `show`
@@ -168,13 +172,14 @@ async fn download(
     mut posted: MemberForm,
 ) -> PageResult {
     let photo = StudioPhoto::load(&posted, &media_type, &id).await?;
-    let wanted = CropForm::read(|name| Ok(posted.form.find(name)))?;
-    let outcome = buy(&posted, &photo, &wanted).await;
+    let form = CropForm::read(|name| Ok(posted.form.find(name)))?;
+    let outcome = buy(&posted, &photo, &form).await;
     let refusal = match outcome {
+        // The bytes are dropped: the purchase is recorded, and the page loads the picture itself.
         Ok(_) if posted.form.find("show").is_some() => {
             let back = BackLink::of(&posted, &photo.key)?.query;
             let studio = format!("/item/{}/crop{back}", photo.key);
-            return Ok(see_other(&wanted.url_on(&studio)));
+            return Ok(see_other(&form.url_on(&studio)));
         }
         Ok(response) => return Ok(response),
         Err(error)
@@ -188,20 +193,20 @@ async fn download(
     let page = format!("/item/{}/crop", photo.key);
     posted.member.site.reopen_at.clone_from(&page);
     posted.member.site.path_and_query = page;
-    studio_page(&posted, &photo, &wanted, Some(&refusal)).await
+    studio_page(&posted, &photo, &form, Some(&refusal)).await
 }
 
 async fn buy(
     posted: &MemberForm,
     photo: &StudioPhoto,
-    wanted: &CropForm,
+    form: &CropForm,
 ) -> crate::runtime::error::Result<Response> {
     let bad = |_| Error::invalid("body", "agr", "type", "agr is not a number");
     let chosen = posted.form.find("agr");
     let agr = chosen.map(|agr| agr.parse().map(AgreementId).map_err(bad)).transpose()?;
-    let rect = wanted.rect(photo.hires());
+    let rect = form.rect(photo.hires());
     let rect = rect.ok_or_else(|| Error::invalid("body", "crop", "format", "no such crop"))?;
-    let path = hires_path(&photo.key, rect, photo.hires(), wanted.watermark)?;
+    let path = hires_path(&photo.key, rect, photo.hires(), form.watermark)?;
     let principal = posted.visitor.principal(&posted.app).await?;
     let caller = MediaCaller { principal: principal.as_deref(), agr };
     let response = media::download(&posted.app, &path, caller).await?;
@@ -233,6 +238,7 @@ fn hires_path(
 ) -> crate::runtime::error::Result<MediaPath> {
     let extension = RenditionExtension::JPEG;
     let mut path = MediaPath::rendition(key.clone(), RenditionName::NORMAL_HIRES, extension);
+    // The complete picture is the original, which keeps its compressed data (contract media-20).
     if rect != Rect::new(0, 0, hires) {
         let crop = CropSpec::try_from(rect).map_err(Error::internal)?;
         path = path.with_operation(PictureOperation::Crop(crop)).map_err(Error::internal)?;
@@ -247,27 +253,30 @@ fn hires_path(
 async fn studio_page(
     site: &SiteRequest,
     photo: &StudioPhoto,
-    wanted: &CropForm,
+    form: &CropForm,
     refusal: Option<&Error>,
 ) -> PageResult {
-    let outcome = photo.crop(site, wanted).await;
+    let outcome = photo.crop(site, form).await;
+    // A crop that the API refuses is shown beside its fields, on the complete picture.
     let (cut, mistake) = match outcome {
         Ok((document, rect)) => {
-            (Some((CropPictures::find(&document, wanted.watermark)?, rect)), None)
+            (Some((CropPictures::find(&document, form.watermark)?, rect)), None)
         }
         Err(refusal) if refusal.is_mistake() => (None, Some(refusal)),
         Err(refusal) => return Err(refusal.into()),
     };
     let status = match (&mistake, refusal) {
+        // An invalid crop comes first, since the download failed because of it.
         (Some(mistake), _) => mistake.status,
         (None, Some(error)) if error.kind() == ErrorKind::Forbidden => StatusCode::FORBIDDEN,
         (None, Some(_)) => StatusCode::BAD_REQUEST,
         (None, None) => StatusCode::OK,
     };
+    // Without the refusal, which the studio shows in a place of its own.
     let panel = download_panel::find(site, &photo.key, None).await?;
     let is_bought = panel.as_ref().is_some_and(|panel| panel.bought.is_some());
     let proof = cut.as_ref().map(|(pictures, rect)| {
-        let hires = is_bought.then(|| proof::picture_url(&photo.key, *rect, wanted.watermark));
+        let hires = is_bought.then(|| proof::picture_url(&photo.key, *rect, form.watermark));
         CropProof::of(&pictures.preview, *rect, hires)
     });
     let back = BackLink::of(site, &photo.key)?;
@@ -275,43 +284,43 @@ async fn studio_page(
         let detail = error.details().first();
         detail.map_or(error.message(), |detail| &detail.message).to_owned()
     };
-    let said = refusal.filter(|_| mistake.is_none()).map(sentence);
+    let message = refusal.filter(|_| mistake.is_none()).map(sentence);
     let context = context! {
         take => panel.map(|panel| PageValue::from(Serde(panel))),
         from => site.parameter("from")?,
         back_query => back.query,
-        refusal => said,
+        refusal => message,
         proof => proof.map(|proof| PageValue::from(Serde(proof))),
         proof_url => is_bought.then(|| proof::address(&photo.key)),
         proof_px_max => STUDIO_PROOF_PX_MAX,
-        ..crop_context(photo, wanted, cut, mistake.as_ref())
+        ..crop_context(photo, form, cut, mistake.as_ref())
     };
     site.page_with(status, "studio.html", context)
 }
 
 fn crop_context(
     photo: &StudioPhoto,
-    wanted: &CropForm,
+    form: &CropForm,
     cut: Option<(CropPictures, Rect)>,
     mistake: Option<&ApiRefusal>,
 ) -> PageValue {
-    let whole = (photo.pictures.clone(), Rect::new(0, 0, photo.hires()));
+    let full = (photo.pictures.clone(), Rect::new(0, 0, photo.hires()));
     let is_cut = cut.is_some();
-    let (pictures, rect) = cut.unwrap_or(whole);
+    let (pictures, rect) = cut.unwrap_or(full);
     // Invalid input is shown again as entered; of a valid crop, missing numbers are filled in.
-    let mut fields = wanted.clone();
+    let mut fields = form.clone();
     if is_cut {
         let numbers = [rect.x, rect.y, rect.width, rect.height].map(|number| number.to_string());
         [fields.x, fields.y, fields.width, fields.height] = numbers;
     }
-    let known = aspect_ratio::PRESETS.iter().any(|(name, _)| *name == fields.aspect);
-    if !known {
+    // The address may name any text, and the selection must show one of its options.
+    let is_preset = aspect_ratio::PRESETS.iter().any(|(name, _)| *name == fields.aspect);
+    if !is_preset {
         "free".clone_into(&mut fields.aspect);
     }
-    let path = hires_path(&photo.key, rect, photo.hires(), wanted.watermark);
+    let path = hires_path(&photo.key, rect, photo.hires(), form.watermark);
     let file = path.map(|path| file_name(&photo.key, &path)).unwrap_or_default();
-    let needed =
-        CROP_USES.iter().find(|(name, _, _)| *name == wanted.output).map(|(_, _, px)| *px);
+    let needed = CROP_USES.iter().find(|(name, _, _)| *name == form.output).map(|(_, _, px)| *px);
     let text = |name: &str| photo.document[name].as_str().unwrap_or_default();
     let uri = text("uri");
     context! {
@@ -380,6 +389,7 @@ fn shape_class(size: Size) -> String {
 /// Escapes a text as an attribute value in the markup shown for copying.
 fn in_markup(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    // The ampersand comes first, or the other escapes would be escaped again.
     let escaped = words.replace('&', "&amp;").replace('"', "&quot;");
     escaped.replace('<', "&lt;").replace('>', "&gt;")
 }
@@ -418,9 +428,9 @@ mod tests {
         let key: ItemKey = "image/a".parse().unwrap();
         let hires = Size::new(60, 40);
         let path = |rect, marked| hires_path(&key, rect, hires, marked).unwrap().to_string();
-        let whole = Rect::new(0, 0, hires);
-        assert_eq!(path(whole, false), "image/a_NormalHires.jpg");
-        assert_eq!(path(whole, true), "image/a-watermark_NormalHires.jpg");
+        let full = Rect::new(0, 0, hires);
+        assert_eq!(path(full, false), "image/a_NormalHires.jpg");
+        assert_eq!(path(full, true), "image/a-watermark_NormalHires.jpg");
         let part = Rect::new(1, 2, Size::new(3, 4));
         let expected = "image/a-crop_w3_h4_x1_y2-watermark_NormalHires.jpg";
         assert_eq!(path(part, true), expected);

@@ -41,6 +41,7 @@ impl CropProof {
     /// cut of the Hires, if the visitor may see that.
     pub(super) fn of(preview: &RenditionLink, rect: Rect, hires: Option<String>) -> Self {
         if let Some(src) = hires
+            // A larger one is several megabytes, each time that the frame stops moving.
             && rect.size().pixels() <= STUDIO_PROOF_PX_MAX
         {
             return Self {
@@ -79,15 +80,16 @@ pub(super) async fn show_hires(
     site: SiteRequest,
 ) -> PageResult {
     let photo = StudioPhoto::load(&site, &media_type, &id).await?;
-    let wanted = CropForm::read(|name| site.parameter(name))?;
+    let form = CropForm::read(|name| site.parameter(name))?;
     let panel = download_panel::find(&site, &photo.key, None).await?;
+    // The download is free under this agreement alone, so another one must not be chosen.
     let Some(agreement) = panel.and_then(|panel| panel.bought) else {
         let message = "The original is shown once the photo has been bought.";
         return Err(Error::new(ErrorKind::Forbidden, message).into());
     };
-    let rect = wanted.rect(photo.hires());
+    let rect = form.rect(photo.hires());
     let rect = rect.ok_or_else(|| Error::invalid("query", "crop", "format", "no such crop"))?;
-    let path = hires_path(&photo.key, rect, photo.hires(), wanted.watermark)?;
+    let path = hires_path(&photo.key, rect, photo.hires(), form.watermark)?;
     let principal = match &site.visitor {
         Some(visitor) => visitor.principal(&site.app).await?,
         None => None,
@@ -96,6 +98,7 @@ pub(super) async fn show_hires(
         MediaCaller { principal: principal.as_deref(), agr: Some(AgreementId(agreement)) };
     let mut response = media::download(&site.app, &path, caller).await?;
     let headers = response.headers_mut();
+    // The picture is shown on the page; in a tab of its own it should not become a download.
     headers.remove(header::CONTENT_DISPOSITION);
     // A browser that returns to a crop need not request it again; short, because the session may end.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=300"));

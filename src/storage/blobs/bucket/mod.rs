@@ -121,9 +121,8 @@ pub(super) struct PendingReply<T> {
 impl<T> PendingReply<T> {
     /// Blocks until the reply arrives or its time limit is over.
     pub(super) fn wait(self) -> Result<T, BucketFailure> {
-        let gone =
-            || BucketFailure::TimedOut(io::Error::other("the threads for the bucket have ended"));
-        self.receiver.recv().unwrap_or_else(|_| Err(gone()))
+        let cause = || io::Error::other("the threads for the bucket have ended");
+        self.receiver.recv().unwrap_or_else(|_| Err(BucketFailure::TimedOut(cause())))
     }
 }
 
@@ -133,7 +132,7 @@ impl Bucket {
     /// Fails with [`StoreError::Setting`], which names the setting that is likely to be wrong.
     pub(super) fn open(
         settings: &BucketSettings,
-        patience: StartPolicy,
+        policy: StartPolicy,
     ) -> Result<Self, StoreError> {
         let breaker = Arc::new(CircuitBreaker::new(settings.place()));
         let first = Arc::default();
@@ -148,8 +147,9 @@ impl Bucket {
         let bucket = Self::over(objects, name, prefix, settings.give_up, settings.requests)?;
         match bucket.check_access() {
             Ok(()) => Ok(bucket),
-            Err(failure) if patience == StartPolicy::Serve && failure.is_slow() => {
-                bucket.inner.breaker.open_circuit(&failure.words());
+            // What is cached is served meanwhile, and a probe closes the circuit.
+            Err(failure) if policy == StartPolicy::Serve && failure.is_slow() => {
+                bucket.inner.breaker.open_circuit(&failure.message());
                 Ok(bucket)
             }
             Err(BucketFailure::Bucket(error)) => Err(settings.setting_error("", &error)),
@@ -175,24 +175,19 @@ impl Bucket {
             .enable_all()
             .build()
             .map_err(failed)?;
-        let weigh = |_: &Path, opened: &Arc<ObjectHead>| {
-            u32::try_from(opened.start.len() + 512).unwrap_or(u32::MAX)
+        // The constant stands for the key, the counters and the slot of the map.
+        let weigh = |_: &Path, head: &Arc<ObjectHead>| {
+            u32::try_from(head.start.len() + 512).unwrap_or(u32::MAX)
         };
-        let opened = Cache::builder()
+        let heads = Cache::builder()
             .max_capacity(BUCKET_OPEN_CACHE_BYTES)
             .weigher(weigh)
             .time_to_live(BUCKET_OPEN_CACHE_TTL)
             .build();
         let ObjectClients { all: objects, once, breaker, settings } = objects;
-        let nowhere = prefix.clone().join(EMPTY_PREFIX);
-        runtime.spawn(probe_until_closed(
-            Arc::clone(&once),
-            Arc::clone(&breaker),
-            nowhere,
-            give_up,
-        ));
-        let turns = Arc::new(Semaphore::new(requests));
-        let runtime = Some(runtime);
+        let empty = prefix.clone().join(EMPTY_PREFIX);
+        let probing = probe_until_closed(Arc::clone(&once), Arc::clone(&breaker), empty, give_up);
+        runtime.spawn(probing);
         let inner = BucketInner {
             objects,
             once,
@@ -201,9 +196,9 @@ impl Bucket {
             place,
             prefix,
             give_up,
-            permits: turns,
-            heads: opened,
-            runtime,
+            permits: Arc::new(Semaphore::new(requests)),
+            heads,
+            runtime: Some(runtime),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -234,10 +229,10 @@ impl Bucket {
         &self,
         work: impl Future<Output = object_store::Result<T>> + Send + 'static,
     ) -> impl Future<Output = object_store::Result<T>> + Send + 'static {
-        let turns = Arc::clone(&self.inner.permits);
+        let permits = Arc::clone(&self.inner.permits);
         async move {
             // The semaphore is never closed, so this cannot fail.
-            let _turn = turns.acquire().await;
+            let _permit = permits.acquire().await;
             work.await
         }
     }
@@ -265,11 +260,11 @@ impl Bucket {
         PendingReply { receiver }
     }
 
-    /// Begins work even while the circuit is open. With `ends`, opening the circuit aborts it.
+    /// Begins work even while the circuit is open; if `abortable`, opening the circuit aborts it.
     fn spawn<T: Send + 'static>(
         &self,
         limit: Duration,
-        ends: bool,
+        abortable: bool,
         work: impl Future<Output = object_store::Result<T>> + Send + 'static,
     ) -> PendingReply<T> {
         let (sender, receiver) = mpsc::sync_channel(1);
@@ -277,25 +272,26 @@ impl Bucket {
         let breaker = Arc::clone(&self.inner.breaker);
         let began = breaker.now();
         runtime.spawn(async move {
-            let done = tokio::select! {
-                done = tokio::time::timeout(limit, work) => done,
+            let finished = tokio::select! {
+                finished = tokio::time::timeout(limit, work) => finished,
                 // Other requests found that the bucket only fails: the circuit has opened.
-                said = breaker.abort_error(), if ends => {
-                    drop(sender.send(Err(BucketFailure::TimedOut(said))));
+                error = breaker.abort_error(), if abortable => {
+                    drop(sender.send(Err(BucketFailure::TimedOut(error))));
                     return;
                 }
             };
-            let done = match done {
-                Ok(done) => done.map_err(BucketFailure::Bucket),
+            let outcome = match finished {
+                Ok(outcome) => outcome.map_err(BucketFailure::Bucket),
                 Err(_) => {
-                    let said = format!("the bucket did not answer within {limit:?}");
+                    let message = format!("the bucket did not answer within {limit:?}");
                     // The attempt in flight is dropped here and cannot report its own failure.
-                    breaker.record_failure(began, BucketFault::NoAnswer, &said);
-                    Err(BucketFailure::TimedOut(io::Error::new(io::ErrorKind::TimedOut, said)))
+                    breaker.record_failure(began, BucketFault::NoAnswer, &message);
+                    let cause = io::Error::new(io::ErrorKind::TimedOut, message);
+                    Err(BucketFailure::TimedOut(cause))
                 }
             };
             // The receiver is gone where the caller no longer waits.
-            drop(sender.send(done));
+            drop(sender.send(outcome));
         });
         PendingReply { receiver }
     }
@@ -306,8 +302,8 @@ impl Bucket {
 
     /// Checks that the bucket answers and permits listing.
     fn check_access(&self) -> Result<(), BucketFailure> {
-        let nowhere = self.inner.prefix.clone().join(EMPTY_PREFIX);
-        self.request(0, probe(self.objects(), nowhere)).wait()
+        let empty_prefix = self.inner.prefix.clone().join(EMPTY_PREFIX);
+        self.request(0, probe(self.objects(), empty_prefix)).wait()
     }
 
     /// Writes the state of the circuit to the metrics.
@@ -337,19 +333,20 @@ impl Bucket {
             None => self.request(bytes_max, get(self.objects(), key.clone(), 0..bytes_max, None)),
             Some(limit) => {
                 let once = Arc::clone(&self.inner.once);
-                let look = get(once, key.clone(), 0..bytes_max, None);
+                let attempt = get(once, key.clone(), 0..bytes_max, None);
                 // A time-out of this short limit is no failure of the bucket: other requests wait longer.
-                let look = async move {
-                    tokio::time::timeout(limit, look).await.unwrap_or_else(|_| {
+                let attempt = async move {
+                    tokio::time::timeout(limit, attempt).await.unwrap_or_else(|_| {
                         let source = format!("{} {limit:?}", s3::NO_ANSWER).into();
                         Err(object_store::Error::Generic { store: "S3", source })
                     })
                 };
-                self.spawn(self.inner.give_up, false, look)
+                self.spawn(self.inner.give_up, false, attempt)
             }
         };
         match found.wait() {
             Ok((_, bytes)) => Ok(Some(bytes)),
+            // An empty object has no first byte, so the service refuses the range.
             Err(BucketFailure::Bucket(error)) if s3::is_too_short(&error) => {
                 Ok(Some(Bytes::new()))
             }
@@ -358,7 +355,7 @@ impl Bucket {
             {
                 Ok(None)
             }
-            Err(failure) => Err(self.away(&key, failure)),
+            Err(failure) => Err(self.unavailable(&key, failure)),
         }
     }
 
@@ -366,9 +363,9 @@ impl Bucket {
     pub(super) fn is_empty(&self, folder: &'static str) -> Result<bool, StoreError> {
         let key = self.inner.prefix.clone().join(folder);
         let (objects, prefix) = (self.objects(), key.clone());
-        let look = async move { objects.list(Some(&prefix)).try_next().await };
-        let first = self.request(0, look).wait().map_err(|failure| self.away(&key, failure))?;
-        Ok(first.is_none())
+        let list = async move { objects.list(Some(&prefix)).try_next().await };
+        let first = self.request(0, list).wait();
+        Ok(first.map_err(|failure| self.unavailable(&key, failure))?.is_none())
     }
 
     /// Writes an object directly under the prefix.
@@ -376,14 +373,14 @@ impl Bucket {
         let key = self.inner.prefix.clone().join(name);
         let (objects, to) = (self.objects(), key.clone());
         let put = async move { objects.put(&to, PutPayload::from_bytes(bytes)).await.map(drop) };
-        self.request(0, put).wait().map_err(|failure| self.away(&key, failure))
+        self.request(0, put).wait().map_err(|failure| self.unavailable(&key, failure))
     }
 
-    fn away(&self, key: &Path, failure: BucketFailure) -> StoreError {
+    fn unavailable(&self, key: &Path, failure: BucketFailure) -> StoreError {
         let place = format!("{}/{key}", self.inner.place);
         let cause = match failure {
             BucketFailure::TimedOut(cause) => cause,
-            BucketFailure::Bucket(error) => io::Error::other(s3::words(&error)),
+            BucketFailure::Bucket(error) => io::Error::other(s3::describe(&error)),
         };
         StoreError::Unavailable { place, cause }
     }
@@ -400,26 +397,26 @@ impl Bucket {
             let bytes = PutPayload::from_static(PROBE_CONTENT);
             to_put.0.put(&to_put.1, bytes).await.map(drop)
         };
-        self.request(0, put)
-            .wait()
-            .map_err(self.unproven("a small object cannot be written: "))?;
+        let written = self.request(0, put).wait();
+        written.map_err(self.access_error("a small object cannot be written: "))?;
         let got =
             self.request(0, get(to_get.0, to_get.1, 0..PROBE_CONTENT.len() as u64, None)).wait();
+        // Removed even where it could not be read, so that no probe remains.
         let removed =
             self.request(0, async move { to_remove.0.delete(&to_remove.1).await }).wait();
-        got.map_err(self.unproven("a small object cannot be read: "))?;
-        removed.map_err(self.unproven("a small object cannot be removed: "))
+        got.map_err(self.access_error("a small object cannot be read: "))?;
+        removed.map_err(self.access_error("a small object cannot be removed: "))
     }
 
     /// Maps the failure of a step of [`Bucket::check_writable`] to an error.
-    fn unproven(&self, what: &'static str) -> impl Fn(BucketFailure) -> StoreError {
+    fn access_error(&self, what: &'static str) -> impl Fn(BucketFailure) -> StoreError {
         let (place, settings) = (self.inner.place.clone(), self.inner.settings.clone());
         move |failure| match (failure, &settings) {
             (BucketFailure::Bucket(error), Some(settings)) if !s3::is_slow(&error) => {
                 settings.setting_error(what, &error)
             }
             (failure, _) => {
-                let cause = io::Error::other(format!("{what}{}", failure.words()));
+                let cause = io::Error::other(format!("{what}{}", failure.message()));
                 StoreError::Unavailable { place: place.clone(), cause }
             }
         }
@@ -436,19 +433,20 @@ impl Bucket {
         move |failure| {
             // The cached head may be the cause, such as the tag of a replaced object.
             bucket.inner.heads.invalidate(&key);
-            let away = |cause| StoreError::Unavailable { place: place.clone(), cause };
+            let outage = |cause| StoreError::Unavailable { place: place.clone(), cause };
             match failure {
-                BucketFailure::TimedOut(cause) => away(cause),
+                BucketFailure::TimedOut(cause) => outage(cause),
+                // A wrong setting: no blob may be reported as missing because of it.
                 BucketFailure::Bucket(error) if s3::is_without_bucket(&error) => {
-                    away(io::Error::new(io::ErrorKind::NotFound, s3::words(&error)))
+                    outage(io::Error::new(io::ErrorKind::NotFound, s3::describe(&error)))
                 }
                 BucketFailure::Bucket(error) if s3::is_missing(&error) => {
                     StoreError::Missing(hash)
                 }
                 BucketFailure::Bucket(error) if s3::is_replaced(&error) => {
-                    away(io::Error::other("it was replaced while it was read"))
+                    outage(io::Error::other("it was replaced while it was read"))
                 }
-                BucketFailure::Bucket(error) => away(io::Error::other(s3::words(&error))),
+                BucketFailure::Bucket(error) => outage(io::Error::other(s3::describe(&error))),
             }
         }
     }
@@ -496,11 +494,11 @@ impl Bucket {
         hash: ContentHash,
         length: u64,
     ) -> Result<BucketObject, StoreError> {
-        let opened = self.object_head(&key, hash, length)?;
-        if opened.length != length {
-            return Err(StoreError::Length { hash, found: opened.length, expected: length });
+        let head = self.object_head(&key, hash, length)?;
+        if head.length != length {
+            return Err(StoreError::Length { hash, found: head.length, expected: length });
         }
-        Ok(BucketObject { bucket: self.clone(), key, hash, head: opened })
+        Ok(BucketObject { bucket: self.clone(), key, hash, head })
     }
 
     /// Returns the cached or fetched head of an object, with at most `bytes_max` bytes of its start.
@@ -510,18 +508,17 @@ impl Bucket {
         hash: ContentHash,
         bytes_max: u64,
     ) -> Result<Arc<ObjectHead>, StoreError> {
-        if let Some(opened) = self.inner.heads.get(key) {
-            return Ok(opened);
+        if let Some(head) = self.inner.heads.get(key) {
+            return Ok(head);
         }
-        let wanted = bytes_max.min(BUCKET_OPEN_BYTES);
-        let found = match wanted {
+        let bytes = bytes_max.min(BUCKET_OPEN_BYTES);
+        let found = match bytes {
             // HTTP cannot express an empty range.
             0 => self.head(key).map(|facts| (facts, Bytes::new())),
             _ => {
-                match self
-                    .request(wanted, get(self.objects(), key.clone(), 0..wanted, None))
-                    .wait()
-                {
+                let start = get(self.objects(), key.clone(), 0..bytes, None);
+                match self.request(bytes, start).wait() {
+                    // The object is empty, so the service refuses every range of it.
                     Err(BucketFailure::Bucket(error)) if s3::is_too_short(&error) => {
                         self.head(key).map(|facts| (facts, Bytes::new()))
                     }
@@ -531,9 +528,9 @@ impl Bucket {
         };
         let (facts, start) = found.map_err(self.failed(key, hash))?;
         let stamp = stamp(&facts);
-        let opened = Arc::new(ObjectHead { etag: facts.e_tag, length: facts.size, stamp, start });
-        self.inner.heads.insert(key.clone(), Arc::clone(&opened));
-        Ok(opened)
+        let head = Arc::new(ObjectHead { etag: facts.e_tag, length: facts.size, stamp, start });
+        self.inner.heads.insert(key.clone(), Arc::clone(&head));
+        Ok(head)
     }
 
     /// Reads a whole object of at most `bytes_max` bytes; `None` if it does not exist or is longer.
@@ -543,13 +540,13 @@ impl Bucket {
         hash: ContentHash,
         bytes_max: u64,
     ) -> Result<Option<Vec<u8>>, StoreError> {
-        let opened = match self.object_head(&key, hash, bytes_max) {
-            Ok(opened) if opened.length <= bytes_max => opened,
+        let head = match self.object_head(&key, hash, bytes_max) {
+            Ok(head) if head.length <= bytes_max => head,
             Ok(_) | Err(StoreError::Missing(_)) => return Ok(None),
             Err(other) => return Err(other),
         };
-        let length = opened.length;
-        let object = BucketObject { bucket: self.clone(), key, hash, head: opened };
+        let length = head.length;
+        let object = BucketObject { bucket: self.clone(), key, hash, head };
         object.read(0..length).map(Some)
     }
 
@@ -568,16 +565,16 @@ impl Bucket {
         let failed = self.failed(key, hash);
         self.inner.heads.invalidate(key);
         let part = BUCKET_PART_BYTES as u64;
-        let mut found = ContentHash::hasher();
-        let mut sum = |bytes: &Bytes| {
+        let mut hasher = ContentHash::hasher();
+        let mut update_hash = |bytes: &Bytes| {
             if expected.is_some() {
-                found.update(bytes);
+                hasher.update(bytes);
             }
         };
         if length <= part {
             let Some(bytes) = next(0..length) else { return Ok(false) };
-            sum(&bytes);
-            if expected.is_some_and(|expected| found.finish() != expected) {
+            update_hash(&bytes);
+            if expected.is_some_and(|expected| hasher.finish() != expected) {
                 return Ok(false);
             }
             let (objects, key) = (self.objects(), key.clone());
@@ -586,15 +583,16 @@ impl Bucket {
             return Ok(true);
         }
         let mut upload = PartUpload::begin(self, key).map_err(&failed)?;
-        let mut at = 0;
-        while at < length {
-            let end = length.min(at + part);
-            let Some(bytes) = next(at..end) else { return Ok(false) };
-            sum(&bytes);
+        let mut start = 0;
+        while start < length {
+            let end = length.min(start + part);
+            let Some(bytes) = next(start..end) else { return Ok(false) };
+            update_hash(&bytes);
             upload.push(bytes).map_err(&failed)?;
-            at = end;
+            start = end;
         }
-        if expected.is_some_and(|expected| found.finish() != expected) {
+        // The drop of the upload aborts it, so wrong bytes never become an object.
+        if expected.is_some_and(|expected| hasher.finish() != expected) {
             return Ok(false);
         }
         upload.finish().map_err(&failed)?;
@@ -616,8 +614,8 @@ impl Bucket {
     /// Removes an object; succeeds where it does not exist.
     pub(super) fn remove(&self, key: &Path, hash: ContentHash) -> Result<(), StoreError> {
         self.inner.heads.invalidate(key);
-        let (objects, gone) = (self.objects(), key.clone());
-        let removed = self.request(0, async move { objects.delete(&gone).await }).wait();
+        let (objects, target) = (self.objects(), key.clone());
+        let removed = self.request(0, async move { objects.delete(&target).await }).wait();
         match removed.map_err(self.failed(key, hash)) {
             Ok(()) | Err(StoreError::Missing(_)) => Ok(()),
             Err(other) => Err(other),
@@ -645,6 +643,7 @@ impl Bucket {
             found.sort_unstable();
             Ok(found)
         };
+        // Without a permit, which a listing could hold for an hour.
         let listed = self.begin(BUCKET_LIST_TIME, list).wait();
         listed.map_err(self.failed(&key, ContentHash([0; 32])))
     }
@@ -659,17 +658,17 @@ impl BucketFailure {
         }
     }
 
-    fn words(&self) -> String {
+    fn message(&self) -> String {
         match self {
             Self::TimedOut(cause) => cause.to_string(),
-            Self::Bucket(error) => s3::words(error),
+            Self::Bucket(error) => s3::describe(error),
         }
     }
 }
 
 /// Lists a folder that is always empty: the cheapest request that the bucket can answer.
-async fn probe(objects: Arc<dyn ObjectStore>, nowhere: Path) -> object_store::Result<()> {
-    objects.list(Some(&nowhere)).try_next().await.map(drop)
+async fn probe(objects: Arc<dyn ObjectStore>, empty_prefix: Path) -> object_store::Result<()> {
+    objects.list(Some(&empty_prefix)).try_next().await.map(drop)
 }
 
 /// Probes a bucket while its circuit is open, at most once a second. For each probe that is refused, one
@@ -677,14 +676,14 @@ async fn probe(objects: Arc<dyn ObjectStore>, nowhere: Path) -> object_store::Re
 async fn probe_until_closed(
     objects: Arc<dyn ObjectStore>,
     breaker: Arc<CircuitBreaker>,
-    nowhere: Path,
+    empty_prefix: Path,
     limit: Duration,
 ) {
     loop {
         breaker.wait_until_open().await;
         tokio::time::sleep(circuit_breaker::PROBE_INTERVAL).await;
-        let look = probe(Arc::clone(&objects), nowhere.clone());
-        match tokio::time::timeout(limit, look).await {
+        let listing = probe(Arc::clone(&objects), empty_prefix.clone());
+        match tokio::time::timeout(limit, listing).await {
             Ok(Ok(())) => breaker.record_success(),
             Ok(Err(error)) if s3::is_refusal(&error) => breaker.record_probe_refusal(),
             Ok(Err(_)) | Err(_) => {}

@@ -35,10 +35,11 @@ impl fmt::Debug for BucketObject {
 }
 
 /// Returns a number that changes when the object is replaced.
-pub(super) fn stamp(facts: &ObjectMeta) -> u64 {
-    let text = match &facts.e_tag {
-        Some(etag) => format!("{} {etag}", facts.size),
-        None => format!("{} {}", facts.size, facts.last_modified.timestamp_millis()),
+pub(super) fn stamp(metadata: &ObjectMeta) -> u64 {
+    let text = match &metadata.e_tag {
+        Some(etag) => format!("{} {etag}", metadata.size),
+        // Not every service sends a tag; two writes within a millisecond are then not told apart.
+        None => format!("{} {}", metadata.size, metadata.last_modified.timestamp_millis()),
     };
     let hash = ContentHash::of(text.as_bytes()).0;
     let (numbers, _) = hash.as_chunks::<8>();
@@ -55,13 +56,13 @@ pub(super) async fn get(
     let range = Some(GetRange::Bounded(range));
     let options = GetOptions { range, if_match: etag.clone(), ..GetOptions::default() };
     let found = objects.get_opts(&key, options).await?;
-    let facts = found.meta.clone();
-    if etag.is_some() && facts.e_tag.is_some() && etag != facts.e_tag {
+    let metadata = found.meta.clone();
+    if etag.is_some() && metadata.e_tag.is_some() && etag != metadata.e_tag {
         // Not all services support `If-Match`.
         let source = "it has another tag".into();
         return Err(object_store::Error::Precondition { path: key.to_string(), source });
     }
-    Ok((facts, found.bytes().await?))
+    Ok((metadata, found.bytes().await?))
 }
 
 impl BucketObject {
@@ -84,25 +85,26 @@ impl BucketObject {
         &self,
         ranges: &[Range<u64>],
     ) -> Result<Vec<Vec<u8>>, StoreError> {
-        let here = self.head.start.len() as u64;
-        let mut wanted = Vec::new();
+        let in_memory = self.head.start.len() as u64;
+        let mut missing = Vec::new();
         for range in ranges {
-            let mut at = range.start.max(here);
-            while at < range.end {
-                let end = range.end.min(at.saturating_add(BUCKET_READ_BYTES));
-                wanted.push(at..end);
-                at = end;
+            let mut start = range.start.max(in_memory);
+            while start < range.end {
+                let end = range.end.min(start.saturating_add(BUCKET_READ_BYTES));
+                missing.push(start..end);
+                start = end;
             }
         }
-        let mut pieces = self.fetch(wanted)?.into_iter();
+        // All at once: requests for many small ranges take one round trip together, not one each.
+        let mut chunks = self.fetch(missing)?.into_iter();
         let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
         let join = |range: &Range<u64>| {
-            let (from, to) = (range.start.min(here), range.end.min(here));
+            let (from, to) = (range.start.min(in_memory), range.end.min(in_memory));
             let mut bytes = Vec::with_capacity(index(range.end.saturating_sub(range.start)));
             bytes.extend_from_slice(&self.head.start[index(from)..index(to)]);
             while (bytes.len() as u64) < range.end.saturating_sub(range.start) {
-                let Some(piece) = pieces.next() else { break };
-                bytes.extend_from_slice(&piece);
+                let Some(chunk) = chunks.next() else { break };
+                bytes.extend_from_slice(&chunk);
             }
             bytes
         };
@@ -115,24 +117,26 @@ impl BucketObject {
             return Ok(Vec::new());
         }
         let bytes = ranges.iter().map(|range| range.end - range.start).sum();
-        let (objects, turns) = (self.bucket.objects(), Arc::clone(&self.bucket.inner.permits));
+        let (objects, permits) = (self.bucket.objects(), Arc::clone(&self.bucket.inner.permits));
         let (key, etag) = (self.key.clone(), self.head.etag.clone());
-        let one = move |range: Range<u64>| {
-            let (objects, turns) = (Arc::clone(&objects), Arc::clone(&turns));
+        let fetch_one = move |range: Range<u64>| {
+            let (objects, permits) = (Arc::clone(&objects), Arc::clone(&permits));
             let (key, etag) = (key.clone(), etag.clone());
             async move {
                 // The semaphore is never closed, so this cannot fail.
-                let _turn = turns.acquire().await;
+                let _permit = permits.acquire().await;
                 let length = range.end - range.start;
                 let (_, bytes) = get(objects, key, range, etag).await?;
                 if bytes.len() as u64 == length {
                     return Ok(bytes);
                 }
+                // A range beyond the end gets fewer bytes, not an error (RFC 9110 §14.1.2).
                 let source = format!("received {} of {length} bytes", bytes.len()).into();
                 Err(object_store::Error::Generic { store: "S3", source })
             }
         };
-        let all = stream::iter(ranges.into_iter().map(one)).buffered(BUCKET_READS_MAX);
+        let all = stream::iter(ranges.into_iter().map(fetch_one)).buffered(BUCKET_READS_MAX);
+        // Each range takes a permit of its own, so this is not a `request`, which holds one.
         let pending = self.bucket.begin(self.bucket.time_for(bytes), all.try_collect());
         pending.wait().map_err(self.bucket.failed(&self.key, self.hash))
     }

@@ -44,6 +44,7 @@ pub(super) const POSTGRES: [Migration; 5] = [
 
 /// The schema number that this version works with.
 pub(super) const LATEST: i64 = POSTGRES[POSTGRES.len() - 1].number;
+// PostgreSQL begins with schema 8, so it has seven migrations fewer.
 const _: () = assert!(SQLITE.len() == POSTGRES.len() + 7, "both engines have the same schemas");
 
 /// How a schema compares with the one of this version.

@@ -26,13 +26,12 @@ impl DatabaseEngine for PostgresServer {
         self: Arc<Self>,
         purpose: ConnectionPurpose,
     ) -> Result<Box<dyn EngineConnection>, DbError> {
-        let (session, lost, seen) = (None, None, None);
         Ok(Box::new(ServerConnection {
             server: self,
             purpose,
-            session,
-            lost,
-            last_version: seen,
+            session: None,
+            lost: None,
+            last_version: None,
             sessions: 0,
         }))
     }
@@ -75,7 +74,7 @@ impl ServerConnection {
         if self.session.as_ref().is_some_and(|session| !session.is_alive()) {
             self.session = None;
         }
-        let Self { session, lost, last_version: seen, .. } = self;
+        let Self { session, lost, last_version, .. } = self;
         if session.is_none() {
             if let Some(lost) = lost
                 && lost.since.elapsed() < lost.backoff
@@ -84,13 +83,15 @@ impl ServerConnection {
             }
             match ServerSession::open(&self.server, self.purpose) {
                 Ok(opened) => {
-                    (*session, *lost, *seen) = (Some(Box::new(opened)), None, None);
+                    // Another server may have answered, so the version is read again.
+                    (*session, *lost, *last_version) = (Some(Box::new(opened)), None, None);
                     self.sessions = self.sessions.wrapping_add(1);
                 }
                 Err(cause) => {
-                    let rest = lost.as_ref().map_or(DB_RETRY_FIRST, |lost| lost.backoff * 2);
+                    let backoff = lost.as_ref().map_or(DB_RETRY_FIRST, |lost| lost.backoff * 2);
                     let (since, why) = (Stopwatch::start(), cause.to_string());
-                    *lost = Some(LostConnection { since, backoff: rest.min(DB_RETRY_MAX), why });
+                    let backoff = backoff.min(DB_RETRY_MAX);
+                    *lost = Some(LostConnection { since, backoff, why });
                     return Err(cause);
                 }
             }
@@ -125,22 +126,24 @@ impl EngineConnection for ServerConnection {
         };
         let failed = match ServerTransaction::snapshot(session) {
             Ok(tx) => {
-                let done = tx.run(|tx| {
+                let ended = tx.run(|tx| {
                     read(Ok(tx));
                     Ok(())
                 });
-                return drop(done);
+                // The read has already reported its outcome to its caller.
+                return drop(ended);
             }
             Err(cause) => cause,
         };
+        // A session that cannot begin a transaction is of no use to the next call either.
         self.session = None;
         read(Err(failed));
     }
 
-    fn query(&mut self, look: Work<'_>) -> Result<(), DbError> {
+    fn query(&mut self, work: Work<'_>) -> Result<(), DbError> {
         run_blocking(|| {
             let transaction = self.session().and_then(ServerTransaction::snapshot);
-            let outcome = transaction.and_then(|tx| tx.run(|tx| look(tx)));
+            let outcome = transaction.and_then(|tx| tx.run(|tx| work(tx)));
             self.check(&outcome);
             outcome
         })
@@ -153,11 +156,13 @@ impl EngineConnection for ServerConnection {
         self.transact(|tx| {
             migrations::expect_current(&server, tx.lock_schema()?)?;
             write(tx)?;
+            // Followers would read the logs in vain after a transaction that changed nothing.
             if tx.wrote() { tx.batch(BUMP_VERSION) } else { Ok(()) }
         })
     }
 
     fn claim(&mut self, claim: Work<'_>) -> Result<(), DbError> {
+        // Without the write lock and without a new version: no follower reads the queues.
         self.transact(|tx| claim(tx))
     }
 
@@ -165,16 +170,17 @@ impl EngineConnection for ServerConnection {
     /// may have reached the same version by other writes.
     fn data_version(&mut self) -> Result<i64, DbError> {
         run_blocking(|| {
-            let heard = self.session()?.driver.take_notified();
+            let is_notified = self.session()?.driver.take_notified();
             // Without a notification the version is read again only after the poll interval.
             if let Some((since, version)) = &self.last_version
-                && !heard
+                && !is_notified
                 && since.elapsed() < self.server.poll_interval()
             {
                 return Ok(*version);
             }
             let found = self.session()?.number(VERSION);
             self.check(&found);
+            // 40 bits for the version are enough for a trillion writes.
             let version = found?.wrapping_add(self.sessions << 40);
             self.last_version = Some((Stopwatch::start(), version));
             Ok(version)

@@ -30,8 +30,8 @@ const CLASSES: [(&str, ErrorClass); 12] = [
 const SESSION_ENDING_CODES: [&str; 5] = ["08", "57P0", "25P03", "25006", "0A000"];
 
 fn class_of(code: &str) -> ErrorClass {
-    let known = CLASSES.iter().find(|(start, _)| code.starts_with(start));
-    known.map_or(ErrorClass::Mistake, |(_, class)| *class)
+    let class = CLASSES.iter().find(|(prefix, _)| code.starts_with(prefix));
+    class.map_or(ErrorClass::Mistake, |(_, class)| *class)
 }
 
 /// Creates the error of a connection that cannot be established, or that broke.
@@ -48,7 +48,7 @@ pub(super) fn wrong_value(text: String) -> EngineError {
 pub(super) fn ends_session(error: &DbError) -> bool {
     let DbError::Engine(error) = error else { return false };
     match &error.code {
-        Some(code) => SESSION_ENDING_CODES.iter().any(|known| code.starts_with(known)),
+        Some(code) => SESSION_ENDING_CODES.iter().any(|prefix| code.starts_with(prefix)),
         None => error.class == ErrorClass::Unreachable,
     }
 }
@@ -67,13 +67,14 @@ impl From<tokio_postgres::Error> for EngineError {
             return Self { class: class_of(code), code: Some(code.to_owned()), text };
         }
         let mut text = error.to_string();
-        let mut cause = error.source();
-        while let Some(one) = cause {
-            if one.is::<ParamMismatch>() {
-                return wrong_value(one.to_string());
+        let mut next = error.source();
+        while let Some(cause) = next {
+            // The driver wraps it like an error of the connection, which is not at fault.
+            if cause.is::<ParamMismatch>() {
+                return wrong_value(cause.to_string());
             }
-            text = format!("{text}: {one}");
-            cause = one.source();
+            text = format!("{text}: {cause}");
+            next = cause.source();
         }
         unreachable(text)
     }

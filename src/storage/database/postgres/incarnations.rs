@@ -74,15 +74,16 @@ impl IncarnationWatch {
         schema: i64,
         span: HeartbeatTimes,
     ) -> Result<Self, DbError> {
-        let mut lives = Self { own_id: Uuid::new_v4(), schema, seen: HashMap::new() };
-        let outcome = lives.see_still(session, server, span);
+        let mut watch = Self { own_id: Uuid::new_v4(), schema, seen: HashMap::new() };
+        let outcome = watch.poll_until_expired(session, server, span);
+        // Otherwise nodes would count this process as one of them until its heartbeat expires.
         if outcome.is_err() {
-            lives.unregister(session);
+            watch.unregister(session);
         }
-        outcome.map(|()| lives)
+        outcome.map(|()| watch)
     }
 
-    fn see_still(
+    fn poll_until_expired(
         &mut self,
         session: &mut ServerSession,
         server: &PostgresServer,
@@ -93,6 +94,7 @@ impl IncarnationWatch {
             return Ok(());
         }
         let first = self.observe(session)?.unwrap_or_default();
+        // Nodes that were stopped have removed their rows.
         if first.is_empty() {
             return Ok(());
         }
@@ -101,17 +103,18 @@ impl IncarnationWatch {
             "schema upgrade: checking that no node of an earlier version is running"
         );
         self.seen = first.into_iter().map(|one| (one.id, one.heartbeat)).collect();
-        let (since, mut looks) = (Stopwatch::start(), 0);
+        let (since, mut polls) = (Stopwatch::start(), 0);
         // `_open` keeps the channel open, so that receiving from it waits for the whole interval.
         let (_open, never) = mpsc::channel::<()>();
-        while since.elapsed() < span.expiry || looks < NODE_HEARTBEATS_MIN {
+        // Without polls that wrote, the nodes may have been unable to write heartbeats as well.
+        while since.elapsed() < span.expiry || polls < NODE_HEARTBEATS_MIN {
             match never.recv_timeout(span.interval) {
                 Ok(()) | Err(_) => {}
             }
             // Another process has upgraded the schema: nothing remains to be done.
             let Some(found) = self.observe(session)? else { return Ok(()) };
             self.refuse(server, &found)?;
-            looks += 1;
+            polls += 1;
         }
         Ok(())
     }
@@ -137,9 +140,10 @@ impl IncarnationWatch {
 
     /// Fails when one of the incarnations found is new or has raised its heartbeat since the first poll.
     fn refuse(&self, server: &PostgresServer, found: &[NodeIncarnation]) -> Result<(), DbError> {
-        let goes_on = |one: &&NodeIncarnation| self.seen.get(&one.id) != Some(&one.heartbeat);
-        let named = |one: &NodeIncarnation| format!("{} ({})", one.node, one.role);
-        let running: Vec<String> = found.iter().filter(goes_on).map(named).collect();
+        let is_running =
+            |node: &&NodeIncarnation| self.seen.get(&node.id) != Some(&node.heartbeat);
+        let name = |node: &NodeIncarnation| format!("{} ({})", node.node, node.role);
+        let running: Vec<String> = found.iter().filter(is_running).map(name).collect();
         if running.is_empty() {
             return Ok(());
         }
@@ -163,6 +167,7 @@ impl IncarnationWatch {
         if self.schema < NODES_SINCE {
             return Ok(());
         }
+        // A node may have started after the last poll; under the write lock none can.
         self.refuse(server, &list(tx)?)?;
         // What they had claimed is released when the next incarnation begins.
         tx.execute("DELETE FROM nodes", params![]).map(drop)
@@ -185,7 +190,7 @@ impl IncarnationWatch {
 fn list(tx: &dyn EngineTransaction) -> Result<Vec<NodeIncarnation>, DbError> {
     let sql = "SELECT life, node, role, beat FROM nodes WHERE role <> ?1 ORDER BY node";
     tx.list(sql, params![ROLE], |row| {
-        let [life, node, role] = [0, 1, 2].map(|at| row.get(at));
-        Ok(NodeIncarnation { id: life?, node: node?, role: role?, heartbeat: row.get(3)? })
+        let [id, node, role] = [0, 1, 2].map(|at| row.get(at));
+        Ok(NodeIncarnation { id: id?, node: node?, role: role?, heartbeat: row.get(3)? })
     })
 }

@@ -50,6 +50,7 @@ impl SchemaUpgrade<'_> {
         run_blocking(|| {
             let mut session = ServerSession::open(self.server, ConnectionPurpose::Write)?;
             check(&session, self.server)?;
+            // One of several nodes that start together succeeds; the others find its result.
             for _ in 1..DB_MIGRATE_TRIES {
                 match self.attempt(&mut session) {
                     Err(DbError::Engine(cause)) if cause.has_code(&CONCURRENT_CODES) => {}
@@ -68,16 +69,16 @@ impl SchemaUpgrade<'_> {
     fn attempt(&self, session: &mut ServerSession) -> Result<Option<(i64, i64)>, DbError> {
         let found = schema(session)?;
         // An empty or current database has no tables to change, so no node has to stop.
-        let lives = match (1..self.latest()).contains(&found) {
+        let watch = match (1..self.latest()).contains(&found) {
             true => {
                 Some(IncarnationWatch::wait_until_expired(session, self.server, found, self.span)?)
             }
             false => None,
         };
         let outcome = ServerTransaction::begin(session)
-            .and_then(|tx| tx.run(|tx| self.bring_up_to_date(tx, lives.as_ref())));
-        if let (Err(_), Some(lives)) = (&outcome, &lives) {
-            lives.unregister(session);
+            .and_then(|tx| tx.run(|tx| self.bring_up_to_date(tx, watch.as_ref())));
+        if let (Err(_), Some(watch)) = (&outcome, &watch) {
+            watch.unregister(session);
         }
         outcome
     }
@@ -85,27 +86,28 @@ impl SchemaUpgrade<'_> {
     fn bring_up_to_date(
         &self,
         tx: &ServerTransaction<'_>,
-        lives: Option<&IncarnationWatch>,
+        watch: Option<&IncarnationWatch>,
     ) -> Result<Option<(i64, i64)>, DbError> {
         if tx.number("SELECT count(*) FROM pg_class WHERE oid = to_regclass('writer')")? == 0 {
             tx.batch(WRITER)?;
         }
+        // Read again under the lock: another process may have migrated since.
         let (found, latest) = (tx.lock_schema()?, self.latest());
         let upgraded = match SchemaStatus::of(found, latest, &self.server.name())? {
             SchemaStatus::Current => return Ok(None),
             SchemaStatus::New => None,
             SchemaStatus::Older(_) => {
                 // The tables were created after the schema was read, which found none.
-                let Some(lives) = lives else {
-                    let words = format!(
+                let Some(watch) = watch else {
+                    let problem = format!(
                         "another process is creating the tables of {}",
                         self.server.name()
                     );
                     return Err(DbError::InUse(format!(
-                        "{words}; try again when it has finished"
+                        "{problem}; try again when it has finished"
                     )));
                 };
-                lives.end(tx, self.server)?;
+                watch.end(tx, self.server)?;
                 log_upgrade(found, latest, "dump");
                 Some((found, latest))
             }
@@ -113,9 +115,10 @@ impl SchemaUpgrade<'_> {
         // Migrating large tables takes longer than the usual time limits.
         tx.allow_time(Duration::from_millis(DB_MIGRATE_MS) + DB_ANSWER_TIME);
         tx.batch(&format!("SET LOCAL statement_timeout = {DB_MIGRATE_MS}"))?;
-        for migration in self.migrations.iter().filter(|one| one.number > found) {
+        for migration in self.migrations.iter().filter(|migration| migration.number > found) {
             tx.batch(migration.sql).map_err(|cause| self.failed(migration, cause))?;
         }
+        // The version is raised too, so that followers of running processes notice.
         tx.batch(&format!("UPDATE writer SET schema = {latest}, version = version + 1"))?;
         Ok(upgraded)
     }
@@ -178,11 +181,14 @@ pub(super) fn expect_current(server: &PostgresServer, found: i64) -> Result<(), 
 
 /// Checks that the server is suitable: its version, encoding and collation.
 fn check(session: &ServerSession, server: &PostgresServer) -> Result<(), DbError> {
-    let wrong = |why: String| Err(DbError::Schema(format!("{}: {why}", server.name())));
+    let unsuitable = |why: String| Err(DbError::Schema(format!("{}: {why}", server.name())));
     let sql = "SELECT current_setting('server_version_num')";
     let version = session.number(sql)?;
     if version < 150_000 {
-        return wrong(format!("PostgreSQL 15 or later is needed, this is {}", version / 10_000));
+        return unsuitable(format!(
+            "PostgreSQL 15 or later is needed, this is {}",
+            version / 10_000
+        ));
     }
     // One number for all checks: the encoding, byte order of texts, and `lower` changing only ASCII
     // characters.
@@ -190,7 +196,7 @@ fn check(session: &ServerSession, server: &PostgresServer) -> Result<(), DbError
              AND 'B' < 'a' AND 'a' < U&'\\00e5' AND U&'\\00e5' < U&'\\0105'
              AND lower(U&'\\00c5') = U&'\\00c5' THEN 1 ELSE 0 END";
     if !session.number(sql).is_ok_and(|number| number == 1) {
-        return wrong(
+        return unsuitable(
             "its encoding must be UTF8 and its locale C: CREATE DATABASE name ENCODING 'UTF8' \
              LOCALE 'C' TEMPLATE template0"
                 .to_owned(),

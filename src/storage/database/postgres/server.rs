@@ -52,39 +52,41 @@ impl PostgresServer {
     ///
     /// The error repeats nothing of a wrong address, which may contain a password.
     pub(in crate::storage::database) fn parse(url: &str) -> Result<Self, DbError> {
-        let wrong = |why: &str| DbError::Address(format!("database.url: {why}"));
+        let invalid = |why: &str| DbError::Address(format!("database.url: {why}"));
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
         let query = rest.split_once('?').map_or("", |(_, query)| query);
+        // The driver would take what follows for the host, which messages and lookups show.
         if rest.matches('@').count() > 1 || query.contains(['@', '?']) {
-            return Err(wrong("an @ or ? in a password is written %40 or %3F"));
+            return Err(invalid("an @ or ? in a password is written %40 or %3F"));
         }
-        let (address, tls) = take_tls(url).map_err(|why| wrong(&why))?;
+        let (address, tls) = take_tls(url).map_err(|why| invalid(&why))?;
         let mut config = Config::from_str(&address).map_err(|why| {
             let cause = why.source().map(ToString::to_string).unwrap_or_default();
-            wrong(&format!("not an address such as postgres://user@host:5432/database: {cause}"))
+            invalid(&format!("not an address such as postgres://user@host:5432/database: {cause}"))
         })?;
         if config.get_hosts().is_empty() {
-            return Err(wrong("it names no host"));
+            return Err(invalid("it names no host"));
         }
         let count = config.get_hosts().len();
         if count > DB_HOSTS_MAX {
-            return Err(wrong(&format!(
+            return Err(invalid(&format!(
                 "it names {count} hosts, at most {DB_HOSTS_MAX} are allowed"
             )));
         }
-        let differs = |of: usize| of != count && of > 1;
+        // As in libpq, a single port holds for all hosts.
+        let differs = |number: usize| number != count && number > 1;
         if differs(config.get_ports().len()) || differs(config.get_hostaddrs().len()) {
-            return Err(wrong("it names as many ports as hosts, or one"));
+            return Err(invalid("it names as many ports as hosts, or one"));
         }
         let encrypted = tls.is_some();
         let tls = match tls {
             None => ServerTls::none(),
             Some(ca) => {
-                ServerTls::believing(ca.as_deref().map(Path::new)).map_err(|why| wrong(&why))?
+                ServerTls::trusting(ca.as_deref().map(Path::new)).map_err(|why| invalid(&why))?
             }
         };
         config.ssl_mode(if encrypted { SslMode::Require } else { SslMode::Disable });
-        let hosts = (0..count).map(|at| alone(&config, at)).collect();
+        let hosts = (0..count).map(|index| host_config(&config, index)).collect();
         let any_first = config.get_load_balance_hosts() == LoadBalanceHosts::Random;
         let name = name(&config);
         Ok(Self {
@@ -110,6 +112,7 @@ impl PostgresServer {
     /// Returns the settings of a host with the present password.
     pub(super) fn login(&self, config: &Config) -> Result<Config, EngineError> {
         let mut config = config.clone();
+        // Read for each connection, so that a rotated password needs no restart.
         if let Some(password) = &self.password {
             let password = password.read();
             config.password(password.map_err(|cause| unreachable(cause.to_string()))?);
@@ -135,12 +138,13 @@ impl PostgresServer {
                 return (!address.is_loopback()).then(|| address.to_string());
             }
             match config.get_hosts().first()? {
+                // The bytes never leave the machine.
                 Host::Unix(_) => None,
                 Host::Tcp(name) => {
                     let address = name.trim_matches(['[', ']']).parse::<IpAddr>();
-                    let is_here =
+                    let is_local =
                         address.map_or(name == "localhost", |address| address.is_loopback());
-                    (!is_here).then(|| name.clone())
+                    (!is_local).then(|| name.clone())
                 }
             }
         };
@@ -167,13 +171,13 @@ impl PostgresServer {
             true => usize::from(Uuid::new_v4().as_bytes()[0]),
             false => self.first.load(Ordering::Relaxed),
         };
-        let at = move |at| (first + at) % self.hosts.len();
-        (0..self.hosts.len()).map(move |number| (at(number), &self.hosts[at(number)]))
+        let index = move |step| (first + step) % self.hosts.len();
+        (0..self.hosts.len()).map(move |step| (index(step), &self.hosts[index(step)]))
     }
 
     /// Makes the host of that index, which answered, the first to try.
-    pub(super) fn prefer_host(&self, at: usize) {
-        self.first.store(at, Ordering::Relaxed);
+    pub(super) fn prefer_host(&self, index: usize) {
+        self.first.store(index, Ordering::Relaxed);
     }
 
     pub(super) fn tls(&self) -> ServerTls {
@@ -182,6 +186,7 @@ impl PostgresServer {
 
     /// Logs once that the schema is not of this version.
     pub(super) fn log_schema_mismatch(&self, cause: &DbError) {
+        // Every write would log it, for as long as the process runs.
         if !self.schema_logged.swap(true, Ordering::Relaxed) {
             tracing::error!("database schema mismatch: writes are refused: {cause}");
         }
@@ -205,32 +210,33 @@ impl PostgresServer {
 }
 
 /// Returns the settings with only the host of that index.
-fn alone(all: &Config, at: usize) -> Config {
-    let mut one = Config::new();
-    match &all.get_hosts()[at] {
-        Host::Tcp(name) => one.host(name),
-        Host::Unix(path) => one.host_path(path),
+fn host_config(all: &Config, index: usize) -> Config {
+    let mut config = Config::new();
+    match &all.get_hosts()[index] {
+        Host::Tcp(name) => config.host(name),
+        Host::Unix(path) => config.host_path(path),
     };
-    if let Some(address) = all.get_hostaddrs().get(at) {
-        one.hostaddr(*address);
+    if let Some(address) = all.get_hostaddrs().get(index) {
+        config.hostaddr(*address);
     }
-    if let Some(port) = all.get_ports().get(at).or(all.get_ports().first()) {
-        one.port(*port);
+    if let Some(port) = all.get_ports().get(index).or(all.get_ports().first()) {
+        config.port(*port);
     }
     if let Some(user) = all.get_user() {
-        one.user(user);
+        config.user(user);
     }
     if let Some(password) = all.get_password() {
-        one.password(password);
+        config.password(password);
     }
     if let Some(database) = all.get_dbname() {
-        one.dbname(database);
+        config.dbname(database);
     }
     if let Some(options) = all.get_options() {
-        one.options(options);
+        config.options(options);
     }
     let keepalive = Duration::from_secs(DB_KEEPALIVE_S);
-    one.ssl_mode(all.get_ssl_mode())
+    config
+        .ssl_mode(all.get_ssl_mode())
         .ssl_negotiation(all.get_ssl_negotiation())
         .channel_binding(all.get_channel_binding())
         .load_balance_hosts(all.get_load_balance_hosts())
@@ -241,8 +247,9 @@ fn alone(all: &Config, at: usize) -> Config {
         .keepalives_interval(keepalive)
         .keepalives_retries(DB_KEEPALIVES)
         .tcp_user_timeout(keepalive * (DB_KEEPALIVES + 1))
+        // After a failover the old primary may still answer, and take no writes.
         .target_session_attrs(TargetSessionAttrs::ReadWrite);
-    one
+    config
 }
 
 fn name(config: &Config) -> String {
@@ -268,11 +275,13 @@ fn take_tls(url: &str) -> Result<(String, Option<Option<String>>), String> {
         match pair.split_once('=') {
             Some(("sslmode", "disable")) => encrypted = false,
             Some(("sslmode", "require" | "verify-full")) => encrypted = true,
+            // `prefer` and `allow` fall back to no TLS, which an attacker can bring about.
             Some(("sslmode", mode)) => return Err(format!("{MODES}, not {mode}")),
             Some(("sslrootcert", file)) => ca = Some(file.replace("%2F", "/")),
             _ => rest.push(pair),
         }
     }
+    // Otherwise the operator would believe that the connection is encrypted.
     if ca.is_some() && !encrypted {
         return Err("sslrootcert needs sslmode=require or verify-full".to_owned());
     }

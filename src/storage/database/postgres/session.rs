@@ -58,6 +58,7 @@ struct ServerSignals {
 
 impl Drop for ConnectionDriver {
     fn drop(&mut self) {
+        // A runtime must not block a thread that drives async tasks: that would panic.
         if Handle::try_current().is_err() {
             self.flush();
         }
@@ -80,29 +81,26 @@ impl ServerSession {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|cause| unusable(&cause))?;
         let mut refused = Vec::new();
-        for (at, config) in server.hosts() {
-            let heard = Arc::new(ServerSignals::default());
+        for (index, config) in server.hosts() {
+            let signals = Arc::new(ServerSignals::default());
             let config = match server.login(config) {
                 Ok(config) => config,
+                // The password cannot be read, and it is the same for every host.
                 Err(cause) => return Err(unusable(&cause)),
             };
-            let greeting = connect_to(server, &config, purpose, Arc::clone(&heard));
+            let connecting = connect_to(server, &config, purpose, Arc::clone(&signals));
             // The driver's time-out covers only the socket; a server may accept a connection and never
             // answer.
-            match runtime.block_on(async { timeout(DB_CONNECT_TIME * 2, greeting).await }) {
+            match runtime.block_on(async { timeout(DB_CONNECT_TIME * 2, connecting).await }) {
                 Ok(Ok(client)) => {
-                    server.prefer_host(at);
-                    let patience = Cell::new(DB_ANSWER_TIME);
-                    let (runtime, prepared) = (Some(runtime), RefCell::default());
-                    return Ok(Self {
-                        driver: ConnectionDriver {
-                            runtime,
-                            prepared,
-                            signals: heard,
-                            answer_timeout: patience,
-                        },
-                        client,
-                    });
+                    server.prefer_host(index);
+                    let driver = ConnectionDriver {
+                        runtime: Some(runtime),
+                        prepared: RefCell::default(),
+                        signals,
+                        answer_timeout: Cell::new(DB_ANSWER_TIME),
+                    };
+                    return Ok(Self { driver, client });
                 }
                 Ok(Err(cause)) => refused.push(EngineError::from(cause).to_string()),
                 Err(_) => refused.push("it does not answer".to_owned()),
@@ -133,14 +131,14 @@ async fn connect_to(
     server: &PostgresServer,
     config: &tokio_postgres::Config,
     purpose: ConnectionPurpose,
-    heard: Arc<ServerSignals>,
+    signals: Arc<ServerSignals>,
 ) -> Result<tokio_postgres::Client, tokio_postgres::Error> {
     let (client, connection) = config.connect(server.tls()).await?;
-    tokio::spawn(drive(connection, heard));
+    tokio::spawn(drive(connection, signals));
     client.batch_execute(&settings(purpose)).await?;
     let follows = purpose == ConnectionPurpose::Follow;
     // A standby cannot be listened on: changes are found by polling.
-    if follows && !(server.is_read_only() && is_copy(&client).await?) {
+    if follows && !(server.is_read_only() && is_standby(&client).await?) {
         listen(server, &client).await?;
     }
     Ok(client)
@@ -165,7 +163,7 @@ async fn listen(
 }
 
 /// Returns whether the server is a standby.
-async fn is_copy(client: &tokio_postgres::Client) -> Result<bool, tokio_postgres::Error> {
+async fn is_standby(client: &tokio_postgres::Client) -> Result<bool, tokio_postgres::Error> {
     let found = client.simple_query("SELECT pg_is_in_recovery()").await?;
     let is = |message: &SimpleQueryMessage| matches!(message, SimpleQueryMessage::Row(row) if row.get(0) == Some("t"));
     Ok(found.iter().any(is))
@@ -174,6 +172,7 @@ async fn is_copy(client: &tokio_postgres::Client) -> Result<bool, tokio_postgres
 /// Returns the settings of a session as statements. Every statement has its index; a plan that scans a whole
 /// table results from outdated statistics, so sequential scans are disabled.
 fn settings(purpose: ConnectionPurpose) -> String {
+    // All nodes wait for a node that hangs while it holds the write lock, so it gets less time.
     let idle = match purpose {
         ConnectionPurpose::Write | ConnectionPurpose::Claim => DB_WRITE_LOCK_IDLE_MS,
         ConnectionPurpose::Read | ConnectionPurpose::Follow => DB_IDLE_MS,
@@ -189,18 +188,20 @@ fn settings(purpose: ConnectionPurpose) -> String {
 }
 
 /// Moves bytes between the socket and waiting calls, and records notifications and the end of the connection.
-async fn drive<S, T>(mut connection: tokio_postgres::Connection<S, T>, heard: Arc<ServerSignals>)
+async fn drive<S, T>(mut connection: tokio_postgres::Connection<S, T>, signals: Arc<ServerSignals>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
     T: AsyncRead + AsyncWrite + Unpin,
 {
     while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
         match message {
-            Ok(AsyncMessage::Notification(_)) => heard.is_notified.store(true, Ordering::Release),
+            Ok(AsyncMessage::Notification(_)) => {
+                signals.is_notified.store(true, Ordering::Release);
+            }
             Ok(_) => {}
             Err(cause) => {
                 // The first reason counts.
-                drop(heard.end.set(EngineError::from(cause).to_string()));
+                drop(signals.end.set(EngineError::from(cause).to_string()));
                 return;
             }
         }
@@ -222,6 +223,7 @@ impl ConnectionDriver {
             return Err(unreachable(why).into());
         };
         answered.map_err(|cause| match self.signals.end.get() {
+            // The driver says no more than that the connection is closed.
             Some(why) if cause.is_closed() => unreachable(why.clone()).into(),
             Some(_) | None => cause.into(),
         })
@@ -296,6 +298,7 @@ fn numbered(sql: &str) -> String {
     let mut quoted = false;
     let mut rest = sql.chars().peekable();
     while let Some(c) = rest.next() {
+        // A doubled quote within a text toggles twice.
         quoted ^= c == '\'';
         let is_parameter = c == '?' && !quoted && rest.peek().is_some_and(char::is_ascii_digit);
         text.push(if is_parameter { '$' } else { c });

@@ -32,14 +32,14 @@ impl ServerTls {
     }
 
     /// Trusts the public authorities, and those whose certificates (PEM) are in the file `ca`.
-    pub(super) fn believing(ca: Option<&Path>) -> Result<Self, String> {
+    pub(super) fn trusting(ca: Option<&Path>) -> Result<Self, String> {
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         if let Some(file) = ca {
-            let wrong = |cause: &dyn std::fmt::Display| format!("{}: {cause}", file.display());
-            let certificates = CertificateDer::pem_file_iter(file).map_err(|why| wrong(&why))?;
+            let invalid = |cause: &dyn std::fmt::Display| format!("{}: {cause}", file.display());
+            let certificates = CertificateDer::pem_file_iter(file).map_err(|why| invalid(&why))?;
             for certificate in certificates {
-                let certificate = certificate.map_err(|why| wrong(&why))?;
-                roots.add(certificate).map_err(|why| wrong(&why))?;
+                let certificate = certificate.map_err(|why| invalid(&why))?;
+                roots.add(certificate).map_err(|why| invalid(&why))?;
             }
         }
         let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))

@@ -55,12 +55,13 @@ impl<'r> FromSql<'r> for RawColumn<'r> {
     }
 
     fn accepts(_: &Type) -> bool {
+        // The readers refuse a wrong type, with a message that says what they found.
         true
     }
 }
 
 impl RawColumn<'_> {
-    fn wrong(self, expected: &str) -> DbError {
+    fn type_error(self, expected: &str) -> DbError {
         let found = match self {
             Self::Null => "nothing",
             Self::Int(_) => "a number",
@@ -73,18 +74,18 @@ impl RawColumn<'_> {
     }
 
     fn int(self) -> Result<i64, DbError> {
-        let Self::Int(bytes) = self else { return Err(self.wrong("a number")) };
+        let Self::Int(bytes) = self else { return Err(self.type_error("a number")) };
         match *bytes {
             [a, b] => Ok(i64::from(i16::from_be_bytes([a, b]))),
             [a, b, c, d] => Ok(i64::from(i32::from_be_bytes([a, b, c, d]))),
-            _ => bytes.try_into().map(i64::from_be_bytes).map_err(|_| self.wrong("a number")),
+            _ => bytes.try_into().map(i64::from_be_bytes).map_err(|_| self.type_error("a number")),
         }
     }
 }
 
 fn text(raw: RawColumn<'_>) -> Result<&str, DbError> {
-    let RawColumn::Text(bytes) = raw else { return Err(raw.wrong("text")) };
-    std::str::from_utf8(bytes).map_err(|_| raw.wrong("text in UTF-8"))
+    let RawColumn::Text(bytes) = raw else { return Err(raw.type_error("text")) };
+    std::str::from_utf8(bytes).map_err(|_| raw.type_error("text in UTF-8"))
 }
 
 fn raw(row: &tokio_postgres::Row, at: usize) -> Result<RawColumn<'_>, DbError> {
@@ -102,12 +103,12 @@ impl ResultRow for tokio_postgres::Row {
 
     fn small_int(&self, at: usize) -> Result<u32, DbError> {
         let raw = raw(self, at)?;
-        u32::try_from(raw.int()?).map_err(|_| raw.wrong("a number below 2^32"))
+        u32::try_from(raw.int()?).map_err(|_| raw.type_error("a number below 2^32"))
     }
 
     fn bool(&self, at: usize) -> Result<bool, DbError> {
         let raw = raw(self, at)?;
-        let RawColumn::Bool(is) = raw else { return Err(raw.wrong("true or false")) };
+        let RawColumn::Bool(is) = raw else { return Err(raw.type_error("true or false")) };
         Ok(is)
     }
 
@@ -117,7 +118,7 @@ impl ResultRow for tokio_postgres::Row {
 
     fn bytes(&self, at: usize) -> Result<Vec<u8>, DbError> {
         let raw = raw(self, at)?;
-        let RawColumn::Bytes(bytes) = raw else { return Err(raw.wrong("bytes")) };
+        let RawColumn::Bytes(bytes) = raw else { return Err(raw.type_error("bytes")) };
         Ok(bytes.to_vec())
     }
 
@@ -215,16 +216,17 @@ impl<'a> ServerTransaction<'a> {
         self,
         work: impl FnOnce(&Self) -> Result<T, DbError>,
     ) -> Result<T, DbError> {
+        // After a panic too the rollback has to be sent: all nodes wait for the write lock.
         match catch_unwind(AssertUnwindSafe(|| work(&self))) {
             Ok(Ok(outcome)) if self.wrote.get() => {
                 self.driver.wait(self.transaction.commit())?;
                 Ok(outcome)
             }
-            ended => {
+            outcome => {
                 // Sends the rollback at once, to release its locks, without waiting for the answer.
                 drop(self.transaction);
                 self.driver.flush();
-                ended.unwrap_or_else(|panic| resume_unwind(panic))
+                outcome.unwrap_or_else(|panic| resume_unwind(panic))
             }
         }
     }
@@ -260,6 +262,7 @@ impl<'a> ServerTransaction<'a> {
 
     /// Records that `sql` wrote something, unless it is a query.
     fn note(&self, sql: &str, rows: bool) {
+        // A statement with RETURNING gives rows too, so the text decides.
         if rows && !sql.trim_start().starts_with("SELECT") {
             self.wrote.set(true);
         }
@@ -340,10 +343,11 @@ impl EngineTransaction for ServerTransaction<'_> {
         let tx: &dyn EngineTransaction = self;
         let highest = format!("SELECT coalesce(max({column}), 0) FROM {table}");
         let highest: Option<i64> = tx.find_value(&highest, params![])?;
-        let given = "SELECT coalesce(pg_sequence_last_value(
+        let assigned = "SELECT coalesce(pg_sequence_last_value(
              CAST(pg_get_serial_sequence(?1, ?2) AS regclass)), 0)";
-        let given: Option<i64> = tx.find_value(given, params![table, column])?;
-        Ok(highest.max(given).unwrap_or_default())
+        let assigned: Option<i64> = tx.find_value(assigned, params![table, column])?;
+        // Explicit numbers do not raise the sequence, and the row of the highest may be removed.
+        Ok(highest.max(assigned).unwrap_or_default())
     }
 
     fn reserve_numbers(&self, table: &str, column: &str, number: i64) -> Result<(), DbError> {
@@ -352,6 +356,7 @@ impl EngineTransaction for ServerTransaction<'_> {
         let sql = "SELECT setval(pg_get_serial_sequence(?1, ?2), ?3) WHERE ?3 > coalesce(
              pg_sequence_last_value(CAST(pg_get_serial_sequence(?1, ?2) AS regclass)), 0)";
         tx.exists(sql, params![table, column, number])?;
+        // The text is a query, but its function writes.
         self.wrote.set(true);
         Ok(())
     }
@@ -368,12 +373,12 @@ impl EngineTransaction for ServerTransaction<'_> {
         let clock = Timestamp::from_millisecond(clock)
             .map_err(|why| damaged("the server's clock", &why))?;
         let open = number("SELECT count(*) FROM pg_stat_activity")?;
-        let most = number("SELECT current_setting('max_connections')::bigint")?;
+        let maximum = number("SELECT current_setting('max_connections')::bigint")?;
         Ok(DatabaseFacts {
             engine: format!("PostgreSQL {version}"),
             role: Some(role),
             clock: Some(clock),
-            connections: Some((open, most)),
+            connections: Some((open, maximum)),
             inaccessible_tables: tx.list_values(TABLES_WITHOUT_RIGHTS, params![])?,
         })
     }

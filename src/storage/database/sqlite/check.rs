@@ -30,11 +30,13 @@ pub(super) fn page_flaws(
         }
     }
     let lines = texts.iter().flat_map(|text| text.lines());
+    // Lines with asterisks are headings.
     let lines: Vec<&str> =
         lines.filter(|line| *line != "ok" && !line.starts_with("***")).collect();
     if lines.is_empty() {
         return Ok(Vec::new());
     }
+    // Damage of the schema itself must not hide the flaws, which are named without it then.
     let trees = trees(connection).unwrap_or_default();
     Ok(lines.into_iter().map(|line| DatabaseFlaw::Page(with_table(line, &trees))).collect())
 }

@@ -50,6 +50,7 @@ impl FileConnection {
         let opened = Self::with(path, flags)?;
         opened.raw.pragma_update(None, "journal_mode", "WAL")?;
         opened.raw.pragma_update(None, "synchronous", "FULL")?;
+        // Off by default, and a setting of each connection.
         opened.raw.pragma_update(None, "foreign_keys", "ON")?;
         Ok(opened)
     }
@@ -61,6 +62,7 @@ impl FileConnection {
     }
 
     fn with(path: &Path, flags: OpenFlags) -> Result<Self, DbError> {
+        // One thread owns the connection, so SQLite's own mutex protects nothing.
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = rusqlite::Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(Duration::from_millis(DB_BUSY_MS))?;
@@ -71,13 +73,14 @@ impl FileConnection {
 
     /// Runs `write` as an exclusive write transaction.
     fn run(&mut self, mode: WriteMode, write: Work<'_>) -> Result<(), DbError> {
+        // A transaction that turns from reading to writing may fail despite the busy timeout.
         let transaction = self.raw.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let tx: &dyn EngineTransaction = &*transaction;
         // Takes a few microseconds, compared with the flush of a commit.
         if mode != WriteMode::EvenMoved
-            && let Some(home) = tx.moved_to()?
+            && let Some(moved_to) = tx.moved_to()?
         {
-            return Err(DbError::Moved(home));
+            return Err(DbError::Moved(moved_to));
         }
         write(tx)?;
         Ok(transaction.commit()?)
@@ -93,8 +96,9 @@ impl EngineConnection for FileConnection {
         }
     }
 
-    fn query(&mut self, look: Work<'_>) -> Result<(), DbError> {
-        look(&self.raw)
+    fn query(&mut self, work: Work<'_>) -> Result<(), DbError> {
+        // Without a transaction, which would keep the write-ahead log from being emptied.
+        work(&self.raw)
     }
 
     fn write(&mut self, mode: WriteMode, write: Work<'_>) -> Result<(), DbError> {
@@ -115,6 +119,7 @@ impl EngineConnection for FileConnection {
     fn checkpoint(&self) -> Result<(), DbError> {
         let busy: i64 =
             self.raw.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        // The pragma reports a failure in its result, not as an error.
         if busy == 0 {
             return Ok(());
         }

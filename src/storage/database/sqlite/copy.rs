@@ -21,10 +21,10 @@ use crate::storage::database::transactions::ReadTx;
 
 /// Opens the database at `path` without creating or changing it.
 fn open(path: &Path) -> Result<rusqlite::Connection, DbError> {
-    with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+    open_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
 }
 
-fn with(path: &Path, flags: OpenFlags) -> Result<rusqlite::Connection, DbError> {
+fn open_with(path: &Path, flags: OpenFlags) -> Result<rusqlite::Connection, DbError> {
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = rusqlite::Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::from_millis(DB_BUSY_MS))?;
@@ -41,26 +41,27 @@ fn schema(connection: &rusqlite::Connection) -> Result<u32, DbError> {
 pub(in crate::storage::database) fn inspect_schema(
     path: &Path,
 ) -> Result<(SchemaStatus, InspectedConnection), DbError> {
-    look_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+    inspect_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
 }
 
 /// Inspects the schema for a read-only process.
 pub(in crate::storage::database) fn inspect_schema_read_only(
     path: &Path,
 ) -> Result<(SchemaStatus, InspectedConnection), DbError> {
-    look_with(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+    inspect_with(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
 }
 
-fn look_with(
+fn inspect_with(
     path: &Path,
     flags: OpenFlags,
 ) -> Result<(SchemaStatus, InspectedConnection), DbError> {
+    // Not an error: the first start creates the database.
     if !path.exists() {
         return Ok((SchemaStatus::New, InspectedConnection(None)));
     }
-    let connection = with(path, flags)?;
-    let standing = SchemaStatus::of(schema(&connection)?.into(), LATEST, &path.display())?;
-    Ok((standing, InspectedConnection(Some(connection))))
+    let connection = open_with(path, flags)?;
+    let status = SchemaStatus::of(schema(&connection)?.into(), LATEST, &path.display())?;
+    Ok((status, InspectedConnection(Some(connection))))
 }
 
 /// The connection of the inspection, open until this is dropped.
@@ -83,12 +84,14 @@ pub(in crate::storage::database) fn copy(
     let found = schema(&source)?;
     SchemaStatus::of(found.into(), LATEST, &from.display())?;
     let file = |cause: std::io::Error| DbError::File(format!("{}: {cause}", to.display()));
+    // SQLite keeps the mode of an existing file, so the copy is never readable for others.
     drop(OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(file)?);
     let mut target = open(to)?;
     // No journal: an interrupted copy is discarded, and the whole file is flushed at the end.
     target.pragma_update(None, "journal_mode", "OFF")?;
     target.pragma_update(None, "synchronous", "OFF")?;
     let reading = source.unchecked_transaction()?;
+    // SQLite begins the snapshot with the first read, not with the transaction.
     reading.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
     copy_pages(&source, &mut target, report)?;
     drop(reading);
@@ -112,8 +115,8 @@ fn copy_pages(
         let step = backup.step(COPY_PAGES)?;
         let progress = backup.progress();
         let pages = u64::try_from(progress.pagecount).unwrap_or_default();
-        let left = u64::try_from(progress.remaining).unwrap_or_default();
-        report(pages.saturating_sub(left), pages);
+        let remaining = u64::try_from(progress.remaining).unwrap_or_default();
+        report(pages.saturating_sub(remaining), pages);
         if step == StepResult::Done {
             return Ok(());
         }

@@ -33,11 +33,11 @@ mod tests {
         for number in 1.. {
             let path = format!("{folder}/{number:02}.sql");
             let Ok(dump) = std::fs::read_to_string(&path) else { break };
-            let then = Connection::open_in_memory().unwrap();
-            then.execute_batch(&dump).unwrap();
-            let mut now = Connection::open_in_memory().unwrap();
-            super::all().to_version(&mut now, number).unwrap();
-            assert_eq!(statements(&then), statements(&now), "{path}");
+            let released = Connection::open_in_memory().unwrap();
+            released.execute_batch(&dump).unwrap();
+            let mut migrated = Connection::open_in_memory().unwrap();
+            super::all().to_version(&mut migrated, number).unwrap();
+            assert_eq!(statements(&released), statements(&migrated), "{path}");
         }
     }
 
@@ -54,7 +54,7 @@ mod tests {
         let mut statement = connection.prepare(sql).unwrap();
         let columns = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
         // Derived from documents, or valid only for one database and its nodes.
-        let anew = [
+        let rebuilt = [
             "versions.",
             "nodes.",
             "leases.",
@@ -62,11 +62,11 @@ mod tests {
             "outbox.life",
             "deliveries.life",
         ];
-        let known: Vec<String> =
+        let copied: Vec<String> =
             TABLES.iter().chain([&ITEMS, &ITEM_LOG]).flat_map(MigratedTable::columns).collect();
         for column in columns.map(Result::unwrap) {
-            let is_anew = anew.iter().any(|start| column.starts_with(start));
-            assert!(is_anew || known.contains(&column), "{column} does not move");
+            let is_rebuilt = rebuilt.iter().any(|start| column.starts_with(start));
+            assert!(is_rebuilt || copied.contains(&column), "{column} does not move");
         }
     }
 

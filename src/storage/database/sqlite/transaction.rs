@@ -98,8 +98,8 @@ impl EngineTransaction for rusqlite::Connection {
     /// A table without AUTOINCREMENT has no other number than its highest.
     fn last_assigned_number(&self, table: &str, column: &str) -> Result<i64, DbError> {
         let tx: &dyn EngineTransaction = self;
-        let given = "SELECT seq FROM sqlite_sequence WHERE name = ?1";
-        if let Some(number) = tx.find_value(given, params![table])? {
+        let assigned = "SELECT seq FROM sqlite_sequence WHERE name = ?1";
+        if let Some(number) = tx.find_value(assigned, params![table])? {
             return Ok(number);
         }
         let highest = format!("SELECT coalesce(max({column}), 0) FROM {table}");
@@ -108,8 +108,9 @@ impl EngineTransaction for rusqlite::Connection {
 
     fn reserve_numbers(&self, table: &str, _column: &str, number: i64) -> Result<(), DbError> {
         let tx: &dyn EngineTransaction = self;
-        let known = "UPDATE sqlite_sequence SET seq = max(seq, ?2) WHERE name = ?1";
-        if tx.execute(known, params![table, number])? == 0 {
+        let raise = "UPDATE sqlite_sequence SET seq = max(seq, ?2) WHERE name = ?1";
+        if tx.execute(raise, params![table, number])? == 0 {
+            // A table appears there with its first row.
             let new = "INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)";
             tx.execute(new, params![table, number])?;
         }

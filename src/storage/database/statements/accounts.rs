@@ -58,6 +58,7 @@ const AGREEMENT_COLUMNS: &str = "agreement_id, organization_id, type, super, nam
 impl ReadTx<'_> {
     /// Finds the owner and the number of the API key with that hash; `None` if the key was revoked.
     pub fn find_key(&self, key: &ContentHash) -> Result<Option<(UserId, i64)>, DbError> {
+        // Revoked keys are remembered for lists, but identify no caller.
         let sql =
             "SELECT user_id, key_id FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL";
         let read = |row: &dyn ResultRow| Ok((UserId(row.get(0)?), row.get(1)?));
@@ -151,19 +152,19 @@ impl ReadTx<'_> {
     /// missing. A gap in the numbers comes from a transaction that failed: not every engine reuses them.
     pub fn account_changes(&self, after: i64) -> Result<(i64, Vec<AccountChange>), DbError> {
         let (mut last, mut changes) = (after, Vec::new());
-        let mut is_whole = false;
+        let mut is_complete = false;
         let sql = "SELECT seq, what, id FROM account_log WHERE seq >= ?1 ORDER BY seq";
         self.tx.each(sql, params![after], |row| {
             let seq: i64 = row.get(0)?;
             if seq == after {
-                is_whole = true;
+                is_complete = true;
                 return Ok(ControlFlow::Continue(()));
             }
             // The row `after` no longer exists: rows after it may have been removed unread.
-            if !is_whole && seq != last + 1 {
+            if !is_complete && seq != last + 1 {
                 changes.push(AccountChange::Everything);
             }
-            is_whole = true;
+            is_complete = true;
             changes.push(AccountChange::parse(row.text(1)?, row.text(2)?));
             last = seq;
             Ok(ControlFlow::Continue(()))
@@ -222,6 +223,7 @@ impl WriteTx<'_> {
             "INSERT INTO account_log (what, id, at_ms) VALUES (?1, ?2, ?3)",
             params![what, id, now.as_millisecond()],
         )?;
+        // The caches of this process forget it after the commit, without waiting for the follower.
         self.changes.borrow_mut().push(change);
         Ok(())
     }

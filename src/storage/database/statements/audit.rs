@@ -105,9 +105,11 @@ impl ReadTx<'_> {
         let outcome = filter.outcome.map(AuditOutcome::as_str).unwrap_or_default();
         let user = filter.user.as_deref().unwrap_or_default();
         let mut found = Vec::new();
+        // The callback below compares the length after it has added an event.
         if limit == 0 {
             return Ok(found);
         }
+        // Empty texts stand for absent filters: one prepared statement serves every combination.
         self.tx.each(
             "SELECT seq, at_ms, action, outcome, user_id, user_name, credential, credential_id,
                  address, object, detail, count
@@ -136,6 +138,7 @@ impl WriteTx<'_> {
     /// Records an event in the transaction of the change that it describes. Its log line follows the commit.
     pub fn write_audit(&self, event: &AuditEvent) -> Result<(), DbError> {
         self.insert_audit(event)?;
+        // Logged after the commit: a transaction that rolls back leaves no line either.
         self.events.borrow_mut().push(event.clone());
         Ok(())
     }
@@ -191,8 +194,9 @@ impl WriteTx<'_> {
         let sql = "DELETE FROM audit_log WHERE seq IN
                  (SELECT seq FROM audit_log
                   WHERE seq <= (SELECT max(seq) FROM audit_log) - ?1 ORDER BY seq LIMIT ?2)";
-        let left = int(limit.saturating_sub(removed));
-        Ok(removed + self.tx.execute(sql, params![rows_max, left])?)
+        // Both deletions share the limit, which bounds how long other writers wait.
+        let remaining = int(limit.saturating_sub(removed));
+        Ok(removed + self.tx.execute(sql, params![rows_max, remaining])?)
     }
 }
 
@@ -218,13 +222,13 @@ mod tests {
             credential_id: Some("3".to_owned()),
             address: "192.0.2.7".parse().ok(),
         };
-        let made = AuditEvent { actor, ..event(AuditAction::KeyCreated, 1) }
+        let created = AuditEvent { actor, ..event(AuditAction::KeyCreated, 1) }
             .with_object(ObjectKind::Key, 12);
         let refused = event(AuditAction::Login, 2)
             .with_outcome(AuditOutcome::Refused)
             .with_detail("no such user");
         let flood = AuditEvent { count: 4_999, ..event(AuditAction::LoginThrottled, 3) };
-        let events = vec![made, refused, flood];
+        let events = vec![created, refused, flood];
         let written = events.clone();
         db.write_blocking(move |tx| written.iter().try_for_each(|one| tx.write_audit(one)))
             .unwrap();
@@ -261,9 +265,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let db = Db::open(dir.path()).unwrap();
         let events: Vec<ListedEvent> = scene(&db).iter().map(shown).collect();
-        let [made, refused, flood] = events.try_into().unwrap();
+        let [created, refused, flood] = events.try_into().unwrap();
         let all = AuditFilter::default();
-        assert_eq!(listed(&db, &all, 9), [flood.clone(), refused.clone(), made.clone()]);
+        assert_eq!(listed(&db, &all, 9), [flood.clone(), refused.clone(), created.clone()]);
         assert_eq!(listed(&db, &all, 1), std::slice::from_ref(&flood));
         let check = |filter: AuditFilter, expected: &[&ListedEvent]| {
             assert_eq!(listed(&db, &filter, 9).iter().collect::<Vec<_>>(), expected, "{filter:?}");
@@ -271,14 +275,15 @@ mod tests {
         let all = AuditFilter::default;
         check(AuditFilter { since: Some(at(2)), until: Some(at(3)), ..all() }, &[&refused]);
         for user in ["editor", "7"] {
-            check(AuditFilter { user: Some(user.to_owned()), ..all() }, &[&made]);
+            check(AuditFilter { user: Some(user.to_owned()), ..all() }, &[&created]);
         }
         check(AuditFilter { action: Some(AuditAction::Login), ..all() }, &[&refused]);
-        check(AuditFilter { outcome: Some(AuditOutcome::Done), ..all() }, &[&flood, &made]);
-        for (object, found) in [("key/12", &[&made][..]), ("key/", &[&made]), ("key/1", &[])] {
+        check(AuditFilter { outcome: Some(AuditOutcome::Done), ..all() }, &[&flood, &created]);
+        for (object, found) in [("key/12", &[&created][..]), ("key/", &[&created]), ("key/1", &[])]
+        {
             check(AuditFilter { object: Some(object.to_owned()), ..all() }, found);
         }
-        for (networks, found) in [("192.0.2.0/24", &[&made][..]), ("198.51.100.1", &[])] {
+        for (networks, found) in [("192.0.2.0/24", &[&created][..]), ("198.51.100.1", &[])] {
             check(AuditFilter { addresses: Some(networks.parse().unwrap()), ..all() }, found);
         }
     }

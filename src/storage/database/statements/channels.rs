@@ -86,15 +86,16 @@ impl ReadTx<'_> {
 impl WriteTx<'_> {
     /// Stores a channel of an existing user.
     pub fn put_channel(&self, new: &NewChannel, now: Timestamp) -> Result<PutOutcome, DbError> {
-        let known = self.as_read().find_channel(&new.id)?;
-        let is_same = |known: &Channel| {
-            known.method == new.method
-                && known.formats == new.formats
-                && known.settings == new.settings
-                && known.by_user == new.by_user
-                && new.active.is_none_or(|active| active == known.active)
+        let existing = self.as_read().find_channel(&new.id)?;
+        let is_same = |existing: &Channel| {
+            existing.method == new.method
+                && existing.formats == new.formats
+                && existing.settings == new.settings
+                && existing.by_user == new.by_user
+                && new.active.is_none_or(|active| active == existing.active)
         };
-        if known.as_ref().is_some_and(is_same) {
+        // Imports repeat (contract operation-15): the row is not sealed again with a new nonce.
+        if existing.as_ref().is_some_and(is_same) {
             return Ok(PutOutcome::Unchanged);
         }
         // The settings are encrypted for the row's number, so they are written after the row.
@@ -114,10 +115,12 @@ impl WriteTx<'_> {
                 Value::from(new.formats.clone()).to_string(),
                 "{}",
                 now.as_millisecond(),
+                // What was disabled by hand stays disabled (contract operation-15).
                 new.active,
                 new.by_user
             ],
         )?;
+        // The `SELECT` finds no owner where a concurrent command has removed the user.
         let Some(id) = id else {
             return Err(damaged(format!("channel {}", new.id), &"its owner is gone"));
         };
@@ -125,7 +128,7 @@ impl WriteTx<'_> {
         let settings = self.seal_text(&settings_place(id), settings)?;
         let sql = "UPDATE channels SET settings = ?2 WHERE channel_id = ?1";
         self.tx.execute(sql, params![id, settings])?;
-        Ok(if known.is_some() { PutOutcome::Updated } else { PutOutcome::Created })
+        Ok(if existing.is_some() { PutOutcome::Updated } else { PutOutcome::Created })
     }
 
     /// Sets whether a channel may be used; returns `false` if it does not exist.

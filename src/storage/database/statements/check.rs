@@ -32,7 +32,7 @@ pub struct DatabaseInspection {
 }
 
 impl DatabaseInspection {
-    fn note(&mut self, outcome: Result<Vec<DatabaseFlaw>, DbError>) {
+    fn record(&mut self, outcome: Result<Vec<DatabaseFlaw>, DbError>) {
         // Unreadable content is reported as a flaw, and the check continues.
         self.flaws
             .extend(outcome.unwrap_or_else(|cause| vec![DatabaseFlaw::Page(cause.to_string())]));
@@ -41,7 +41,7 @@ impl DatabaseInspection {
 
 /// Tables whose rows name an item that must exist: items are replaced and withdrawn, never removed. Name, the
 /// column that identifies a row, the column of the item's id.
-const NAMING: [(&str, &str, &str); 4] = [
+const ITEM_REFERENCES: [(&str, &str, &str); 4] = [
     ("orders", "order_id", "item_id"),
     ("deliveries", "delivery_id", "item_id"),
     ("queued_items", "place", "id"),
@@ -58,11 +58,13 @@ impl ReadTx<'_> {
     #[must_use]
     pub fn inspect(&self) -> DatabaseInspection {
         let mut found = DatabaseInspection { is_complete: true, ..DatabaseInspection::default() };
-        found.note(self.tx.page_flaws());
-        found.note(self.reference_flaws());
-        found.note(self.secret_flaws());
-        let items = self.named(&mut found, true).map(|()| Vec::new());
-        found.note(items);
+        found.record(self.tx.page_flaws());
+        found.record(self.reference_flaws());
+        found.record(self.secret_flaws());
+        // Flaws of rows are in `found` already; this adds an error of the query itself.
+        let items = self.collect_originals(&mut found, true).map(|()| Vec::new());
+        found.record(items);
+        // One damaged page makes several of these checks fail with the same error.
         found.flaws.dedup();
         found
     }
@@ -70,7 +72,7 @@ impl ReadTx<'_> {
     /// Lists the originals that the items name, and the items whose files cannot be determined.
     pub fn named_originals(&self) -> Result<(Vec<NamedOriginal>, Vec<DatabaseFlaw>), DbError> {
         let mut found = DatabaseInspection::default();
-        self.named(&mut found, false)?;
+        self.collect_originals(&mut found, false)?;
         Ok((found.originals, found.flaws))
     }
 
@@ -94,7 +96,8 @@ impl ReadTx<'_> {
 
     fn reference_flaws(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
         let mut flaws = self.tx.foreign_key_violations()?;
-        for (table, number, id) in NAMING {
+        // No foreign key covers these: a new version deletes the item's row and inserts another.
+        for (table, number, id) in ITEM_REFERENCES {
             let sql = format!(
                 "SELECT CAST({number} AS TEXT), media_type || '/' || {id} FROM {table} AS naming
                  WHERE NOT EXISTS (SELECT 1 FROM items
@@ -110,16 +113,21 @@ impl ReadTx<'_> {
 
     /// Reads all items into `found`, and their documents if `documents` is set. `found` is incomplete where
     /// the originals of an item cannot be determined.
-    fn named(&self, found: &mut DatabaseInspection, documents: bool) -> Result<(), DbError> {
+    fn collect_originals(
+        &self,
+        found: &mut DatabaseInspection,
+        documents: bool,
+    ) -> Result<(), DbError> {
         let read = self.read_items(found, documents);
         found.is_complete &= read.is_ok();
         // Also after an error, for what was read until then.
         found.originals.sort_unstable();
-        found.originals.dedup_by_key(|one| (one.hash, one.length));
+        found.originals.dedup_by_key(|original| (original.hash, original.length));
         read
     }
 
     fn read_items(&self, found: &mut DatabaseInspection, documents: bool) -> Result<(), DbError> {
+        // Documents are most of the table, and a check of the files does not need them.
         let document = if documents { "document" } else { "''" };
         let sql = format!(
             "SELECT item_id, media_type, id, assets, {document}, pubstatus, order_ms, stored_ms,
@@ -143,11 +151,13 @@ impl ReadTx<'_> {
                     if documents { item_row(row) } else { Ok(()) }
                 }
                 Err(why) => {
+                    // With unknown originals, a check must not call any file an orphan.
                     found.is_complete = false;
                     Err(why)
                 }
             };
             if let Err(why) = read {
+                // Counted apart from `found.flaws`, which holds flaws of other kinds as well.
                 if flaws < CHECK_FLAWS_MAX {
                     let item = format!("item {}/{}", row.lossy(1)?, row.lossy(2)?);
                     found.flaws.push(DatabaseFlaw::Row(format!("{item}: {why}")));
@@ -178,9 +188,10 @@ fn item_row(row: &dyn ResultRow) -> Result<(), String> {
     ItemKey::parse(&format!("{media_type}/{id}")).map_err(|why| why.to_string())?;
     let document = Document::from_stored(text(row, 4, "document")?)
         .map_err(|why| format!("its document cannot be read: {why}"))?;
-    let said = document.pub_status().as_str();
-    if said != status {
-        return Err(format!("its document is {said}, its row {status}"));
+    // Queries filter by the column, so a difference would hide or expose the item.
+    let document_status = document.pub_status().as_str();
+    if document_status != status {
+        return Err(format!("its document is {document_status}, its row {status}"));
     }
     for column in 6..=8 {
         if let Some(ms) = time_of(column)? {

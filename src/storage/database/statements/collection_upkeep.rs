@@ -49,8 +49,9 @@ impl WriteTx<'_> {
     /// Updates the collections that contain `item` for a new version of it: a withdrawn item is removed from
     /// them. Called while the previous version still exists.
     pub(super) fn update_collections(&self, item: &NewItem) -> Result<(), DbError> {
-        let holding = self.collections_with(&item.key)?;
-        if holding.is_empty() {
+        let collections = self.collections_with(&item.key)?;
+        // Most items are in no collection, so ingest need not parse their documents again.
+        if collections.is_empty() {
             return Ok(());
         }
         let Ok(document) = Document::from_stored(&item.document) else { return Ok(()) };
@@ -64,37 +65,38 @@ impl WriteTx<'_> {
             return Ok(());
         }
         // A document that withdraws an item often contains nothing else about it.
-        let before = self.as_read().stored_document(&item.key)?;
-        let last = |name: &str| {
-            let text = document.text(name).or_else(|| before.as_ref()?.text(name));
+        let previous = self.as_read().stored_document(&item.key)?;
+        let last_known = |name: &str| {
+            let text = document.text(name).or_else(|| previous.as_ref()?.text(name));
             text.map(shorten)
         };
         let lost = LostItem {
             key: item.key.clone(),
-            headline: last("headline"),
-            description: last("description_text"),
+            headline: last_known("headline"),
+            description: last_known("description_text"),
             at: item.stored,
         };
-        self.record_lost_item(&holding, &lost)
+        self.record_lost_item(&collections, &lost)
     }
 
     /// Moves at most `limit` items that have expired at `now` out of the collections that contain them;
     /// returns their number.
     pub fn sweep_expired_items(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
-        for done in 0..limit {
-            let Some(key) = self.next_expired(now)? else { return Ok(done) };
+        // One item at a time: removing it from its collections takes it out of the query.
+        for removed in 0..limit {
+            let Some(key) = self.next_expired(now)? else { return Ok(removed) };
             let document = self.as_read().stored_document(&key)?;
-            let last = |name: &str| document.as_ref()?.text(name).map(shorten);
-            let (headline, description) = (last("headline"), last("description_text"));
+            let last_known = |name: &str| document.as_ref()?.text(name).map(shorten);
+            let (headline, description) = (last_known("headline"), last_known("description_text"));
             let lost = LostItem { key, headline, description, at: now };
-            let holding = self.collections_with(&lost.key)?;
-            self.record_lost_item(&holding, &lost)?;
+            let collections = self.collections_with(&lost.key)?;
+            self.record_lost_item(&collections, &lost)?;
         }
         Ok(limit)
     }
 
-    fn record_lost_item(&self, holding: &[i64], lost: &LostItem) -> Result<(), DbError> {
-        for number in holding {
+    fn record_lost_item(&self, collections: &[i64], lost: &LostItem) -> Result<(), DbError> {
+        for number in collections {
             self.remove_from_collection(*number, &lost.key)?;
             self.insert_lost_item(*number, lost)?;
             self.mark_collection_modified(*number, lost.at)?;

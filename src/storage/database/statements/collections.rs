@@ -145,6 +145,7 @@ impl ReadTx<'_> {
         number: i64,
         now: Timestamp,
     ) -> Result<Vec<ItemKey>, DbError> {
+        // An expired item is hidden at once, before the sweep moves it (contract collections-11).
         self.tx.list(
             "SELECT media_type, id FROM collection_items
              WHERE number = ?1 AND (expires_ms IS NULL OR expires_ms > ?2) ORDER BY position",
@@ -208,6 +209,7 @@ impl WriteTx<'_> {
 
     /// Records an access to the collection at `now`.
     pub fn mark_collection_accessed(&self, number: i64, now: Timestamp) -> Result<(), DbError> {
+        // Accesses on several nodes are recorded in any order; the latest one counts.
         let sql = "UPDATE collections SET accessed_ms = ?2 WHERE number = ?1 AND accessed_ms < ?2";
         self.tx.execute(sql, params![number, now.as_millisecond()])?;
         Ok(())
@@ -230,6 +232,7 @@ impl WriteTx<'_> {
     ) -> Result<bool, DbError> {
         let (media_type, id) = (key.media_type.as_str(), key.id.as_str());
         let expires = expires.map(Timestamp::as_millisecond);
+        // An item that is in the collection keeps its position (contract collections-5).
         let added = self.tx.execute(
             "INSERT INTO collection_items (number, media_type, id, position, expires_ms)
              SELECT ?1, ?2, ?3, coalesce(max(position), 0) + 1, ?4 FROM collection_items
@@ -255,6 +258,7 @@ impl WriteTx<'_> {
     /// Orders the items of the collection like `content`, which names each item once, except expired ones:
     /// they move to the end.
     pub fn order_collection(&self, number: i64, content: &[ItemKey]) -> Result<(), DbError> {
+        // Shifted first, so that what `content` does not name follows it in the former order.
         let sql = "UPDATE collection_items SET position = position + ?2 WHERE number = ?1";
         self.tx.execute(sql, params![number, int(content.len())])?;
         let sql = "UPDATE collection_items SET position = ?4

@@ -103,7 +103,7 @@ pub struct ClaimTerms {
 /// Selects the deliveries in flight, where `?1` is the time and `?3` the requesting incarnation: claims that
 /// have not ended, and ended ones of other running incarnations. It is evaluated once and returns few rows;
 /// the second part is only evaluated where such an incarnation exists.
-const UNDER_WAY: &str = "under_way AS (
+const IN_FLIGHT: &str = "in_flight AS (
      SELECT user_id, channel, organization_id FROM deliveries
          WHERE next_ms > ?1 AND state = 'sending'
      UNION ALL SELECT user_id, channel, organization_id FROM deliveries
@@ -112,8 +112,8 @@ const UNDER_WAY: &str = "under_way AS (
              AND life IN (SELECT life FROM nodes WHERE life <> ?3))";
 /// The condition for a delivery to be sent besides being due; `?2` is the maximum in flight per organization.
 /// A channel has one in flight at a time, so that a receiver that hangs blocks no other channel.
-const FREE: &str = "(user_id, channel) NOT IN (SELECT user_id, channel FROM under_way)
-     AND organization_id NOT IN (SELECT organization_id FROM under_way
+const NOT_BLOCKED: &str = "(user_id, channel) NOT IN (SELECT user_id, channel FROM in_flight)
+     AND organization_id NOT IN (SELECT organization_id FROM in_flight
          GROUP BY organization_id HAVING count(*) >= ?2)";
 
 /// The columns that [`read_delivery`] reads.
@@ -157,6 +157,7 @@ fn read_delivery(row: &dyn ResultRow) -> Result<Delivery, DbError> {
 }
 
 fn read_crop(text: &str) -> Result<CropSpec, CropSyntaxError> {
+    // Stored as in a URI: `-crop_w…_h…_x…_y…`.
     let (_, parameters) = token::split_crop(text).unwrap_or_default();
     CropSpec::parse(parameters)
 }
@@ -176,13 +177,13 @@ impl ReadTx<'_> {
         version: &str,
     ) -> Result<Option<Delivery>, DbError> {
         let (media_type, id) = (item.media_type.as_str(), item.id.as_str());
-        let wanted = params![channel.owner(), channel.name(), media_type, id, version];
+        let values = params![channel.owner(), channel.name(), media_type, id, version];
         self.tx.find(
             &format!(
                 "SELECT {COLUMNS} FROM {FROM} WHERE user_name = ?1 AND channel = ?2
                  AND media_type = ?3 AND item_id = ?4 AND version = ?5"
             ),
-            wanted,
+            values,
             read_delivery,
         )
     }
@@ -217,6 +218,7 @@ impl ReadTx<'_> {
         organization: OrganizationId,
         max: usize,
     ) -> Result<bool, DbError> {
+        // Counts no further than the limit: a long queue must not slow down every trigger.
         let sql = "SELECT count(*) FROM (SELECT 1 FROM deliveries
              WHERE organization_id = ?1 AND next_ms IS NOT NULL LIMIT ?2) AS waiting";
         Ok(self.tx.count(sql, params![organization.0, int(max)])? >= max)
@@ -225,19 +227,19 @@ impl ReadTx<'_> {
     /// Returns the state of the queue of all organizations, including deliveries in flight. `next` is the
     /// time at which [`WriteTx::claim_delivery`] would next find a delivery, so that blocked deliveries are
     /// not polled for.
-    pub fn delivery_queue(&self, turn: ClaimTerms) -> Result<DeliveryBacklog, DbError> {
+    pub fn delivery_queue(&self, terms: ClaimTerms) -> Result<DeliveryBacklog, DbError> {
         let waiting = "SELECT count(*) FROM deliveries WHERE next_ms IS NOT NULL";
         let waiting = self.tx.load_value(waiting, params![])?;
         let sql = format!(
-            "WITH {UNDER_WAY} SELECT next_ms FROM deliveries WHERE next_ms IS NOT NULL AND {FREE}
-             ORDER BY next_ms LIMIT 1"
+            "WITH {IN_FLIGHT} SELECT next_ms FROM deliveries
+             WHERE next_ms IS NOT NULL AND {NOT_BLOCKED} ORDER BY next_ms LIMIT 1"
         );
-        let life = turn.incarnation.to_string();
-        let times = params![turn.now.as_millisecond(), int(turn.organization_max), life];
+        let incarnation = terms.incarnation.to_string();
+        let times = params![terms.now.as_millisecond(), int(terms.organization_max), incarnation];
         let next: Option<i64> = self.tx.find_value(&sql, times)?;
         // A damaged time must not stop the queue: too early counts as now, too late as never.
-        let never = |ms: i64| if ms < 0 { Timestamp::MIN } else { Timestamp::MAX };
-        let next = next.map(|ms| time("the queue", ms).unwrap_or_else(|_| never(ms)));
+        let clamped = |ms: i64| if ms < 0 { Timestamp::MIN } else { Timestamp::MAX };
+        let next = next.map(|ms| time("the queue", ms).unwrap_or_else(|_| clamped(ms)));
         Ok(DeliveryBacklog { next, waiting })
     }
 }
@@ -251,22 +253,25 @@ impl WriteTx<'_> {
         max: usize,
         now: Timestamp,
     ) -> Result<EnqueueOutcome, DbError> {
-        let known = self.as_read().find_delivery_of(&new.channel, &new.item, &new.version)?;
-        match known {
+        let existing = self.as_read().find_delivery_of(&new.channel, &new.item, &new.version)?;
+        match existing {
             // A repeated request is idempotent unless the delivery failed.
-            Some(known) if known.state != DeliveryState::Failed => {
-                Ok(EnqueueOutcome::Known(known))
+            Some(existing) if existing.state != DeliveryState::Failed => {
+                Ok(EnqueueOutcome::Known(existing))
             }
+            // Only what would be queued counts: a full queue still returns a known delivery.
             _ if self.as_read().is_queue_full(new.organization, max)? => Ok(EnqueueOutcome::Full),
-            Some(known) => {
+            Some(existing) => {
+                // This trigger was checked under its own agreement, which replaces the first one
+                // (contract deliveries-5).
                 let (organization, agreement) = (new.organization.0, new.agreement.map(|id| id.0));
                 self.tx.execute(
                     "UPDATE deliveries SET organization_id = ?2, agreement_id = ?3
                      WHERE delivery_id = ?1",
-                    params![known.id.to_string(), organization, agreement],
+                    params![existing.id.to_string(), organization, agreement],
                 )?;
-                self.requeue_delivery(known.id, DeliveryState::Failed, now)?;
-                self.queued(known.id)
+                self.requeue_delivery(existing.id, DeliveryState::Failed, now)?;
+                self.queued(existing.id)
             }
             None => {
                 self.tx.execute(
@@ -307,6 +312,7 @@ impl WriteTx<'_> {
         ended: DeliveryState,
         now: Timestamp,
     ) -> Result<bool, DbError> {
+        // `queued_ms` restarts the period in which the delivery is retried.
         let sql = "UPDATE deliveries SET state = 'queued', attempts = 0, claim = NULL,
                  next_ms = ?2, queued_ms = ?2, updated_ms = ?2, error = NULL
              WHERE delivery_id = ?1 AND state = ?3 AND next_ms IS NULL";
@@ -322,25 +328,28 @@ impl WriteTx<'_> {
     pub fn claim_delivery(
         &self,
         claim: Uuid,
-        turn: ClaimTerms,
+        terms: ClaimTerms,
         until: Timestamp,
     ) -> Result<Option<Delivery>, DbError> {
+        // The attempt counts from its claim on, so that a delivery that kills its sender is given
+        // up in the end (contract reliability-21).
         let sql = format!(
-            "WITH {UNDER_WAY}
+            "WITH {IN_FLIGHT}
              UPDATE deliveries SET state = 'sending', attempts = attempts + 1, life = ?3,
                  claim = ?4, next_ms = ?5, updated_ms = ?1
              WHERE next_ms <= ?1 AND delivery_id = (SELECT delivery_id FROM deliveries
-                 WHERE next_ms <= ?1 AND {FREE} ORDER BY next_ms, delivery_id LIMIT 1)
+                 WHERE next_ms <= ?1 AND {NOT_BLOCKED} ORDER BY next_ms, delivery_id LIMIT 1)
              RETURNING delivery_id"
         );
-        let (now_ms, max) = (turn.now.as_millisecond(), int(turn.organization_max));
+        let (now_ms, max) = (terms.now.as_millisecond(), int(terms.organization_max));
         loop {
-            let (life, claim) = (turn.incarnation.to_string(), claim.to_string());
-            let values = params![now_ms, max, life, claim, until.as_millisecond()];
+            let (incarnation, claim) = (terms.incarnation.to_string(), claim.to_string());
+            let values = params![now_ms, max, incarnation, claim, until.as_millisecond()];
             let claimed: Option<String> = self.tx.find_value(&sql, values)?;
             let Some(id) = claimed else { return Ok(None) };
             match self.read_claimed(&id) {
                 Err(DbError::Damaged { what, why }) => {
+                    // The id is used as it is stored below: it may be what cannot be parsed.
                     tracing::error!("{what} marked as failed, its row is damaged: {why}");
                     self.tx.execute(
                         "UPDATE deliveries SET state = 'failed', claim = NULL, next_ms = NULL,
@@ -366,13 +375,14 @@ impl WriteTx<'_> {
         &self,
         claim: Uuid,
         id: Uuid,
-        life: Uuid,
+        incarnation: Uuid,
         until: Timestamp,
     ) -> Result<bool, DbError> {
         let sql = "UPDATE deliveries SET next_ms = ?3, life = ?4
              WHERE delivery_id = ?1 AND claim = ?2";
-        let (claim, id, life) = (claim.to_string(), id.to_string(), life.to_string());
-        Ok(self.tx.execute(sql, params![id, claim, until.as_millisecond(), life])? > 0)
+        let (claim, id, incarnation) =
+            (claim.to_string(), id.to_string(), incarnation.to_string());
+        Ok(self.tx.execute(sql, params![id, claim, until.as_millisecond(), incarnation])? > 0)
     }
 
     /// Renews those of the claims `held`, each with its delivery, that seem to have ended, until `until` for
@@ -381,16 +391,17 @@ impl WriteTx<'_> {
     pub fn renew_ended_claims(
         &self,
         held: &[(Uuid, Uuid)],
-        turn: ClaimTerms,
+        terms: ClaimTerms,
         until: Timestamp,
     ) -> Result<(), DbError> {
+        // A claim that another worker has taken has another id and stays with that worker.
         let sql = "UPDATE deliveries SET next_ms = ?3, life = ?4
              WHERE delivery_id = ?1 AND claim = ?2 AND next_ms <= ?5";
-        let (until_ms, now_ms) = (until.as_millisecond(), turn.now.as_millisecond());
+        let (until_ms, now_ms) = (until.as_millisecond(), terms.now.as_millisecond());
         for (claim, id) in held {
-            let (claim, id, life) =
-                (claim.to_string(), id.to_string(), turn.incarnation.to_string());
-            self.tx.execute(sql, params![id, claim, until_ms, life, now_ms])?;
+            let (claim, id, incarnation) =
+                (claim.to_string(), id.to_string(), terms.incarnation.to_string());
+            self.tx.execute(sql, params![id, claim, until_ms, incarnation, now_ms])?;
         }
         Ok(())
     }
@@ -405,6 +416,7 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> Result<bool, DbError> {
         let (id, claim, now_ms) = (id.to_string(), claim.to_string(), now.as_millisecond());
+        // Each statement requires the claim, so that a lost one overwrites no newer attempt.
         let changed = match outcome {
             DeliveryOutcome::Delivered => self.tx.execute(
                 "UPDATE deliveries SET state = 'delivered', claim = NULL, next_ms = NULL,
@@ -424,6 +436,7 @@ impl WriteTx<'_> {
                  WHERE delivery_id = ?1 AND claim = ?2",
                 params![id, claim, now_ms, error],
             )?,
+            // The receiver has not failed when this service stops, so nothing counts.
             DeliveryOutcome::Released => self.tx.execute(
                 "UPDATE deliveries SET state = 'queued', claim = NULL, next_ms = ?3,
                      attempts = attempts - 1, updated_ms = ?3
@@ -436,6 +449,7 @@ impl WriteTx<'_> {
 
     /// Removes deliveries that ended before `before`, at most `limit`; returns the number removed.
     pub fn sweep_deliveries(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
+        // `next_ms IS NULL` is the condition of the partial index on ended deliveries.
         let sql = "DELETE FROM deliveries WHERE delivery_id IN
                  (SELECT delivery_id FROM deliveries WHERE next_ms IS NULL AND updated_ms < ?1
                   ORDER BY updated_ms LIMIT ?2)";

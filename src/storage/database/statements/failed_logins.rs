@@ -34,6 +34,7 @@ impl ReadTx<'_> {
     /// Lists the counters of the keys, including expired ones; a key that never failed has none.
     pub fn list_failed_logins(&self, keys: &[ContentHash]) -> Result<Vec<FailedLogins>, DbError> {
         let mut found = Vec::new();
+        // Lists are no parameters of both engines, so the number of keys is fixed.
         for keys in keys.chunks(KEYS_MAX) {
             // A missing key is NULL, which equals no key.
             let text = |at: usize| keys.get(at).map(ContentHash::to_string);
@@ -64,6 +65,7 @@ impl WriteTx<'_> {
         window: WindowStart,
         now: Timestamp,
     ) -> Result<(), DbError> {
+        // A start in the future is from a clock that ran ahead and would lock for too long.
         self.tx.execute(
             "INSERT INTO failed_logins (key_hash, failures, since_ms) VALUES (?1, 1, ?2)
              ON CONFLICT (key_hash) DO UPDATE SET
@@ -103,6 +105,7 @@ impl WriteTx<'_> {
         let Some(excess) = count.checked_sub(max).filter(|excess| *excess > 0) else {
             return Ok(0);
         };
+        // A flood of new names must not push out the counters that lock.
         self.tx.execute(
             "DELETE FROM failed_logins WHERE key_hash IN
                  (SELECT key_hash FROM failed_logins

@@ -115,8 +115,8 @@ impl ReadTx<'_> {
     ) -> Result<ScopeSet, DbError> {
         let sql = "SELECT scopes FROM consents
              WHERE user_id = ?1 AND client_id = ?2 AND response_type = ?3";
-        let wanted = params![user.0, client_id, response_type];
-        let text: Option<String> = self.tx.find_value(sql, wanted)?;
+        let values = params![user.0, client_id, response_type];
+        let text: Option<String> = self.tx.find_value(sql, values)?;
         let Some(text) = text else { return Ok(ScopeSet::NONE) };
         read_scopes(&format!("consent of user {user}"), &text)
     }
@@ -151,8 +151,9 @@ impl WriteTx<'_> {
     /// response type.
     pub fn write_consent(&self, new: &NewConsent, now: Timestamp) -> Result<(), DbError> {
         let NewConsent { user, client_id, response_type, scopes } = new;
-        let before = self.as_read().find_consent(*user, client_id, response_type)?;
-        let scopes = before.iter().fold(*scopes, ScopeSet::with).to_string();
+        let earlier = self.as_read().find_consent(*user, client_id, response_type)?;
+        // A request for fewer scopes must not withdraw what the user consented to before.
+        let scopes = earlier.iter().fold(*scopes, ScopeSet::with).to_string();
         self.tx.execute(
             "INSERT INTO consents (user_id, client_id, response_type, scopes, given_ms)
              VALUES (?1, ?2, ?3, ?4, ?5)
@@ -169,12 +170,14 @@ impl WriteTx<'_> {
     /// A family expires with the last of its code and tokens, so one of them must be written in the same
     /// transaction.
     pub fn open_family(&self, new: &NewFamily, now: Timestamp) -> Result<FamilyId, DbError> {
+        // One less, for the family that is opened below.
         let keep = int(FAMILIES_MAX.saturating_sub(1));
         let sql = format!(
             "SELECT family_id FROM families WHERE user_id = ?1 AND client_id = ?2
              ORDER BY family_id DESC {ALL_BEHIND} ?3"
         );
         let old = self.tx.list_values(&sql, params![new.user.0, new.client_id, keep])?;
+        // Ended one by one, because caches have to forget the access tokens of each.
         for family in old.into_iter().map(FamilyId) {
             self.end_family(family, now)?;
         }
@@ -214,6 +217,7 @@ impl WriteTx<'_> {
 
     /// Ends a family with its code and all its tokens.
     pub fn end_family(&self, family: FamilyId, now: Timestamp) -> Result<(), DbError> {
+        // First, while the rows still name the tokens that caches have to forget.
         self.end_access_tokens(family, now)?;
         // Codes and refresh tokens are removed by foreign keys.
         self.tx.execute("DELETE FROM families WHERE family_id = ?1", params![family.0])?;
@@ -222,6 +226,7 @@ impl WriteTx<'_> {
 
     /// Removes families that ended before `now` with their codes and tokens, at most `limit`.
     pub fn sweep_families(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
+        // Nothing is logged: all tokens of these families have expired, which caches know.
         self.tx.execute(
             "DELETE FROM families WHERE family_id IN
                  (SELECT family_id FROM families WHERE expires_ms < ?1

@@ -194,8 +194,8 @@ impl WriteTx<'_> {
         new: &Organization,
         now: Timestamp,
     ) -> Result<PutOutcome, DbError> {
-        let known = self.as_read().find_organization(new.id)?;
-        if known.as_ref() == Some(new) {
+        let existing = self.as_read().find_organization(new.id)?;
+        if existing.as_ref() == Some(new) {
             return Ok(PutOutcome::Unchanged);
         }
         let address = serde_json::to_string(&new.address)
@@ -220,16 +220,17 @@ impl WriteTx<'_> {
                 domains
             ],
         )?;
-        self.put_outcome(known.is_some(), now)
+        self.put_outcome(existing.is_some(), now)
     }
 
     /// Writes a product. The given number and code must not belong to two products.
     pub fn put_product(&self, new: &NewProduct, now: Timestamp) -> Result<PutOutcome, DbError> {
-        let known = match new.id {
+        let existing = match new.id {
             Some(id) => self.as_read().find_product_code(id)?.map(|_| id),
             None => self.as_read().find_product_id(&new.code)?,
         };
-        let id = known.or(new.id).map(|id| id.0);
+        // The conflict is on the number, so that of a known product is inserted explicitly.
+        let id = existing.or(new.id).map(|id| id.0);
         let changed = self.tx.execute(
             "INSERT INTO products AS old (product_id, code, name, description) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (product_id) DO UPDATE SET
@@ -241,7 +242,7 @@ impl WriteTx<'_> {
         if changed == 0 {
             Ok(PutOutcome::Unchanged)
         } else {
-            self.put_outcome(known.is_some(), now)
+            self.put_outcome(existing.is_some(), now)
         }
     }
 
@@ -254,10 +255,11 @@ impl WriteTx<'_> {
         new: &NewAgreement,
         now: Timestamp,
     ) -> Result<PutOutcome, DbError> {
-        let known = self.as_read().find_agreement_owner(new.id)?.is_some();
+        let existed = self.as_read().find_agreement_owner(new.id)?.is_some();
         let total = new.prepaids.map(|prepaids| prepaids.total);
         let remaining = new.prepaids.map(|prepaids| prepaids.remaining);
         let expires = new.expires.map(|at| at.as_millisecond());
+        // `prepaid_remaining` is left out: purchases lower it, and an import keeps that.
         let mut changed = self.tx.execute(
             "INSERT INTO agreements AS old (agreement_id, organization_id, type, super, name,
                  description, expires_ms, prepaid_total, prepaid_remaining, approver)
@@ -293,14 +295,14 @@ impl WriteTx<'_> {
             products.extend(self.as_read().find_product_id(code)?.map(|id| id.0));
         }
         changed += self.link(new.id.0, &products, AGREEMENT_PRODUCTS)?;
-        if changed == 0 { Ok(PutOutcome::Unchanged) } else { self.put_outcome(known, now) }
+        if changed == 0 { Ok(PutOutcome::Unchanged) } else { self.put_outcome(existed, now) }
     }
 
     /// Writes a licence, whose product must exist. No cache contains licences.
     pub fn put_license(&self, new: &NewLicense) -> Result<PutOutcome, DbError> {
         let uuid = new.uuid.to_string();
         let sql = "SELECT 1 FROM licenses WHERE uuid = ?1";
-        let known = self.tx.exists(sql, params![uuid])?;
+        let existed = self.tx.exists(sql, params![uuid])?;
         let changed = self.tx.execute(
             "INSERT INTO licenses AS old (uuid, product_id, period, volume, price, description)
              SELECT ?1, product_id, ?3, ?4, ?5, ?6 FROM products WHERE code = ?2
@@ -319,7 +321,7 @@ impl WriteTx<'_> {
                 new.description
             ],
         )?;
-        Ok(match (changed, known) {
+        Ok(match (changed, existed) {
             (0, _) => PutOutcome::Unchanged,
             (_, false) => PutOutcome::Created,
             (_, true) => PutOutcome::Updated,
@@ -327,8 +329,8 @@ impl WriteTx<'_> {
     }
 
     /// Returns the outcome, and logs a change that affects many accounts. A new row affects none.
-    fn put_outcome(&self, known: bool, now: Timestamp) -> Result<PutOutcome, DbError> {
-        if !known {
+    fn put_outcome(&self, existed: bool, now: Timestamp) -> Result<PutOutcome, DbError> {
+        if !existed {
             return Ok(PutOutcome::Created);
         }
         self.log_account_change(AccountChange::Everything, now)?;
@@ -339,11 +341,11 @@ impl WriteTx<'_> {
     ///
     /// A new password ends the user's sessions and tokens, and so does deactivation.
     pub fn put_user(&self, new: &NewUserRow, now: Timestamp) -> Result<PutOutcome, DbError> {
-        let known = self.as_read().find_user_by_name(&new.user_name)?;
-        let was_active = known.as_ref().is_none_or(|(user, _)| user.active);
+        let existing = self.as_read().find_user_by_name(&new.user_name)?;
+        let was_active = existing.as_ref().is_none_or(|(user, _)| user.active);
         let is_active = new.active.unwrap_or(was_active);
         // An existing number is written explicitly, otherwise a repetition would use up the next one.
-        let id = match (&known, new.id) {
+        let id = match (&existing, new.id) {
             // A schema migration assigned a provisional number; the import replaces it by the real one.
             (Some((user, _)), Some(stated)) if user.id.is_provisional() => {
                 self.renumber_user(user.id, stated)?;
@@ -354,16 +356,18 @@ impl WriteTx<'_> {
             (None, stated) => stated,
         };
         let written = self.write_user(new, id, is_active, now)?;
+        // A row that was already as defined returns no number.
         let found = written.or(id);
         let id = found.ok_or_else(|| damaged(format!("user {}", new.user_name), &"is gone"))?;
         let agreements = new.agreements.iter().map(|agreement| agreement.0).collect();
         let changed = self.link(id.0, &agreements, USER_AGREEMENTS)?;
-        if known.is_none() {
+        if existing.is_none() {
             return Ok(PutOutcome::Created);
         }
         if changed == 0 && written.is_none() {
             return Ok(PutOutcome::Unchanged);
         }
+        // Sessions and tokens may belong to someone who knew the old password (contract login-18).
         if new.password.is_some() || (was_active && !is_active) {
             self.end_logins(id, now)?;
         }
@@ -374,23 +378,24 @@ impl WriteTx<'_> {
     /// Makes `of` linked to exactly the numbers in `wanted`; returns how many links changed.
     fn link(
         &self,
-        of: i64,
-        wanted: &BTreeSet<i64>,
+        owner: i64,
+        targets: &BTreeSet<i64>,
         LinkStatements { list, remove, insert }: LinkStatements,
     ) -> Result<usize, DbError> {
-        let known: BTreeSet<i64> = self.tx.list_values(list, params![of])?.into_iter().collect();
+        let existing: BTreeSet<i64> =
+            self.tx.list_values(list, params![owner])?.into_iter().collect();
         let mut changed = 0;
-        for number in known.difference(wanted) {
-            changed += self.tx.execute(remove, params![of, number])?;
+        for number in existing.difference(targets) {
+            changed += self.tx.execute(remove, params![owner, number])?;
         }
-        for number in wanted.difference(&known) {
-            changed += self.tx.execute(insert, params![of, number])?;
+        for number in targets.difference(&existing) {
+            changed += self.tx.execute(insert, params![owner, number])?;
         }
         Ok(changed)
     }
 
     /// Gives a user another, unused number in every table that refers to it.
-    fn renumber_user(&self, before: UserId, now: UserId) -> Result<(), DbError> {
+    fn renumber_user(&self, old: UserId, new: UserId) -> Result<(), DbError> {
         // Foreign keys are violated while the tables are updated one by one.
         self.tx.defer_foreign_keys()?;
         let tables = [
@@ -414,7 +419,7 @@ impl WriteTx<'_> {
         ];
         for table in tables {
             let sql = format!("UPDATE {table} SET user_id = ?2 WHERE user_id = ?1");
-            self.tx.execute(&sql, params![before.0, now.0])?;
+            self.tx.execute(&sql, params![old.0, new.0])?;
         }
         Ok(())
     }
@@ -428,6 +433,7 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> Result<Option<UserId>, DbError> {
         let roles = serde_json::Value::from(new.roles.clone()).to_string();
+        // A stated password always counts as a change, because each hash has its own salt.
         let written = self.tx.find_value(
             "INSERT INTO users AS old (user_id, organization_id, user_name, password, first_name,
                  last_name, email_address, department, phone_direct, phone_mobile, roles, admin,
@@ -473,23 +479,25 @@ impl WriteTx<'_> {
 
     /// Writes a client. An existing client stays active or inactive; a new one is active.
     pub fn put_client(&self, new: &NewClient, now: Timestamp) -> Result<PutOutcome, DbError> {
-        let known = self.as_read().find_stored_client(&new.client_id)?;
-        let kept = known.as_ref().and_then(|known| known.secret.clone());
+        let existing = self.as_read().find_stored_client(&new.client_id)?;
+        let stored_secret = existing.as_ref().and_then(|existing| existing.secret.clone());
         let client = OAuthClient {
             client_id: new.client_id.clone(),
             name: new.name.clone(),
-            secret: new.secret.clone().or(kept).filter(|_| !new.public),
+            // A client that becomes public loses its secret, which it could not keep.
+            secret: new.secret.clone().or(stored_secret).filter(|_| !new.public),
             redirect_uris: new.redirect_uris.clone(),
             grants: new.grants.clone(),
-            active: known.as_ref().is_none_or(|known| known.active),
+            // What was disabled by hand stays disabled (contract operation-15).
+            active: existing.as_ref().is_none_or(|existing| existing.active),
             scopes_enforced: new.scopes_enforced,
             access_token_s: new.access_token_s,
         };
-        if known.as_ref() == Some(&client) {
+        if existing.as_ref() == Some(&client) {
             return Ok(PutOutcome::Unchanged);
         }
         let enforced = client.scopes_enforced;
-        if known.as_ref().is_some_and(|known| known.scopes_enforced != enforced) {
+        if existing.as_ref().is_some_and(|existing| existing.scopes_enforced != enforced) {
             // Caches contain its tokens together with whether scopes are enforced.
             self.log_account_change(AccountChange::Everything, now)?;
         }
@@ -514,7 +522,7 @@ impl WriteTx<'_> {
                 client.access_token_s
             ],
         )?;
-        Ok(if known.is_some() { PutOutcome::Updated } else { PutOutcome::Created })
+        Ok(if existing.is_some() { PutOutcome::Updated } else { PutOutcome::Created })
     }
 
     /// Writes a key of an existing user. A revoked key stays revoked.
@@ -522,6 +530,7 @@ impl WriteTx<'_> {
         let hash = new.key_hash.to_string();
         let sql = "SELECT user_name FROM api_keys JOIN users USING (user_id) WHERE key_hash = ?1";
         let owner: Option<String> = self.tx.find_value(sql, params![&hash])?;
+        // With its own number, a known key conflicts without using up the next number.
         let changed = self.tx.execute(
             "INSERT INTO api_keys AS old (key_id, key_hash, user_id, name, created_ms)
              SELECT (SELECT key_id FROM api_keys WHERE key_hash = ?1), ?1, user_id, ?3, ?4
@@ -534,6 +543,7 @@ impl WriteTx<'_> {
             (0, _) => Ok(PutOutcome::Unchanged),
             (_, None) => Ok(PutOutcome::Created),
             (_, Some(owner)) => {
+                // Caches hold a key with its owner, not with its name.
                 if owner != new.user_name {
                     self.log_account_change(AccountChange::Key(new.key_hash), now)?;
                 }

@@ -137,21 +137,22 @@ impl WriteTx<'_> {
     pub fn write_item(&self, item: &NewItem) -> Result<ItemWriteOutcome, DbError> {
         let (media_type, id) = (item.key.media_type.as_str(), item.key.id.as_str());
         let what = format!("item {}", item.key);
-        let known: Option<(i64, String)> = self.tx.find(
+        let existing: Option<(i64, String)> = self.tx.find(
             "SELECT item_id, assets FROM items WHERE media_type = ?1 AND id = ?2",
             params![media_type, id],
             |row| Ok((row.get(0)?, row.get(1)?)),
         )?;
-        let (written, change) = match known {
+        let (written, change) = match existing {
             Some(_) => (ItemWriteOutcome::Replaced, "replaced"),
             None => (ItemWriteOutcome::Created, "created"),
         };
-        let previous = known.as_ref().map(|(doc, _)| *doc);
+        let previous = existing.as_ref().map(|(doc, _)| *doc);
         let assets = match &item.assets {
             Some(assets) => serde_json::to_string(assets).map_err(|why| damaged(&what, &why))?,
-            None => known.map_or_else(|| "[]".to_owned(), |(_, assets)| assets),
+            None => existing.map_or_else(|| "[]".to_owned(), |(_, assets)| assets),
         };
         let stored_ms = item.stored.as_millisecond();
+        // The log row comes first: its number becomes that of the version.
         let doc: i64 = self.tx.load_value(
             "INSERT INTO item_log (media_type, id, change, at_ms, previous, fresh)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING seq",
@@ -178,6 +179,7 @@ impl WriteTx<'_> {
                 stored_ms,
             ],
         )?;
+        // Searches of this process wait until the index contains this row.
         self.item_row.set(doc);
         Ok(written)
     }
@@ -187,6 +189,8 @@ impl WriteTx<'_> {
     pub fn sweep_item_log(&self, before: Timestamp) -> Result<usize, DbError> {
         let before = before.as_millisecond();
         let mut last: Option<i64> = None;
+        // The newest row stays, because followers detect lost rows by the end of the log.
+        // `streams` is a counter, not a position in it.
         self.tx.each(
             "SELECT seq, at_ms FROM item_log
              WHERE seq < (SELECT max(seq) FROM item_log)
@@ -195,6 +199,7 @@ impl WriteTx<'_> {
             params![int(SWEEP_ROWS)],
             |row| {
                 if row.get::<i64>(1)? >= before {
+                    // Rows are removed from the front only: the index needs a log without gaps.
                     return Ok(ControlFlow::Break(()));
                 }
                 last = Some(row.get(0)?);

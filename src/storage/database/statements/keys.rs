@@ -33,6 +33,7 @@ impl WriteTx<'_> {
         }
         self.put_key(new, now)?;
         let hash = new.key_hash.to_string();
+        // `put_key` writes keys of the operator, so the mark follows.
         let sql = "UPDATE api_keys SET made_by_user = TRUE WHERE key_hash = ?1";
         self.tx.execute(sql, params![hash])?;
         let sql = format!(
@@ -51,6 +52,7 @@ impl WriteTx<'_> {
     pub fn revoke_own_key(&self, user: UserId, id: i64, now: Timestamp) -> Result<bool, DbError> {
         let sql = "SELECT key_id FROM api_keys
              WHERE key_id = ?1 AND user_id = ?2 AND revoked_ms IS NULL";
+        // A key of another user is reported like one that does not exist.
         if !self.tx.exists(sql, params![id, user.0])? {
             return Ok(false);
         }

@@ -161,6 +161,7 @@ impl WriteTx<'_> {
     ) -> Result<bool, DbError> {
         let sql = "SELECT session_hash FROM sessions WHERE user_id = ?1";
         let hashes: Vec<String> = self.tx.list_values(sql, params![user.0])?;
+        // Names are hashes, so the one that matches is found by computing all of them.
         for hash in hashes {
             let hash = read_hash("session", &hash)?;
             if session_name(&hash) == name {
@@ -181,6 +182,7 @@ impl WriteTx<'_> {
     ) -> Result<bool, DbError> {
         let sql = "SELECT family_id FROM families WHERE user_id = ?1 AND client_id = ?2";
         let families: Vec<i64> = self.tx.list_values(sql, params![user.0, client_id])?;
+        // Ended one by one, because caches have to forget the access tokens of each.
         for family in &families {
             self.end_family(FamilyId(*family), now)?;
         }
@@ -206,6 +208,7 @@ impl WriteTx<'_> {
             let ms = at.as_millisecond();
             let set = |table: &str, column: &str| {
                 format!(
+                    // Nodes write recorded uses late and in any order; the latest one counts.
                     "UPDATE {table} SET last_used_ms = ?2
                      WHERE {column} = ?1 AND coalesce(last_used_ms, 0) < ?2"
                 )
@@ -245,14 +248,17 @@ impl WriteTx<'_> {
              ON CONFLICT (user_id, browser_hash) DO UPDATE SET seen_ms = excluded.seen_ms",
             params![user.0, hash, now.as_millisecond()],
         )?;
+        // The login replaced the browser's cookie, so the former one is not presented again.
         let sql = "DELETE FROM browsers WHERE user_id = ?1 AND browser_hash = ?2";
         self.tx.execute(sql, params![user.0, before])?;
         let sql = format!(
+            // The browser of this login stays, even if a wrong clock dated the others later.
             "DELETE FROM browsers WHERE user_id = ?1 AND browser_hash IN
                  (SELECT browser_hash FROM browsers WHERE user_id = ?1
                   ORDER BY browser_hash = ?2 DESC, seen_ms DESC, browser_hash {ALL_BEHIND} ?3)"
         );
         self.tx.execute(&sql, params![user.0, hash, int(keep)])?;
+        // The first browser of a user is not reported as a new one.
         Ok(!known.is_empty() && !is_known)
     }
 }

@@ -61,6 +61,7 @@ use super::error::{DbError, damaged};
 use super::transactions::{ClaimTx, ReadTx, WriteTx};
 
 /// Selects all rows after the first n, where the parameter that follows is n.
+// SQLite accepts `OFFSET` only after a `LIMIT`.
 const ALL_BEHIND: &str = "LIMIT 9223372036854775807 OFFSET";
 
 /// Converts a time that is stored in milliseconds; `what` names its row in the error.
@@ -70,6 +71,7 @@ pub(in crate::storage::database) fn time(what: &str, ms: i64) -> Result<Timestam
 
 /// Converts a number of rows to a parameter.
 fn int(number: usize) -> i64 {
+    // Above `i64` a limit no longer limits anything.
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 

@@ -45,10 +45,10 @@ pub enum IncarnationStart {
 }
 
 fn read_node(row: &dyn ResultRow) -> Result<NodeRow, DbError> {
-    let life: String = row.get(0)?;
-    let what = format!("node {life}");
+    let incarnation: String = row.get(0)?;
+    let what = format!("node {incarnation}");
     Ok(NodeRow {
-        incarnation: life.parse().map_err(|why| damaged(&what, &why))?,
+        incarnation: incarnation.parse().map_err(|why| damaged(&what, &why))?,
         node: row.get(1)?,
         role: row.get(2)?,
         heartbeat: row.get(3)?,
@@ -77,8 +77,8 @@ pub struct NewNode<'n> {
 #[cfg(test)]
 impl<'n> NewNode<'n> {
     /// Creates a node without a description.
-    pub(crate) fn bare(life: Uuid, node: &'n str) -> Self {
-        Self { incarnation: life, node, role: "all", followed: 0, about: "{}", faults: "" }
+    pub(crate) fn bare(incarnation: Uuid, node: &'n str) -> Self {
+        Self { incarnation, node, role: "all", followed: 0, about: "{}", faults: "" }
     }
 }
 
@@ -93,21 +93,22 @@ impl ReadTx<'_> {
     /// Lists the leases that are held, each with the incarnation that holds it.
     pub fn list_leases(&self) -> Result<Vec<(String, Uuid)>, DbError> {
         self.tx.list("SELECT name, life FROM leases ORDER BY name", params![], |row| {
-            let life: String = row.get(1)?;
-            let life = life.parse().map_err(|why| damaged("a lease", &why))?;
-            Ok((row.get(0)?, life))
+            let incarnation: String = row.get(1)?;
+            let incarnation = incarnation.parse().map_err(|why| damaged("a lease", &why))?;
+            Ok((row.get(0)?, incarnation))
         })
     }
 
     /// Returns whether the incarnation has not been ended.
-    pub fn is_alive(&self, life: Uuid) -> Result<bool, DbError> {
-        self.tx.exists("SELECT 1 FROM nodes WHERE life = ?1", params![life.to_string()])
+    pub fn is_alive(&self, incarnation: Uuid) -> Result<bool, DbError> {
+        self.tx.exists("SELECT 1 FROM nodes WHERE life = ?1", params![incarnation.to_string()])
     }
 }
 
 impl ReadTx<'_> {
     /// Lists the rows of `state` whose names begin with `prefix`.
     pub fn list_states(&self, prefix: &str) -> Result<Vec<(String, String)>, DbError> {
+        // `LIKE` would read `_` and `%` in the prefix as wildcards.
         let length = int(prefix.chars().count());
         let sql = "SELECT name, value FROM state WHERE substr(name, 1, ?2) = ?1 ORDER BY name";
         self.tx.list(sql, params![prefix, length], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -115,20 +116,21 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Begins an incarnation of a node. Idempotent, because an earlier attempt may have been committed
-    /// without an answer. Ends the incarnations of the nodes `over` and releases their claims: the caller
-    /// knows that no process uses those names.
+    /// Begins an incarnation of a node. Idempotent, because an earlier attempt may have been
+    /// committed without an answer. Ends the incarnations of the nodes `superseded` and releases
+    /// their claims: the caller knows that no process uses those names.
     pub fn begin_incarnation(
         &self,
         new: &NewNode<'_>,
-        over: &[String],
+        superseded: &[String],
         now: Timestamp,
     ) -> Result<IncarnationStart, DbError> {
         self.tx
             .execute("DELETE FROM nodes WHERE life = ?1", params![new.incarnation.to_string()])?;
-        for name in over {
+        for name in superseded {
             self.tx.execute("DELETE FROM nodes WHERE node = ?1", params![name])?;
         }
+        // The unique name decides between two processes that begin at the same time.
         let written = self.tx.execute(
             "INSERT INTO nodes (life, node, role, beat, followed, seen_ms, about, faults)
              VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6, ?7) ON CONFLICT (node) DO NOTHING",
@@ -145,6 +147,7 @@ impl WriteTx<'_> {
         if written == 0 {
             return Ok(IncarnationStart::NameTaken);
         }
+        // The incarnations that were just ended may have had messages and items in flight.
         self.release_orphaned_claims(now)?;
         Ok(IncarnationStart::Started)
     }
@@ -153,32 +156,34 @@ impl WriteTx<'_> {
     /// faults; returns `false` if the incarnation was ended.
     pub fn write_heartbeat(
         &self,
-        life: Uuid,
+        incarnation: Uuid,
         followed: i64,
         faults: &str,
         now: Timestamp,
     ) -> Result<bool, DbError> {
+        // `seen_ms` is for diagnosis only: other nodes time the heartbeat by their own clocks.
         let sql = "UPDATE nodes SET beat = beat + 1, followed = ?2, seen_ms = ?3, faults = ?4
              WHERE life = ?1";
-        let values = params![life.to_string(), followed, now.as_millisecond(), faults];
+        let values = params![incarnation.to_string(), followed, now.as_millisecond(), faults];
         Ok(self.tx.execute(sql, values)? > 0)
     }
 
     /// Ends an incarnation and releases its claims.
-    pub fn end_incarnation(&self, life: Uuid, now: Timestamp) -> Result<(), DbError> {
-        self.tx.execute("DELETE FROM nodes WHERE life = ?1", params![life.to_string()])?;
+    pub fn end_incarnation(&self, incarnation: Uuid, now: Timestamp) -> Result<(), DbError> {
+        self.tx.execute("DELETE FROM nodes WHERE life = ?1", params![incarnation.to_string()])?;
         self.release_orphaned_claims(now)
     }
 
     /// Ends an incarnation if its heartbeat still has the given value; returns whether it did.
     pub fn end_expired_incarnation(
         &self,
-        life: Uuid,
-        beat: i64,
+        incarnation: Uuid,
+        heartbeat: i64,
         now: Timestamp,
     ) -> Result<bool, DbError> {
+        // Compared once more here: the node may have written a heartbeat since it was observed.
         let sql = "DELETE FROM nodes WHERE life = ?1 AND beat = ?2";
-        let ended = self.tx.execute(sql, params![life.to_string(), beat])? > 0;
+        let ended = self.tx.execute(sql, params![incarnation.to_string(), heartbeat])? > 0;
         if ended {
             self.release_orphaned_claims(now)?;
         }
@@ -189,42 +194,46 @@ impl WriteTx<'_> {
     /// Deliveries become due when their claim ends.
     pub fn release_orphaned_claims(&self, now: Timestamp) -> Result<(), DbError> {
         self.tx.execute(
+            // Messages in flight without an incarnation came with a migration of the archive.
             "UPDATE outbox SET state = 'waiting', life = NULL, next_ms = ?1
              WHERE state = 'sending' AND (life IS NULL OR life NOT IN (SELECT life FROM nodes))",
             params![now.as_millisecond()],
         )?;
-        let held = "SELECT 1 FROM queued_items WHERE life IS NOT NULL
+        let orphaned = "SELECT 1 FROM queued_items WHERE life IS NOT NULL
              AND life NOT IN (SELECT life FROM nodes) LIMIT 1";
-        if self.tx.exists(held, params![])? {
-            let turn = self.next_stream_sequence()?;
+        if self.tx.exists(orphaned, params![])? {
+            // Only where items are released: a new number wakes the waiting polls.
+            let sequence = self.next_stream_sequence()?;
             self.tx.execute(
                 "UPDATE queued_items SET life = NULL, freed = ?1
                  WHERE life IS NOT NULL AND life NOT IN (SELECT life FROM nodes)",
-                params![turn],
+                params![sequence],
             )?;
         }
         Ok(())
     }
 
     /// Takes a free lease for a running incarnation; returns whether the incarnation holds it now.
-    pub fn take_lease(&self, name: &str, life: Uuid) -> Result<bool, DbError> {
+    pub fn take_lease(&self, name: &str, incarnation: Uuid) -> Result<bool, DbError> {
         self.tx.execute(
+            // Selected from `nodes`, so that an incarnation that has ended gets no lease.
             "INSERT INTO leases (name, life) SELECT ?1, life FROM nodes WHERE life = ?2
              ON CONFLICT (name) DO NOTHING",
-            params![name, life.to_string()],
+            params![name, incarnation.to_string()],
         )?;
-        self.holds_lease(name, life)
+        self.holds_lease(name, incarnation)
     }
 
     /// Returns whether the incarnation holds the lease, and locks the lease until the transaction ends.
-    pub fn holds_lease(&self, name: &str, life: Uuid) -> Result<bool, DbError> {
+    pub fn holds_lease(&self, name: &str, incarnation: Uuid) -> Result<bool, DbError> {
+        // An update that changes nothing, because it locks the row in both engines.
         let sql = "UPDATE leases SET life = life WHERE name = ?1 AND life = ?2";
-        Ok(self.tx.execute(sql, params![name, life.to_string()])? > 0)
+        Ok(self.tx.execute(sql, params![name, incarnation.to_string()])? > 0)
     }
 
     /// Releases a lease if the incarnation holds it.
-    pub fn release_lease(&self, name: &str, life: Uuid) -> Result<(), DbError> {
+    pub fn release_lease(&self, name: &str, incarnation: Uuid) -> Result<(), DbError> {
         let sql = "DELETE FROM leases WHERE name = ?1 AND life = ?2";
-        self.tx.execute(sql, params![name, life.to_string()]).map(drop)
+        self.tx.execute(sql, params![name, incarnation.to_string()]).map(drop)
     }
 }

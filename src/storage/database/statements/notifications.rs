@@ -61,7 +61,7 @@ fn read_notification(row: &dyn ResultRow) -> Result<Notification, DbError> {
     let agr: Vec<i64> = serde_json::from_str(&agr).map_err(|why| damaged(&what, &why))?;
     let kind = NotificationKind::find(&kind).ok_or_else(|| damaged(&what, &"its type"))?;
     let text = |column| row.get::<Option<String>>(column).map(Option::unwrap_or_default);
-    let way = match kind {
+    let method = match kind {
         NotificationKind::Mobile => NotificationMethod::Mobile,
         NotificationKind::Stream => NotificationMethod::Stream,
         NotificationKind::Email => NotificationMethod::Email { email: text(10)? },
@@ -83,7 +83,7 @@ fn read_notification(row: &dyn ResultRow) -> Result<Notification, DbError> {
             agr: agr.into_iter().map(AgreementId).collect(),
             tr: row.get(8)?,
         },
-        method: way,
+        method,
         after_seq: row.get(13)?,
     })
 }
@@ -103,7 +103,7 @@ fn read_watcher(
 
 /// Returns the columns that may be changed: media type, title, q, p, agr, tr, email, schedule, timezone.
 fn columns(new: &NewNotification) -> Result<[Option<String>; 9], DbError> {
-    let list =
+    let json =
         |written: serde_json::Result<String>| written.map_err(|why| damaged("notification", &why));
     let agr: Vec<i64> = new.question.agr.iter().map(|id| id.0).collect();
     let (schedule, timezone) = match &new.way {
@@ -118,8 +118,8 @@ fn columns(new: &NewNotification) -> Result<[Option<String>; 9], DbError> {
         Some(new.media_type.map_or(ALL, MediaType::as_str).to_owned()),
         Some(new.title.clone()),
         new.question.q.clone(),
-        Some(list(serde_json::to_string(&new.question.p))?),
-        Some(list(serde_json::to_string(&agr))?),
+        Some(json(serde_json::to_string(&new.question.p))?),
+        Some(json(serde_json::to_string(&agr))?),
         new.question.tr.clone(),
         new.way.email().map(str::to_owned),
         schedule,
@@ -136,6 +136,7 @@ impl ReadTx<'_> {
         media_type: Option<&str>,
         expired: Timestamp,
     ) -> Result<Vec<Notification>, DbError> {
+        // Only streams have a last use; the others never expire.
         self.tx.list(
             &format!(
                 "SELECT {COLUMNS} FROM notifications WHERE user_id = ?1
@@ -171,7 +172,8 @@ impl ReadTx<'_> {
         of: WatchersOf,
         mut each: impl FnMut(NotificationWatcher),
     ) -> Result<(), DbError> {
-        let (of, wanted) = match of {
+        // Each form uses `?1`, so that all of them take the same parameter.
+        let (of, value) = match of {
             WatchersOf::Everybody => ("?1 = 0", 0),
             WatchersOf::User(user) => ("notifications.user_id = ?1", user.0),
             WatchersOf::Number(number) => ("number = ?1", number),
@@ -182,7 +184,7 @@ impl ReadTx<'_> {
                   WHERE user_agreements.user_id = notifications.user_id)
              FROM notifications JOIN users USING (user_id) WHERE {of} ORDER BY number"
         );
-        self.tx.each(&sql, params![wanted], |row| {
+        self.tx.each(&sql, params![value], |row| {
             match read_notification(row) {
                 Ok(notification) => each(read_watcher(row, notification)?),
                 // One damaged row must not keep the others from their items.
@@ -230,8 +232,10 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> Result<i64, DbError> {
         let kind = new.way.kind();
+        // Only streams expire when no client uses them (contract notifications-10).
         let active = (kind == NotificationKind::Stream).then(|| now.as_millisecond());
         let [media_type, title, q, p, agr, tr, email, schedule, timezone] = columns(new)?;
+        // The end of the log is read in this statement: a later row is a later item.
         self.tx.load_value(
             "INSERT INTO notifications (notification_id, user_id, type, media_type, title, q,
                  p, agr, tr, email, schedule, timezone, created_ms, after_seq, active_ms,
@@ -267,6 +271,7 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> Result<bool, DbError> {
         let [_, title, q, p, agr, tr, email, schedule, timezone] = columns(new)?;
+        // A due run stays, because the windows of mails tile (contract notifications-17).
         let changed = self.tx.execute(
             "UPDATE notifications SET title = ?1, q = ?2, p = ?3, agr = ?4, tr = ?5,
                  email = ?6, schedule = ?7, timezone = ?8,
@@ -311,23 +316,24 @@ impl WriteTx<'_> {
         )
     }
 
-    /// Sets the last use of every stream that had not expired at `alive`, when the service last ran, to
-    /// `now`: clients could not call while it was down.
+    /// Sets the last use of every stream that had not expired at `last_alive`, when the service
+    /// last ran, to `now`: clients could not call while it was down.
     pub fn extend_streams(
         &self,
-        alive: Timestamp,
+        last_alive: Timestamp,
         expiry_ms: i64,
         now: Timestamp,
     ) -> Result<(), DbError> {
         self.tx.execute(
             "UPDATE notifications SET active_ms = ?1 WHERE active_ms + ?2 >= ?3",
-            params![now.as_millisecond(), expiry_ms, alive.as_millisecond()],
+            params![now.as_millisecond(), expiry_ms, last_alive.as_millisecond()],
         )?;
         Ok(())
     }
 
     /// Sets the last use of streams to `now` where it is in the future.
     pub fn clamp_stream_use(&self, now: Timestamp) -> Result<(), DbError> {
+        // A clock that ran ahead has dated them; they would outlive their expiry.
         let sql = "UPDATE notifications SET active_ms = ?1 WHERE active_ms > ?1";
         self.tx.execute(sql, params![now.as_millisecond()])?;
         Ok(())

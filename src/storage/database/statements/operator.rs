@@ -45,9 +45,9 @@ pub(super) const CLIENT_COLUMNS: &str =
 pub(super) fn read_client(row: &dyn ResultRow) -> Result<OAuthClient, DbError> {
     let client_id: String = row.get(0)?;
     let (redirect_uris, grants): (String, String) = (row.get(3)?, row.get(4)?);
-    let broken = |why: serde_json::Error| damaged(format!("client {client_id}"), &why);
-    let redirect_uris = serde_json::from_str(&redirect_uris).map_err(broken)?;
-    let grants: Vec<GrantType> = serde_json::from_str(&grants).map_err(broken)?;
+    let unreadable = |why: serde_json::Error| damaged(format!("client {client_id}"), &why);
+    let redirect_uris = serde_json::from_str(&redirect_uris).map_err(unreadable)?;
+    let grants: Vec<GrantType> = serde_json::from_str(&grants).map_err(unreadable)?;
     Ok(OAuthClient {
         name: row.get(1)?,
         secret: row.get(2)?,
@@ -141,6 +141,7 @@ impl WriteTx<'_> {
         let Some((user, _)) = self.as_read().find_user_by_name(user_name)? else {
             return Ok(false);
         };
+        // A repetition must not make caches forget the user.
         if user.active == active {
             return Ok(true);
         }
@@ -148,6 +149,7 @@ impl WriteTx<'_> {
             "UPDATE users SET active = ?2 WHERE user_id = ?1",
             params![user.id.0, active],
         )?;
+        // Reactivation must not bring earlier sessions and tokens back.
         if !active {
             self.end_logins(user.id, now)?;
         }
@@ -170,6 +172,7 @@ impl WriteTx<'_> {
             "UPDATE users SET password = ?2 WHERE user_id = ?1",
             params![user.id.0, hash],
         )?;
+        // Sessions and tokens may belong to someone who knew the old password (contract login-18).
         self.end_logins(user.id, now)?;
         self.log_account_change(AccountChange::User(user.id), now)?;
         Ok(true)
@@ -177,6 +180,7 @@ impl WriteTx<'_> {
 
     /// Ends every session of a user and revokes everything that clients got on its behalf.
     pub fn end_logins(&self, user: UserId, now: Timestamp) -> Result<(), DbError> {
+        // Before the deletions below, which remove the hashes that the log names.
         self.log_ended(
             "SELECT session_hash FROM sessions WHERE user_id = ?1",
             user.0,
@@ -200,18 +204,20 @@ impl WriteTx<'_> {
     fn log_ended(
         &self,
         sql: &str,
-        of: impl ToParam,
+        owner: impl ToParam,
         change: fn(ContentHash) -> AccountChange,
         now: Timestamp,
     ) -> Result<(), DbError> {
         let sql = format!("{sql} LIMIT ?2");
+        // One more than may be logged shows whether there are too many.
         let limit = int(ENDED_TOKENS_LOGGED_MAX + 1);
-        let hashes: Vec<String> = self.tx.list_values(&sql, params![of, limit])?;
+        let hashes: Vec<String> = self.tx.list_values(&sql, params![owner, limit])?;
         // Beyond the limit, one row that clears all caches costs less than a row per token.
         if hashes.len() > ENDED_TOKENS_LOGGED_MAX {
             return self.log_account_change(AccountChange::Everything, now);
         }
         for hash in hashes {
+            // A damaged hash cannot be named, so caches forget everything.
             let change = hash.parse().map_or(AccountChange::Everything, change);
             self.log_account_change(change, now)?;
         }
@@ -252,6 +258,7 @@ impl WriteTx<'_> {
         let hash =
             self.tx.find_value("SELECT key_hash FROM api_keys WHERE key_id = ?1", params![id])?;
         let Some(hash): Option<String> = hash else { return Ok(false) };
+        // The time of the first revocation stays.
         let sql = "UPDATE api_keys SET revoked_ms = ?2 WHERE key_id = ?1 AND revoked_ms IS NULL";
         if self.tx.execute(sql, params![id, now.as_millisecond()])? > 0 {
             let change = hash.parse().map_or(AccountChange::Everything, AccountChange::Key);

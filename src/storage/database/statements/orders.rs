@@ -42,6 +42,7 @@ impl OrdersOf {
     /// Returns a condition on the user `?1`, with the values of `?1` and of the organization, `?2`.
     fn condition(self) -> (&'static str, i64, i64) {
         match self {
+            // Both conditions use `?1`, so that the statements take the same parameters.
             Self::User { id, organization } => ("user_id = ?1", id.0, organization.0),
             Self::Organization(id) => ("?1 = 0", 0, id.0),
         }
@@ -127,7 +128,8 @@ fn read_order(row: &dyn ResultRow) -> Result<Order, DbError> {
     let StoredAgreement { id: agreement, name, kind } = read_json(&what, &row.get::<String>(8)?)?;
     let approver: Option<String> = row.get(18)?;
     let approver = match approver.as_deref() {
-        Some(word) => Approver::find(word).ok_or_else(|| damaged(&what, &"its approver"))?,
+        Some(text) => Approver::find(text).ok_or_else(|| damaged(&what, &"its approver"))?,
+        // The agreement was written before agreements had an approver.
         None => Approver::default(),
     };
     let license = match row.get::<Option<String>>(10)? {
@@ -174,8 +176,8 @@ impl ReadTx<'_> {
                  AND agreement_id = ?4 AND downloadable_until_ms > ?5
              ORDER BY downloadable_until_ms DESC LIMIT 1";
         let (media_type, id) = (item.media_type.as_str(), item.id.as_str());
-        let wanted = params![organization.0, media_type, id, agreement.0, now.as_millisecond()];
-        self.tx.find(sql, wanted, |row| {
+        let values = params![organization.0, media_type, id, agreement.0, now.as_millisecond()];
+        self.tx.find(sql, values, |row| {
             let downloadable_until = time(&format!("order of {item}"), row.get(0)?)?;
             Ok(LiveOrder { downloadable_until, approved: row.get(1)? })
         })
@@ -196,6 +198,7 @@ impl ReadTx<'_> {
             None => ("?6 = 0", 0),
         };
         let (media_type, id) = (item.media_type.as_str(), item.id.as_str());
+        // A manual order delivers only once it is approved (contract purchases-3).
         let found: Option<i64> = self.tx.find_value(
             &format!(
                 "SELECT downloadable_until_ms FROM orders
@@ -223,9 +226,9 @@ impl ReadTx<'_> {
                  AND reported_ms IS NULL
              ORDER BY order_id LIMIT ?5"
         );
-        let wanted = params![user, organization, media_type, id, int(ORDERS_LISTED_MAX)];
+        let values = params![user, organization, media_type, id, int(ORDERS_LISTED_MAX)];
         let what = format!("order of {item}");
-        self.tx.list(&sql, wanted, |row| read_json(&what, &row.get::<String>(0)?))
+        self.tx.list(&sql, values, |row| read_json(&what, &row.get::<String>(0)?))
     }
 
     /// Returns the remaining downloads of the agreement; 0 if it is not prepaid or does not exist.
@@ -357,14 +360,16 @@ impl WriteTx<'_> {
     /// Takes one download from a prepaid agreement and logs the change of its users' accounts; returns
     /// `false` if none is left.
     pub fn take_prepaid(&self, agreement: AgreementId, now: Timestamp) -> Result<bool, DbError> {
-        let taken = self.tx.execute(
+        // The condition keeps concurrent downloads from going below zero (contract purchases-5).
+        let updated = self.tx.execute(
             "UPDATE agreements SET prepaid_remaining = prepaid_remaining - 1
              WHERE agreement_id = ?1 AND prepaid_remaining > 0",
             params![agreement.0],
         )?;
-        if taken == 0 {
+        if updated == 0 {
             return Ok(false);
         }
+        // Caches hold the remaining downloads with the account of each user of the agreement.
         let sql = "SELECT user_id FROM user_agreements WHERE agreement_id = ?1";
         let users = self.tx.list_values(sql, params![agreement.0])?;
         // Beyond the limit, one row that clears all caches costs less than a row per user.
@@ -385,6 +390,7 @@ impl WriteTx<'_> {
         let what = format!("order {id}");
         let license = report.license.as_ref().map(StoredLicense::of);
         let license = license.map(|license| write_json(&what, &license)).transpose()?;
+        // Of two concurrent reports one changes the row (contract purchases-14).
         let changed = self.tx.execute(
             "UPDATE orders AS this SET approved = ?2, license = ?3, invoice_text = ?4,
                  reported_ms = ?5, downloadable_until_ms = CASE

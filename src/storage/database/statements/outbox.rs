@@ -127,9 +127,9 @@ impl ReadTx<'_> {
             "SELECT {COLUMNS} FROM outbox WHERE state = coalesce(?1, state)
              ORDER BY message_id LIMIT ?2"
         );
-        let wanted = params![state.map(MessageState::as_str), int(limit)];
+        let values = params![state.map(MessageState::as_str), int(limit)];
         let mut found = Vec::new();
-        self.tx.each(&sql, wanted, |row| {
+        self.tx.each(&sql, values, |row| {
             match read_message(row) {
                 Ok(message) => found.push(message),
                 // The operator has to see the other rows.
@@ -171,14 +171,15 @@ impl WriteTx<'_> {
         let NewMessage { id, lane, number, user, content } = new;
         let content = serde_json::to_string(content)
             .map_err(|why| damaged(format!("message {id}"), &why))?;
-        let same = format!(
+        let duplicate = format!(
             "SELECT 1 FROM outbox WHERE user_id = ?1 AND lane = ?2 AND number = ?3
              AND next_ms IS NOT NULL AND state = 'waiting' AND content = ?4 LIMIT 1 {}",
             self.tx.lock_clause(RowLock::UpdateSkipLocked)
         );
-        if self.tx.exists(&same, params![user.0, lane.as_str(), number, content])? {
+        if self.tx.exists(&duplicate, params![user.0, lane.as_str(), number, content])? {
             return Ok(true);
         }
+        // The subquery counts no further than `max`, however many messages wait.
         let written = self.tx.execute(
             "INSERT INTO outbox (message_id, lane, number, user_id, content, state, attempts,
                  next_ms, created_ms, queued_ms, updated_ms)
@@ -202,15 +203,16 @@ impl WriteTx<'_> {
     pub fn end_message(
         &self,
         id: Uuid,
-        sent: &MessageOutcome,
+        outcome: &MessageOutcome,
         by: ClaimedBy,
     ) -> Result<bool, DbError> {
-        end(self.tx, &id.to_string(), sent, by)
+        end(self.tx, &id.to_string(), outcome, by)
     }
 
     /// Queues parked messages again, one or all; returns the number queued.
     pub fn retry_messages(&self, id: Option<Uuid>, now: Timestamp) -> Result<usize, DbError> {
         self.tx.execute(
+            // `queued_ms` restarts the period in which the message is retried.
             "UPDATE outbox SET state = 'waiting', attempts = 0, next_ms = ?1, queued_ms = ?1,
                  updated_ms = ?1
              WHERE state = 'parked' AND message_id = coalesce(?2, message_id)",
@@ -256,9 +258,9 @@ impl ClaimTx<'_> {
         limit: usize,
         by: ClaimedBy,
     ) -> Result<Vec<OutboxMessage>, DbError> {
-        let ClaimedBy { incarnation: life, now } = by;
+        let ClaimedBy { incarnation, now } = by;
         // Locks the incarnation first: its end waits for this claim, or there is nothing to claim for.
-        if !self.lock_incarnation(life, RowLock::KeyShareSkipLocked)? {
+        if !self.lock_incarnation(incarnation, RowLock::KeyShareSkipLocked)? {
             return Ok(Vec::new());
         }
         let sql = format!(
@@ -271,19 +273,22 @@ impl ClaimTx<'_> {
              RETURNING {COLUMNS}",
             self.tx.lock_clause(RowLock::UpdateSkipLocked)
         );
-        let wanted = params![life.to_string(), now.as_millisecond(), lane.as_str(), int(limit)];
+        let values =
+            params![incarnation.to_string(), now.as_millisecond(), lane.as_str(), int(limit)];
         let mut claimed = Vec::new();
-        let mut broken = Vec::new();
-        self.tx.each(&sql, wanted, |row| {
+        let mut unreadable = Vec::new();
+        self.tx.each(&sql, values, |row| {
             match read_message(row) {
                 Ok(message) => claimed.push(message),
-                Err(cause) => broken.push((row.get::<String>(0)?, cause.to_string())),
+                // Parked once the statement has ended: a damaged row must not block the others.
+                Err(cause) => unreadable.push((row.get::<String>(0)?, cause.to_string())),
             }
             Ok(ControlFlow::Continue(()))
         })?;
-        for (id, error) in broken {
+        for (id, error) in unreadable {
             end(self.tx, &id, &MessageOutcome::Parked { error }, by)?;
         }
+        // `RETURNING` promises no order, and ids sort by time.
         claimed.sort_by_key(|message| message.id);
         Ok(claimed)
     }
@@ -305,22 +310,23 @@ impl ClaimTx<'_> {
         let sql =
             "SELECT message_id FROM outbox WHERE life = ?1 AND state = 'sending' AND lane = ?2
              ORDER BY message_id LIMIT ?3";
+        // The list includes the messages in flight, which must not use up the limit.
         let limit = sending.len().saturating_add(MESSAGES_FREED_MAX);
-        let wanted = params![by.incarnation.to_string(), lane.as_str(), int(limit)];
-        let held: Vec<String> = self.tx.list_values(sql, wanted)?;
-        let known: Vec<String> = sending.iter().map(Uuid::to_string).collect();
-        let lost = held.into_iter().filter(|id| !known.contains(id));
-        let mut freed = 0;
+        let values = params![by.incarnation.to_string(), lane.as_str(), int(limit)];
+        let held: Vec<String> = self.tx.list_values(sql, values)?;
+        let sending_ids: Vec<String> = sending.iter().map(Uuid::to_string).collect();
+        let lost = held.into_iter().filter(|id| !sending_ids.contains(id));
+        let mut released = 0;
         for id in lost {
-            freed += usize::from(end(self.tx, &id, &MessageOutcome::Released, by)?);
+            released += usize::from(end(self.tx, &id, &MessageOutcome::Released, by)?);
         }
-        Ok(freed)
+        Ok(released)
     }
 
     /// Returns whether the incarnation is running, and locks its row until the transaction ends.
-    fn lock_incarnation(&self, life: Uuid, hold: RowLock) -> Result<bool, DbError> {
-        let sql = format!("SELECT 1 FROM nodes WHERE life = ?1 {}", self.tx.lock_clause(hold));
-        self.tx.exists(&sql, params![life.to_string()])
+    fn lock_incarnation(&self, incarnation: Uuid, lock: RowLock) -> Result<bool, DbError> {
+        let sql = format!("SELECT 1 FROM nodes WHERE life = ?1 {}", self.tx.lock_clause(lock));
+        self.tx.exists(&sql, params![incarnation.to_string()])
     }
 }
 
@@ -332,31 +338,34 @@ fn postpone(
     error: &str,
     by: ClaimedBy,
 ) -> Result<bool, DbError> {
-    let life = by.incarnation.to_string();
-    let own = format!("SELECT {COLUMNS} FROM outbox WHERE message_id = ?1 AND life = ?2");
-    let Some(own) = tx.find(&own, params![id, life], read_message)? else { return Ok(false) };
+    let incarnation = by.incarnation.to_string();
+    let sql = format!("SELECT {COLUMNS} FROM outbox WHERE message_id = ?1 AND life = ?2");
+    let Some(message) = tx.find(&sql, params![id, incarnation], read_message)? else {
+        return Ok(false);
+    };
+    // Only a message that is postponed itself: a due one may be claimed at any moment.
     let waiting = format!(
         "SELECT {COLUMNS} FROM outbox WHERE user_id = ?1 AND lane = 'mail' AND number = ?2
          AND next_ms > ?3 AND state = 'waiting' AND message_id <> ?4 ORDER BY message_id LIMIT 1"
     );
-    let wanted = params![own.user.0, own.number, by.now.as_millisecond(), id];
-    let waiting = match tx.find(&waiting, wanted, read_message) {
+    let key = params![message.user.0, message.number, by.now.as_millisecond(), id];
+    let waiting = match tx.find(&waiting, key, read_message) {
         // A damaged waiting message must not prevent this one from being postponed.
         Err(DbError::Damaged { .. }) => None,
         found => found?,
     };
-    if let Some((waiting, both)) =
-        waiting.and_then(|waiting| Some((waiting.id, waiting.content.merge(&own.content)?)))
+    if let Some((waiting, merged)) =
+        waiting.and_then(|waiting| Some((waiting.id, waiting.content.merge(&message.content)?)))
     {
         let what = || format!("message {waiting}");
-        let both = serde_json::to_string(&both).map_err(|why| damaged(what(), &why))?;
+        let merged = serde_json::to_string(&merged).map_err(|why| damaged(what(), &why))?;
         // A message that was claimed meanwhile is not changed.
         let sql = "UPDATE outbox SET content = ?1, updated_ms = ?2
              WHERE message_id = ?3 AND state = 'waiting'";
-        let values = params![both, by.now.as_millisecond(), waiting.to_string()];
+        let values = params![merged, by.now.as_millisecond(), waiting.to_string()];
         if tx.execute(sql, values)? > 0 {
             let sql = "DELETE FROM outbox WHERE message_id = ?1 AND life = ?2";
-            return Ok(tx.execute(sql, params![id, life])? > 0);
+            return Ok(tx.execute(sql, params![id, incarnation])? > 0);
         }
     }
     // The retry period of a message begins when it may be sent.
@@ -364,35 +373,36 @@ fn postpone(
              updated_ms = ?3, life = NULL,
              attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END
          WHERE message_id = ?4 AND life = ?5";
-    let values = params![at.as_millisecond(), error, by.now.as_millisecond(), id, life];
+    let values = params![at.as_millisecond(), error, by.now.as_millisecond(), id, incarnation];
     Ok(tx.execute(sql, values)? > 0)
 }
 
 fn end(
     tx: &dyn EngineTransaction,
     id: &str,
-    sent: &MessageOutcome,
+    outcome: &MessageOutcome,
     by: ClaimedBy,
 ) -> Result<bool, DbError> {
-    let life = by.incarnation.to_string();
+    let incarnation = by.incarnation.to_string();
     let set = |assignments: &str, next: Option<i64>, error: Option<&str>| {
         let sql = format!(
             "UPDATE outbox SET {assignments}, next_ms = ?1, error = coalesce(?2, error),
                  updated_ms = ?3, life = NULL WHERE message_id = ?4 AND life = ?5"
         );
-        let values = params![next, error, by.now.as_millisecond(), id, life];
+        let values = params![next, error, by.now.as_millisecond(), id, incarnation];
         Ok(tx.execute(&sql, values)? > 0)
     };
-    match sent {
+    match outcome {
         MessageOutcome::Done => {
             let sql = "DELETE FROM outbox WHERE message_id = ?1 AND life = ?2";
-            Ok(tx.execute(sql, params![id, life])? > 0)
+            Ok(tx.execute(sql, params![id, incarnation])? > 0)
         }
         MessageOutcome::Retry { at, error } => {
             set("state = 'waiting'", Some(at.as_millisecond()), Some(error))
         }
         MessageOutcome::Postponed { at, error } => postpone(tx, id, *at, error, by),
         MessageOutcome::Parked { error } => set("state = 'parked'", None, Some(error)),
+        // Never below zero, which could not be read back as a number of attempts.
         MessageOutcome::Released => set(
             "state = 'waiting',
                  attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END",

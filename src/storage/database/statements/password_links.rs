@@ -101,6 +101,7 @@ impl ReadTx<'_> {
     /// Finds people who may log in, have an e-mail address, and have this user name or e-mail address,
     /// ignoring case: at most `limit`, in the order of their numbers.
     pub fn find_users_to_reset(&self, text: &str, limit: usize) -> Result<Vec<UserId>, DbError> {
+        // Service accounts have no use for a link, and without an address it cannot be sent.
         let found: Vec<i64> = self.tx.list_values(
             "SELECT user_id FROM users
              WHERE (lower(user_name) = lower(?1) OR lower(email_address) = lower(?1))
@@ -126,6 +127,7 @@ impl WriteTx<'_> {
             ],
         )?;
         let sql = format!(
+            // The new link stays, even if a wrong clock dated the earlier ones later.
             "DELETE FROM password_links WHERE link_id IN
                  (SELECT link_id FROM password_links WHERE user_id = ?1
                   ORDER BY link_id = ?2 DESC, created_ms DESC, link_id {ALL_BEHIND} ?3)"

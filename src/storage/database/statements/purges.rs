@@ -11,7 +11,7 @@ use crate::storage::database::error::DbError;
 use model::ItemKey;
 
 /// Prefix of the cursor up to which a lane has read the item log for keys; the lane follows.
-const PURGING: &str = "purging ";
+const CURSOR_PREFIX: &str = "purging ";
 
 /// A key to be purged at a CDN.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +35,8 @@ pub struct PurgeBacklog {
     pub unread: Option<Timestamp>,
 }
 
-fn place(lane: &str) -> String {
-    format!("{PURGING}{lane}")
+fn cursor_name(lane: &str) -> String {
+    format!("{CURSOR_PREFIX}{lane}")
 }
 
 impl ReadTx<'_> {
@@ -45,7 +45,7 @@ impl ReadTx<'_> {
         let sql = "SELECT name, seq FROM cursors ORDER BY name";
         let mut lanes = Vec::new();
         self.tx.each(sql, params![], |row| {
-            if let Some(lane) = row.text(0)?.strip_prefix(PURGING) {
+            if let Some(lane) = row.text(0)?.strip_prefix(CURSOR_PREFIX) {
                 lanes.push((lane.to_owned(), row.get(1)?));
             }
             Ok(ControlFlow::Continue(()))
@@ -56,7 +56,7 @@ impl ReadTx<'_> {
     /// Returns the row of the item log up to which the lane has read it for keys; `None` if there is no such
     /// lane.
     pub fn purged_seq(&self, lane: &str) -> Result<Option<i64>, DbError> {
-        self.tx.find_value("SELECT seq FROM cursors WHERE name = ?1", params![place(lane)])
+        self.tx.find_value("SELECT seq FROM cursors WHERE name = ?1", params![cursor_name(lane)])
     }
 
     /// Lists the keys of the lane that are due at `now`, at most `limit`, the longest due first.
@@ -87,10 +87,10 @@ impl ReadTx<'_> {
             })?;
         let sql = "SELECT at_ms FROM item_log
              WHERE seq > (SELECT seq FROM cursors WHERE name = ?1) ORDER BY seq LIMIT 1";
-        let unread: Option<i64> = self.tx.find_value(sql, params![place(lane)])?;
+        let unread: Option<i64> = self.tx.find_value(sql, params![cursor_name(lane)])?;
         let count = |number: i64| u64::try_from(number).unwrap_or_default();
-        let moment = |ms: Option<i64>| ms.map(|ms| time("purges", ms)).transpose();
-        let (next, unread) = (moment(next)?, moment(unread)?);
+        let to_time = |ms: Option<i64>| ms.map(|ms| time("purges", ms)).transpose();
+        let (next, unread) = (to_time(next)?, to_time(unread)?);
         Ok(PurgeBacklog { keys: count(keys), due: count(due), next, unread })
     }
 }
@@ -108,20 +108,22 @@ impl WriteTx<'_> {
         key: fn(&ItemKey) -> String,
     ) -> Result<(), DbError> {
         let known = self.as_read().purging_lanes()?;
-        let (kept, gone): (Vec<_>, Vec<_>) =
+        let (retained, removed): (Vec<_>, Vec<_>) =
             known.into_iter().partition(|(lane, _)| lanes.contains(lane));
-        for lane in lanes.iter().filter(|lane| !kept.iter().any(|(known, _)| known == *lane)) {
-            match gone.iter().map(|(_, seq)| *seq).min() {
-                Some(seq) => self.take_over(lane, seq, &gone)?,
+        for lane in lanes.iter().filter(|lane| !retained.iter().any(|(known, _)| known == *lane)) {
+            // From the earliest position: a repeated purge is harmless, a missing one is not.
+            match removed.iter().map(|(_, seq)| *seq).min() {
+                Some(seq) => self.take_over(lane, seq, &removed)?,
                 None => self.begin_purging(lane, key)?,
             }
         }
-        for (lane, _) in &gone {
+        for (lane, _) in &removed {
+            // A cursor that nothing moves would retain the item log forever.
             let sql = "DELETE FROM cursors WHERE name = ?1";
-            self.tx.execute(sql, params![place(lane)])?;
+            self.tx.execute(sql, params![cursor_name(lane)])?;
         }
         let sql = "DELETE FROM purges WHERE ?1 || lane NOT IN (SELECT name FROM cursors)";
-        self.tx.execute(sql, params![PURGING])?;
+        self.tx.execute(sql, params![CURSOR_PREFIX])?;
         // A key has one row per due time: the refused one, and the newest of several refused ones.
         let sql = "DELETE FROM purges WHERE EXISTS (
                  SELECT 1 FROM purges AS one
@@ -138,11 +140,12 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    fn take_over(&self, lane: &str, seq: i64, gone: &[(String, i64)]) -> Result<(), DbError> {
+    fn take_over(&self, lane: &str, seq: i64, removed: &[(String, i64)]) -> Result<(), DbError> {
         let sql = "INSERT INTO cursors (name, seq) VALUES (?1, ?2)";
-        self.tx.execute(sql, params![place(lane), seq])?;
-        for (from, _) in gone {
+        self.tx.execute(sql, params![cursor_name(lane), seq])?;
+        for (from, _) in removed {
             self.tx.execute(
+                // Several removed lanes may have the same key in their backlog.
                 "INSERT INTO purges (lane, key, due_ms, since_ms, again, refused)
                  SELECT ?1, key, due_ms, since_ms, again, refused FROM purges
                  WHERE lane = ?2 ORDER BY due_ms, purge_id
@@ -156,7 +159,7 @@ impl WriteTx<'_> {
     fn begin_purging(&self, lane: &str, key: fn(&ItemKey) -> String) -> Result<(), DbError> {
         self.tx.execute(
             "INSERT INTO cursors (name, seq) SELECT ?1, coalesce(max(seq), 0) FROM item_log",
-            params![place(lane)],
+            params![cursor_name(lane)],
         )?;
         let sql = "SELECT media_type, id, until_ms FROM embargoed_items";
         self.tx.each(sql, params![], |row| {
@@ -203,13 +206,14 @@ impl WriteTx<'_> {
             if row.text(3)? == "replaced" && !self.is_purge_queued(lane, &key, due)? {
                 self.insert_purge(lane, &key, due, true)?;
             }
+            // The response changes once more when the embargo ends, without a row in the log.
             if let Some(until) = embargoed.filter(|until| *until > at) {
                 self.insert_purge(lane, &key, until, false)?;
             }
             Ok(ControlFlow::Continue(()))
         })?;
         let sql = "UPDATE cursors SET seq = ?1 WHERE name = ?2";
-        self.tx.execute(sql, params![reached, place(lane)])?;
+        self.tx.execute(sql, params![reached, cursor_name(lane)])?;
         Ok(count)
     }
 
@@ -253,6 +257,7 @@ impl WriteTx<'_> {
     ) -> Result<(), DbError> {
         let again = again.map(Timestamp::as_millisecond);
         for number in numbers {
+            // With `cdn.purge_again_s = 0` nothing is sent twice, so the mark is ignored.
             let sql = "DELETE FROM purges WHERE purge_id = ?1 AND (NOT again OR ?2)";
             self.tx.execute(sql, params![number, again.is_none()])?;
             if let Some(again) = again {

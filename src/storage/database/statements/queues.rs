@@ -109,20 +109,20 @@ impl ReadTx<'_> {
     /// up to its current version `number`.
     pub fn is_fresh_behind(&self, number: i64, after: i64) -> Result<bool, DbError> {
         let sql = "SELECT previous, fresh FROM item_log WHERE seq = ?1";
-        let mut at = number;
+        let mut version = number;
         // Each version refers to an earlier row, so this ends.
-        while at > after {
-            let row = self.tx.find(sql, params![at], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        while version > after {
+            let row = self.tx.find(sql, params![version], |row| Ok((row.get(0)?, row.get(1)?)))?;
             let Some((previous, fresh)): Option<(Option<i64>, bool)> = row else {
                 return Ok(false);
             };
             if fresh {
                 return Ok(true);
             }
-            let Some(previous) = previous.filter(|previous| *previous < at) else {
+            let Some(previous) = previous.filter(|previous| *previous < version) else {
                 return Ok(false);
             };
-            at = previous;
+            version = previous;
         }
         Ok(false)
     }
@@ -152,8 +152,8 @@ impl ReadTx<'_> {
     ) -> Result<Option<StreamRow>, DbError> {
         let sql = "SELECT number, active_ms FROM notifications
              WHERE notification_id = ?1 AND user_id = ?2 AND active_ms >= ?3";
-        let wanted = params![id.to_string(), user.0, expired.as_millisecond()];
-        self.tx.find(sql, wanted, |row| {
+        let values = params![id.to_string(), user.0, expired.as_millisecond()];
+        self.tx.find(sql, values, |row| {
             Ok(StreamRow { number: row.get(0)?, active: time("stream", row.get(1)?)? })
         })
     }
@@ -178,16 +178,17 @@ impl ReadTx<'_> {
         after: i64,
         limit: usize,
     ) -> Result<(i64, Option<Vec<Uuid>>), DbError> {
-        let turn = self.stream_sequence()?;
-        if turn <= after {
-            return Ok((turn, Some(Vec::new())));
+        let sequence = self.stream_sequence()?;
+        if sequence <= after {
+            return Ok((sequence, Some(Vec::new())));
         }
         let sql = "SELECT DISTINCT notification_id FROM queued_items
              JOIN notifications USING (number) WHERE freed > ?1 LIMIT ?2";
+        // One more than the limit tells a truncated list from a complete one.
         let ids = self.tx.list(sql, params![after, int(limit.saturating_add(1))], |row| {
             row.text(0)?.parse::<Uuid>().map_err(|why| damaged("a stream", &why))
         })?;
-        Ok((turn, Some(ids).filter(|ids| ids.len() <= limit)))
+        Ok((sequence, Some(ids).filter(|ids| ids.len() <= limit)))
     }
 
     /// Returns the last sequence number at which items became available.
@@ -221,6 +222,7 @@ impl WriteTx<'_> {
     /// Returns the next sequence number for items that become available: above all earlier ones, in the order
     /// of commits.
     pub fn next_stream_sequence(&self) -> Result<i64, DbError> {
+        // The update holds the row until the commit, so numbers rise in the order of commits.
         let sql = "UPDATE cursors SET seq = seq + 1 WHERE name = ?1 RETURNING seq";
         self.tx.load_value(sql, params![STREAMS])
     }
@@ -242,21 +244,21 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Appends an item to a notification's queue, with the sequence number `turn`. An item that is already in
-    /// the queue keeps its position and is now there for the row `seq`.
+    /// Appends an item to a notification's queue, with the sequence number `sequence`. An item that
+    /// is already in the queue keeps its position and is now there for the row `seq`.
     pub fn queue_item(
         &self,
         number: i64,
         key: &ItemKey,
         seq: i64,
-        turn: i64,
+        sequence: i64,
     ) -> Result<(), DbError> {
         self.tx.execute(
             "INSERT INTO queued_items (number, media_type, id, seq, freed)
              VALUES (?1, ?2, ?3, ?4, ?5)
              ON CONFLICT (number, media_type, id)
              DO UPDATE SET seq = excluded.seq, freed = excluded.freed",
-            params![number, key.media_type.as_str(), key.id.as_str(), seq, turn],
+            params![number, key.media_type.as_str(), key.id.as_str(), seq, sequence],
         )?;
         Ok(())
     }
@@ -266,32 +268,38 @@ impl WriteTx<'_> {
         &self,
         number: i64,
         limit: usize,
-        life: Uuid,
+        incarnation: Uuid,
     ) -> Result<Vec<QueuedItem>, DbError> {
-        let mut taken = self.tx.list(
+        let mut claimed = self.tx.list(
             "UPDATE queued_items SET life = ?3 WHERE life IS NULL AND place IN
                  (SELECT place FROM queued_items WHERE number = ?1 AND life IS NULL
                   ORDER BY place LIMIT ?2)
              RETURNING place, media_type, id, seq",
-            params![number, int(limit), life.to_string()],
+            params![number, int(limit), incarnation.to_string()],
             |row| {
                 let key = parse_key("queued_items", row, 1)?;
                 Ok(QueuedItem { place: row.get(0)?, key, seq: row.get(3)? })
             },
         )?;
-        taken.sort_unstable_by_key(|item| item.place);
-        Ok(taken)
+        // `RETURNING` promises no order.
+        claimed.sort_unstable_by_key(|item| item.place);
+        Ok(claimed)
     }
 
     /// Releases items that the incarnation has claimed; they keep their positions.
-    pub fn release_queued_items(&self, places: &[i64], life: Uuid) -> Result<(), DbError> {
-        if places.is_empty() {
+    pub fn release_queued_items(
+        &self,
+        positions: &[i64],
+        incarnation: Uuid,
+    ) -> Result<(), DbError> {
+        // A new sequence number would wake every waiting poll for nothing.
+        if positions.is_empty() {
             return Ok(());
         }
-        let turn = self.next_stream_sequence()?;
+        let sequence = self.next_stream_sequence()?;
         let sql = "UPDATE queued_items SET life = NULL, freed = ?3 WHERE place = ?1 AND life = ?2";
-        for place in places {
-            self.tx.execute(sql, params![place, life.to_string(), turn])?;
+        for position in positions {
+            self.tx.execute(sql, params![position, incarnation.to_string(), sequence])?;
         }
         Ok(())
     }
@@ -308,9 +316,14 @@ impl WriteTx<'_> {
 
     /// Removes an item that the incarnation has claimed and read, by its position, unless it was queued again
     /// for a later row than the one read; returns whether it was removed.
-    pub fn remove_queued_item(&self, place: i64, seq: i64, life: Uuid) -> Result<bool, DbError> {
+    pub fn remove_queued_item(
+        &self,
+        position: i64,
+        seq: i64,
+        incarnation: Uuid,
+    ) -> Result<bool, DbError> {
         let sql = "DELETE FROM queued_items WHERE place = ?1 AND seq <= ?2 AND life = ?3";
-        Ok(self.tx.execute(sql, params![place, seq, life.to_string()])? > 0)
+        Ok(self.tx.execute(sql, params![position, seq, incarnation.to_string()])? > 0)
     }
 
     /// Removes all items from a queue.
@@ -322,6 +335,7 @@ impl WriteTx<'_> {
 
     /// Records the use of a stream at `now`.
     pub fn touch_stream(&self, number: i64, now: Timestamp) -> Result<(), DbError> {
+        // Polls on several nodes are recorded in any order; the latest use counts.
         let sql = "UPDATE notifications SET active_ms = ?1 WHERE number = ?2 AND active_ms < ?1";
         self.tx.execute(sql, params![now.as_millisecond(), number])?;
         Ok(())

@@ -86,6 +86,7 @@ impl WriteTx<'_> {
     /// Subtracts mails of `subject` that were counted in an hour and not sent.
     pub fn uncount_mails(&self, subject: &str, hour: i64, mails: usize) -> Result<(), DbError> {
         self.tx.execute(
+            // Never below zero, which would permit more mails than the limit.
             "UPDATE mail_counts SET mails = CASE WHEN mails > ?3 THEN mails - ?3 ELSE 0 END
              WHERE subject = ?1 AND hour = ?2",
             params![subject, hour, int(mails)],
@@ -102,6 +103,7 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> Result<(), DbError> {
         self.tx.execute(
+            // The links of earlier mails end, so the recipient counts as not yet informed.
             "INSERT INTO mail_recipients (user_id, address, token_hash, used_ms)
              VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (user_id, address) DO UPDATE SET token_hash = excluded.token_hash,
@@ -115,6 +117,7 @@ impl WriteTx<'_> {
     /// longest.
     pub fn trim_mail_recipients(&self, user: UserId, max: usize) -> Result<(), DbError> {
         let sql = format!(
+            // A refusal that is forgotten would let the user write to that address again.
             "DELETE FROM mail_recipients WHERE user_id = ?1 AND address IN
                  (SELECT address FROM mail_recipients WHERE user_id = ?1
                   ORDER BY CASE WHEN refused_ms IS NULL THEN 1 ELSE 0 END, used_ms DESC, address
@@ -209,6 +212,7 @@ impl WriteTx<'_> {
                  (SELECT subject, hour FROM mail_counts WHERE hour < ?1 LIMIT ?2)",
             params![hour, int(limit)],
         )?;
+        // A refusal holds for good (contract notifications-19).
         let recipients = self.tx.execute(
             "DELETE FROM mail_recipients WHERE (user_id, address) IN
                  (SELECT user_id, address FROM mail_recipients

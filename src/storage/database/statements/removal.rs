@@ -24,19 +24,21 @@ impl WriteTx<'_> {
     /// file must not reactivate that.
     pub fn remove_key(&self, hash: &ContentHash, now: Timestamp) -> Result<bool, DbError> {
         let sql = "DELETE FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL";
-        let is_gone = self.tx.execute(sql, params![hash.to_string()])? > 0;
-        if is_gone {
+        let removed = self.tx.execute(sql, params![hash.to_string()])? > 0;
+        if removed {
             self.log_account_change(AccountChange::Key(*hash), now)?;
         }
-        Ok(is_gone)
+        Ok(removed)
     }
 
     /// Removes a user with everything it owns; a user that orders refer to is disabled for good instead.
     pub fn remove_user(&self, id: UserId, now: Timestamp) -> Result<RemovedUser, DbError> {
+        // First, while the rows still name what caches have to forget.
         self.end_logins(id, now)?;
         let sql = "SELECT 1 FROM orders WHERE user_id = ?1";
         let removed = match self.tx.exists(sql, params![id.0])? {
             true => {
+                // An order keeps its buyer, so the row stays.
                 let sql = "UPDATE users SET active = FALSE, password = NULL WHERE user_id = ?1";
                 self.tx.execute(sql, params![id.0])?;
                 self.tx.execute("DELETE FROM api_keys WHERE user_id = ?1", params![id.0])?;
@@ -64,6 +66,7 @@ impl WriteTx<'_> {
 
     /// Removes an agreement if it is as stated and neither users nor orders refer to it.
     pub fn remove_unused_agreement(&self, stated: &NewAgreement) -> Result<bool, DbError> {
+        // What was changed since its import belongs to the operator (contract operation-18).
         let removed = self.tx.execute(
             "DELETE FROM agreements WHERE agreement_id = ?1 AND organization_id = ?2
                  AND type = ?3 AND name IS NOT DISTINCT FROM ?4
@@ -90,13 +93,14 @@ impl WriteTx<'_> {
         let id: Option<i64> = self.tx.find_value(sql, params![stated.code, stated.name])?;
         let Some(id) = id else { return Ok(None) };
         let sql = "SELECT uuid FROM licenses WHERE product_id = ?1";
-        let there: Vec<String> = self.tx.list_values(sql, params![id])?;
-        if !there.iter().all(|uuid| licenses.contains(uuid)) {
+        let stored: Vec<String> = self.tx.list_values(sql, params![id])?;
+        // A licence that the operator added would be lost with the product.
+        if !stored.iter().all(|uuid| licenses.contains(uuid)) {
             return Ok(None);
         }
         self.tx.execute("DELETE FROM licenses WHERE product_id = ?1", params![id])?;
         self.tx.execute("DELETE FROM products WHERE product_id = ?1", params![id])?;
-        Ok(Some(there.len()))
+        Ok(Some(stored.len()))
     }
 
     /// Removes an organization if it is as stated and nothing belongs to it.

@@ -146,6 +146,7 @@ impl ReadTx<'_> {
     /// Returns whether the item log contains every row after `position`, and the same row at `position`.
     pub fn log_holds(&self, position: &LogPosition) -> Result<bool, DbError> {
         if position.row == 0 {
+            // From the start, the log is complete only while its first row has not been swept.
             return Ok(self.log_floor()? <= 1);
         }
         let sql = "SELECT seq, media_type, id, change, at_ms FROM item_log WHERE seq = ?1";
@@ -167,6 +168,7 @@ impl ReadTx<'_> {
         );
         let mut page = VersionPage::default();
         self.tx.each(&sql, params![after, last, int(limit)], |row| {
+            // Withdrawn items count as read: a page without results is not the end.
             page.reached = Some(number("item", row.get(0)?)?);
             page.versions.extend(read_version(row)?);
             Ok(ControlFlow::Continue(()))
@@ -183,6 +185,7 @@ impl ReadTx<'_> {
         let sql = "SELECT item_id, media_type || '/' || id, stored_ms FROM items
              WHERE pubstatus NOT IN ('withheld', 'canceled') ORDER BY item_id";
         self.tx.each(sql, params![], |row| {
+            // A damaged key must not end the comparison of all other items.
             each(number("item", row.get(0)?)?, &row.lossy(1)?, row.get(2)?)?;
             Ok(ControlFlow::Continue(()))
         })
@@ -224,12 +227,12 @@ impl WriteTx<'_> {
     /// Records that the store of this name belongs to this archive, unless one is recorded already; returns
     /// the one recorded before.
     pub fn claim_store(&self, name: &str) -> Result<Option<String>, DbError> {
-        let before = self.as_read().claimed_store()?;
-        if before.is_none() {
+        let existing = self.as_read().claimed_store()?;
+        if existing.is_none() {
             let sql = "INSERT INTO state (name, value) VALUES (?1, ?2)";
             self.tx.execute(sql, params![STORE, name])?;
         }
-        Ok(before)
+        Ok(existing)
     }
 }
 
@@ -237,6 +240,7 @@ impl WriteTx<'_> {
     /// Requests a rebuild of the index by every process that searches; returns the number of the log row that
     /// does.
     pub fn request_reindex(&self, now: Timestamp) -> Result<i64, DbError> {
+        // A row of the item log, because every process that searches follows it.
         let row = self.tx.load_value(
             "INSERT INTO item_log (media_type, id, change, at_ms, fresh)
              VALUES ('', '', ?1, ?2, FALSE) RETURNING seq",

@@ -1,8 +1,8 @@
 //! Stores encrypted values: settings of channels, signing keys, keys in `state`.
 //!
-//! The row [`IN_FORCE`] of `state` names the key that encrypts new values. It is read in the transaction that
-//! writes, so that a process with an older key writes nothing with it after another process has rotated the
-//! keys. Without such a row values are stored in plain text.
+//! The row [`CURRENT_KEY`] of `state` names the key that encrypts new values. It is read in the
+//! transaction that writes, so that a process with an older key writes nothing with it after
+//! another process has rotated the keys. Without such a row values are stored in plain text.
 
 use std::fmt::Display;
 
@@ -14,7 +14,7 @@ use crate::storage::database::facts::DatabaseFlaw;
 use crate::storage::secrets::{KeyId, SecretError, sealed_by};
 
 /// The row of `state` that names the current key.
-const IN_FORCE: &str = "secrets-key";
+const CURRENT_KEY: &str = "secrets-key";
 
 /// Rows of `state` whose values are secrets, written by [`WriteTx::write_secret_state`].
 const SECRET_STATES: [&str; 3] = ["device-cookie-key", "unsubscribe-key", "password-link-key"];
@@ -62,7 +62,7 @@ fn text(place: &str, bytes: Vec<u8>) -> Result<String, DbError> {
 impl ReadTx<'_> {
     /// Returns the id of the key that secrets are encrypted with; `None` while they are stored in plain text.
     pub fn secrets_key(&self) -> Result<Option<KeyId>, DbError> {
-        let id = self.find_state(IN_FORCE)?;
+        let id = self.find_state(CURRENT_KEY)?;
         id.map(|id| id.parse().map_err(|why: SecretError| damaged("state secrets-key", &why)))
             .transpose()
     }
@@ -108,6 +108,7 @@ impl ReadTx<'_> {
             let bytes = row.get::<String>(1)?.into_bytes();
             Ok(StoredSecret { place: state_place(&name), bytes, row: SecretRow::State(name) })
         })?;
+        // Values of later versions are rotated too, or they would be lost with their key.
         found.extend(states.into_iter().filter(|secret| match &secret.row {
             SecretRow::State(name) => {
                 SECRET_STATES.contains(&name.as_str()) || sealed_by(&secret.bytes).is_some()
@@ -119,14 +120,14 @@ impl ReadTx<'_> {
 
     /// Lists secrets that cannot be decrypted, and those in plain text although the archive has a key.
     pub fn secret_flaws(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
-        let in_force = self.secrets_key()?;
+        let current_key = self.secrets_key()?;
         let mut flaws = Vec::new();
         for StoredSecret { place, bytes, .. } in self.list_secrets()? {
             let is_sealed = sealed_by(&bytes).is_some();
             let mut note = |why: &dyn Display| flaws.push(DatabaseFlaw::Secret(why.to_string()));
             match self.open_secret(&place, bytes) {
                 Err(cause) => note(&cause),
-                Ok(_) if !is_sealed && in_force.is_some() => {
+                Ok(_) if !is_sealed && current_key.is_some() => {
                     note(&format!("{place} is not encrypted, though the archive has a key"));
                 }
                 Ok(_) => {}
@@ -191,7 +192,8 @@ impl WriteTx<'_> {
             return Err(DbError::InUse(why.to_owned()));
         }
         let secrets = read.list_secrets()?;
-        self.write_state(IN_FORCE, &with.to_string())?;
+        // Before the values are sealed: `seal_secret` reads the current key from this row.
+        self.write_state(CURRENT_KEY, &with.to_string())?;
         let mut count = SealedCount::default();
         for StoredSecret { place, bytes, row } in secrets {
             let sealed = self.seal_secret(&place, read.open_secret(&place, bytes)?)?;

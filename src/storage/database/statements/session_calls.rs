@@ -17,6 +17,7 @@ impl WriteTx<'_> {
     /// Replaces the recorded calls of a session; does nothing if the session has ended.
     pub fn write_calls(&self, session: &ContentHash, calls: &str) -> Result<(), DbError> {
         self.tx.execute(
+            // A request may outlast its session, and the foreign key would refuse its row.
             "INSERT INTO calls (session_hash, calls)
              SELECT session_hash, ?2 FROM sessions WHERE session_hash = ?1
              ON CONFLICT (session_hash) DO UPDATE SET calls = excluded.calls",

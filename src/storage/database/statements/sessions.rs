@@ -109,12 +109,14 @@ impl WriteTx<'_> {
         session: &BrowserSession,
     ) -> Result<(), DbError> {
         let now = session.auth_time;
+        // One less, for the session that is stored below.
         let keep = int(SESSIONS_MAX.saturating_sub(1));
         let sql = format!(
             "SELECT session_hash FROM sessions WHERE user_id = ?1
              ORDER BY auth_ms DESC, session_hash {ALL_BEHIND} ?2"
         );
         let old: Vec<String> = self.tx.list_values(&sql, params![session.user.0, keep])?;
+        // Ended one by one, because caches have to forget each of them.
         for hash in old {
             self.end_session(&read_hash("session", &hash)?, now)?;
         }
@@ -136,6 +138,7 @@ impl WriteTx<'_> {
     /// Ends the session with that hash, if there is one.
     pub fn end_session(&self, session: &ContentHash, now: Timestamp) -> Result<(), DbError> {
         let sql = "DELETE FROM sessions WHERE session_hash = ?1";
+        // Only a session that existed can be in a cache.
         if self.tx.execute(sql, params![session.to_string()])? > 0 {
             self.log_account_change(AccountChange::Session(*session), now)?;
         }

@@ -105,6 +105,7 @@ impl WriteTx<'_> {
         let (hash, ms) = (token.to_string(), expires.as_millisecond());
         let keep = int(USED_REFRESH_TOKENS_MAX);
         let sql = format!(
+            // Only used tokens are bounded: they stay to detect their reuse (contract login-3).
             "DELETE FROM refresh_tokens WHERE token_hash IN
                  (SELECT token_hash FROM refresh_tokens
                   WHERE family_id = ?1 AND used_ms IS NOT NULL
@@ -126,6 +127,7 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> Result<(), DbError> {
         self.tx.execute(
+            // Kept with its family, so that a second use is detected (contract login-3).
             "UPDATE refresh_tokens SET used_ms = ?2 WHERE token_hash = ?1",
             params![token.to_string(), now.as_millisecond()],
         )?;
@@ -145,6 +147,7 @@ impl WriteTx<'_> {
     pub fn end_access_tokens(&self, family: FamilyId, now: Timestamp) -> Result<(), DbError> {
         let sql = "DELETE FROM access_tokens WHERE family_id = ?1 RETURNING token_hash";
         let ended: Vec<String> = self.tx.list_values(sql, params![family.0])?;
+        // Each is logged, because caches hold a token until it expires.
         for hash in ended {
             let hash = read_hash("access_tokens", &hash)?;
             self.log_account_change(AccountChange::Token(hash), now)?;

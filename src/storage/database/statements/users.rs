@@ -47,6 +47,7 @@ impl ReadTx<'_> {
 
     /// Returns whether the user name exists, ignoring case. Reads every user.
     pub fn is_user_name_taken(&self, user_name: &str) -> Result<bool, DbError> {
+        // Names are unique in any case (contract users-10), while the index is on their spelling.
         self.tx.exists(
             "SELECT 1 FROM users WHERE lower(user_name) = lower(?1) LIMIT 1",
             params![user_name],
@@ -112,20 +113,21 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> Result<Option<Timestamp>, DbError> {
         let window_ms = i64::from(limits.window_s) * 1000;
-        let (now_ms, began) = (now.as_millisecond(), now.as_millisecond() - window_ms);
+        let (now_ms, window_start) = (now.as_millisecond(), now.as_millisecond() - window_ms);
         let counted: Vec<(i64, i64, u32)> = self.tx.list(
             "SELECT user_id, since_ms, requests FROM user_requests
              WHERE organization_id = ?1 AND since_ms > ?2 AND since_ms <= ?3",
-            params![organization.0, began, now_ms],
+            params![organization.0, window_start, now_ms],
             |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
         )?;
         let own = counted.iter().find(|(user, ..)| *user == by.0);
         // The administrator's own limit comes first, then that of the organization.
-        let full = own.filter(|(.., requests)| *requests >= limits.administrator);
+        let exhausted = own.filter(|(.., requests)| *requests >= limits.administrator);
         let total: u32 = counted.iter().map(|(.., requests)| *requests).sum();
+        // The organization has room again when its oldest window ends.
         let oldest = counted.iter().min_by_key(|(_, since, _)| *since);
-        let full = full.or(oldest.filter(|_| total >= limits.organization));
-        if let Some((_, since, _)) = full {
+        let exhausted = exhausted.or(oldest.filter(|_| total >= limits.organization));
+        if let Some((_, since, _)) = exhausted {
             return time("user_requests", since + window_ms).map(Some);
         }
         let (since, requests) = own.map_or((now_ms, 0), |(_, since, count)| (*since, *count));
@@ -150,7 +152,7 @@ impl WriteTx<'_> {
                  service_account, created_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, TRUE, FALSE, ?12)
              RETURNING user_id";
-        let written = params![
+        let values = params![
             new.organization.0,
             new.user_name,
             new.first_name,
@@ -164,7 +166,7 @@ impl WriteTx<'_> {
             new.access.mediebank,
             now.as_millisecond(),
         ];
-        let id = UserId(self.tx.load_value(sql, written)?);
+        let id = UserId(self.tx.load_value(sql, values)?);
         self.tx.execute(
             "INSERT INTO user_agreements (user_id, agreement_id)
              SELECT ?1, agreement_id FROM agreements WHERE organization_id = ?2",
@@ -196,6 +198,7 @@ impl WriteTx<'_> {
                 user.access.mediebank,
             ],
         )?;
+        // An access level that was taken away is gone with the next call (contract users-9).
         self.log_account_change(AccountChange::User(user.id), now)
     }
 
@@ -220,8 +223,9 @@ impl WriteTx<'_> {
     ) -> Result<Option<UserId>, DbError> {
         let kind = device.kind.as_str();
         let ms = now.as_millisecond();
+        // The former user is informed by mail (contract users-7).
         let sql = "SELECT user_id FROM devices WHERE token = ?1 AND user_id <> ?2";
-        let before: Option<i64> = self.tx.find_value(sql, params![device.token, id.0])?;
+        let former_owner: Option<i64> = self.tx.find_value(sql, params![device.token, id.0])?;
         self.tx.execute(
             "INSERT INTO devices (token, user_id, type, name, model, registered_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -231,12 +235,13 @@ impl WriteTx<'_> {
             params![device.token, id.0, kind, device.name, device.model, ms],
         )?;
         let sql = format!(
+            // The new device stays, even if a wrong clock dated the others later.
             "DELETE FROM devices WHERE token IN
                  (SELECT token FROM devices WHERE user_id = ?1
                   ORDER BY token = ?2 DESC, registered_ms DESC, token {ALL_BEHIND} ?3)"
         );
         self.tx.execute(&sql, params![id.0, device.token, keep])?;
-        Ok(before.map(UserId))
+        Ok(former_owner.map(UserId))
     }
 
     /// Removes the device of that token, if it belongs to the user.

@@ -108,7 +108,7 @@ impl MigratedTable {
         self.columns.iter().map(|(column, _)| format!("{}.{column}", self.name)).collect()
     }
 
-    fn list(&self) -> String {
+    fn column_list(&self) -> String {
         let names = self.columns.iter().map(|(name, _)| *name);
         names.collect::<Vec<_>>().join(", ")
     }
@@ -119,7 +119,7 @@ impl MigratedTable {
     }
 
     /// Returns the condition on the rows that are migrated.
-    fn rest(&self) -> &'static str {
+    fn row_condition(&self) -> &'static str {
         // The state of the migration itself is not migrated.
         if self.name == "state" { "name NOT IN ('moving in', 'moved to')" } else { "TRUE" }
     }
@@ -134,9 +134,9 @@ impl ReadTx<'_> {
     ) -> Result<(), DbError> {
         let sql = format!(
             "SELECT {} FROM {} WHERE {} ORDER BY {}",
-            table.list(),
+            table.column_list(),
             table.name,
-            table.rest(),
+            table.row_condition(),
             table.order
         );
         let (mut rows, mut bytes) = (Vec::new(), 0);
@@ -144,6 +144,7 @@ impl ReadTx<'_> {
             let row = table.read(row)?;
             bytes += row.iter().map(MigratedValue::size_bytes).sum::<usize>();
             rows.push(row);
+            // Documents can be long, so the number of rows alone does not bound the memory.
             if rows.len() >= MIGRATION_BATCH_ROWS || bytes >= MIGRATION_BATCH_BYTES {
                 bytes = 0;
                 each(RowBatch { table, rows: std::mem::take(&mut rows) })?;
@@ -161,7 +162,7 @@ impl ReadTx<'_> {
     ) -> Result<RowBatch, DbError> {
         let sql = format!(
             "SELECT {} FROM {} WHERE {number} > ?1 ORDER BY {number} LIMIT ?2",
-            table.list(),
+            table.column_list(),
             table.name,
             number = table.order
         );
@@ -170,6 +171,7 @@ impl ReadTx<'_> {
             let row = table.read(row)?;
             bytes += row.iter().map(MigratedValue::size_bytes).sum::<usize>();
             rows.push(row);
+            // Rows are limited by the statement; long documents fill a batch before that.
             let full = bytes >= MIGRATION_BATCH_BYTES;
             Ok(if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
@@ -202,6 +204,7 @@ impl ReadTx<'_> {
         let mut found = Vec::new();
         self.tx.each(sql, params![], |row| {
             let stored_ms: i64 = row.get(3)?;
+            // A version never changes, so its key and time identify it without its document.
             let mark = format!("{}/{} {stored_ms}", row.text(1)?, row.text(2)?);
             found.push((row.get(0)?, ContentHash::of(mark.as_bytes())));
             Ok(ControlFlow::Continue(()))
@@ -217,7 +220,7 @@ impl ReadTx<'_> {
     ) -> Result<ContentHash, DbError> {
         let sql = format!(
             "SELECT {} FROM {} WHERE {number} >= ?1 AND {number} <= ?2 ORDER BY {number}",
-            table.list(),
+            table.column_list(),
             table.name,
             number = table.order
         );
@@ -242,8 +245,8 @@ impl ReadTx<'_> {
         marks.push((ITEMS.name, mark.finish()));
         for table in TABLES.iter().chain([&ITEM_LOG]) {
             let mut mark = ContentHash::hasher();
-            self.for_each_batch(table, |portion| {
-                portion.rows.iter().for_each(|row| mark.update(format!("{row:?}\n").as_bytes()));
+            self.for_each_batch(table, |batch| {
+                batch.rows.iter().for_each(|row| mark.update(format!("{row:?}\n").as_bytes()));
                 Ok(())
             })?;
             marks.push((table.name, mark.finish()));
@@ -256,7 +259,7 @@ impl ReadTx<'_> {
         &self,
         table: &MigratedTable,
     ) -> Result<usize, DbError> {
-        let sql = format!("SELECT count(*) FROM {} WHERE {}", table.name, table.rest());
+        let sql = format!("SELECT count(*) FROM {} WHERE {}", table.name, table.row_condition());
         self.tx.count(&sql, params![])
     }
 
@@ -271,13 +274,14 @@ impl ReadTx<'_> {
             let doc: i64 = row.get(0)?;
             let assets = serde_json::from_str::<Vec<Asset>>(row.text(1)?)
                 .map_err(|why| damaged(format!("item number {doc}"), &why))?;
-            let of =
+            let to_original =
                 |asset: &Asset| NamedOriginal { hash: asset.blob(), length: asset.length(), doc };
-            named.extend(assets.iter().map(of));
+            named.extend(assets.iter().map(to_original));
             Ok(ControlFlow::Continue(()))
         })?;
+        // Items may share an original, which is copied once.
         named.sort_unstable();
-        named.dedup_by_key(|one| (one.hash, one.length));
+        named.dedup_by_key(|original| (original.hash, original.length));
         Ok(named)
     }
 
@@ -306,6 +310,7 @@ impl ReadTx<'_> {
 
     /// Returns whether the database has never been used: no items, no users, and no running service.
     pub(in crate::storage::database) fn is_empty(&self) -> Result<bool, DbError> {
+        // A running node counts too: it may write its first item at any moment.
         let sql = "SELECT 1 WHERE EXISTS (SELECT 1 FROM items) OR EXISTS (SELECT 1 FROM users)
              OR EXISTS (SELECT 1 FROM organizations) OR EXISTS (SELECT 1 FROM nodes)";
         Ok(!self.tx.exists(sql, params![])?)
@@ -323,8 +328,11 @@ impl WriteTx<'_> {
     }
 
     /// Marks this database as the target of an unfinished migration, or removes the mark.
-    pub(in crate::storage::database) fn note_filling(&self, is: bool) -> Result<(), DbError> {
-        self.note(FILLING, is.then_some("from another database"))
+    pub(in crate::storage::database) fn note_filling(
+        &self,
+        is_unfinished: bool,
+    ) -> Result<(), DbError> {
+        self.note(FILLING, is_unfinished.then_some("from another database"))
     }
 
     /// Marks the archive as moved to another database, or removes the mark.
@@ -341,9 +349,10 @@ impl WriteTx<'_> {
         table: &MigratedTable,
     ) -> Result<usize, DbError> {
         let sql = format!(
+            // PostgreSQL's `DELETE` has no `LIMIT`, so a subquery selects the rows.
             "DELETE FROM {name} WHERE ({order}) IN
              (SELECT {order} FROM {name} WHERE {} ORDER BY {order} LIMIT {MIGRATION_BATCH_ROWS})",
-            table.rest(),
+            table.row_condition(),
             name = table.name,
             order = table.order
         );
@@ -355,23 +364,24 @@ impl WriteTx<'_> {
         &self,
         table: &MigratedTable,
     ) -> Result<(), DbError> {
-        let sql = format!("DELETE FROM {} WHERE {}", table.name, table.rest());
+        let sql = format!("DELETE FROM {} WHERE {}", table.name, table.row_condition());
         self.tx.execute(&sql, params![]).map(drop)
     }
 
     /// Inserts rows, and compares the values that the engine stored with the given ones.
     pub(in crate::storage::database) fn insert_batch(
         &self,
-        portion: &RowBatch,
+        batch: &RowBatch,
     ) -> Result<(), DbError> {
-        let RowBatch { table, rows } = portion;
-        let most = (MIGRATION_STATEMENT_VALUES_MAX / table.columns.len()).max(1);
-        let mut rest = rows.as_slice();
-        while !rest.is_empty() {
+        let RowBatch { table, rows } = batch;
+        // Both engines limit the parameters of one statement.
+        let rows_max = (MIGRATION_STATEMENT_VALUES_MAX / table.columns.len()).max(1);
+        let mut remaining = rows.as_slice();
+        while !remaining.is_empty() {
             // Powers of two: batches of any length take few distinct statements, which stay prepared.
-            let (some, more) = rest.split_at(1 << rest.len().min(most).ilog2());
-            self.insert_rows(table, some)?;
-            rest = more;
+            let (chunk, tail) = remaining.split_at(1 << remaining.len().min(rows_max).ilog2());
+            self.insert_rows(table, chunk)?;
+            remaining = tail;
         }
         Ok(())
     }
@@ -382,11 +392,11 @@ impl WriteTx<'_> {
         table: &MigratedTable,
         rows: &[Vec<MigratedValue>],
     ) -> Result<(), DbError> {
-        let list = table.list();
+        let list = table.column_list();
         let width = table.columns.len();
         let row = |at: usize| {
-            let places = (1..=width).map(|place| format!("?{}", at * width + place));
-            format!("({})", places.collect::<Vec<_>>().join(", "))
+            let placeholders = (1..=width).map(|column| format!("?{}", at * width + column));
+            format!("({})", placeholders.collect::<Vec<_>>().join(", "))
         };
         let sql = format!(
             "INSERT INTO {} ({list}) VALUES {} RETURNING {list}",
@@ -395,14 +405,14 @@ impl WriteTx<'_> {
         );
         let values: Vec<&dyn ToParam> =
             rows.iter().flatten().map(|value| -> &dyn ToParam { value }).collect();
-        let mut taken = self.tx.list(&sql, &values, |row| table.read(row))?;
-        let mut given: Vec<&Vec<MigratedValue>> = rows.iter().collect();
+        let mut stored = self.tx.list(&sql, &values, |row| table.read(row))?;
+        let mut expected: Vec<&Vec<MigratedValue>> = rows.iter().collect();
         // No engine promises the order of the returned rows.
-        taken.sort_unstable();
-        given.sort_unstable();
-        let differs = |(at, row): &(usize, &&Vec<MigratedValue>)| taken.get(*at) != Some(**row);
-        match given.iter().enumerate().find(differs) {
-            None if taken.len() == given.len() => Ok(()),
+        stored.sort_unstable();
+        expected.sort_unstable();
+        let differs = |(at, row): &(usize, &&Vec<MigratedValue>)| stored.get(*at) != Some(**row);
+        match expected.iter().enumerate().find(differs) {
+            None if stored.len() == expected.len() => Ok(()),
             other => {
                 let first = other.and_then(|(_, row)| row.first());
                 let what = format!("{} {first:?}", table.name);
@@ -414,17 +424,18 @@ impl WriteTx<'_> {
     /// Inserts items, replacing earlier versions.
     pub(in crate::storage::database) fn insert_items(
         &self,
-        portion: &RowBatch,
+        batch: &RowBatch,
     ) -> Result<(), DbError> {
-        for row in &portion.rows {
+        for row in &batch.rows {
             let [_, media_type, id, ..] = row.as_slice() else { continue };
             let sql = "SELECT item_id FROM items WHERE media_type = ?1 AND id = ?2";
             let earlier: Option<i64> = self.tx.find_value(sql, params![media_type, id])?;
+            // An item that was replaced between two batches arrives again under a new number.
             if let Some(doc) = earlier {
                 self.delete_version(doc)?;
             }
         }
-        self.insert_batch(portion)
+        self.insert_batch(batch)
     }
 
     /// Removes a version of an item that no longer exists in the source.

@@ -370,6 +370,7 @@ pub(in crate::storage::database) const TABLES: &[MigratedTable] = &[
         &[("media_type", Text), ("id", Text), ("until_ms", Int)],
     ),
     table(
+        // Without `life`: incarnations stay behind, and the target releases what was in flight.
         "outbox",
         "message_id",
         &[
@@ -459,6 +460,7 @@ pub(in crate::storage::database) const TABLES: &[MigratedTable] = &[
             ("used_ms", Int),
         ],
     ),
+    // `nodes` and `leases` are left out: they describe processes of the old database.
     table("state", "name", &[("name", Text), ("value", Text)]),
 ];
 
