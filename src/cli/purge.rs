@@ -29,7 +29,7 @@ pub(super) fn purge(
     match json {
         true => print_line(&json!({ "keys": count }).to_string()),
         false => {
-            print_line(&format!("{count} keys queued; the running service sends them to the CDN"))
+            print_line(&format!("{count} keys queued; the running service sends them to the CDN"));
         }
     }
     Ok(())

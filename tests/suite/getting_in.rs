@@ -128,6 +128,13 @@ fn audit(server: &Server, action: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// Fails with the page's text unless the page shows `text`.
+#[track_caller]
+fn assert_shows(browser: &Browser, text: &str) {
+    let shown = visible_text(browser);
+    assert!(shown.contains(text), "{text}: {shown}");
+}
+
 #[test]
 fn an_invited_user_chooses_a_password_from_a_mail_and_logs_in() {
     let mailing = Mailing::start();
@@ -137,10 +144,7 @@ fn an_invited_user_chooses_a_password_from_a_mail_and_logs_in() {
     browser.fill("#user-emailAddress", "Ada.Byron@demo-desk.example");
     browser.fill("#user-firstName", "Ada");
     browser.fill("#user-lastName", "Byron");
-    assert!(
-        visible_text(&browser)
-            .contains("The user receives an e-mail with a link to choose a password.")
-    );
+    assert_shows(&browser, "The user receives an e-mail with a link to choose a password.");
     browser.follow("main button[type=submit]");
     let text = visible_text(&browser);
     assert!(text.contains("An invitation has been sent by e-mail"), "{text}");
@@ -161,12 +165,12 @@ fn an_invited_user_chooses_a_password_from_a_mail_and_logs_in() {
     }
     let phone = Browser::open(PHONE);
     phone.visit(&link);
-    assert!(visible_text(&phone).contains("Welcome, Ada Byron"), "{}", visible_text(&phone));
+    assert_shows(&phone, "Welcome, Ada Byron");
     phone.check_appearance("password-invitation");
     phone.check_accessible("the page of an invitation");
     // The language switch stays on the same page.
     phone.follow("form.language button");
-    assert!(visible_text(&phone).contains("Välkommen, Ada Byron"), "{}", visible_text(&phone));
+    assert_shows(&phone, "Välkommen, Ada Byron");
     phone.follow("form.language button");
     let choose = |password: &str, repeated: &str| {
         phone.fill("#password", password);
@@ -174,27 +178,15 @@ fn an_invited_user_chooses_a_password_from_a_mail_and_logs_in() {
         phone.follow("main button[type=submit]");
     };
     choose("PasswordPassword", "PasswordPassword");
-    assert!(
-        visible_text(&phone).contains("on a list of leaked passwords"),
-        "{}",
-        visible_text(&phone)
-    );
+    assert_shows(&phone, "on a list of leaked passwords");
     choose(GOOD, BETTER);
-    assert!(
-        visible_text(&phone).contains("The passwords do not match."),
-        "{}",
-        visible_text(&phone)
-    );
+    assert_shows(&phone, "The passwords do not match.");
     drop(phone.console_messages());
     choose("ada.byron2026!", "ada.byron2026!");
-    assert!(visible_text(&phone).contains("too similar to your name"), "{}", visible_text(&phone));
+    assert_shows(&phone, "too similar to your name");
     drop(phone.console_messages());
     choose(GOOD, GOOD);
-    assert!(
-        visible_text(&phone).contains("Password saved. Log in with your new password."),
-        "{}",
-        visible_text(&phone)
-    );
+    assert_shows(&phone, "Password saved. Log in with your new password.");
     phone.check_appearance("login-after-password");
     // With capitals and spaces, as people type an address.
     phone.fill("#username", " Ada.Byron@Demo-Desk.example ");
@@ -239,9 +231,9 @@ fn without_a_mail_server_an_administrator_passes_links_on_and_revokes_them() {
     let invited = Visitor::open(&server, path(&server, &second));
     browser.follow("main .act a");
     browser.follow("button[value=withdraw]");
-    assert!(visible_text(&browser).contains("Link revoked."), "{}", visible_text(&browser));
+    assert_shows(&browser, "Link revoked.");
     browser.visit(&format!("{}/account/users", server.url));
-    assert!(visible_text(&browser).contains("No password"), "{}", visible_text(&browser));
+    assert_shows(&browser, "No password");
     assert_eq!(invited.set(GOOD), None);
     assert!(!can_log_in(&server, "grace@demo-desk.example", GOOD));
     assert_eq!(audit(&server, "password_link_withdrawn").len(), 1);
@@ -355,7 +347,7 @@ fn a_forgotten_password_is_reset_by_mail_without_revealing_accounts() {
     browser.fill("#name", "demo-provider");
     browser.follow("main button[type=submit]");
     browser.check_appearance("password-forgotten-sent");
-    assert!(visible_text(&browser).contains("a link has been sent to it"));
+    assert_shows(&browser, "a link has been sent to it");
 }
 
 #[test]
@@ -406,14 +398,14 @@ fn a_user_sees_and_ends_its_logins() {
     let sessions = "document.querySelectorAll('form[action*=\"/sessions/\"]').length";
     assert_eq!(browser.eval(sessions), 2, "one to end, and all others");
     browser.follow("form[action*='/sessions/']:not([action*=others]) button");
-    assert!(visible_text(&browser).contains("Access ended."), "{}", visible_text(&browser));
+    assert_shows(&browser, "Access ended.");
     assert_eq!(other.get("/account").status(), 303, "the ended session goes on");
     // An application that holds a token.
     let applications = "document.querySelectorAll('form[action*=\"/applications/\"]').length";
     assert_eq!(browser.eval(applications), 1);
     browser.follow("form[action$='/applications/end'] button");
     assert_eq!(browser.eval(applications), 0);
-    assert!(visible_text(&browser).contains("No applications have access to your account."));
+    assert_shows(&browser, "No applications have access to your account.");
     // A new key sends a mail; the list says whether it was used.
     let editor = Api::login(server, "demo-editor");
     let made = editor.send(Method::POST, "/user/v1/key", Some(&json!({ "name": "Layout" })));
@@ -437,18 +429,14 @@ fn a_user_sees_and_ends_its_logins() {
         browser.follow("form[action$='/security/password'] button");
     };
     change("wrong", GOOD);
-    assert!(
-        visible_text(&browser).contains("The current password is wrong."),
-        "{}",
-        visible_text(&browser)
-    );
+    assert_shows(&browser, "The current password is wrong.");
     drop(browser.console_messages());
     // A page that answers a form is available in the other language, too.
     browser.follow("form.language button");
-    assert!(visible_text(&browser).contains("Aktiva inloggningar"), "{}", visible_text(&browser));
+    assert_shows(&browser, "Aktiva inloggningar");
     browser.follow("form.language button");
     change("demo-editor-password", GOOD);
-    assert!(visible_text(&browser).contains("Password saved."), "{}", visible_text(&browser));
+    assert_shows(&browser, "Password saved.");
     assert!(can_log_in(server, "demo-editor", GOOD));
     let refused = Api::key(server, &key).send(Method::GET, "/user/v1/user", None);
     assert_eq!(refused.status(), 401);
@@ -480,17 +468,13 @@ fn an_administrator_deactivates_users_and_ends_their_logins_and_keys() {
     browser.visit(&format!("{}/account/users/{editor}", server.url));
     browser.check_appearance("account-user-logins");
     browser.follow("button[value=end]");
-    assert!(
-        visible_text(&browser).contains("logged out everywhere"),
-        "{}",
-        visible_text(&browser)
-    );
+    assert_shows(&browser, "logged out everywhere");
     assert_eq!(person.get("/account").status(), 303);
     assert_eq!(with_key(), 200, "a key is no login");
     let person = Person::log_in(&server, "demo-editor");
     browser.click("details:has(button[value=deactivate]) summary");
     browser.follow("button[value=deactivate]");
-    assert!(visible_text(&browser).contains("Deactivated"), "{}", visible_text(&browser));
+    assert_shows(&browser, "Deactivated");
     assert_eq!(person.get("/account").status(), 303);
     assert!(!can_log_in(&server, "demo-editor", "demo-editor-password"));
     assert_eq!(with_key(), 401);

@@ -47,7 +47,7 @@ fn text(output: &Output) -> String {
 
 impl Archive {
     /// Creates an archive with `items` and the accounts of the demo archive.
-    fn substitute(items: &[(&str, Value)]) -> Self {
+    fn with(items: &[(&str, Value)]) -> Self {
         let cluster = Cluster::start();
         let setting = format!("database.url={}", cluster.database("archive"));
         let archive = Self { cluster, setting, dir: tempfile::tempdir().unwrap() };

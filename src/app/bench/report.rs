@@ -213,12 +213,12 @@ crop 800x600             2      150     1.23     23.4      346      121       45
     }
 
     #[test]
-    fn a_peak_that_is_not_told_or_not_its_own_is_said_to_be() {
+    fn a_peak_that_is_unknown_or_shared_is_marked() {
         let table = |peak, is_own| report(peak, is_own).table();
-        assert!(table(None, false).contains("does not tell the peak of memory"));
+        assert!(table(None, false).contains("does not report peak memory"));
         assert!(table(None, false).contains("        -  region"));
         assert!(table(Some(1), false).contains("of the run so far"));
-        assert!(!table(Some(1), true).contains("of memory"));
+        assert!(!table(Some(1), true).contains("Peak memory"));
     }
 
     #[test]

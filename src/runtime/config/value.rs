@@ -465,16 +465,16 @@ mod tests {
     }
 
     #[test]
-    fn err_what_is_no_network_is_named() {
+    fn err_text_that_is_not_a_network_is_named() {
         for (text, part) in [
-            ("10.0.0.0/33", "10.0.0.0/33 is no IP address and no network"),
+            ("10.0.0.0/33", "10.0.0.0/33 is neither an IP address nor a network"),
             ("10.0.0.1/8", "bits after the first 8 are set"),
             ("::1/129", "is neither an IP address"),
             ("::ffff:10.0.0.0/8", "is neither an IP address"),
             ("10.0.0.0/", "is neither an IP address"),
             ("10.0.0.0/+8", "is neither an IP address"),
             ("10.0.0.0/8/8", "is neither an IP address"),
-            ("localhost", "localhost is no IP address"),
+            ("localhost", "localhost is neither an IP address"),
         ] {
             let message = NetworkList::parse(text).unwrap_err();
             assert!(message.contains(part), "{text} gives {message}");

@@ -57,7 +57,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_search_finds_what_a_look_at_every_item_finds(
+    fn a_search_agrees_with_a_check_of_every_item(
         batches in proptest::collection::vec(oracle::versions(160), 1..4),
         asks in proptest::collection::vec(oracle::searches(), 24),
     ) {

@@ -36,7 +36,7 @@ pub fn url_of(dir: &Path) -> Option<String> {
 }
 
 /// Creates the database of the folder `to` as a copy of that of `from`.
-pub fn start_standby(from: &Path, to: &Path) {
+pub fn copy(from: &Path, to: &Path) {
     let Ok(server) = env::var(SERVER) else { return };
     let (from, to) = (name(from), name(to));
     // Serialized: a database that is copied must have no connections.

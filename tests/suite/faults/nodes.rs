@@ -319,7 +319,8 @@ fn suspend_bucket(nodes: &Nodes, progress: &Progress) {
 fn cut(at: usize, nodes: &Nodes) {
     const DEAD: &str = "a node is dead";
     const REJOINED: &str = "it starts a new incarnation";
-    let (dead, restarted) = (nodes.log_count(DEAD), nodes.node(at).log().matches(REJOINED).count());
+    let (dead, restarted) =
+        (nodes.log_count(DEAD), nodes.node(at).log().matches(REJOINED).count());
     nodes.net.cut(at);
     nodes.wait_for_log(DEAD, dead);
     nodes.net.join(at);

@@ -344,12 +344,12 @@ mod tests {
     #[test]
     fn err_a_wrong_address_is_refused_without_repeating_it() {
         for (url, part) in [
-            ("postgres://wp:hunter2@db:port/x", "no address such as"),
+            ("postgres://wp:hunter2@db:port/x", "not an address such as"),
             ("postgres://wp:hunter2@/x", "names no host"),
             ("postgres://wp:hunter2@db/x?sslmode=prefer", "not prefer"),
             ("postgres://wp:hunter2@db/x?sslrootcert=/ca.pem", "needs sslmode"),
             ("postgres://wp:hunter2@db/x?sslmode=require&sslrootcert=/no/file", "/no/file"),
-            ("postgres://wp:hunter2@db/x?zzz=1", "no address such as"),
+            ("postgres://wp:hunter2@db/x?zzz=1", "not an address such as"),
         ] {
             let message = PostgresServer::parse(url).err().map(|why| why.to_string());
             let message = message.unwrap_or_default();
