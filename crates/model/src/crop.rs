@@ -2,13 +2,9 @@
 
 use std::fmt;
 
-use thiserror::Error;
-
+use crate::operation_parameters::{ParameterError, PixelOperation, PixelValues};
 use crate::token;
 use geometry::{CropError, Rect, Size};
-
-/// The maximum number of digits of a number, leading zeros included: enough for any `u64`.
-const DIGITS_MAX: usize = 20;
 
 /// The parameters of a `-crop` operator, in pixels of the image that it is applied to.
 ///
@@ -27,19 +23,16 @@ pub struct CropSpec {
 impl CropSpec {
     /// Builds a crop of `width` times `height` pixels at `x`, `y`.
     ///
-    /// Fails with [`CropSyntaxError::Zero`] on a zero width or height.
+    /// Fails with [`ParameterError::Zero`] on a zero width or height.
     pub fn new(
         width: Option<u32>,
         height: Option<u32>,
         x: u32,
         y: u32,
-    ) -> Result<Self, CropSyntaxError> {
+    ) -> Result<Self, ParameterError> {
         // Offsets may be 0; a crop without area may not (contract media-14).
-        for (size, parameter) in [(width, CropParameter::Width), (height, CropParameter::Height)] {
-            if size == Some(0) {
-                return Err(CropSyntaxError::Zero { parameter });
-            }
-        }
+        let sides = PixelValues { width, height, x: None, y: None };
+        sides.check_sides(PixelOperation::Crop)?;
         Ok(Self { width, height, x, y })
     }
 
@@ -65,33 +58,13 @@ impl CropSpec {
 
     /// Parses the parameters that follow `-crop`: `_w800_h600_x10_y20`.
     ///
-    /// Parameters come in any order and either case, each at most once, with digits only. Leading zeros are
-    /// ignored, within the limit of 20 digits.
+    /// Parameters come in any order and either case, each at most once, with digits only.
     ///
-    /// Fails with [`CropSyntaxError`], which names the parameter.
-    pub fn parse(parameters: &str) -> Result<Self, CropSyntaxError> {
-        let mut values = [None; 4];
-        let mut rest = parameters.split('_');
-        // The text must begin with an underscore, so the part before the first one is empty.
-        let before = rest.next().unwrap_or_default();
-        if !before.is_empty() {
-            return Err(CropSyntaxError::Unknown { found: before.to_owned() });
-        }
-        for text in rest {
-            let (parameter, value) = parse_parameter(text)?;
-            // Refused even with an equal value (contract media-14).
-            let slot = &mut values[parameter.index()];
-            if slot.is_some() {
-                return Err(CropSyntaxError::Repeated { parameter });
-            }
-            *slot = Some(value);
-        }
-        // `-crop` alone would be another spelling of the uncropped rendition.
-        if values == [None; 4] {
-            return Err(CropSyntaxError::NoParameters);
-        }
-        let [width, height, x, y] = values;
-        Self::new(width, height, x.unwrap_or(0), y.unwrap_or(0))
+    /// Fails with [`ParameterError`], which names the parameter.
+    pub fn parse(parameters: &str) -> Result<Self, ParameterError> {
+        let PixelValues { width, height, x, y } =
+            PixelValues::parse(PixelOperation::Crop, parameters)?;
+        Ok(Self { width, height, x: x.unwrap_or(0), y: y.unwrap_or(0) })
     }
 
     /// Computes the rectangle that the operator cuts from an upright image of size `image`.
@@ -114,10 +87,10 @@ impl CropSpec {
 }
 
 impl TryFrom<Rect> for CropSpec {
-    type Error = CropSyntaxError;
+    type Error = ParameterError;
 
-    /// Builds the operator that cuts exactly `rect`; fails with [`CropSyntaxError::Zero`] if `rect` is empty.
-    fn try_from(rect: Rect) -> Result<Self, CropSyntaxError> {
+    /// Builds the operator that cuts exactly `rect`; fails with [`ParameterError::Zero`] if `rect` is empty.
+    fn try_from(rect: Rect) -> Result<Self, ParameterError> {
         Self::new(Some(rect.width), Some(rect.height), rect.x, rect.y)
     }
 }
@@ -139,123 +112,10 @@ impl fmt::Display for CropSpec {
     }
 }
 
-/// One parameter of the crop operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CropParameter {
-    Width,
-    Height,
-    /// `_x`: the offset from the left edge.
-    X,
-    /// `_y`: the offset from the upper edge.
-    Y,
-}
-
-impl CropParameter {
-    /// Returns the parameter's letter in the URL.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Width => "w",
-            Self::Height => "h",
-            Self::X => "x",
-            Self::Y => "y",
-        }
-    }
-
-    fn find(letter: char) -> Option<Self> {
-        match letter.to_ascii_lowercase() {
-            'w' => Some(Self::Width),
-            'h' => Some(Self::Height),
-            'x' => Some(Self::X),
-            'y' => Some(Self::Y),
-            _ => None,
-        }
-    }
-
-    fn index(self) -> usize {
-        match self {
-            Self::Width => 0,
-            Self::Height => 1,
-            Self::X => 2,
-            Self::Y => 3,
-        }
-    }
-}
-
-impl fmt::Display for CropParameter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// Why the text of a crop operator is malformed.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum CropSyntaxError {
-    /// `-crop` has no parameters.
-    #[error("\"-crop\" needs at least one of _w, _h, _x and _y")]
-    NoParameters,
-    /// A parameter is none of the four.
-    #[error("unknown crop parameter {:?}, expected _w, _h, _x or _y", format!("_{found}"))]
-    Unknown {
-        /// The parameter without its underscore.
-        found: String,
-    },
-    /// A parameter is given more than once.
-    #[error("crop parameter \"_{parameter}\" is given more than once")]
-    Repeated { parameter: CropParameter },
-    /// A value contains something other than digits.
-    #[error("crop parameter \"_{parameter}\" needs a whole number of pixels, found {found:?}")]
-    NotANumber { parameter: CropParameter, found: String },
-    /// A value has too many digits or exceeds `u32`.
-    #[error(
-        "crop parameter \"_{parameter}\" is too large: {found}, at most {} in {DIGITS_MAX} digits",
-        u32::MAX
-    )]
-    TooLarge { parameter: CropParameter, found: String },
-    /// A width or height is zero.
-    #[error("crop parameter \"_{parameter}\" is zero")]
-    Zero { parameter: CropParameter },
-}
-
-impl CropSyntaxError {
-    /// Returns the part of the URL that is wrong: `crop`, or one parameter such as `crop.w`.
-    pub fn part(&self) -> &'static str {
-        match self {
-            Self::NoParameters | Self::Unknown { .. } => "crop",
-            Self::Repeated { parameter }
-            | Self::NotANumber { parameter, .. }
-            | Self::TooLarge { parameter, .. }
-            | Self::Zero { parameter } => match parameter {
-                CropParameter::Width => "crop.w",
-                CropParameter::Height => "crop.h",
-                CropParameter::X => "crop.x",
-                CropParameter::Y => "crop.y",
-            },
-        }
-    }
-}
-
-/// Parses one parameter without its underscore: `w800`.
-fn parse_parameter(text: &str) -> Result<(CropParameter, u32), CropSyntaxError> {
-    let mut chars = text.chars();
-    let Some(parameter) = chars.next().and_then(CropParameter::find) else {
-        return Err(CropSyntaxError::Unknown { found: text.to_owned() });
-    };
-    let digits = chars.as_str();
-    let found = || digits.to_owned();
-    // `u32::from_str` alone would accept a sign.
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(CropSyntaxError::NotANumber { parameter, found: found() });
-    }
-    match digits.parse() {
-        // Leading zeros parse at any length and would allow endless spellings of a number.
-        Ok(value) if digits.len() <= DIGITS_MAX => Ok((parameter, value)),
-        Ok(_) | Err(_) => Err(CropSyntaxError::TooLarge { parameter, found: found() }),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operation_parameters::PixelParameter;
 
     fn check(parameters: &str, expected: Result<&str, &str>) {
         let found = CropSpec::parse(parameters);
@@ -360,6 +220,12 @@ mod tests {
         let spec = CropSpec::try_from(rect).unwrap();
         assert_eq!(spec.resolve(Size::new(10, 10)), Ok(rect));
         let empty = CropSpec::try_from(Rect { height: 0, ..rect });
-        assert_eq!(empty, Err(CropSyntaxError::Zero { parameter: CropParameter::Height }));
+        assert_eq!(
+            empty,
+            Err(ParameterError::Zero {
+                operation: PixelOperation::Crop,
+                parameter: PixelParameter::Height,
+            })
+        );
     }
 }

@@ -32,6 +32,19 @@ impl ItemId {
         Ok(Self(text.into()))
     }
 
+    /// Checks that a media URL would not take the end of the id for a size, as in `x-fit_w640`.
+    ///
+    /// [`ItemId::parse`] accepts such ids, because archives from before sizes existed may contain them; new
+    /// items are refused.
+    ///
+    /// Fails with [`ItemIdError::HasOperation`].
+    pub fn check_new(&self) -> Result<(), ItemIdError> {
+        match token::split_resize(&self.0) {
+            Some((_, operation, _)) => Err(ItemIdError::HasOperation { operation }),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the id as written in URLs.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -82,7 +95,7 @@ pub enum ItemIdError {
     /// The text contains an operation, which a media URL would strip off.
     #[error("the id has the operation {operation:?}")]
     HasOperation {
-        /// The operation: `-crop`, `-watermark`, `-cutpaste` or `-indesign`.
+        /// The operation, such as `-crop` or `-watermark`.
         operation: &'static str,
     },
     /// The text ends in a suffix, which a media URL would strip off.

@@ -6,9 +6,10 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize, Serializer};
 use thiserror::Error;
 
-use crate::crop::{CropSpec, CropSyntaxError};
+use crate::crop::CropSpec;
 use crate::item_id::{ItemId, ItemIdError};
 use crate::media_type::{MediaType, UnknownMediaType};
+use crate::operation_parameters::ParameterError;
 use crate::token;
 
 /// The identity of an item, `<mediaType>/<id>`.
@@ -153,7 +154,7 @@ pub enum ItemUriError {
     Id(#[from] ItemIdError),
     /// The crop operator on the id is malformed.
     #[error(transparent)]
-    Crop(#[from] CropSyntaxError),
+    Crop(#[from] ParameterError),
 }
 
 /// Returns the path of an absolute URI without query and fragment; it is empty or begins with `/`.

@@ -10,8 +10,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 /// Contract media-4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RenditionExtension {
-    /// An image such as `.jpg`, the only file type that accepts operations.
+    /// An image such as `.jpg`. Only images accept operations.
     Image(ImageFormat),
+    /// `.auto`: an image in the format that the client prefers, as its `Accept` header says.
+    Auto,
     Pdf,
     Eps,
     /// `.mp4`, the preview of a video.
@@ -24,23 +26,26 @@ impl RenditionExtension {
 
     /// Iterates over every rendition extension.
     pub fn all() -> impl Iterator<Item = Self> {
-        ImageFormat::all().map(Self::Image).chain([Self::Pdf, Self::Eps, Self::Mp4])
+        let others = [Self::Auto, Self::Pdf, Self::Eps, Self::Mp4];
+        ImageFormat::all().map(Self::Image).chain(others)
     }
 
     /// Returns the canonical spelling with its dot.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Image(format) => format.extension(),
+            Self::Auto => ".auto",
             Self::Pdf => ".pdf",
             Self::Eps => ".eps",
             Self::Mp4 => ".mp4",
         }
     }
 
-    /// Returns the MIME type of the served file.
+    /// Returns the MIME type of the served file; for `.auto` that of a client without preferences.
     pub fn mime_type(self) -> &'static str {
         match self {
             Self::Image(format) => format.mime_type(),
+            Self::Auto => ImageFormat::JPEG.mime_type(),
             Self::Pdf => "application/pdf",
             Self::Eps => "application/postscript",
             Self::Mp4 => "video/mp4",
@@ -50,7 +55,7 @@ impl RenditionExtension {
     /// Reports whether the file is an image.
     pub fn is_image(self) -> bool {
         match self {
-            Self::Image(_) => true,
+            Self::Image(_) | Self::Auto => true,
             Self::Pdf | Self::Eps | Self::Mp4 => false,
         }
     }
@@ -64,7 +69,7 @@ impl RenditionExtension {
     pub fn accepts_lone_variant(self) -> bool {
         match self {
             Self::Pdf | Self::Eps => true,
-            Self::Image(_) | Self::Mp4 => false,
+            Self::Image(_) | Self::Auto | Self::Mp4 => false,
         }
     }
 }

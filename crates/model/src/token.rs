@@ -8,6 +8,8 @@
 //! - `-crop` counts at the end, and wherever an underscore follows it. `-crop_` always begins a crop
 //!   operator, so that a malformed one (`-crop_w-10`) is an error and never a part of an id.
 //!   `a-cropped`, `crop_w10` and `a-crop-b` are ids.
+//! - `-fit_`, `-fill_` and `-preset_` begin an operator wherever they stand. Without the underscore they
+//!   belong to the id, which archives from before sizes existed may contain (`cross-fit`).
 //! - `_<variant><usage>` and `_BlackAndWhite` count at the end.
 //!
 //! All of them are matched ignoring case.
@@ -18,6 +20,14 @@ use crate::rendition::{RenditionName, RenditionVariant};
 pub const CROP: &str = "-crop";
 /// The operation that adds a watermark.
 pub const WATERMARK: &str = "-watermark";
+/// The operation that scales down to fit into a box; its parameters follow.
+pub const FIT: &str = "-fit";
+/// The operation that scales down to cover a size and cuts the rest off; its parameters follow.
+pub const FILL: &str = "-fill";
+/// The operation that applies a preset of the settings, whose name follows.
+pub const PRESET: &str = "-preset";
+/// The operations that decide the size; a picture has at most one of them.
+pub const RESIZES: [&str; 3] = [FIT, FILL, PRESET];
 /// With `.txt`: plain text for copying and pasting.
 pub const CUTPASTE: &str = "-cutpaste";
 /// With `.txt`: tagged text for Adobe InDesign.
@@ -42,6 +52,19 @@ pub fn split_crop(text: &str) -> Option<(&str, &str)> {
         let (name, parameters) = tail.split_at_checked(CROP.len())?;
         let is_operator = parameters.is_empty() || parameters.starts_with('_');
         (is_operator && name.eq_ignore_ascii_case(CROP)).then_some((before, parameters))
+    })
+}
+
+/// Splits at the last size operator into the text before it, its name, and its parameters, which begin with
+/// `_` and extend to the end of `text`.
+pub fn split_resize(text: &str) -> Option<(&str, &'static str, &str)> {
+    text.rmatch_indices('-').find_map(|(at, _)| {
+        let (before, tail) = text.split_at(at);
+        RESIZES.into_iter().find_map(|name| {
+            let (found, parameters) = tail.split_at_checked(name.len())?;
+            let is_operator = parameters.starts_with('_') && found.eq_ignore_ascii_case(name);
+            is_operator.then_some((before, name, parameters))
+        })
     })
 }
 
@@ -83,6 +106,18 @@ mod tests {
         assert_eq!(split_crop("a-crop-failure-crop_w1"), Some(("a-crop-failure", "_w1")));
         for text in ["x-cropped", "crop_w1", "x_crop_w1", "a-crop-failure", "-", "x-cröp", ""] {
             assert_eq!(split_crop(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_last_size_operator_splits() {
+        assert_eq!(split_resize("x-fit_w1"), Some(("x", FIT, "_w1")));
+        assert_eq!(split_resize("x-Fill_w1_h2"), Some(("x", FILL, "_w1_h2")));
+        assert_eq!(split_resize("x-preset_card"), Some(("x", PRESET, "_card")));
+        assert_eq!(split_resize("x-fit_w1-fill_h2"), Some(("x-fit_w1", FILL, "_h2")));
+        assert_eq!(split_resize("x-fit_w-10"), Some(("x", FIT, "_w-10")));
+        for text in ["cross-fit", "x-fitted_w1", "fit_w1", "x_fit_w1", "x-fill", "-", ""] {
+            assert_eq!(split_resize(text), None, "{text}");
         }
     }
 

@@ -309,7 +309,7 @@ impl DocumentRequest<'_> {
             }
             let href = links.file(self.key, association, *name, *extension);
             let rendition = match extension {
-                RenditionExtension::Image(_) => {
+                RenditionExtension::Image(_) | RenditionExtension::Auto => {
                     self.picture(files, association, *name, href, links)?
                 }
                 RenditionExtension::Pdf | RenditionExtension::Eps | RenditionExtension::Mp4 => {

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::AssociationKeyError;
 use crate::media_url::extension::FileExtension;
-use crate::{CropSyntaxError, ItemIdError, UnknownMediaType};
+use crate::{ItemIdError, ParameterError, ResizeError, UnknownMediaType};
 
 /// Why a media path is refused, and which part of it is wrong.
 ///
@@ -63,7 +63,19 @@ pub enum PathError {
     NoDocument { extension: FileExtension },
     /// A crop operator is malformed.
     #[error(transparent)]
-    Crop(#[from] CropSyntaxError),
+    Crop(#[from] ParameterError),
+    /// A size is malformed.
+    #[error(transparent)]
+    Resize(#[from] ResizeError),
+    /// More than one of the operations that decide the size is given.
+    #[error("{second:?} is a second size beside {first:?}; a picture has one")]
+    SecondSize { first: &'static str, second: &'static str },
+    /// A crop follows a size.
+    #[error("\"-crop\" must precede {size:?}: it is in pixels of the rendition that is named")]
+    CropAfterSize { size: &'static str },
+    /// Another operation than a crop is beside a preset.
+    #[error("a preset takes no {operation:?}; its definition decides")]
+    BesidePreset { operation: &'static str },
     /// An operation is given twice.
     #[error("the operation {operation:?} is given more than once")]
     RepeatedOperation { operation: &'static str },
@@ -106,8 +118,8 @@ pub enum PathError {
 impl PathError {
     /// Returns the part of the path that is wrong, as named by `path` in an error body.
     ///
-    /// One of `path`, `mediaType`, `id`, `association`, `operation`, `crop`, `crop.w`, `crop.h`,
-    /// `crop.x`, `crop.y`, `suffix` and `extension`.
+    /// One of `path`, `mediaType`, `id`, `association`, `operation`, `crop`, `fit`, `fill`, a parameter such as
+    /// `crop.w`, `preset`, `suffix` and `extension`.
     pub fn part(&self) -> &'static str {
         match self {
             Self::TooLong { .. } | Self::TooManyParts { .. } => part::PATH,
@@ -118,7 +130,12 @@ impl PathError {
             Self::MissingId | Self::Id(_) => part::ID,
             Self::Association(_) | Self::UnknownPart { .. } => part::ASSOCIATION,
             Self::Crop(error) => error.part(),
-            Self::RepeatedOperation { .. } | Self::OperationNotAllowed { .. } => part::OPERATION,
+            Self::Resize(error) => error.part(),
+            Self::RepeatedOperation { .. }
+            | Self::OperationNotAllowed { .. }
+            | Self::SecondSize { .. }
+            | Self::CropAfterSize { .. }
+            | Self::BesidePreset { .. } => part::OPERATION,
             Self::SuffixNotAllowed { .. }
             | Self::SuffixBeforeOperation { .. }
             | Self::RepeatedSuffix { .. }

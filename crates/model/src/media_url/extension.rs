@@ -13,6 +13,8 @@ pub enum DocumentExtension {
     /// `.json`: the news item document, and the only extension that accepts a crop.
     Json,
     Xml,
+    /// `.renditions.json`: the sizes and formats in which the item's picture can be had.
+    Renditions,
     /// `.zip`: the bundle of all files.
     Zip,
     Cutpaste,
@@ -21,13 +23,15 @@ pub enum DocumentExtension {
 }
 
 impl DocumentExtension {
-    pub const ALL: [Self; 5] = [Self::Json, Self::Xml, Self::Zip, Self::Cutpaste, Self::Indesign];
+    pub const ALL: [Self; 6] =
+        [Self::Renditions, Self::Json, Self::Xml, Self::Zip, Self::Cutpaste, Self::Indesign];
 
     /// Returns the canonical spelling that follows the id, or the id's crop.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Json => ".json",
             Self::Xml => ".xml",
+            Self::Renditions => ".renditions.json",
             Self::Zip => ".zip",
             Self::Cutpaste => "-cutpaste.txt",
             Self::Indesign => "-indesign.txt",
@@ -37,7 +41,7 @@ impl DocumentExtension {
     /// Returns the MIME type, without a character set.
     pub fn mime_type(self) -> &'static str {
         match self {
-            Self::Json => "application/json",
+            Self::Json | Self::Renditions => "application/json",
             Self::Xml => "text/xml",
             Self::Zip => "application/zip",
             Self::Cutpaste | Self::Indesign => "text/plain",
@@ -48,7 +52,7 @@ impl DocumentExtension {
     pub fn accepts_crop(self) -> bool {
         match self {
             Self::Json => true,
-            Self::Xml | Self::Zip | Self::Cutpaste | Self::Indesign => false,
+            Self::Renditions | Self::Xml | Self::Zip | Self::Cutpaste | Self::Indesign => false,
         }
     }
 }
@@ -75,7 +79,7 @@ impl FileExtension {
     pub(crate) fn split(name: &str) -> Option<(&str, Self)> {
         let renditions = RenditionExtension::all().map(Self::Rendition);
         let documents = DocumentExtension::ALL.into_iter().map(Self::Document);
-        // The order does not matter: no extension is the end of another one.
+        // `.json` is the end of `.renditions.json`, which the list has first.
         renditions
             .chain(documents)
             .find_map(|extension| Some((token::strip(name, extension.as_str())?, extension)))
@@ -100,6 +104,8 @@ mod tests {
             (".eps", "application/postscript"),
             (".mp4", "video/mp4"),
             (".json", "application/json"),
+            (".renditions.json", "application/json"),
+            (".auto", "image/jpeg"),
             (".xml", "text/xml"),
             (".zip", "application/zip"),
             ("-cutpaste.txt", "text/plain"),

@@ -65,7 +65,7 @@ impl MediaFormat {
             MediaTarget::Rendition(file) => {
                 file.operations().iter().any(|operation| match operation {
                     PictureOperation::Crop(_) => true,
-                    PictureOperation::Watermark => false,
+                    PictureOperation::Watermark | PictureOperation::Resize(_) => false,
                 })
             }
             MediaTarget::Document(file) if file.extension() == DocumentExtension::Zip => {

@@ -27,6 +27,8 @@ mod parse;
 
 use std::fmt;
 
+use imaging::ImageFormat;
+
 pub use crate::media_url::error::PathError;
 pub use crate::media_url::extension::{DocumentExtension, FileExtension};
 pub use crate::media_url::format::{FormatError, MediaFormat};
@@ -73,7 +75,7 @@ impl RenditionFile {
         self.association.as_ref()
     }
 
-    /// Returns the operations in the order of application; only a `.jpg` has any.
+    /// Returns the operations in the order of application; only a picture has any.
     pub fn operations(&self) -> &[PictureOperation] {
         self.operations.as_slice()
     }
@@ -161,7 +163,8 @@ impl MediaPath {
     /// Returns the path with one more operation, applied after the existing ones.
     ///
     /// Fails with [`PathError::RepeatedOperation`], [`PathError::OperationNotAllowed`] (for anything but a
-    /// `.jpg`, and a crop of a `.json` or of the item itself) or [`PathError::MissingExtension`].
+    /// picture, and a crop of a `.json` or of the item itself), [`PathError::MissingExtension`], or as
+    /// [`OperationList::push`] does.
     pub fn with_operation(mut self, operation: PictureOperation) -> Result<Self, PathError> {
         match &mut self.target {
             MediaTarget::Item(crop) => match operation {
@@ -171,9 +174,11 @@ impl MediaPath {
                 PictureOperation::Crop(spec) => *crop = Some(spec),
                 // The address of an item may carry a crop of its
                 // stored `uri`, but a mark needs a picture.
-                PictureOperation::Watermark => return Err(missing_extension(operation)),
+                PictureOperation::Watermark | PictureOperation::Resize(_) => {
+                    return Err(missing_extension(&operation));
+                }
             },
-            MediaTarget::Pricelist => return Err(missing_extension(operation)),
+            MediaTarget::Pricelist => return Err(missing_extension(&operation)),
             MediaTarget::Rendition(file) if file.extension.accepts_operations() => {
                 file.operations.push(operation)?;
             }
@@ -195,9 +200,20 @@ impl MediaPath {
     pub fn target(&self) -> &MediaTarget {
         &self.target
     }
+
+    /// Returns the path of the same picture in the format `format`; other paths stay as they are.
+    #[must_use]
+    pub fn with_image_format(mut self, format: ImageFormat) -> Self {
+        if let MediaTarget::Rendition(file) = &mut self.target
+            && file.extension.is_image()
+        {
+            file.extension = RenditionExtension::Image(format);
+        }
+        self
+    }
 }
 
-fn missing_extension(operation: PictureOperation) -> PathError {
+fn missing_extension(operation: &PictureOperation) -> PathError {
     PathError::MissingExtension { found: operation.name().to_owned() }
 }
 
@@ -210,7 +226,9 @@ impl DocumentFile {
                 self.crop = Some(crop);
                 Ok(())
             }
-            PictureOperation::Crop(_) | PictureOperation::Watermark => {
+            PictureOperation::Crop(_)
+            | PictureOperation::Watermark
+            | PictureOperation::Resize(_) => {
                 Err(operation.not_allowed_error(FileExtension::Document(self.extension)))
             }
         }
@@ -244,7 +262,9 @@ impl fmt::Display for RenditionFile {
         }
         let has_short_form = match self.extension {
             RenditionExtension::Pdf | RenditionExtension::Eps => self.association.is_none(),
-            RenditionExtension::Image(_) | RenditionExtension::Mp4 => false,
+            RenditionExtension::Image(_) | RenditionExtension::Auto | RenditionExtension::Mp4 => {
+                false
+            }
         };
         if !(has_short_form && self.name == RenditionName::NORMAL_HIRES) {
             write!(f, "_{}", self.name)?;

@@ -4,35 +4,38 @@ use std::fmt;
 
 use crate::media_url::error::PathError;
 use crate::media_url::extension::FileExtension;
-use crate::{CropSpec, token};
+use crate::{CropSpec, ResizeSpec, token};
 
 /// One operation on a picture.
 ///
 /// Contract media-13, media-17, media-18.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PictureOperation {
     /// Crops to a rectangle, in pixels of the rendition that the path names.
     Crop(CropSpec),
     /// Adds a watermark in the lower left corner.
     Watermark,
+    /// Scales to another size.
+    Resize(ResizeSpec),
 }
 
 impl PictureOperation {
-    /// Returns the name in URLs, without parameters: `-crop` or `-watermark`.
-    pub fn name(self) -> &'static str {
+    /// Returns the name in URLs, without parameters, such as `-crop`.
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Crop(_) => token::CROP,
             Self::Watermark => token::WATERMARK,
+            Self::Resize(resize) => resize.name(),
         }
     }
 
     /// Builds the error for an extension that does not accept this operation.
-    pub(crate) fn not_allowed_error(self, extension: FileExtension) -> PathError {
+    pub(crate) fn not_allowed_error(&self, extension: FileExtension) -> PathError {
         PathError::OperationNotAllowed { operation: self.name(), extension }
     }
 
     /// Builds the error for a repetition of this operation.
-    pub(crate) fn repeated_error(self) -> PathError {
+    pub(crate) fn repeated_error(&self) -> PathError {
         PathError::RepeatedOperation { operation: self.name() }
     }
 }
@@ -42,11 +45,15 @@ impl fmt::Display for PictureOperation {
         match self {
             Self::Crop(crop) => write!(f, "{crop}"),
             Self::Watermark => f.write_str(token::WATERMARK),
+            Self::Resize(resize) => write!(f, "{resize}"),
         }
     }
 }
 
-/// A list of operations in the order of application, at most one of each.
+/// A list of operations in the order of application: at most one crop, one watermark and one size.
+///
+/// The list is canonical: a watermark beside a size comes after it, because it is drawn on the scaled picture
+/// either way.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct OperationList(Vec<PictureOperation>);
 
@@ -58,12 +65,46 @@ impl OperationList {
 
     /// Appends an operation, to be applied last.
     ///
-    /// Fails with [`PathError::RepeatedOperation`].
+    /// Fails with [`PathError::RepeatedOperation`], [`PathError::SecondSize`], [`PathError::CropAfterSize`] or
+    /// [`PathError::BesidePreset`].
     pub fn push(&mut self, operation: PictureOperation) -> Result<(), PathError> {
         if self.0.iter().any(|existing| existing.name() == operation.name()) {
             return Err(operation.repeated_error());
         }
-        self.0.push(operation);
+        let size = self.0.iter().find_map(|existing| match existing {
+            PictureOperation::Resize(resize) => Some(resize),
+            PictureOperation::Crop(_) | PictureOperation::Watermark => None,
+        });
+        match (&operation, size) {
+            (PictureOperation::Resize(second), Some(first)) => {
+                return Err(PathError::SecondSize { first: first.name(), second: second.name() });
+            }
+            // A crop is in pixels of the named rendition, which a size before it would change.
+            (PictureOperation::Crop(_), Some(size)) => {
+                return Err(PathError::CropAfterSize { size: size.name() });
+            }
+            // The preset decides whether there is a mark.
+            (PictureOperation::Watermark, Some(ResizeSpec::Preset(_))) => {
+                return Err(PathError::BesidePreset { operation: operation.name() });
+            }
+            (PictureOperation::Resize(ResizeSpec::Preset(_)), None)
+                if self.0.contains(&PictureOperation::Watermark) =>
+            {
+                return Err(PathError::BesidePreset { operation: token::WATERMARK });
+            }
+            (
+                PictureOperation::Resize(_)
+                | PictureOperation::Crop(_)
+                | PictureOperation::Watermark,
+                _,
+            ) => {}
+        }
+        let is_size = matches!(operation, PictureOperation::Resize(_));
+        let at = match self.0.last() {
+            Some(PictureOperation::Watermark) if is_size => self.0.len() - 1,
+            _ => self.0.len(),
+        };
+        self.0.insert(at, operation);
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use crate::media_url::{
 };
 use crate::{
     CropSpec, ItemId, ItemIdError, ItemKey, MediaType, RenditionName, RenditionUsage,
-    RenditionVariant, token,
+    RenditionVariant, ResizeSpec, token,
 };
 
 /// The third part of the path to an item's licences.
@@ -192,31 +192,50 @@ fn lone_variant(suffix: &str, extension: RenditionExtension) -> Option<Rendition
 
 /// Strips operations off the right end until none is left.
 ///
-/// Stops at the first repeated operation, so no more than two are ever parsed.
+/// Stops at the first repeated operation, so no more than one of each is ever parsed.
 fn split_operations(mut stem: &str) -> Result<(&str, Vec<PictureOperation>), PathError> {
     let mut reversed: Vec<PictureOperation> = Vec::new();
-    while let Some((before, name, parameters)) = split_operation(stem) {
-        if reversed.iter().any(|existing| existing.name() == name) {
-            return Err(PathError::RepeatedOperation { operation: name });
+    while let Some(operator) = split_operation(stem) {
+        if reversed.iter().any(|existing| existing.name() == operator.name) {
+            return Err(PathError::RepeatedOperation { operation: operator.name });
         }
-        reversed.push(match parameters {
-            Some(parameters) => PictureOperation::Crop(CropSpec::parse(parameters)?),
-            None => PictureOperation::Watermark,
+        reversed.push(match operator.name {
+            token::WATERMARK => PictureOperation::Watermark,
+            token::CROP => PictureOperation::Crop(CropSpec::parse(operator.parameters)?),
+            name => PictureOperation::Resize(ResizeSpec::parse(name, operator.parameters)?),
         });
-        stem = before;
+        stem = operator.before;
     }
     // Stripped from the right, but applied in the order written (contract media-18).
     reversed.reverse();
     Ok((stem, reversed))
 }
 
-/// Splits the last operation off: the text before it, its name, and the parameters of a crop.
-fn split_operation(stem: &str) -> Option<(&str, &'static str, Option<&str>)> {
-    // The mark first: a crop runs to the end of the text,
+/// The last operation of a name.
+struct LastOperator<'a> {
+    /// The text before the operation.
+    before: &'a str,
+    name: &'static str,
+    parameters: &'a str,
+}
+
+/// Splits the last operation off.
+fn split_operation(stem: &str) -> Option<LastOperator<'_>> {
+    // The mark first: a crop or size runs to the end of the text,
     // so a mark behind it would become a parameter.
     if let Some(before) = token::strip(stem, token::WATERMARK) {
-        return Some((before, token::WATERMARK, None));
+        return Some(LastOperator { before, name: token::WATERMARK, parameters: "" });
     }
-    let (before, parameters) = token::split_crop(stem)?;
-    Some((before, token::CROP, Some(parameters)))
+    let crop = token::split_crop(stem).map(|(before, parameters)| LastOperator {
+        before,
+        name: token::CROP,
+        parameters,
+    });
+    let resize = token::split_resize(stem).map(|(before, name, parameters)| LastOperator {
+        before,
+        name,
+        parameters,
+    });
+    // The one that begins later is the last; the other one's parameters would run into it.
+    crop.into_iter().chain(resize).max_by_key(|operator| operator.before.len())
 }

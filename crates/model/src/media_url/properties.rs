@@ -8,7 +8,8 @@ use crate::media_url::{
     RenditionExtension,
 };
 use crate::{
-    CropSpec, ItemId, ItemKey, MediaType, RenditionName, RenditionUsage, RenditionVariant,
+    CropSpec, ItemId, ItemKey, MediaType, PresetName, RenditionName, RenditionUsage,
+    RenditionVariant, ResizeSpec, Size,
 };
 
 /// Generates texts from the pieces of ids and tokens, in any order.
@@ -61,10 +62,28 @@ fn any_crop() -> impl Strategy<Value = CropSpec> {
         .prop_map(|(w, h, x, y)| CropSpec::new(w, h, x, y).unwrap())
 }
 
+fn any_resize() -> impl Strategy<Value = ResizeSpec> {
+    let side = || prop_oneof![1..5000_u32, 1..=u32::MAX];
+    prop_oneof![
+        side().prop_map(|width| ResizeSpec::Fit { width: Some(width), height: None }),
+        (prop::option::of(side()), side())
+            .prop_map(|(width, height)| ResizeSpec::Fit { width, height: Some(height) }),
+        (side(), side()).prop_map(|(width, height)| ResizeSpec::Fill(Size { width, height })),
+        "[a-z][a-z0-9]{0,31}".prop_map(|name| {
+            ResizeSpec::Preset(PresetName::parse(&name).expect("the pattern of names"))
+        }),
+    ]
+}
+
+/// Generates operations in any order; [`any_path`] leaves out those that cannot be combined.
 fn any_operations() -> impl Strategy<Value = Vec<PictureOperation>> {
-    any_crop().prop_flat_map(|crop| {
-        let (crop, mark) = (PictureOperation::Crop(crop), PictureOperation::Watermark);
-        select(vec![vec![], vec![crop], vec![mark], vec![crop, mark], vec![mark, crop]])
+    (any_crop(), any_resize()).prop_flat_map(|(crop, resize)| {
+        let all = vec![
+            PictureOperation::Crop(crop),
+            PictureOperation::Watermark,
+            PictureOperation::Resize(resize),
+        ];
+        prop::sample::subsequence(all, 0..=3).prop_shuffle()
     })
 }
 
@@ -97,6 +116,18 @@ fn any_path() -> impl Strategy<Value = MediaPath> {
     })
 }
 
+fn respell_resize(resize: &ResizeSpec, choose: &mut impl FnMut(usize) -> usize) -> String {
+    match *resize {
+        ResizeSpec::Fit { width: Some(width), height: Some(height) } if choose(2) == 1 => {
+            format!("-fit_h{height}_w0{width}")
+        }
+        ResizeSpec::Fill(Size { width, height }) if choose(2) == 1 => {
+            format!("-fill_h0{height}_w{width}")
+        }
+        ResizeSpec::Fit { .. } | ResizeSpec::Fill(_) | ResizeSpec::Preset(_) => resize.to_string(),
+    }
+}
+
 /// Spells a path in another way: case of names, order and leading zeros of a crop, optional words.
 ///
 /// `choose(n)` picks one of `n` alternatives.
@@ -126,6 +157,7 @@ fn respell(path: &MediaPath, mut choose: impl FnMut(usize) -> usize) -> String {
         tail.push_str(&match operation {
             PictureOperation::Watermark => "-watermark".to_owned(),
             PictureOperation::Crop(crop) => respell_crop(crop, &mut choose),
+            PictureOperation::Resize(resize) => respell_resize(&resize, &mut choose),
         });
     }
     tail.push_str(&suffix);

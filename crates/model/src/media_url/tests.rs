@@ -122,7 +122,7 @@ fn ok_operations_stay_in_the_order_written() {
     };
     let cut = crop("_w10_h10");
     let found = operations("image/x-crop_w10_h10-watermark_NormalPreview.jpg");
-    assert_eq!(found, [cut, PictureOperation::Watermark]);
+    assert_eq!(found, [cut.clone(), PictureOperation::Watermark]);
     let found = operations("image/x-watermark-crop_h10_w10_NormalPreview.jpg");
     assert_eq!(found, [PictureOperation::Watermark, cut]);
 }

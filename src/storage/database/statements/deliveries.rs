@@ -18,7 +18,7 @@ use super::{ReadTx, WriteTx, damaged, int, time};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::account::{AgreementId, ChannelId, Delivery, DeliveryState, OrganizationId, UserId};
-use model::{CropSpec, CropSyntaxError, ItemKey, token};
+use model::{CropSpec, ItemKey, ParameterError, token};
 
 /// A delivery that a user requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,7 +156,7 @@ fn read_delivery(row: &dyn ResultRow) -> Result<Delivery, DbError> {
     })
 }
 
-fn read_crop(text: &str) -> Result<CropSpec, CropSyntaxError> {
+fn read_crop(text: &str) -> Result<CropSpec, ParameterError> {
     // Stored as in a URI: `-crop_w…_h…_x…_y…`.
     let (_, parameters) = token::split_crop(text).unwrap_or_default();
     CropSpec::parse(parameters)

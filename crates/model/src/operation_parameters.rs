@@ -1,0 +1,246 @@
+//! The numeric parameters of operations in media URLs, such as `_w800_h600`.
+
+use std::fmt;
+
+use thiserror::Error;
+
+/// The maximum number of digits of a number, leading zeros included: enough for any `u64`.
+const DIGITS_MAX: usize = 20;
+
+/// An operation that takes numbers of pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PixelOperation {
+    Crop,
+    Fit,
+    Fill,
+}
+
+impl PixelOperation {
+    /// Returns the name in URLs without its dash, as error bodies show it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Crop => "crop",
+            Self::Fit => "fit",
+            Self::Fill => "fill",
+        }
+    }
+
+    /// Returns the parameters that the operation accepts.
+    fn parameters(self) -> &'static [PixelParameter] {
+        match self {
+            Self::Crop => &PixelParameter::ALL,
+            Self::Fit | Self::Fill => &[PixelParameter::Width, PixelParameter::Height],
+        }
+    }
+
+    /// Returns the list of parameters for messages.
+    fn expected(self) -> &'static str {
+        match self {
+            Self::Crop => "_w, _h, _x or _y",
+            Self::Fit | Self::Fill => "_w or _h",
+        }
+    }
+}
+
+impl fmt::Display for PixelOperation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// One parameter of an operation, a number of pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PixelParameter {
+    Width,
+    Height,
+    /// `_x`: the offset from the left edge.
+    X,
+    /// `_y`: the offset from the upper edge.
+    Y,
+}
+
+impl PixelParameter {
+    const ALL: [Self; 4] = [Self::Width, Self::Height, Self::X, Self::Y];
+
+    /// Returns the parameter's letter in the URL.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Width => "w",
+            Self::Height => "h",
+            Self::X => "x",
+            Self::Y => "y",
+        }
+    }
+
+    fn find(letter: char) -> Option<Self> {
+        match letter.to_ascii_lowercase() {
+            'w' => Some(Self::Width),
+            'h' => Some(Self::Height),
+            'x' => Some(Self::X),
+            'y' => Some(Self::Y),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for PixelParameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Why the parameters of an operation are malformed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ParameterError {
+    /// The operation has no parameters.
+    #[error("\"-{operation}\" needs at least one of {}", operation.expected().replace(" or ", " and "))]
+    NoParameters { operation: PixelOperation },
+    /// A parameter is none that the operation accepts.
+    #[error(
+        "unknown {operation} parameter {:?}, expected {}",
+        format!("_{found}"), operation.expected()
+    )]
+    Unknown {
+        operation: PixelOperation,
+        /// The parameter without its underscore.
+        found: String,
+    },
+    /// A required parameter is not given.
+    #[error("\"-{operation}\" needs \"_{parameter}\"")]
+    Missing { operation: PixelOperation, parameter: PixelParameter },
+    /// A parameter is given more than once.
+    #[error("{operation} parameter \"_{parameter}\" is given more than once")]
+    Repeated { operation: PixelOperation, parameter: PixelParameter },
+    /// A value contains something other than digits.
+    #[error(
+        "{operation} parameter \"_{parameter}\" needs a whole number of pixels, found {found:?}"
+    )]
+    NotANumber { operation: PixelOperation, parameter: PixelParameter, found: String },
+    /// A value has too many digits or exceeds `u32`.
+    #[error(
+        "{operation} parameter \"_{parameter}\" is too large: {found}, \
+         at most {} in {DIGITS_MAX} digits",
+        u32::MAX
+    )]
+    TooLarge { operation: PixelOperation, parameter: PixelParameter, found: String },
+    /// A width or height is zero.
+    #[error("{operation} parameter \"_{parameter}\" is zero")]
+    Zero { operation: PixelOperation, parameter: PixelParameter },
+}
+
+impl ParameterError {
+    /// Returns the part of the URL that is wrong: an operation such as `crop`, or one of its
+    /// parameters such as `crop.w`.
+    pub fn part(&self) -> &'static str {
+        match self {
+            Self::NoParameters { operation } | Self::Unknown { operation, .. } => {
+                operation.as_str()
+            }
+            Self::Missing { operation, parameter }
+            | Self::Repeated { operation, parameter }
+            | Self::NotANumber { operation, parameter, .. }
+            | Self::TooLarge { operation, parameter, .. }
+            | Self::Zero { operation, parameter } => part_name(*operation, *parameter),
+        }
+    }
+}
+
+fn part_name(operation: PixelOperation, parameter: PixelParameter) -> &'static str {
+    match (operation, parameter) {
+        (PixelOperation::Crop, PixelParameter::Width) => "crop.w",
+        (PixelOperation::Crop, PixelParameter::Height) => "crop.h",
+        (PixelOperation::Crop, PixelParameter::X) => "crop.x",
+        (PixelOperation::Crop, PixelParameter::Y) => "crop.y",
+        (PixelOperation::Fit, PixelParameter::Width) => "fit.w",
+        (PixelOperation::Fit, PixelParameter::Height) => "fit.h",
+        (PixelOperation::Fill, PixelParameter::Width) => "fill.w",
+        (PixelOperation::Fill, PixelParameter::Height) => "fill.h",
+        // Only a crop has offsets; the parser refuses them elsewhere as unknown.
+        (PixelOperation::Fit | PixelOperation::Fill, PixelParameter::X | PixelParameter::Y) => {
+            operation.as_str()
+        }
+    }
+}
+
+/// The values that a URL gives to an operation's parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PixelValues {
+    pub(crate) width: Option<u32>,
+    pub(crate) height: Option<u32>,
+    pub(crate) x: Option<u32>,
+    pub(crate) y: Option<u32>,
+}
+
+impl PixelValues {
+    /// Parses the parameters that follow an operation's name: `_w800_h600_x10_y20`.
+    ///
+    /// Parameters come in any order and either case, each at most once, with digits only. Leading zeros are
+    /// ignored, within the limit of 20 digits.
+    ///
+    /// Fails with [`ParameterError`], which names operation and parameter.
+    pub(crate) fn parse(
+        operation: PixelOperation,
+        parameters: &str,
+    ) -> Result<Self, ParameterError> {
+        let mut values = Self::default();
+        let mut rest = parameters.split('_');
+        // The text must begin with an underscore, so the part before the first one is empty.
+        let before = rest.next().unwrap_or_default();
+        if !before.is_empty() {
+            return Err(ParameterError::Unknown { operation, found: before.to_owned() });
+        }
+        for text in rest {
+            let (parameter, value) = parse_parameter(operation, text)?;
+            let slot = values.slot(parameter);
+            if slot.is_some() {
+                return Err(ParameterError::Repeated { operation, parameter });
+            }
+            *slot = Some(value);
+        }
+        if values == Self::default() {
+            return Err(ParameterError::NoParameters { operation });
+        }
+        values.check_sides(operation)?;
+        Ok(values)
+    }
+
+    /// Fails with [`ParameterError::Zero`] on a zero width or height; offsets may be 0.
+    pub(crate) fn check_sides(self, operation: PixelOperation) -> Result<(), ParameterError> {
+        let sides = [(self.width, PixelParameter::Width), (self.height, PixelParameter::Height)];
+        match sides.into_iter().find(|(side, _)| *side == Some(0)) {
+            Some((_, parameter)) => Err(ParameterError::Zero { operation, parameter }),
+            None => Ok(()),
+        }
+    }
+
+    fn slot(&mut self, parameter: PixelParameter) -> &mut Option<u32> {
+        match parameter {
+            PixelParameter::Width => &mut self.width,
+            PixelParameter::Height => &mut self.height,
+            PixelParameter::X => &mut self.x,
+            PixelParameter::Y => &mut self.y,
+        }
+    }
+}
+
+/// Parses one parameter without its underscore: `w800`.
+fn parse_parameter(
+    operation: PixelOperation,
+    text: &str,
+) -> Result<(PixelParameter, u32), ParameterError> {
+    let mut chars = text.chars();
+    let parameter = chars.next().and_then(PixelParameter::find);
+    let Some(parameter) = parameter.filter(|found| operation.parameters().contains(found)) else {
+        return Err(ParameterError::Unknown { operation, found: text.to_owned() });
+    };
+    let digits = chars.as_str();
+    let found = || digits.to_owned();
+    // `u32::from_str` alone would accept a sign.
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(ParameterError::NotANumber { operation, parameter, found: found() });
+    }
+    match digits.parse() {
+        Ok(value) if digits.len() <= DIGITS_MAX => Ok((parameter, value)),
+        Ok(_) | Err(_) => Err(ParameterError::TooLarge { operation, parameter, found: found() }),
+    }
+}
