@@ -203,7 +203,7 @@ fn a_migrated_store_is_refused_once_the_new_one_is_in_use() {
     run_ok(dir.path(), &[], &["store", "adopt"]);
     run_ok(dir.path(), &[], &["check"]);
     let (said, status) = run(dir.path(), &moved, &["check"]);
-    assert!(status == 1 && said.contains("lie in"), "{said}");
+    assert!(status == 1 && said.contains("are in"), "{said}");
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn a_service_accepts_no_writes_after_its_store_was_replaced() {
     };
     until_fault(1.0);
     assert_eq!(put(&server, 2), 503, "{}", server.log());
-    assert!(server.log().contains("originals lie in s3://bilder/moved now"), "{}", server.log());
+    assert!(server.log().contains("originals are in s3://bilder/moved now"), "{}", server.log());
     run_ok(dir, &[], &["store", "adopt"]);
     until_fault(0.0);
     assert_eq!(put(&server, 2), 201, "{}", server.log());
