@@ -612,6 +612,28 @@ fn a_watched_folder_ingests_finished_files_and_moves_them_away() {
 }
 
 #[test]
+fn a_stop_interrupts_a_file_of_invalid_lines_which_stays_in_the_watched_folder() {
+    // Enough lines that the stop comes long before their end.
+    const INVALID_LINES: usize = 5_000_000;
+    // Outside the server's folder, which is removed with the server.
+    let watched = tempfile::tempdir().unwrap();
+    let path = watched.path().join("bad.jsonl");
+    let first = json!({ "uri": "http://a/media/image/first" });
+    fs::write(&path, format!("{first}\n{}", "x\n".repeat(INVALID_LINES))).unwrap();
+    let settings = [
+        format!("ingest.watch={}", watched.path().display()),
+        "ingest.watch_interval_ms=20".to_owned(),
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir, &settings.each_ref().map(String::as_str));
+    let is_stored = || (server.get("/media/image/first.json").status() == 200).then_some(());
+    server.until("the valid line to be stored", is_stored);
+    let (status, log) = server.stop();
+    assert!(status.success(), "{log}");
+    assert!(path.exists(), "it is ingested again after the next start: {log}");
+}
+
+#[test]
 fn the_demo_archive_has_texts_plans_and_events() {
     let server = Server::demo();
     let sources = fs::read_to_string(checkout("media-store/demo/SOURCES.md")).unwrap();
