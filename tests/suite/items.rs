@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::common::pictures::Picture;
 use crate::common::server::wirephoto;
-use crate::common::{DEMO_KEY, Server, checkout};
+use crate::common::{DEMO_KEY, Server, checkout, postgres};
 
 /// Every media type with the `type` of its documents.
 const TYPES: [(&str, &str); 9] = [
@@ -469,6 +469,28 @@ fn only_the_provider_sends_and_withdraws_over_http() {
     assert_eq!(find(&server, "text/x"), None, "gone at once");
     assert_eq!(delete("text/none", &auth).status(), 404);
     assert_eq!(server.get("/ingest/v1/text/x").status(), 405);
+}
+
+#[test]
+fn an_upload_whose_item_was_removed_before_the_answer_is_not_found() {
+    let server = empty_server();
+    // The test writes to SQLite's file.
+    if postgres::url_of(server.dir.path()).is_some() {
+        return;
+    }
+    let auth = provider(&server);
+    let database = rusqlite::Connection::open(server.data().join("wirephoto.db")).unwrap();
+    let removed = "CREATE TRIGGER removed AFTER INSERT ON items WHEN new.id = 'removed'
+         BEGIN DELETE FROM items WHERE item_id = new.item_id; END";
+    database.execute_batch(removed).unwrap();
+    let item = json!({ "headline": "x" });
+    assert_eq!(put_document(&server, "text/removed", &auth, &item).status(), 404);
+    assert_eq!(put_document(&server, "text/x", &auth, &item).status(), 201);
+    // A withdrawn item has its document still.
+    let withdrawn = json!({ "headline": "x", "pubstatus": "canceled" });
+    let answer = put_document(&server, "text/x", &auth, &withdrawn);
+    assert_eq!(answer.status(), 200);
+    assert_eq!(answer.json::<Value>().unwrap()["pubstatus"], "canceled");
 }
 
 #[test]
