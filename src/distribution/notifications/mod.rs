@@ -19,6 +19,8 @@ mod send;
 #[cfg(test)]
 mod send_tests;
 mod stream_read;
+#[cfg(test)]
+mod stream_tests;
 mod streams;
 mod unsubscribe;
 

@@ -57,6 +57,7 @@ struct ReleasedItems {
     wake: Notify,
 }
 
+#[derive(Clone)]
 struct ReleasedBatch {
     id: Uuid,
     incarnation: Uuid,
@@ -430,7 +431,9 @@ impl StreamCommands {
             // In a task of its own: readers must not wait for the retry.
             tokio::spawn(async move {
                 tokio::time::sleep(RELEASE_RETRY_INTERVAL).await;
-                released.add(Arc::into_inner(batches).unwrap_or_default());
+                // A copy if the failed write still shares them: dropped batches would stay in
+                // flight for as long as this process lives.
+                released.add(Arc::unwrap_or_clone(batches));
             });
             return;
         }

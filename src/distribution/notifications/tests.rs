@@ -170,7 +170,7 @@ impl Scene {
     }
 
     /// Starts executing stream commands.
-    fn serve(&mut self, now: fn() -> Timestamp) {
+    pub(super) fn serve(&mut self, now: fn() -> Timestamp) {
         let asks = self.asks.take().unwrap();
         tokio::spawn(self.notifications.serve_streams(asks, now));
     }
@@ -198,7 +198,7 @@ impl Scene {
         self.notifications.create(&caller, draft, now).await.unwrap()
     }
 
-    async fn stream(&self, user: i64, q: &str) -> Notification {
+    pub(super) async fn stream(&self, user: i64, q: &str) -> Notification {
         self.make(user, stream(q), start()).await
     }
 
@@ -286,12 +286,12 @@ pub(super) fn scheduled(schedule: &str, timezone: &str) -> NotificationDraft {
     }
 }
 
-fn form() -> DocumentForm<UrlLinks> {
+pub(super) fn form() -> DocumentForm<UrlLinks> {
     DocumentForm { layout: DocumentLayout::Bare, links: UrlLinks::new("http://h".to_owned()) }
 }
 
 /// The ids of the items in an answer.
-fn ids(text: &[u8]) -> Vec<String> {
+pub(super) fn ids(text: &[u8]) -> Vec<String> {
     let body: Value = serde_json::from_slice(text).unwrap();
     let uri = |hit: &Value| hit["uri"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
     body["hits"].as_array().unwrap().iter().map(uri).collect()
@@ -310,7 +310,7 @@ const AT_ONCE: Duration = Duration::from_millis(1);
 
 impl Scene {
     /// Claims items of a stream without waiting; they are then in flight.
-    async fn take(
+    pub(super) async fn take(
         &self,
         user: i64,
         of: &Notification,

@@ -105,6 +105,16 @@ const REGISTER: &[(&str, &str, Proof)] = &[
         Outside("tests/compose.sh starts the services where no engine runs"),
     ),
     (
+        "docs/operations/compose.md",
+        "set -e",
+        Alike(ORIGINALS, &["backup", "--originals-only", "verify", "--originals"]),
+    ),
+    (
+        "docs/operations/compose.md",
+        "docker compose --file examples/compose.yaml up --detach --wait postgres",
+        Alike(ORIGINALS, &["restore", "--originals-only", "check"]),
+    ),
+    (
         "docs/operations/container.md",
         "docker build",
         Outside("images are built where there is Docker"),
@@ -219,6 +229,8 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/operations/kubernetes.md", "openssl rand", Outside(CLUSTER)),
     ("docs/operations/kubernetes.md", "kubectl exec", Outside(CLUSTER)),
     ("docs/operations/kubernetes.md", "pod=$(kubectl", Outside(CLUSTER)),
+    ("docs/operations/kubernetes.md", "[backup]", Settings),
+    ("docs/operations/kubernetes.md", "kubectl exec --namespace databases", Outside(CLUSTER)),
     (
         "docs/operations/migration.md",
         "wirephoto migrate --config FILE --to postgres://USER",
@@ -264,6 +276,7 @@ const CLUSTER: &str =
     "it needs a cluster; the_container_pages_name_existing_files compares names and files";
 const AUDIT: &str = "the_audit_log_is_listed_as_its_documentation_shows";
 const DUMPS: &str = "a_dump_taken_while_the_service_runs_restores_the_archive_of_that_moment";
+const ORIGINALS: &str = "originals_alone_are_copied_compared_with_the_database_and_restored";
 const MOVES: &str = "an_archive_moves_while_in_use_and_nothing_acknowledged_is_lost";
 
 /// Words that no line of a block without commands begins with.
