@@ -45,8 +45,8 @@ impl DirectoryTarget {
         id: &str,
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
-        let place = format!("folder {}", self.path.parts.join("/"));
-        let conversation = RemoteConversation { place, timeouts, secrets: Vec::new() };
+        let endpoint = format!("folder {}", self.path.parts.join("/"));
+        let conversation = RemoteConversation { endpoint, timeouts, secrets: Vec::new() };
         let root = root
             .ok_or_else(|| conversation.fail(SendStep::Folder, SendRefusal::NoRoot))?
             .to_owned();

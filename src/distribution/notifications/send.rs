@@ -360,9 +360,9 @@ impl Notifications {
                 }
                 Ok(match self.inner.services.push.send(&rendered, clock::now).await {
                     Ok(()) => SendOutcome::Sent,
-                    Err(PushError::InvalidToken { said }) => SendOutcome::InvalidToken(said),
-                    Err(PushError::Permanent { said }) => SendOutcome::Failed(said),
-                    Err(PushError::Retry { said, after }) => SendOutcome::Retry(said, after),
+                    Err(PushError::InvalidToken { reason }) => SendOutcome::InvalidToken(reason),
+                    Err(PushError::Permanent { reason }) => SendOutcome::Failed(reason),
+                    Err(PushError::Retry { reason, after }) => SendOutcome::Retry(reason, after),
                 })
             }
         }

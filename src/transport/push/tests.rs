@@ -191,7 +191,7 @@ fn fate(judged: &Result<(), PushError>) -> Fate {
 
 fn answer(status: u16, body: Value) -> PushReply {
     let after = [429, 503].contains(&status).then(|| Duration::from_secs(7));
-    PushReply { place: "push.example:443".to_owned(), status, after, body }
+    PushReply { endpoint: "push.example:443".to_owned(), status, after, body }
 }
 
 #[test]
@@ -279,8 +279,8 @@ fn an_error_tells_neither_the_device_nor_the_access_token() {
     let error = json!({ "status": "NOT_FOUND", "message": "tok3n\r\nof  acc3ss is\0gone" });
     let judged =
         fcm::result_of_answer(&answer(404, json!({ "error": error })), &["tok3n", "acc3ss"]);
-    let said = judged.unwrap_err().to_string();
-    assert_eq!(said, "push.example:443 answered 404: NOT_FOUND *** of *** is gone");
+    let text = judged.unwrap_err().to_string();
+    assert_eq!(text, "push.example:443 answered 404: NOT_FOUND *** of *** is gone");
     let judged = apns::result_of_answer(&answer(400, json!({ "reason": "Bad00fc" })), "00fc");
     assert_eq!(judged.unwrap_err().to_string(), "push.example:443 answered 400: Bad***");
     let shown = format!("{:?}", message("t", "b"));
@@ -518,7 +518,7 @@ fn a_device_without_a_service_gets_nothing() {
     let sent = runtime.block_on(push.send(&message("t", "b"), noon)).unwrap_err();
     assert_eq!(
         sent,
-        PushError::Permanent { said: "no service for ios devices is set".to_owned() }
+        PushError::Permanent { reason: "no service for ios devices is set".to_owned() }
     );
     assert_eq!(Uuid::parse_str(ID).unwrap(), message("t", "b").id);
 }
