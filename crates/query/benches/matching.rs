@@ -273,25 +273,25 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
 
 /// Matches every item once and prints the measurements.
 fn measure(matcher: &mut InterestMatcher, items: &[Owned], grown: usize) {
-    let (mut times, mut tried, mut met) = (Vec::new(), 0, 0);
+    let (mut times, mut evaluated, mut met) = (Vec::new(), 0, 0);
     for owned in items {
         let Owned { media_type, indexed, agreements } = owned;
         let item = MatchSubject { media_type: *media_type, indexed, agreements };
         let (found, time) = timed(|| matcher.matching(&item));
         times.push(time);
-        tried += matcher.tried();
+        evaluated += matcher.evaluated_count();
         met += found.len();
     }
     times.sort_unstable();
     let at = |share: usize| times[(times.len() * share / 100).min(times.len() - 1)];
     let (count, interests) = (times.len(), matcher.len());
     say!(
-        "{interests} interests: p50 {:.2?}, p95 {:.2?}, max {:.2?}; tried {} and met {} of an item \
-         on average; {} bytes of memory an interest",
+        "{interests} interests: p50 {:.2?}, p95 {:.2?}, max {:.2?}; evaluated {} and met {} of an \
+         item on average; {} bytes of memory an interest",
         at(50),
         at(95),
         at(100),
-        tried / count,
+        evaluated / count,
         met / count,
         grown / interests
     );

@@ -79,7 +79,7 @@ impl BackgroundJob for Scripted {
         self.outcomes.pop_front().unwrap_or(Ok(RunOutcome::Done))
     }
 
-    async fn woken(&mut self) {
+    async fn wait_for_work(&mut self) {
         self.wakes -= 1;
         if self.wakes == 0 {
             self.stop.send_replace(true);

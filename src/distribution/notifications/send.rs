@@ -114,7 +114,7 @@ impl BackgroundJob for OutboxJob {
         self.notifications.start_due(self.lane, &mut self.sending).await.map(RunOutcome::DueAfter)
     }
 
-    async fn woken(&mut self) {
+    async fn wait_for_work(&mut self) {
         tokio::select! {
             () = self.notifications.inner.wakes[self.lane.index()].notified() => {}
             Some(()) = self.sending.messages.next_ended() => {}

@@ -222,13 +222,15 @@ impl LogFile {
             // A reader of standard error learns when lines were lost, and how many.
             Ok(()) => {
                 let lost = std::mem::take(&mut open.lines_lost);
-                complain(&format!("log file {path} is writable again, {lost} lines were lost"));
+                report_write_failure(&format!(
+                    "log file {path} is writable again, {lost} lines were lost"
+                ));
             }
             Err(cause) => {
                 metrics::counter!(LOG_LINES_LOST).increment(1);
                 // Once per outage: standard error must not get what the full disk cannot take.
                 if open.lines_lost == 0 {
-                    complain(&format!("log lines are lost: {path}: {cause}"));
+                    report_write_failure(&format!("log lines are lost: {path}: {cause}"));
                 }
                 open.lines_lost += 1;
             }
@@ -242,7 +244,7 @@ fn unusable(path: &Path, cause: &io::Error) -> Error {
 }
 
 /// Reports on standard error what the file cannot store; a closed standard error is ignored.
-fn complain(message: &str) {
+fn report_write_failure(message: &str) {
     drop(writeln!(io::stderr(), "wirephoto: {message}"));
 }
 
