@@ -370,7 +370,7 @@ mod tests {
             order_time: now,
             embargoed: None,
             stored: now,
-            fresh: true,
+            is_newly_indexed: true,
         };
         db.write_blocking(move |tx| tx.write_item(&item)).unwrap();
     }
