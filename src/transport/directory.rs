@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_arrives_whole_and_alone_and_again() {
+    async fn a_file_arrives_complete_and_a_retry_replaces_it() {
         let root = tempfile::tempdir().unwrap();
         for content in ["first", "second, longer"] {
             send(root.path(), "desk/in", &files(content)).await.unwrap();

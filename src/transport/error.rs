@@ -325,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_another_system_said_is_one_short_line_without_secrets() {
+    fn server_messages_become_one_short_line_without_secrets() {
         let server_message = "530 no\r\nhunter2-hunter2 is\0wrong ".to_owned() + &"x".repeat(500);
         let fault = SendFault::Answer { code: 530, server_message, temporary: false };
         let text =

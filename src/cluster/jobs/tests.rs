@@ -214,7 +214,7 @@ impl BlockingJob for Thread {
 }
 
 #[test]
-fn a_thread_runs_its_job_again_while_there_is_more_to_do_and_ends_when_it_is_told() {
+fn a_thread_repeats_its_job_while_there_is_more_to_do_until_it_is_stopped() {
     let (guard, _dir) = guard(false);
     let ((runs, ran), (outcome, outcomes)) = (channel(), channel());
     let spec = SPEC.on_holder_of(ClusterLease::Matching);

@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_renamed_or_removed_is_followed_when_it_is_opened_anew() {
+    fn a_renamed_or_removed_file_is_reopened() {
         let dir = tempfile::tempdir().unwrap();
         let (path, old) = (dir.path().join("log"), dir.path().join("log.1"));
         let log = LogFile::open(&path).unwrap();
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_behind_half_a_line_begins_anew() {
+    fn a_line_after_a_partial_line_begins_a_new_one() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         let mut open = OpenLog::new(&path).unwrap();

@@ -275,7 +275,7 @@ fn what_google_answers_decides_over_device_and_message() {
 }
 
 #[test]
-fn an_error_tells_neither_the_device_nor_the_access_token() {
+fn errors_contain_neither_device_nor_access_tokens() {
     let error = json!({ "status": "NOT_FOUND", "message": "tok3n\r\nof  acc3ss is\0gone" });
     let judged =
         fcm::result_of_answer(&answer(404, json!({ "error": error })), &["tok3n", "acc3ss"]);
@@ -288,7 +288,7 @@ fn an_error_tells_neither_the_device_nor_the_access_token() {
 }
 
 #[test]
-fn a_wish_to_be_left_alone_is_seconds_or_a_date_and_a_day_at_most() {
+fn retry_after_is_seconds_or_a_date_and_a_day_at_most() {
     let now: Timestamp = "2026-03-05T09:00:00Z".parse().unwrap();
     for (text, expected) in [
         ("120", Some(120)),
