@@ -114,9 +114,9 @@ fn disk(config: &Config) -> Vec<DoctorFinding> {
             format!("{shown} can be written; its free space is unknown: {cause}"),
         ),
     };
-    let hidden = config.hidden_clients();
-    let hidden = hidden.map(|text| DoctorFinding::new(FindingLevel::Warning, "settings", text));
-    [finding].into_iter().chain(hidden).collect()
+    let warning = config.proxy_warning();
+    let warning = warning.map(|text| DoctorFinding::new(FindingLevel::Warning, "settings", text));
+    [finding].into_iter().chain(warning).collect()
 }
 
 fn archive_findings(config: &Config, archive: &OpenArchive) -> Vec<DoctorFinding> {

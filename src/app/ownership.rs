@@ -347,9 +347,8 @@ fn unusable(cause: StoreError) -> Error {
     Error::new(ErrorKind::Unavailable, "the store of originals cannot be used").with_source(cause)
 }
 
-/// Retries in the background to determine the owner of a store that did not answer; the thread ends on
-/// success.
-pub(super) fn determine_later(db: Db, store: BlobStore, names: ArchiveNames) -> Result<()> {
+/// Checks the ownership of a store that did not answer again in the background; the thread ends on success.
+pub(super) fn retry_ownership_check(db: Db, store: BlobStore, names: ArchiveNames) -> Result<()> {
     let retry = move || {
         let store_name = names.store.clone();
         let (_open, never) = mpsc::channel::<()>();

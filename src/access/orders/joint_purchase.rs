@@ -8,7 +8,7 @@ use std::{collections::HashMap, sync::Arc};
 use jiff::Timestamp;
 
 use super::purchase::{PurchaseOutcome, PurchaseRequest};
-use super::{CoverageDecision, ItemFacts, Orders, covering, is_subscription, unrecorded};
+use super::{CoverageDecision, ItemFacts, Orders, covering, is_subscription, recording_error};
 use crate::access::auth::{AuthMethod, Principal};
 use crate::runtime::error::Result;
 use crate::storage::database::{DbError, ReadTx, WriteTx};
@@ -100,7 +100,7 @@ impl Orders {
         }
         let recorded = requests.clone();
         let outcomes =
-            self.write(move |tx| record_all(&recorded, tx)).await.map_err(unrecorded)?;
+            self.write(move |tx| record_all(&recorded, tx)).await.map_err(recording_error)?;
         // If one item is refused, the others were not bought either, so nothing is cached.
         if let Some(index) = outcomes.iter().position(|outcome| !delivers(outcome)) {
             return self.cache_and_decide(&requests[index], &outcomes[index])?.require_delivery();

@@ -186,7 +186,7 @@ impl BackgroundJob for PurgeJob<'_> {
     }
 
     /// Changes are queued during backoff too.
-    async fn woken(&mut self) {
+    async fn wait_for_work(&mut self) {
         if self.followed.changed().await.is_err() {
             // The sender is gone, so no change will be announced any more.
             std::future::pending::<()>().await;

@@ -104,7 +104,7 @@ impl Drop for StreamBatch {
     fn drop(&mut self) {
         // `drop` cannot wait for the database, so the executor of the commands writes the release.
         if !self.is_acknowledged && !self.items.is_empty() {
-            let places = self.items.iter().map(|item| item.place).collect();
+            let places = self.items.iter().map(|item| item.position).collect();
             self.released.add([ReleasedBatch {
                 id: self.id,
                 incarnation: self.incarnation,
@@ -541,7 +541,7 @@ fn acknowledge(
     if !tx.as_read().is_alive(claimed.incarnation)? {
         return Ok(None);
     }
-    let mut remaining: Vec<i64> = claimed.items.iter().map(|item| item.place).collect();
+    let mut remaining: Vec<i64> = claimed.items.iter().map(|item| item.position).collect();
     for (place, seq) in read {
         if tx.remove_queued_item(*place, *seq, claimed.incarnation)? {
             remaining.retain(|one| one != place);

@@ -213,7 +213,7 @@ impl Scene {
         for (name, value) in more.as_object().unwrap() {
             fields[name] = value.clone();
         }
-        let fresh = fields["fresh"] != json!(false);
+        let is_newly_indexed = fields["fresh"] != json!(false);
         fields.as_object_mut().unwrap().remove("fresh");
         let document = Document::parse(&key, &fields.to_string()).unwrap();
         let item = NewItem {
@@ -223,7 +223,7 @@ impl Scene {
             order_time: at,
             embargoed: document.text("embargoed").map(|text| text.parse().unwrap()),
             stored: at,
-            fresh,
+            is_newly_indexed,
             key,
         };
         self.db.write_blocking(move |tx| tx.write_item(&item)).unwrap();
@@ -268,12 +268,12 @@ fn stream(q: &str) -> NotificationDraft {
         media_type: None,
         title: String::new(),
         question: question(q),
-        way: NotificationMethod::Stream,
+        method: NotificationMethod::Stream,
     }
 }
 
 pub(super) fn scheduled(schedule: &str, timezone: &str) -> NotificationDraft {
-    let way = NotificationMethod::ScheduledEmail {
+    let method = NotificationMethod::ScheduledEmail {
         email: "desk@b.example".to_owned(),
         schedule: schedule.to_owned(),
         timezone: timezone.to_owned(),
@@ -282,7 +282,7 @@ pub(super) fn scheduled(schedule: &str, timezone: &str) -> NotificationDraft {
         media_type: None,
         title: "Hamnar".to_owned(),
         question: question("hamn"),
-        way,
+        method,
     }
 }
 

@@ -30,7 +30,8 @@ enum Proof {
     Json,
     /// No commands: addresses, responses, files.
     Shown,
-    /// Commands that run tests or fuzz targets of this tree, which must exist under these names.
+    /// Commands that run tests (`./test`, `cargo test`) or fuzz targets of this tree, which must exist under these
+    /// names.
     Tests,
     /// Commands that need more than a test has. Our files that they name exist, and so do their options.
     Outside(&'static str),
@@ -46,7 +47,7 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("README.md", "docker build", Outside("images are built where there is Docker")),
     ("README.md", "/media/image/<id>.jpg ", Shown),
     ("CONTRIBUTING.md", "./run", Alike("tests/run.sh", &["./run"])),
-    ("CONTRIBUTING.md", "./test quick", Outside("a test does not run all tests")),
+    ("CONTRIBUTING.md", "./test quick", Tests),
     ("CONTRIBUTING.md", "ASAN_OPTIONS=", Tests),
     ("CONTRIBUTING.md", "RUSTC_BOOTSTRAP=1 RUSTFLAGS=", Tests),
     ("docs/guide/collections.md", "curl -X POST -H", Run(CALLS)),
@@ -388,13 +389,19 @@ fn check_settings(block: &Block) {
     assert!(said.status.success(), "{}: {stderr}\n{}", block.page, block.text);
 }
 
-/// Checks that the targets of `cargo test` and `cargo fuzz` exist, and that some test reads the variables in front
-/// of them.
+/// Checks that the targets of `./test`, `cargo test` and `cargo fuzz` exist, and that some test reads the variables
+/// in front of them.
 fn check_tests(block: &Block) {
     let suite = all_sources("tests/suite");
     for command in block.commands() {
         let command = command.split("  #").next().unwrap_or_default().trim();
         let words: Vec<&str> = command.split_whitespace().collect();
+        if let ["./test", names @ ..] = words.as_slice() {
+            for name in names.iter().filter(|name| **name != "quick") {
+                assert!(has_test(&suite, name), "{command}: no test is called {name}");
+            }
+            continue;
+        }
         let cargo = words.iter().position(|word| *word == "cargo").expect(command);
         for (name, _) in words[..cargo].iter().filter_map(|word| word.split_once('=')) {
             // Variables of the compiler and its sanitizers are not ours.
@@ -439,6 +446,14 @@ fn has_test(sources: &[(String, String)], filter: &str) -> bool {
         let mut names = text.split("#[test]\nfn ").skip(1);
         is_module || names.any(|rest| rest.split('(').next().unwrap_or_default().contains(filter))
     })
+}
+
+#[test]
+fn the_usage_of_the_test_script_names_a_test() {
+    let script = read("test");
+    let usage = script.lines().find(|line| line.starts_with("# Other arguments")).unwrap();
+    let (_, name) = usage.rsplit_once("./test ").unwrap();
+    assert!(has_test(&all_sources("tests/suite"), name), "no test is called {name}");
 }
 
 /// Checks that our files in commands exist, and that the binary has the options in them.

@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn every_column_moves_to_another_database_or_is_made_anew_there() {
+    fn every_column_is_copied_to_another_database_or_rebuilt_there() {
         use crate::storage::database::statements::archive_migration::{
             ITEM_LOG, ITEMS, MigratedTable, TABLES,
         };
