@@ -25,17 +25,17 @@ use serde::Serialize;
 
 use super::{AppState, PageResult, SiteRequest, assets};
 use crate::runtime::error::{Error, ErrorKind, Result};
-use links::Links;
+use links::DocumentLinks;
 pub(in crate::http) use links::anchor;
-use render::Document;
-use search::{Answer, Index};
+use render::RenderedDocument;
+use search::{DocumentIndex, QueryOutcome};
 
 #[derive(RustEmbed)]
 #[folder = "docs/"]
 #[include = "*.md"]
 #[include = "images/*.png"]
 #[include = "images/*.svg"]
-struct Docs;
+struct EmbeddedDocs;
 
 /// The path of the index; the pages are below it.
 const ROOT: &str = "/docs/guide";
@@ -51,20 +51,20 @@ pub(super) fn routes() -> Router<AppState> {
 
 /// `GET /docs/guide`: the index, or with `q` the results of a search.
 async fn index(site: SiteRequest) -> PageResult {
-    let guide = Guide::get().await?;
+    let guide = RenderedGuide::get().await?;
     match site.query.field("q")? {
         None => guide.page(&site, ""),
         Some(query) => {
             let answer = guide.index.search(query);
             let status = match answer {
                 // The page explains the limit; the status says that no search took place.
-                Answer::TooLong => StatusCode::BAD_REQUEST,
-                Answer::NoWords | Answer::Hits(_) => StatusCode::OK,
+                QueryOutcome::TooLong => StatusCode::BAD_REQUEST,
+                QueryOutcome::NoWords | QueryOutcome::Hits(_) => StatusCode::OK,
             };
             let (problem, hits) = match answer {
-                Answer::TooLong => (Some("long"), Vec::new()),
-                Answer::NoWords => (Some("empty"), Vec::new()),
-                Answer::Hits(hits) => (None, hits),
+                QueryOutcome::TooLong => (Some("long"), Vec::new()),
+                QueryOutcome::NoWords => (Some("empty"), Vec::new()),
+                QueryOutcome::Hits(hits) => (None, hits),
             };
             site.page_with(
                 status,
@@ -89,7 +89,7 @@ async fn open(
     site: SiteRequest,
 ) -> PageResult {
     if path.starts_with("images/")
-        && let Some(file) = Docs::get(&path)
+        && let Some(file) = EmbeddedDocs::get(&path)
     {
         return Ok(assets::send(
             &method,
@@ -99,35 +99,35 @@ async fn open(
             assets::AssetFile { file, keep: assets::CACHE_SHORT },
         ));
     }
-    Guide::get().await?.page(&site, &path)
+    RenderedGuide::get().await?.page(&site, &path)
 }
 
 /// All documents, rendered and indexed.
-struct Guide {
+struct RenderedGuide {
     /// The pages by their path below [`ROOT`]; the index has the empty path.
-    pages: BTreeMap<String, Document>,
-    groups: Vec<Group>,
-    index: Index,
+    pages: BTreeMap<String, RenderedDocument>,
+    groups: Vec<NavigationGroup>,
+    index: DocumentIndex,
 }
 
 /// A folder in the navigation.
 #[derive(Debug, Serialize)]
-struct Group {
+struct NavigationGroup {
     title: String,
-    pages: Vec<Entry>,
+    pages: Vec<NavigationLink>,
 }
 
 /// A page in the navigation.
 #[derive(Debug, Serialize)]
-struct Entry {
+struct NavigationLink {
     title: String,
     url: String,
 }
 
-impl Guide {
+impl RenderedGuide {
     /// Returns the guide, which the first caller renders on a blocking thread: that takes some 20 ms.
     async fn get() -> Result<&'static Self> {
-        static GUIDE: OnceLock<Guide> = OnceLock::new();
+        static GUIDE: OnceLock<RenderedGuide> = OnceLock::new();
         if let Some(guide) = GUIDE.get() {
             return Ok(guide);
         }
@@ -138,16 +138,16 @@ impl Guide {
 
     /// Renders `documents`: Markdown by the path of its file in `docs`.
     fn of(documents: &BTreeMap<String, String>) -> Self {
-        let links = Links::new(documents.keys().map(String::as_str), |path| {
-            path.starts_with("images/") && Docs::get(path).is_some()
+        let links = DocumentLinks::new(documents.keys().map(String::as_str), |path| {
+            path.starts_with("images/") && EmbeddedDocs::get(path).is_some()
         });
-        let pages: BTreeMap<String, Document> = documents
+        let pages: BTreeMap<String, RenderedDocument> = documents
             .iter()
             .map(|(file, text)| {
                 (links::page_path(file).to_owned(), render::document(file, text, &links))
             })
             .collect();
-        Self { groups: groups(documents, &pages), index: Index::of(&pages), pages }
+        Self { groups: groups(documents, &pages), index: DocumentIndex::of(&pages), pages }
     }
 
     /// Renders the page at `path`.
@@ -182,10 +182,10 @@ impl Guide {
 
 /// The documents in the binary by the path of their file in `docs`.
 fn embedded() -> BTreeMap<String, String> {
-    let mut documents: BTreeMap<String, String> = Docs::iter()
+    let mut documents: BTreeMap<String, String> = EmbeddedDocs::iter()
         .filter(|file| links::is_document(file))
         .filter_map(|file| {
-            let text = Docs::get(&file)?.data.into_owned();
+            let text = EmbeddedDocs::get(&file)?.data.into_owned();
             Some((file.into_owned(), String::from_utf8(text).ok()?))
         })
         .collect();
@@ -195,28 +195,31 @@ fn embedded() -> BTreeMap<String, String> {
 }
 
 /// Builds the navigation: pages by folder, first those that the index links to, in its order.
-fn groups(documents: &BTreeMap<String, String>, pages: &BTreeMap<String, Document>) -> Vec<Group> {
+fn groups(
+    documents: &BTreeMap<String, String>,
+    pages: &BTreeMap<String, RenderedDocument>,
+) -> Vec<NavigationGroup> {
     let listed: HashMap<&str, usize> = pages.get("").map_or_else(HashMap::new, |index| {
         // Reversed, so that the first of several links to a page decides its position.
         index.links.iter().enumerate().rev().map(|(at, url)| (url.as_str(), at)).collect()
     });
-    let mut folders: BTreeMap<(usize, &str), Vec<Entry>> = BTreeMap::new();
+    let mut folders: BTreeMap<(usize, &str), Vec<NavigationLink>> = BTreeMap::new();
     for file in documents.keys() {
         let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
         let rank = FOLDERS.iter().position(|known| *known == folder).unwrap_or(FOLDERS.len());
         let path = links::page_path(file);
         let Some(document) = pages.get(path) else { continue };
-        let entry = Entry { title: document.title.clone(), url: links::url(path) };
+        let entry = NavigationLink { title: document.title.clone(), url: links::url(path) };
         folders.entry((rank, folder)).or_default().push(entry);
     }
     let index_position =
-        |entry: &Entry| listed.get(entry.url.as_str()).copied().unwrap_or(usize::MAX);
-    let group = |((_, folder), mut pages): ((usize, &str), Vec<Entry>)| {
+        |entry: &NavigationLink| listed.get(entry.url.as_str()).copied().unwrap_or(usize::MAX);
+    let group = |((_, folder), mut pages): ((usize, &str), Vec<NavigationLink>)| {
         pages.sort_by_cached_key(|entry| {
             // The index itself leads its group; pages without a link follow by title.
             (entry.url != ROOT, index_position(entry), entry.title.to_lowercase())
         });
-        Group { title: folder_title(folder), pages }
+        NavigationGroup { title: folder_title(folder), pages }
     };
     folders.into_iter().map(group).collect()
 }
@@ -244,7 +247,7 @@ mod tests {
             ("other-things/x.md", "# X"),
         ];
         let documents = documents.map(|(file, text)| (file.to_owned(), text.to_owned()));
-        let guide = Guide::of(&BTreeMap::from(documents));
+        let guide = RenderedGuide::of(&BTreeMap::from(documents));
         let titles: Vec<(&str, Vec<&str>)> = guide
             .groups
             .iter()

@@ -9,27 +9,27 @@ use pulldown_cmark::{
 };
 use serde::Serialize;
 
-use super::links::{Anchors, Links};
+use super::links::{DocumentLinks, HeadingAnchors};
 
 /// Longest line of a code block that fits a narrow window; a longer one scrolls, so the block is focusable.
 const NARROW_CHARS: usize = 36;
 
 #[derive(Debug, Default)]
-pub(super) struct Document {
+pub(super) struct RenderedDocument {
     pub(super) title: String,
     /// The HTML, in order. Text and attributes are escaped.
-    pub(super) blocks: Vec<Block>,
+    pub(super) blocks: Vec<HtmlBlock>,
     /// The headings below the title, for the table of contents.
-    pub(super) contents: Vec<Heading>,
+    pub(super) contents: Vec<ContentsHeading>,
     /// The text by heading, for the search; the first section is the text before the second heading.
-    pub(super) sections: Vec<Section>,
+    pub(super) sections: Vec<DocumentSection>,
     /// The URLs on the site that the document links to, in order.
     pub(super) links: Vec<String>,
 }
 
 /// A part of a document's HTML; after a code block the page inserts a copy button.
 #[derive(Debug, Default)]
-pub(super) struct Block {
+pub(super) struct HtmlBlock {
     pub(super) html: String,
     /// The id of the code block at the end of the part, if there is one.
     pub(super) code_id: Option<String>,
@@ -37,7 +37,7 @@ pub(super) struct Block {
 
 /// A heading in the table of contents.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Heading {
+pub(super) struct ContentsHeading {
     /// Level of the heading, 2 or 3.
     pub(super) level: u8,
     pub(super) text: String,
@@ -46,25 +46,28 @@ pub(super) struct Heading {
 
 /// The text below one heading.
 #[derive(Debug, Default)]
-pub(super) struct Section {
+pub(super) struct DocumentSection {
     pub(super) heading: String,
     pub(super) anchor: String,
     pub(super) text: String,
 }
 
 /// Renders the Markdown of `file`, a path in `docs`.
-pub(super) fn document(file: &str, markdown: &str, links: &Links<'_>) -> Document {
+pub(super) fn document(file: &str, markdown: &str, links: &DocumentLinks<'_>) -> RenderedDocument {
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_STRIKETHROUGH
         | Options::ENABLE_TASKLISTS
         | Options::ENABLE_GFM;
     let mut events = Parser::new_ext(markdown, options);
-    let mut renderer = Renderer {
+    let mut renderer = DocumentRenderer {
         file,
         links,
-        document: Document { sections: vec![Section::default()], ..Document::default() },
+        document: RenderedDocument {
+            sections: vec![DocumentSection::default()],
+            ..RenderedDocument::default()
+        },
         pending: Vec::new(),
-        anchors: Anchors::default(),
+        anchors: HeadingAnchors::default(),
         open_links: Vec::new(),
     };
     while let Some(event) = events.next() {
@@ -73,18 +76,18 @@ pub(super) fn document(file: &str, markdown: &str, links: &Links<'_>) -> Documen
     renderer.end()
 }
 
-struct Renderer<'a> {
+struct DocumentRenderer<'a> {
     file: &'a str,
-    links: &'a Links<'a>,
-    document: Document,
+    links: &'a DocumentLinks<'a>,
+    document: RenderedDocument,
     /// Events that are not rendered yet.
     pending: Vec<Event<'a>>,
-    anchors: Anchors,
+    anchors: HeadingAnchors,
     /// For each open link or image, whether it is rendered as one.
     open_links: Vec<bool>,
 }
 
-impl<'a> Renderer<'a> {
+impl<'a> DocumentRenderer<'a> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the library renders all other events")]
     fn event(&mut self, event: Event<'a>, rest: &mut Parser<'a>) {
         match event {
@@ -198,9 +201,13 @@ impl<'a> Renderer<'a> {
         }
         if matches!(level, HeadingLevel::H2 | HeadingLevel::H3) {
             let level = level as u8;
-            document.contents.push(Heading { level, text: text.clone(), anchor: anchor.clone() });
+            document.contents.push(ContentsHeading {
+                level,
+                text: text.clone(),
+                anchor: anchor.clone(),
+            });
         }
-        document.sections.push(Section { heading: text, anchor, text: String::new() });
+        document.sections.push(DocumentSection { heading: text, anchor, text: String::new() });
     }
 
     /// Renders a code block, with an id for the copy button.
@@ -233,7 +240,7 @@ impl<'a> Renderer<'a> {
             html.push_str(&format!(" data-language=\"{}\"", escaped(language)));
         }
         html.push_str(&format!("><code>{}</code></pre>", escaped(&code)));
-        self.document.blocks.push(Block { html, code_id: Some(id) });
+        self.document.blocks.push(HtmlBlock { html, code_id: Some(id) });
         self.pending.push(Event::Html("</div>\n".into()));
     }
 
@@ -268,9 +275,9 @@ impl<'a> Renderer<'a> {
         text
     }
 
-    fn end(mut self) -> Document {
+    fn end(mut self) -> RenderedDocument {
         let html = self.flush();
-        self.document.blocks.push(Block { html, code_id: None });
+        self.document.blocks.push(HtmlBlock { html, code_id: None });
         if self.document.title.is_empty() {
             // Navigation and browser history need some title.
             self.document.title = self.file.trim_end_matches(".md").to_owned();
@@ -302,9 +309,9 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn rendered(markdown: &str) -> Document {
+    fn rendered(markdown: &str) -> RenderedDocument {
         let documents = ["guide/search.md", "README.md"];
-        document("README.md", markdown, &Links::new(documents.into_iter(), |_| false))
+        document("README.md", markdown, &DocumentLinks::new(documents.into_iter(), |_| false))
     }
 
     fn html(markdown: &str) -> String {

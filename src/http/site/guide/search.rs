@@ -11,7 +11,7 @@ use std::{
 use serde::Serialize;
 
 use super::links;
-use super::render::Document;
+use super::render::RenderedDocument;
 use crate::runtime::limits::{
     GUIDE_EXCERPT_BYTES, GUIDE_HITS_MAX, GUIDE_HITS_PER_PAGE_MAX, GUIDE_QUERY_CHARS_MAX,
     GUIDE_QUERY_WORDS_MAX,
@@ -29,28 +29,28 @@ const EXACT_HEADING_SCORE: u32 = 60;
 
 /// The answer to a query.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum QueryOutcome {
     /// The query has too many characters or words.
     TooLong,
     /// The query has no words to search for.
     NoWords,
     /// The sections, best first; empty if nothing matches.
-    Hits(Vec<Hit>),
+    Hits(Vec<SectionHit>),
 }
 
 /// A section that matches.
 #[derive(Debug, Serialize)]
-pub(super) struct Hit {
+pub(super) struct SectionHit {
     title: String,
     /// The heading; `None` for the text before the second heading of a page.
     heading: Option<String>,
     url: String,
-    excerpt: Vec<Fragment>,
+    excerpt: Vec<ExcerptFragment>,
 }
 
 /// A fragment of an excerpt.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Fragment {
+pub(super) struct ExcerptFragment {
     text: String,
     /// Whether the fragment is a word of the query.
     is_match: bool,
@@ -58,29 +58,29 @@ pub(super) struct Fragment {
 
 /// The sections of all documents and the words in them.
 #[derive(Debug, Default)]
-pub(super) struct Index {
-    sections: Vec<Indexed>,
+pub(super) struct DocumentIndex {
+    sections: Vec<IndexedSection>,
     /// For each word the sections with it, by their index in `sections`, and its score there.
     postings: BTreeMap<String, Vec<(usize, u32)>>,
 }
 
 #[derive(Debug)]
-struct Indexed {
+struct IndexedSection {
     title: String,
     heading: Option<String>,
     url: String,
     text: String,
 }
 
-impl Index {
+impl DocumentIndex {
     /// Indexes `pages`, which are documents by their paths.
-    pub(super) fn of(pages: &BTreeMap<String, Document>) -> Self {
+    pub(super) fn of(pages: &BTreeMap<String, RenderedDocument>) -> Self {
         let mut index = Self::default();
         for (path, document) in pages {
             for (at, section) in document.sections.iter().enumerate() {
                 let address = links::url(path);
                 let is_first = at == 0;
-                index.add(Indexed {
+                index.add(IndexedSection {
                     title: document.title.clone(),
                     heading: (!is_first).then(|| section.heading.clone()),
                     url: if is_first { address } else { format!("{address}#{}", section.anchor) },
@@ -91,7 +91,7 @@ impl Index {
         index
     }
 
-    fn add(&mut self, section: Indexed) {
+    fn add(&mut self, section: IndexedSection) {
         let mut scores: HashMap<String, u32> = HashMap::new();
         for word in words(&section.text) {
             *scores.entry(word.text).or_default() += 1;
@@ -112,21 +112,21 @@ impl Index {
     }
 
     /// Searches for sections with all words of `query`.
-    pub(super) fn search(&self, query: &str) -> Answer {
+    pub(super) fn search(&self, query: &str) -> QueryOutcome {
         if query.chars().count() > GUIDE_QUERY_CHARS_MAX {
-            return Answer::TooLong;
+            return QueryOutcome::TooLong;
         }
         let mut query_words: Vec<String> = words(query).map(|word| word.text).collect();
         // Only neighbours: the order is compared with headings below.
         query_words.dedup();
         match query_words.len() {
-            0 => Answer::NoWords,
-            1..=GUIDE_QUERY_WORDS_MAX => Answer::Hits(self.hits(&query_words)),
-            _ => Answer::TooLong,
+            0 => QueryOutcome::NoWords,
+            1..=GUIDE_QUERY_WORDS_MAX => QueryOutcome::Hits(self.hits(&query_words)),
+            _ => QueryOutcome::TooLong,
         }
     }
 
-    fn hits(&self, query_words: &[String]) -> Vec<Hit> {
+    fn hits(&self, query_words: &[String]) -> Vec<SectionHit> {
         let mut ranked: Vec<(usize, u32)> = self.scores(query_words).into_iter().collect();
         for (index, score) in &mut ranked {
             let section = &self.sections[*index];
@@ -147,7 +147,7 @@ impl Index {
                 // One long page must not fill the list.
                 *count <= GUIDE_HITS_PER_PAGE_MAX
             });
-        let hit = |section: &Indexed| Hit {
+        let hit = |section: &IndexedSection| SectionHit {
             title: section.title.clone(),
             heading: section.heading.clone(),
             url: section.url.clone(),
@@ -191,14 +191,14 @@ pub(super) fn shortened(query: &str) -> String {
 }
 
 /// A word in lower case, with its byte range in the text.
-struct Word {
+struct TextWord {
     text: String,
     start: usize,
     end: usize,
 }
 
 /// Splits a text into alphanumeric words. A name such as `media.preview_px` is three words.
-fn words(text: &str) -> impl Iterator<Item = Word> {
+fn words(text: &str) -> impl Iterator<Item = TextWord> {
     let mut rest = text.char_indices().peekable();
     std::iter::from_fn(move || {
         let (start, first) = rest.by_ref().find(|(_, c)| c.is_alphanumeric())?;
@@ -207,13 +207,13 @@ fn words(text: &str) -> impl Iterator<Item = Word> {
             end = at + c.len_utf8();
         }
         // The range is that of the original: lower case may have another length.
-        Some(Word { text: text[start..end].to_lowercase(), start, end })
+        Some(TextWord { text: text[start..end].to_lowercase(), start, end })
     })
 }
 
 /// The part of `text` with the most different words of the query, with those words marked.
-fn excerpt(text: &str, query_words: &[String]) -> Vec<Fragment> {
-    let found: Vec<(usize, Word)> = words(text)
+fn excerpt(text: &str, query_words: &[String]) -> Vec<ExcerptFragment> {
+    let found: Vec<(usize, TextWord)> = words(text)
         .filter_map(|word| {
             let word_index =
                 query_words.iter().position(|one| word.text.starts_with(one.as_str()))?;
@@ -238,7 +238,7 @@ fn excerpt(text: &str, query_words: &[String]) -> Vec<Fragment> {
     let mut fragments = Vec::new();
     let mut push = |text: &str, is_match: bool| {
         if !text.is_empty() {
-            fragments.push(Fragment { text: text.to_owned(), is_match });
+            fragments.push(ExcerptFragment { text: text.to_owned(), is_match });
         }
     };
     push(if start > 0 { "… " } else { "" }, false);
@@ -265,22 +265,24 @@ fn boundary(text: &str, at: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::links::Links;
+    use super::super::links::DocumentLinks;
     use super::super::render;
     use super::*;
 
-    fn index(documents: &[(&str, &str)]) -> Index {
-        let links = Links::new(std::iter::empty(), |_| false);
+    fn index(documents: &[(&str, &str)]) -> DocumentIndex {
+        let links = DocumentLinks::new(std::iter::empty(), |_| false);
         let rendered = documents.iter().map(|(file, text)| {
             (links::page_path(file).to_owned(), render::document(file, text, &links))
         });
-        Index::of(&rendered.collect())
+        DocumentIndex::of(&rendered.collect())
     }
 
-    fn urls(index: &Index, query: &str) -> Vec<String> {
+    fn urls(index: &DocumentIndex, query: &str) -> Vec<String> {
         match index.search(query) {
-            Answer::Hits(hits) => hits.into_iter().map(|hit| hit.url).collect(),
-            other @ (Answer::TooLong | Answer::NoWords) => panic!("{query}: {other:?}"),
+            QueryOutcome::Hits(hits) => hits.into_iter().map(|hit| hit.url).collect(),
+            other @ (QueryOutcome::TooLong | QueryOutcome::NoWords) => {
+                panic!("{query}: {other:?}")
+            }
         }
     }
 
@@ -301,13 +303,13 @@ mod tests {
     fn empty_and_overlong_queries_are_no_searches() {
         let index = index(&[("a.md", "# A\n\ntext")]);
         for query in ["", "  ", "-- ?"] {
-            assert!(matches!(index.search(query), Answer::NoWords), "{query}");
+            assert!(matches!(index.search(query), QueryOutcome::NoWords), "{query}");
         }
         let words = (0..=GUIDE_QUERY_WORDS_MAX).map(|n| n.to_string()).collect::<Vec<_>>();
         for query in [&"x".repeat(GUIDE_QUERY_CHARS_MAX + 1), &words.join(" ")] {
-            assert!(matches!(index.search(query), Answer::TooLong), "{query}");
+            assert!(matches!(index.search(query), QueryOutcome::TooLong), "{query}");
         }
-        assert!(matches!(index.search(&"é".repeat(GUIDE_QUERY_CHARS_MAX)), Answer::Hits(_)));
+        assert!(matches!(index.search(&"é".repeat(GUIDE_QUERY_CHARS_MAX)), QueryOutcome::Hits(_)));
     }
 
     #[test]
