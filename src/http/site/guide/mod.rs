@@ -1,8 +1,8 @@
 //! `/docs/guide`: the documents of the folder `docs` as pages of the site, with a search over them.
 //!
 //! The documents are compiled into the binary. They are rendered and indexed all at once when the first of
-//! them is requested; after that a page costs one template. The documents are English, the navigation around
-//! them is in the visitor's language.
+//! them is requested, into values that the templates share; after that a page costs one template. The
+//! documents are English, the navigation around them is in the visitor's language.
 
 mod links;
 mod render;
@@ -70,7 +70,7 @@ async fn index(site: SiteRequest) -> PageResult {
                 status,
                 "guide_search.html",
                 context! {
-                    groups => guide.groups(),
+                    groups => &guide.groups,
                     query => search::shortened(query),
                     problem,
                     chars_max => crate::runtime::limits::GUIDE_QUERY_CHARS_MAX,
@@ -105,9 +105,34 @@ async fn open(
 /// All documents, rendered and indexed.
 struct RenderedGuide {
     /// The pages by their path below [`ROOT`]; the index has the empty path.
-    pages: BTreeMap<String, RenderedDocument>,
-    groups: Vec<NavigationGroup>,
+    pages: BTreeMap<String, PreparedPage>,
+    /// The navigation, a list of [`NavigationGroup`].
+    groups: PageValue,
     index: DocumentIndex,
+}
+
+/// The parts of a page as its template takes them: shared, so that a request copies no text.
+struct PreparedPage {
+    title: PageValue,
+    /// The table of contents, a list of [`render::ContentsHeading`].
+    contents: PageValue,
+    /// The HTML in order, and for each part the id of the code block at its end.
+    blocks: PageValue,
+}
+
+impl PreparedPage {
+    fn of(document: RenderedDocument) -> Self {
+        let block = |block: render::HtmlBlock| {
+            // The renderer has escaped everything that is not its own markup.
+            let html = PageValue::from_safe_string(block.html);
+            context! { html, code => block.code_id }
+        };
+        Self {
+            title: PageValue::from(document.title),
+            contents: PageValue::from(Serde(document.contents)),
+            blocks: document.blocks.into_iter().map(block).collect(),
+        }
+    }
 }
 
 /// A folder in the navigation.
@@ -141,43 +166,45 @@ impl RenderedGuide {
         let links = DocumentLinks::new(documents.keys().map(String::as_str), |path| {
             path.starts_with("images/") && EmbeddedDocs::get(path).is_some()
         });
-        let pages: BTreeMap<String, RenderedDocument> = documents
-            .iter()
-            .map(|(file, text)| {
-                (links::page_path(file).to_owned(), render::document(file, text, &links))
-            })
-            .collect();
-        Self { groups: groups(documents, &pages), index: DocumentIndex::of(&pages), pages }
+        let rendered = rendered(documents, &links);
+        Self {
+            groups: PageValue::from(Serde(groups(documents, &rendered))),
+            index: DocumentIndex::of(&rendered),
+            pages: rendered
+                .into_iter()
+                .map(|(path, document)| (path, PreparedPage::of(document)))
+                .collect(),
+        }
     }
 
     /// Renders the page at `path`.
     fn page(&self, site: &SiteRequest, path: &str) -> PageResult {
         let missing =
             || Error::new(ErrorKind::NotFound, "There is no such page in the documentation.");
-        let document = self.pages.get(path).ok_or_else(missing)?;
-        let blocks: Vec<PageValue> = document
-            .blocks
-            .iter()
-            .map(|block| {
-                // The renderer has escaped everything that is not its own markup.
-                let html = PageValue::from_safe_string(block.html.clone());
-                context! { html, code => block.code_id.clone() }
-            })
-            .collect();
+        let page = self.pages.get(path).ok_or_else(missing)?;
         site.page(
             "guide.html",
             context! {
-                groups => self.groups(),
-                title => document.title.clone(),
-                contents => PageValue::from(Serde(&document.contents)),
-                blocks,
+                groups => &self.groups,
+                title => &page.title,
+                contents => &page.contents,
+                blocks => &page.blocks,
             },
         )
     }
+}
 
-    fn groups(&self) -> PageValue {
-        PageValue::from(Serde(&self.groups))
-    }
+/// Renders all documents; the keys are the paths of their pages.
+fn rendered(
+    documents: &BTreeMap<String, String>,
+    links: &DocumentLinks<'_>,
+) -> BTreeMap<String, RenderedDocument> {
+    documents
+        .iter()
+        .map(|(file, text)| {
+            (links::page_path(file).to_owned(), render::document(file, text, links))
+        })
+        .collect()
 }
 
 /// The documents in the binary by the path of their file in `docs`.
@@ -247,9 +274,10 @@ mod tests {
             ("other-things/x.md", "# X"),
         ];
         let documents = documents.map(|(file, text)| (file.to_owned(), text.to_owned()));
-        let guide = RenderedGuide::of(&BTreeMap::from(documents));
-        let titles: Vec<(&str, Vec<&str>)> = guide
-            .groups
+        let documents = BTreeMap::from(documents);
+        let links = DocumentLinks::new(documents.keys().map(String::as_str), |_| false);
+        let groups = groups(&documents, &rendered(&documents, &links));
+        let titles: Vec<(&str, Vec<&str>)> = groups
             .iter()
             .map(|group| {
                 let pages = group.pages.iter().map(|entry| entry.title.as_str()).collect();
