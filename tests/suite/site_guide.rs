@@ -136,6 +136,23 @@ fn a_page_has_headings_contents_and_no_inline_scripts_or_styles() {
     }
 }
 
+#[test]
+fn the_navigation_links_to_every_page_once_and_a_folder_to_its_own_page() {
+    let server = Server::demo();
+    let page = text(server.get("/docs/guide/operations"));
+    let (_, navigation) = page.split_once(" id=\"pages\"").expect("a navigation");
+    let navigation = navigation.split("</nav>").next().expect("its end");
+    let links = navigation.matches(" href=\"").count();
+    assert_eq!(links, values(navigation, "href").len(), "{navigation}");
+    // The page of a folder is the title of its group, and not among its pages.
+    for folder in ["Documentation", "Operations", "Contract"] {
+        assert_eq!(navigation.matches(&format!(">{folder}<")).count(), 1, "{folder}");
+        assert!(navigation.contains(&format!(">{folder}</a>")), "{folder}: {navigation}");
+    }
+    assert!(navigation.contains("aria-current=\"page\">Operations</a>"), "{navigation}");
+    assert!(navigation.contains(">Reference</span>"), "{navigation}");
+}
+
 /// The paths that a search finds, best first.
 fn found(page: &str) -> Vec<String> {
     let hits = page.split("<h2><a href=\"").skip(1);

@@ -5,13 +5,11 @@
 //! documents are English, the navigation around them is in the visitor's language.
 
 mod links;
+mod navigation;
 mod render;
 mod search;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::OnceLock,
-};
+use std::{collections::BTreeMap, sync::OnceLock};
 
 use axum::{
     Router,
@@ -21,7 +19,6 @@ use axum::{
 };
 use minijinja::{Value as PageValue, context, value::Serde};
 use rust_embed::RustEmbed;
-use serde::Serialize;
 
 use super::{AppState, PageResult, SiteRequest, assets};
 use crate::runtime::error::{Error, ErrorKind, Result};
@@ -41,8 +38,6 @@ struct EmbeddedDocs;
 const ROOT: &str = "/docs/guide";
 /// The document that the index shows.
 const INDEX: &str = "README.md";
-/// The folders in the order of the navigation; others follow by name.
-const FOLDERS: [&str; 6] = ["", "guide", "operations", "reference", "contract", "internals"];
 
 /// The routes of the guide.
 pub(super) fn routes() -> Router<AppState> {
@@ -106,7 +101,7 @@ async fn open(
 struct RenderedGuide {
     /// The pages by their path below [`ROOT`]; the index has the empty path.
     pages: BTreeMap<String, PreparedPage>,
-    /// The navigation, a list of [`NavigationGroup`].
+    /// The navigation, a list of [`navigation::NavigationGroup`].
     groups: PageValue,
     index: DocumentIndex,
 }
@@ -135,20 +130,6 @@ impl PreparedPage {
     }
 }
 
-/// A folder in the navigation.
-#[derive(Debug, Serialize)]
-struct NavigationGroup {
-    title: String,
-    pages: Vec<NavigationLink>,
-}
-
-/// A page in the navigation.
-#[derive(Debug, Serialize)]
-struct NavigationLink {
-    title: String,
-    url: String,
-}
-
 impl RenderedGuide {
     /// Returns the guide, which the first caller renders on a blocking thread: that takes some 20 ms.
     async fn get() -> Result<&'static Self> {
@@ -168,7 +149,7 @@ impl RenderedGuide {
         });
         let rendered = rendered(documents, &links);
         Self {
-            groups: PageValue::from(Serde(groups(documents, &rendered))),
+            groups: PageValue::from(Serde(navigation::groups(documents, &rendered))),
             index: DocumentIndex::of(&rendered),
             pages: rendered
                 .into_iter()
@@ -219,78 +200,4 @@ fn embedded() -> BTreeMap<String, String> {
     // A build without the documents still has an index page.
     documents.entry(INDEX.to_owned()).or_insert_with(|| "# Documentation\n".to_owned());
     documents
-}
-
-/// Builds the navigation: pages by folder, first those that the index links to, in its order.
-fn groups(
-    documents: &BTreeMap<String, String>,
-    pages: &BTreeMap<String, RenderedDocument>,
-) -> Vec<NavigationGroup> {
-    let listed: HashMap<&str, usize> = pages.get("").map_or_else(HashMap::new, |index| {
-        // Reversed, so that the first of several links to a page decides its position.
-        index.links.iter().enumerate().rev().map(|(at, url)| (url.as_str(), at)).collect()
-    });
-    let mut folders: BTreeMap<(usize, &str), Vec<NavigationLink>> = BTreeMap::new();
-    for file in documents.keys() {
-        let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
-        let rank = FOLDERS.iter().position(|known| *known == folder).unwrap_or(FOLDERS.len());
-        let path = links::page_path(file);
-        let Some(document) = pages.get(path) else { continue };
-        let entry = NavigationLink { title: document.title.clone(), url: links::url(path) };
-        folders.entry((rank, folder)).or_default().push(entry);
-    }
-    let index_position =
-        |entry: &NavigationLink| listed.get(entry.url.as_str()).copied().unwrap_or(usize::MAX);
-    let group = |((_, folder), mut pages): ((usize, &str), Vec<NavigationLink>)| {
-        pages.sort_by_cached_key(|entry| {
-            // The index itself leads its group; pages without a link follow by title.
-            (entry.url != ROOT, index_position(entry), entry.title.to_lowercase())
-        });
-        NavigationGroup { title: folder_title(folder), pages }
-    };
-    folders.into_iter().map(group).collect()
-}
-
-fn folder_title(folder: &str) -> String {
-    let mut letters = folder.chars();
-    match letters.next() {
-        None => "Documentation".to_owned(),
-        Some(first) => format!("{}{}", first.to_uppercase(), letters.as_str().replace('-', " ")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_index_decides_the_order_of_the_navigation() {
-        let documents = [
-            ("README.md", "# All\n\n[Z](guide/z.md) [A](guide/a.md)"),
-            ("guide/a.md", "# A"),
-            ("guide/m.md", "# M"),
-            ("guide/z.md", "# Z"),
-            ("loose.md", "# Loose"),
-            ("other-things/x.md", "# X"),
-        ];
-        let documents = documents.map(|(file, text)| (file.to_owned(), text.to_owned()));
-        let documents = BTreeMap::from(documents);
-        let links = DocumentLinks::new(documents.keys().map(String::as_str), |_| false);
-        let groups = groups(&documents, &rendered(&documents, &links));
-        let titles: Vec<(&str, Vec<&str>)> = groups
-            .iter()
-            .map(|group| {
-                let pages = group.pages.iter().map(|entry| entry.title.as_str()).collect();
-                (group.title.as_str(), pages)
-            })
-            .collect();
-        assert_eq!(
-            titles,
-            [
-                ("Documentation", vec!["All", "Loose"]),
-                ("Guide", vec!["Z", "A", "M"]),
-                ("Other things", vec!["X"]),
-            ]
-        );
-    }
 }
