@@ -187,6 +187,32 @@ fn the_guide_is_searched_by_words() {
 }
 
 #[test]
+fn headings_are_found_first_and_guides_before_reference_and_contract() {
+    let server = Server::demo();
+    let check = |query: &str, expected: &[&str]| {
+        let page = text(search(&server, query));
+        let hits = found(&page);
+        let place = |start: &&str| {
+            let start = format!("{ROOT}/{start}");
+            let place = hits.iter().position(|hit| hit.starts_with(&start));
+            place.unwrap_or_else(|| panic!("{query}: no {start} in {hits:?}"))
+        };
+        let places: Vec<usize> = expected.iter().map(place).collect();
+        assert_eq!(places[0], 0, "{query}: {hits:?}");
+        assert!(places.is_sorted(), "{query}: {hits:?}");
+    };
+    check(
+        "notifications",
+        &["guide/", "operations#", "reference/", "contract/", "operations/overload"],
+    );
+    check("collections", &["guide/collections", "reference/", "contract/", "operations/"]);
+    check("backup", &["operations/backup#backup", "reference/settings#backup", "operations/up"]);
+    check("search", &["guide/search", "operations/", "reference/", "contract/", "guide/search#"]);
+    // A name leads to the table that describes it.
+    check("media.preview_px", &["reference/settings#media", "operations/", "contract/media#"]);
+}
+
+#[test]
 fn queries_without_results_get_a_message() {
     let server = Server::demo();
     let check = |query: &str, status: u16, expected: &str| {

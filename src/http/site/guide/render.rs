@@ -50,6 +50,8 @@ pub(super) struct DocumentSection {
     pub(super) heading: String,
     pub(super) anchor: String,
     pub(super) text: String,
+    /// The names in code at the beginning of table rows: the section describes them.
+    pub(super) names: Vec<String>,
 }
 
 /// Renders the Markdown of `file`, a path in `docs`.
@@ -69,6 +71,7 @@ pub(super) fn document(file: &str, markdown: &str, links: &DocumentLinks<'_>) ->
         pending: Vec::new(),
         anchors: HeadingAnchors::default(),
         open_links: Vec::new(),
+        is_first_cell: false,
     };
     while let Some(event) = events.next() {
         renderer.event(event, &mut events);
@@ -85,6 +88,8 @@ struct DocumentRenderer<'a> {
     anchors: HeadingAnchors,
     /// For each open link or image, whether it is rendered as one.
     open_links: Vec<bool>,
+    /// Whether the next event belongs to the first cell of a row of a table, below its head.
+    is_first_cell: bool,
 }
 
 impl<'a> DocumentRenderer<'a> {
@@ -142,6 +147,16 @@ impl<'a> DocumentRenderer<'a> {
     /// Adds the text of an event to the section.
     fn index(&mut self, event: &Event<'_>) {
         let Some(section) = self.document.sections.last_mut() else { return };
+        if matches!(event, Event::Start(Tag::TableRow)) {
+            self.is_first_cell = true;
+        } else if matches!(event, Event::End(TagEnd::TableCell)) {
+            self.is_first_cell = false;
+        }
+        if let Event::Code(name) = event
+            && self.is_first_cell
+        {
+            section.names.push(name.to_string());
+        }
         if let Event::Text(text) | Event::Code(text) = event {
             section.text.push_str(text);
             return;
@@ -207,7 +222,11 @@ impl<'a> DocumentRenderer<'a> {
                 anchor: anchor.clone(),
             });
         }
-        document.sections.push(DocumentSection { heading: text, anchor, text: String::new() });
+        document.sections.push(DocumentSection {
+            heading: text,
+            anchor,
+            ..DocumentSection::default()
+        });
     }
 
     /// Renders a code block, with an id for the copy button.
@@ -356,6 +375,14 @@ mod tests {
             [("Title", "lead"), ("One two", "text more"), ("Deep", "code"), ("One two", "")]
         );
         assert_eq!(found.blocks[0].code_id.as_deref(), Some("code-1"));
+    }
+
+    #[test]
+    fn code_that_begins_the_rows_of_a_table_is_what_the_section_describes() {
+        let found = rendered(
+            "# T\n\n| `Name` | Meaning |\n| - | - |\n| [`a.b`](#t), `a.c` | as `d` |\n| e | `f` |\n\n`g`\n",
+        );
+        assert_eq!(found.sections[0].names, ["a.b", "a.c"]);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Finds the sections of the documents that have all words of a query, best first.
 //!
-//! An inverted index maps each word to the sections that contain it, with a score: words of titles and
-//! headings count more than words of the text. A word of a query also matches longer words that begin with it.
+//! An inverted index maps each word to the sections that contain it, with a score. A word of a query also
+//! matches longer words that begin with it. Sections whose heading has the words come before those whose text
+//! has them; among each, guides come before the reference, and that before contract and internals; only then
+//! the score decides. A guide and the contract use the same words, and most visitors have a task.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -70,6 +72,58 @@ struct IndexedSection {
     heading: Option<String>,
     url: String,
     text: String,
+    kind: PageKind,
+    title_words: Vec<String>,
+    /// The words of the heading, or of the title for the text before the second heading.
+    heading_words: Vec<String>,
+    /// The words of each name that the section describes in a row of a table.
+    names: Vec<Vec<String>>,
+}
+
+/// The kind of a page, in the order of a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum PageKind {
+    /// How something is done: guides, operations, and the index of all documents.
+    Guide,
+    /// What a setting, a command or an error code means.
+    Reference,
+    /// What the service promises and how it is built: contract and internals.
+    Background,
+}
+
+/// The part of a section that has the words of a query, in the order of a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum MatchedPart {
+    /// The heading, if need be together with the title, or a name that the section describes.
+    Heading,
+    /// The text has at least one of the words that the heading lacks.
+    Text,
+}
+
+impl PageKind {
+    /// The kind of the page at `path`, which begins with the folder.
+    fn of(path: &str) -> Self {
+        match path.split('/').next().unwrap_or_default() {
+            "" | "guide" | "operations" => Self::Guide,
+            "reference" => Self::Reference,
+            _ => Self::Background,
+        }
+    }
+}
+
+impl IndexedSection {
+    fn matched_part(&self, query_words: &[String]) -> MatchedPart {
+        let has = |words: &[String], word: &String| {
+            words.iter().any(|one| one.starts_with(word.as_str()))
+        };
+        let is_in_heading = |word: &String| has(&self.heading_words, word);
+        let is_heading = query_words.iter().any(is_in_heading)
+            && query_words.iter().all(|word| is_in_heading(word) || has(&self.title_words, word));
+        // One word is rarely meant as a name: `search` is also a folder and a column.
+        let is_name = query_words.len() > 1
+            && self.names.iter().any(|name| name.as_slice().ends_with(query_words));
+        if is_heading || is_name { MatchedPart::Heading } else { MatchedPart::Text }
+    }
 }
 
 impl DocumentIndex {
@@ -80,9 +134,14 @@ impl DocumentIndex {
             for (at, section) in document.sections.iter().enumerate() {
                 let address = links::url(path);
                 let is_first = at == 0;
+                let heading = (!is_first).then(|| section.heading.clone());
                 index.add(IndexedSection {
+                    kind: PageKind::of(path),
+                    title_words: words_of(&document.title),
+                    heading_words: words_of(heading.as_ref().unwrap_or(&document.title)),
+                    names: section.names.iter().map(|name| words_of(name)).collect(),
                     title: document.title.clone(),
-                    heading: (!is_first).then(|| section.heading.clone()),
+                    heading,
                     url: if is_first { address } else { format!("{address}#{}", section.anchor) },
                     text: section.text.trim().to_owned(),
                 });
@@ -98,10 +157,11 @@ impl DocumentIndex {
         }
         // A long section must not come first by repetition alone.
         scores.values_mut().for_each(|count| *count = (*count).min(COUNTED_MAX) * TEXT_SCORE);
-        let heading = section.heading.as_deref().unwrap_or(&section.title);
-        for (text, score) in [(section.title.as_str(), TITLE_SCORE), (heading, HEADING_SCORE)] {
-            for word in words(text) {
-                *scores.entry(word.text).or_default() += score;
+        let headings =
+            [(&section.title_words, TITLE_SCORE), (&section.heading_words, HEADING_SCORE)];
+        for (words, score) in headings {
+            for word in words {
+                *scores.entry(word.clone()).or_default() += score;
             }
         }
         let index = self.sections.len();
@@ -116,7 +176,7 @@ impl DocumentIndex {
         if query.chars().count() > GUIDE_QUERY_CHARS_MAX {
             return QueryOutcome::TooLong;
         }
-        let mut query_words: Vec<String> = words(query).map(|word| word.text).collect();
+        let mut query_words = words_of(query);
         // Only neighbours: the order is compared with headings below.
         query_words.dedup();
         match query_words.len() {
@@ -129,15 +189,16 @@ impl DocumentIndex {
     fn hits(&self, query_words: &[String]) -> Vec<SectionHit> {
         let mut ranked: Vec<(usize, u32)> = self.scores(query_words).into_iter().collect();
         for (index, score) in &mut ranked {
-            let section = &self.sections[*index];
-            let heading = section.heading.as_deref().unwrap_or(&section.title);
             // A visitor who types the whole heading looks for exactly this section.
-            if words(heading).map(|word| word.text).eq(query_words.iter().cloned()) {
+            if self.sections[*index].heading_words == query_words {
                 *score += EXACT_HEADING_SCORE;
             }
         }
         // Sections with equal scores stay in the order of the pages.
-        ranked.sort_unstable_by_key(|(index, score)| (u32::MAX - score, *index));
+        ranked.sort_by_cached_key(|(index, score)| {
+            let section = &self.sections[*index];
+            (section.matched_part(query_words), section.kind, u32::MAX - score, *index)
+        });
         let mut hits_of_page: HashMap<&str, usize> = HashMap::new();
         let limited =
             ranked.into_iter().map(|(index, _)| &self.sections[index]).filter(|section| {
@@ -195,6 +256,11 @@ struct TextWord {
     text: String,
     start: usize,
     end: usize,
+}
+
+/// The words of a text in lower case.
+fn words_of(text: &str) -> Vec<String> {
+    words(text).map(|word| word.text).collect()
 }
 
 /// Splits a text into alphanumeric words. A name such as `media.preview_px` is three words.
@@ -294,9 +360,68 @@ mod tests {
         ]);
         let [a, backup, b] = ["/docs/guide/a", "/docs/guide/a#backup", "/docs/guide/b"];
         assert_eq!(urls(&index, "backup"), [backup, a, b]);
-        assert_eq!(urls(&index, "BACKUP apples"), [a, backup]);
+        assert_eq!(urls(&index, "BACKUP apples"), [backup, a]);
         assert_eq!(urls(&index, "preview_px"), [b]);
         assert_eq!(urls(&index, "backup nothing"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn headings_come_first_and_then_guides_before_the_reference_and_the_contract() {
+        let page =
+            |title: &str| format!("# {title}\n\nPurge, purge, purge.\n\n## Calls\n\nA purge.\n");
+        let (named, other) = (page("Purge"), page("Caches"));
+        let documents: Vec<(String, &str)> =
+            ["contract", "guide", "internals", "operations", "reference"]
+                .into_iter()
+                .flat_map(|folder| {
+                    [
+                        (format!("{folder}/other.md"), other.as_str()),
+                        (format!("{folder}/purge.md"), named.as_str()),
+                    ]
+                })
+                .collect();
+        let documents: Vec<(&str, &str)> =
+            documents.iter().map(|(file, text)| (file.as_str(), *text)).collect();
+        let found = urls(&index(&documents), "purge");
+        let pages: Vec<&str> = found
+            .iter()
+            .filter(|url| !url.contains('#'))
+            .map(|url| url.trim_start_matches("/docs/guide/"))
+            .collect();
+        assert_eq!(
+            pages,
+            [
+                "guide/purge",
+                "operations/purge",
+                "reference/purge",
+                "contract/purge",
+                "internals/purge",
+                "guide/other",
+                "operations/other",
+                "reference/other",
+                "contract/other",
+                "internals/other",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_section_that_describes_a_name_comes_before_those_that_mention_it() {
+        let index = index(&[
+            (
+                "operations/load.md",
+                "# Load\n\nMore `media.max_workers`: `media.max_workers` 1, 2 or 3.\n",
+            ),
+            (
+                "reference/settings.md",
+                "# Settings\n\n## media\n\n| Setting | Unit |\n| - | - |\n| `media.max_workers` | |\n",
+            ),
+        ]);
+        let [guide, entry] =
+            ["/docs/guide/operations/load", "/docs/guide/reference/settings#media"];
+        assert_eq!(urls(&index, "media.max_workers"), [entry, guide]);
+        assert_eq!(urls(&index, "max_workers"), [entry, guide]);
+        assert_eq!(urls(&index, "workers"), [guide, entry]);
     }
 
     #[test]
