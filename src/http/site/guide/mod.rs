@@ -4,10 +4,12 @@
 //! them is requested, into values that the templates share; after that a page costs one template. The
 //! documents are English, the navigation around them is in the visitor's language.
 
+mod excerpt;
 mod links;
 mod navigation;
 mod render;
 mod search;
+mod words;
 
 use std::{collections::BTreeMap, sync::OnceLock};
 

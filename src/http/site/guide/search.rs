@@ -12,11 +12,12 @@ use std::{
 
 use serde::Serialize;
 
+use super::excerpt::{ExcerptFragment, excerpt};
 use super::links;
 use super::render::RenderedDocument;
+use super::words::{words, words_of};
 use crate::runtime::limits::{
-    GUIDE_EXCERPT_BYTES, GUIDE_HITS_MAX, GUIDE_HITS_PER_PAGE_MAX, GUIDE_QUERY_CHARS_MAX,
-    GUIDE_QUERY_WORDS_MAX,
+    GUIDE_HITS_MAX, GUIDE_HITS_PER_PAGE_MAX, GUIDE_QUERY_CHARS_MAX, GUIDE_QUERY_WORDS_MAX,
 };
 
 /// Scores of a word in the page title, in the heading, and in the text for up to [`COUNTED_MAX`] occurrences.
@@ -48,14 +49,6 @@ pub(super) struct SectionHit {
     heading: Option<String>,
     url: String,
     excerpt: Vec<ExcerptFragment>,
-}
-
-/// A fragment of an excerpt.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-pub(super) struct ExcerptFragment {
-    text: String,
-    /// Whether the fragment is a word of the query.
-    is_match: bool,
 }
 
 /// The sections of all documents and the words in them.
@@ -251,84 +244,6 @@ pub(super) fn shortened(query: &str) -> String {
     query.chars().take(GUIDE_QUERY_CHARS_MAX).collect()
 }
 
-/// A word in lower case, with its byte range in the text.
-struct TextWord {
-    text: String,
-    start: usize,
-    end: usize,
-}
-
-/// The words of a text in lower case.
-fn words_of(text: &str) -> Vec<String> {
-    words(text).map(|word| word.text).collect()
-}
-
-/// Splits a text into alphanumeric words. A name such as `media.preview_px` is three words.
-fn words(text: &str) -> impl Iterator<Item = TextWord> {
-    let mut rest = text.char_indices().peekable();
-    std::iter::from_fn(move || {
-        let (start, first) = rest.by_ref().find(|(_, c)| c.is_alphanumeric())?;
-        let mut end = start + first.len_utf8();
-        while let Some((at, c)) = rest.next_if(|(_, c)| c.is_alphanumeric()) {
-            end = at + c.len_utf8();
-        }
-        // The range is that of the original: lower case may have another length.
-        Some(TextWord { text: text[start..end].to_lowercase(), start, end })
-    })
-}
-
-/// The part of `text` with the most different words of the query, with those words marked.
-fn excerpt(text: &str, query_words: &[String]) -> Vec<ExcerptFragment> {
-    let found: Vec<(usize, TextWord)> = words(text)
-        .filter_map(|word| {
-            let word_index =
-                query_words.iter().position(|one| word.text.starts_with(one.as_str()))?;
-            Some((word_index, word))
-        })
-        .collect();
-    let span = |first: usize| {
-        let start = found[first].1.start;
-        found[first..].iter().take_while(move |(_, word)| word.end <= start + GUIDE_EXCERPT_BYTES)
-    };
-    let different = |first: usize| {
-        let mut seen = vec![false; query_words.len()];
-        span(first).for_each(|(word_index, _)| seen[*word_index] = true);
-        seen.into_iter().filter(|seen| *seen).count()
-    };
-    // The first of the best: an excerpt near the top of its section.
-    let best = (0..found.len()).rev().max_by_key(|first| different(*first));
-    let first = best.map_or(0, |best| found[best].1.start);
-    // A quarter of the length shows what precedes the first match.
-    let start = boundary(text, first.saturating_sub(GUIDE_EXCERPT_BYTES / 4));
-    let end = boundary(text, start + GUIDE_EXCERPT_BYTES + GUIDE_EXCERPT_BYTES / 4);
-    let mut fragments = Vec::new();
-    let mut push = |text: &str, is_match: bool| {
-        if !text.is_empty() {
-            fragments.push(ExcerptFragment { text: text.to_owned(), is_match });
-        }
-    };
-    push(if start > 0 { "… " } else { "" }, false);
-    let mut at = start;
-    for (_, word) in found.iter().filter(|(_, word)| word.start >= start && word.end <= end) {
-        push(&text[at..word.start], false);
-        push(&text[word.start..word.end], true);
-        at = word.end;
-    }
-    push(&text[at..end], false);
-    push(if end < text.len() { " …" } else { "" }, false);
-    fragments
-}
-
-/// The position of the next whitespace at or after `at`, 0 for 0; the end of the text if there is none.
-fn boundary(text: &str, at: usize) -> usize {
-    if at == 0 {
-        return 0;
-    }
-    let is_space = |(position, c): &(usize, char)| *position >= at && c.is_whitespace();
-    // White space is also a character boundary, at which the text may be sliced.
-    text.char_indices().find(is_space).map_or(text.len(), |(position, _)| position)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::links::DocumentLinks;
@@ -435,19 +350,5 @@ mod tests {
             assert!(matches!(index.search(query), QueryOutcome::TooLong), "{query}");
         }
         assert!(matches!(index.search(&"é".repeat(GUIDE_QUERY_CHARS_MAX)), QueryOutcome::Hits(_)));
-    }
-
-    #[test]
-    fn an_excerpt_has_the_words_marked() {
-        let before = "filler ".repeat(100);
-        let text = format!("{before}the Ångström unit is small {before}");
-        let fragments = excerpt(&text, &["ångström".to_owned(), "small".to_owned()]);
-        let marked: Vec<&str> =
-            fragments.iter().filter(|one| one.is_match).map(|one| one.text.as_str()).collect();
-        assert_eq!(marked, ["Ångström", "small"]);
-        let whole: String = fragments.iter().map(|one| one.text.as_str()).collect();
-        assert!(whole.starts_with("… ") && whole.ends_with(" …"), "{whole}");
-        assert!(whole.len() < 2 * GUIDE_EXCERPT_BYTES, "{whole}");
-        assert_eq!(excerpt("", &["a".to_owned()]), []);
     }
 }
