@@ -212,6 +212,29 @@ fn headings_are_found_first_and_guides_before_reference_and_contract() {
     check("media.preview_px", &["reference/settings#media", "operations/", "contract/media#"]);
 }
 
+/// The excerpts of the results, as a browser shows them.
+fn excerpts(page: &str) -> Vec<String> {
+    let (_, results) = page.split_once("<ol class=\"hits\"").expect("results");
+    let texts = results.split("<p>").skip(1).filter_map(|rest| rest.split("</p>").next());
+    texts.map(|text| unescaped(&text.replace("<mark>", "").replace("</mark>", ""))).collect()
+}
+
+#[test]
+fn excerpts_are_plain_text() {
+    let server = Server::demo();
+    let check = |query: &str, expected: &str| {
+        let shown = excerpts(&text(search(&server, query)));
+        assert!(shown[0].contains(expected), "{query}: {shown:?}");
+        for mark in ["`", "///", " # ", "| ", "\n"] {
+            assert!(!shown.iter().any(|one| one.contains(mark)), "{query} {mark:?}: {shown:?}");
+        }
+    };
+    // A doc comment in a block of code, a comment of a shell, a row of a table.
+    check("edge rounded nearest", "target, each edge rounded to the nearest pixel, never outside");
+    check("build PACKAGES ffmpeg", "with videos: --build-arg PACKAGES=ffmpeg");
+    check("media.preview_px", "media.preview_px · 1024 · px · Long side of a Preview · restart");
+}
+
 #[test]
 fn queries_without_results_get_a_message() {
     let server = Server::demo();

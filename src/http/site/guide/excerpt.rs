@@ -1,4 +1,4 @@
-//! The part of a section's text that a hit shows.
+//! The plain text of a section, and the part of it that a hit shows.
 
 use serde::Serialize;
 
@@ -11,6 +11,30 @@ pub(super) struct ExcerptFragment {
     text: String,
     /// Whether the fragment is a word of the query.
     is_match: bool,
+}
+
+/// Puts the lines of a code block into one, without the marks of comments and of Markdown.
+///
+/// An excerpt has no lines and no code font, in which these marks are read at once as what they are.
+pub(super) fn plain_code(code: &str) -> String {
+    let parts = code.lines().flat_map(|line| {
+        let is_table_row = line.trim_start().starts_with('|');
+        line.split_whitespace().filter(move |part| !is_mark(part, is_table_row))
+    });
+    without_backticks(&parts.collect::<Vec<_>>().join(" "))
+}
+
+fn is_mark(part: &str, is_table_row: bool) -> bool {
+    let is_comment = matches!(part, "//" | "///" | "//!");
+    let is_heading = part.chars().all(|c| c == '#');
+    // A pipe elsewhere belongs to a command.
+    let is_rule = is_table_row && part.chars().all(|c| "|:-".contains(c));
+    is_comment || is_heading || is_rule
+}
+
+/// The text without backticks, which a document quotes only to show Markdown.
+pub(super) fn without_backticks(text: &str) -> String {
+    text.replace('`', "")
 }
 
 /// The part of `text` with the most different words of the query, with those words marked.
@@ -68,6 +92,18 @@ fn boundary(text: &str, at: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn code_has_no_marks_of_comments_or_markdown() {
+        let check = |code: &str, expected: &str| assert_eq!(plain_code(code), expected, "{code}");
+        check("/// Moves a `crop`.\n///\n/// Fails.\nfn f()", "Moves a crop. Fails. fn f()");
+        check("//! Two.\nf(); // why", "Two. f(); why");
+        check("# a comment\nKEY=1    # a key", "a comment KEY=1 a key");
+        check("| a | b |\n| --- | :-: |\n| 1 | 2 |", "a b 1 2");
+        // What only looks like a mark is part of the code.
+        check("#!/bin/sh\n#[inline]\na | b", "#!/bin/sh #[inline] a | b");
+        check("curl http://localhost/a", "curl http://localhost/a");
+    }
 
     #[test]
     fn an_excerpt_has_the_words_marked() {

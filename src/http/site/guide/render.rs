@@ -9,6 +9,7 @@ use pulldown_cmark::{
 };
 use serde::Serialize;
 
+use super::excerpt::{plain_code, without_backticks};
 use super::links::{DocumentLinks, HeadingAnchors};
 
 /// Longest line of a code block that fits a narrow window; a longer one scrolls, so the block is focusable.
@@ -52,6 +53,22 @@ pub(super) struct DocumentSection {
     pub(super) text: String,
     /// The names in code at the beginning of table rows: the section describes them.
     pub(super) names: Vec<String>,
+}
+
+impl DocumentSection {
+    /// Separates the text of a table's cell from that of the next one.
+    fn end_cell(&mut self) {
+        self.text.truncate(self.text.trim_end().len());
+        // An empty cell needs no second separator.
+        let separator = if self.text.ends_with('·') { " " } else { " · " };
+        self.text.push_str(separator);
+    }
+
+    /// Removes the separator after the last cell of a table.
+    fn end_table(&mut self) {
+        self.text.truncate(self.text.trim_end_matches([' ', '·']).len());
+        self.text.push(' ');
+    }
 }
 
 /// Renders the Markdown of `file`, a path in `docs`.
@@ -106,6 +123,9 @@ impl<'a> DocumentRenderer<'a> {
                 self.pending.push(Event::Start(Tag::Table(columns)));
             }
             Event::End(TagEnd::Table) => {
+                if let Some(section) = self.document.sections.last_mut() {
+                    section.end_table();
+                }
                 self.pending.push(event);
                 self.pending.push(Event::Html("</div>\n".into()));
             }
@@ -151,6 +171,8 @@ impl<'a> DocumentRenderer<'a> {
             self.is_first_cell = true;
         } else if matches!(event, Event::End(TagEnd::TableCell)) {
             self.is_first_cell = false;
+            section.end_cell();
+            return;
         }
         if let Event::Code(name) = event
             && self.is_first_cell
@@ -158,7 +180,7 @@ impl<'a> DocumentRenderer<'a> {
             section.names.push(name.to_string());
         }
         if let Event::Text(text) | Event::Code(text) = event {
-            section.text.push_str(text);
+            section.text.push_str(&without_backticks(text));
             return;
         }
         // Emphasis may end within a word; any other markup separates words of the index.
@@ -240,7 +262,7 @@ impl<'a> DocumentRenderer<'a> {
             }
         }
         if let Some(section) = self.document.sections.last_mut() {
-            section.text.push_str(&code);
+            section.text.push_str(&plain_code(&code));
             section.text.push(' ');
         }
         let language = match kind {
@@ -383,6 +405,14 @@ mod tests {
             "# T\n\n| `Name` | Meaning |\n| - | - |\n| [`a.b`](#t), `a.c` | as `d` |\n| e | `f` |\n\n`g`\n",
         );
         assert_eq!(found.sections[0].names, ["a.b", "a.c"]);
+    }
+
+    #[test]
+    fn the_text_of_a_section_has_separated_cells_and_no_marks() {
+        let found = rendered(
+            "# T\n\nOne `` `x` ``.\n\n| a | b | c |\n| - | - | - |\n| `1` | | *3* |\n\n```\n# two\n```\n",
+        );
+        assert_eq!(found.sections[0].text.trim(), "One x. a · b · c · 1 · 3 two");
     }
 
     #[test]
