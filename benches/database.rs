@@ -48,7 +48,7 @@ fn item(number: u32) -> NewItem {
         order_time: now,
         embargoed: None,
         stored: now,
-        fresh: true,
+        is_newly_indexed: true,
     }
 }
 
