@@ -23,7 +23,7 @@ const ITEMS: u32 = 10_000;
 const CALL: u32 = 1000;
 
 fn key(number: u32) -> ItemKey {
-    format!("image/sdlt{number:06}").parse().expect("key")
+    format!("image/sdlt{number:06}").parse().expect("media type and id are valid")
 }
 
 fn item(number: u32) -> NewItem {
@@ -38,7 +38,8 @@ fn item(number: u32) -> NewItem {
         "product": [{ "code": format!("FOTT{}", number % 60) }],
     })
     .to_string();
-    let now = Timestamp::from_second(1_790_000_000 + i64::from(number)).expect("time");
+    let now = Timestamp::from_second(1_790_000_000 + i64::from(number))
+        .expect("the time is within the range of timestamps");
     NewItem {
         key,
         document: text,
@@ -47,12 +48,12 @@ fn item(number: u32) -> NewItem {
         order_time: now,
         embargoed: None,
         stored: now,
-        fresh: true,
+        is_newly_indexed: true,
     }
 }
 
 fn write(db: &Db, write: impl FnOnce(&WriteTx<'_>) -> Result<(), DbError> + Send + 'static) {
-    db.write_blocking(write).expect("written");
+    db.write_blocking(write).expect("a scratch database can be written");
 }
 
 fn main() -> io::Result<()> {
@@ -71,7 +72,7 @@ fn main() -> io::Result<()> {
             let read = db.read_blocking(|tx| {
                 (0..CALL).try_for_each(|n| tx.find_item(&key(n * 7)).map(|it| drop(black_box(it))))
             });
-            read.expect("read");
+            read.expect("a scratch database can be read");
         });
     });
     group.bench_function("account_log", |bencher| {
@@ -104,13 +105,14 @@ fn main() -> io::Result<()> {
                 })?;
                 Ok(bytes)
             });
-            read.expect("read")
+            read.expect("a scratch database can be read")
         });
     });
     group.bench_function("log_rows", |bencher| {
         bencher.iter(|| {
-            let rows = usize::try_from(ITEMS).expect("small");
-            db.read_blocking(move |tx| tx.log_rows(0, rows)).expect("read")
+            let rows = usize::try_from(ITEMS).expect("the number fits");
+            db.read_blocking(move |tx| tx.log_rows(0, rows))
+                .expect("a scratch database can be read")
         });
     });
     group.finish();

@@ -15,7 +15,7 @@ fi
 
 # Garage issues no session tokens.
 cargo test --locked --test suite -- \
-    garage:: store_s3:: backup_bucket:: migrate::an_archive_moves postgres::cache_hits_and_304s_need_neither \
+    garage:: store_s3:: backup_bucket:: migrate::an_archive_moves postgres::outages::cache_hits_and_304s_need_neither \
     --skip store_s3::a_temporary_key
 
 # The unit tests of the store expect a running server. The suite has installed its Python packages.

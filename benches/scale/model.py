@@ -24,6 +24,8 @@ MEASURED = {
     'CPU of a crop 800x600 of 24 MP': (7.6, 'ms', 'benches/RESULTS.md', '**16.3** | 7.6 / 126'),
     'CPU of a Preview': (20.1, 'ms', 'benches/RESULTS.md', '**10.3** | 20.1 / 208'),
     'CPU of a Thumbnail': (10.3, 'ms', 'benches/RESULTS.md', '**15.9** | 10.3 / 162'),
+    'CPU of a Preview with a mark': (18.5, 'ms', 'benches/RESULTS.md', '**13.9** | 18.5 / 257'),
+    'a WebPreview, part of a Preview': (0.31, '', 'benches/RESULTS.md', '1,677 kB as Previews and 519 kB as WebPreviews'),
     'CPU of a Hires of 12.4 MB with a mark': (19.0, 'ms', 'benches/RESULTS.md', '**31.8** | 19 / 702'),
     'documents a second of one core': (25_359, '/s', 'benches/RESULTS.md', '36,602 | 25,359 | 5,000'),
     'searches a second of 2 cores over HTTP, 1 M items': (3_098, '/s', 'benches/RESULTS.md', '3,098 to 3,182/s'),
@@ -69,8 +71,10 @@ ASSUMED = {
     'requests at the origin': (50_000, '/s', 'the goal'),
     'hits of the CDN': (0.95, '', 'the goal'),
     'part of the items with a picture': (0.57, '', 'the mix of benches/compare/archive.py'),
-    'standard renditions of a picture': (3, '', 'Preview, Thumbnail, CroppedThumbnail; asked for equally often'),
+    'standard renditions of a picture': (3, '', 'Preview, Thumbnail, CroppedThumbnail; asked for equally often; others: see Caches'),
     'a Thumbnail': (15_000, 'bytes', '256 px'),
+    'a WatermarkPreview': (98_235, 'bytes', 'as large as a Preview; counted in the table of Caches only'),
+    'CPU of a WebPreview': (20.1, 'ms', 'not measured: that of a Preview, which has four times the pixels; counted in the table of Caches only'),
     'exponent of popularity': (1.1, '', "Zipf; what a CDN's 95 % need: see Caches"),
     'an original': (5e6, 'bytes', '24 megapixels as cameras write them; photographs of benches/RESULTS.md have 2.1 to 12.5 MB'),
     'originals that need a working copy': (0.05, '', 'progressive and others'),
@@ -174,23 +178,38 @@ def pictures():
     return a('items') * a('part of the items with a picture')
 
 
-def objects():
-    return pictures() * a('standard renditions of a picture')
+def counted():
+    """Bytes and milliseconds of a core of each standard rendition of a picture, as the page counts them."""
+    thumbnail = (a('a Thumbnail'), m('CPU of a Thumbnail'))
+    found = [(m('a Preview'), m('CPU of a Preview')), thumbnail, thumbnail]
+    assert len(found) == a('standard renditions of a picture')
+    return found
 
 
-def object_bytes():
-    return (m('a Preview') + 2 * a('a Thumbnail')) / 3
+def listed():
+    """The same of those that documents list and nodes render: `r01` to `r04`."""
+    preview = m('a Preview')
+    return [(preview, m('CPU of a Preview')), (a('a WatermarkPreview'), m('CPU of a Preview with a mark')),
+            (a('a Thumbnail'), m('CPU of a Thumbnail')), (preview * m('a WebPreview, part of a Preview'), a('CPU of a WebPreview'))]
 
 
-def render_ms():
-    return (m('CPU of a Preview') + 2 * m('CPU of a Thumbnail')) / 3
+def objects(of=counted):
+    return pictures() * len(of())
 
 
-def caching(exponent, nodes=None):
+def object_bytes(of=counted):
+    return sum(weight for weight, _ in of()) / len(of())
+
+
+def render_ms(of=counted):
+    return sum(ms for _, ms in of()) / len(of())
+
+
+def caching(exponent, nodes=None, of=counted):
     """Objects of the CDN, and the nodes' hits with items at their place and in turn."""
-    found = popularity.bins(objects(), exponent)
+    found = popularity.bins(objects(of), exponent)
     held, kept = popularity.first(found, a('hits of the CDN'))
-    room, nodes = a('disk for renditions of a node') / object_bytes(), nodes or round(a('media nodes'))
+    room, nodes = a('disk for renditions of a node') / object_bytes(of), nodes or round(a('media nodes'))
     return held, [popularity.behind(found, kept, room, nodes, shared) for shared in (True, False)]
 
 
@@ -206,6 +225,18 @@ def caches():
                   'renders/s; cores, items at their place', 'in turn'], rows)
 
 
+def renditions():
+    """What other standard renditions come to."""
+    rows, nodes = [], round(a('media nodes'))
+    for name, of in (('Preview, Thumbnail, CroppedThumbnail (this page)', counted), ('`r01` to `r04` of documents', listed)):
+        held, hits = caching(a('exponent of popularity'), None, of)
+        cores = rate('Previews and Thumbnails') * (1 - hits[0]) * render_ms(of) / 1000
+        rows.append([name, nice(objects(of)), size(held * object_bytes(of)), f'{100 * hits[0]:.0f} %', nice(cores),
+                     loads(None, (nodes, nodes + 4, nodes + 8), 1.0, of)])
+    return table(['Counted for each picture', 'renditions', 'the CDN must keep', f'hits of {nodes} nodes', 'cores for renders',
+                  f'load of {nodes} nodes, of {nodes + 4}, of {nodes + 8}'], rows)
+
+
 def disks():
     """Hits by how many nodes there are, of items at their place."""
     found = popularity.bins(objects(), a('exponent of popularity'))
@@ -219,14 +250,14 @@ def disks():
     return table(['Nodes', 'disk for renditions', 'times what the CDN keeps', 'hits', 'cores for renders'], rows)
 
 
-def media_cores(exponent=None, nodes=None):
+def media_cores(exponent=None, nodes=None, of=counted):
     """Cores by kind of request."""
-    hit = caching(exponent or a('exponent of popularity'), nodes)[1][0]
+    hit = caching(exponent or a('exponent of popularity'), nodes, of)[1][0]
     pictures_asked = rate('Previews and Thumbnails')
     return {
         f'Previews and Thumbnails from a cache ({100 * hit:.0f} %)': (
             pictures_asked * hit, m('CPU of a cached hit of 98 kB') / 1000),
-        'Previews and Thumbnails rendered': (pictures_asked * (1 - hit), render_ms()),
+        'Previews and Thumbnails rendered': (pictures_asked * (1 - hit), render_ms(of)),
         'crops and marks, all rendered': (rate('crops and marks of open renditions'), m('CPU of a crop 800x600 of 24 MP')),
         'documents': (rate('documents (.json, .xml)'), 1000 / m('documents a second of one core')),
         'unchanged (304), as a hit': (rate('unchanged (304)'), m('CPU of a cached hit of 98 kB') / 1000),
@@ -234,13 +265,13 @@ def media_cores(exponent=None, nodes=None):
     }
 
 
-def media_needed(exponent=None, nodes=None):
-    return sum(count * ms / 1000 for count, ms in media_cores(exponent, nodes).values())
+def media_needed(exponent=None, nodes=None, of=counted):
+    return sum(count * ms / 1000 for count, ms in media_cores(exponent, nodes, of).values())
 
 
-def loads(exponent, counts, part=1.0):
+def loads(exponent, counts, part=1.0, of=counted):
     """Parts of a hundred that so many nodes are busy."""
-    return ', '.join(f'{100 * part * media_needed(exponent, count) / (count * a("cores of a node")):.0f} %' for count in counts)
+    return ', '.join(f'{100 * part * media_needed(exponent, count, of) / (count * a("cores of a node")):.0f} %' for count in counts)
 
 
 def media_nodes():
@@ -488,7 +519,7 @@ def limits():
 
 
 TABLES = {
-    'readings': readings, 'kinds': kinds, 'caches': caches, 'disks': disks, 'media': media_nodes, 'search': search, 'shards': shards,
+    'readings': readings, 'kinds': kinds, 'caches': caches, 'renditions': renditions, 'disks': disks, 'media': media_nodes, 'search': search, 'shards': shards,
     'matcher': matcher, 'database': database, 'writes': writes_table, 'writer': writer, 'store': store, 'bucket': bucket,
     'network': network, 'cost': cost, 'limits': limits, 'measured': figures_measured, 'assumed': figures_assumed,
 }

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use super::OpenArchive;
 use super::jobs::{JobContext, WatchedFolder, start_follower, start_threads};
-use super::ownership::determine_later;
+use super::ownership::retry_ownership_check;
 use super::purging::PurgeStarter;
 use super::reload::certificate;
 use super::scrub::OriginalsScrub;
@@ -55,15 +55,15 @@ pub(super) struct ServerStorage {
 }
 
 impl ServerStorage {
-    /// Opens the connections to the database, removes files that a killed process left in the store, and
-    /// retries in the background to determine the owner of a store that did not answer.
+    /// Opens the connections to the database, removes files that a killed process left in the store, and, if the
+    /// store did not answer, checks its ownership again in the background.
     pub(super) fn open(config: &Config, archive: OpenArchive, node: &ClusterNode) -> Result<Self> {
         let watched = WatchedFolder::open(config, &archive, node)?;
         let OpenArchive { db, originals, memory: _, undetermined_store } = archive;
         let store = originals.store().clone();
         db.open_connections();
         if let Some(names) = undetermined_store {
-            determine_later(db.clone(), store.clone(), names)?;
+            retry_ownership_check(db.clone(), store.clone(), names)?;
         }
         store.report();
         let swept = store.sweep().map_err(Error::internal)?;
@@ -168,7 +168,7 @@ pub(super) struct HttpListeners {
     /// The listener for operators' tools, if one is configured.
     pub(super) admin: Option<TcpListener>,
     pub(super) address: SocketAddr,
-    pub(super) terms: ListenerSettings,
+    pub(super) settings: ListenerSettings,
 }
 
 impl HttpListeners {
@@ -186,12 +186,12 @@ impl HttpListeners {
             config.server.public_url = BaseUrl(default_url(address, config.serves_tls()));
         }
         // Behind a proxy that is not trusted, all clients have one address (contract operation-7).
-        if let Some(warning) = config.hidden_clients() {
+        if let Some(warning) = config.proxy_warning() {
             tracing::warn!("{warning}");
         }
-        let terms =
+        let settings =
             ListenerSettings { limits: HotSwap::new(listener_limits(config)), certificate };
-        Ok(Self { listener, admin, address, terms })
+        Ok(Self { listener, admin, address, settings })
     }
 }
 
@@ -250,7 +250,7 @@ impl BackgroundTasks {
         let notifications = &shared.distribution.notifications;
         let mut threads = vec![start_follower(media, auth, to_warm, followed, &guard)?];
         threads.extend(start_threads(notifications, watched, &guard)?);
-        // Without a sender, this task ends at once.
+        // If warming is off, the channel is closed and this task ends at once.
         runtime.spawn(media::prerender::run(media.clone(), warm_queue));
         runtime.spawn(notifications.serve_streams(stream_commands, clock::now));
         let (probe_done, first_probe) = oneshot::channel();

@@ -125,6 +125,8 @@ fn public_demo_error(what: &str) -> Error {
 fn is_loopback(url: &str) -> bool {
     let host = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = host.split(['/', '?', '#']).next().unwrap_or_default();
+    // User information may look like a host; the host begins after the last `@`.
+    let host = host.rsplit('@').next().unwrap_or_default();
     // The colons of an IPv6 address do not start a port; it is in brackets (RFC 3986, section
     // 3.2.2).
     let host = match host.strip_prefix('[') {
@@ -166,6 +168,8 @@ mod tests {
             "https://127.8.8.8:1/x",
             "http://[::1]:8080",
             "http://LOCALHOST/",
+            "http://user:password@localhost:8080",
+            "http://localhost/@pictures.example.org",
         ] {
             assert!(is_loopback(url), "{url}");
         }
@@ -176,6 +180,8 @@ mod tests {
             "http://localhost.example.org",
             "http://127.0.0.1.example.org",
             "http://0.0.0.0",
+            "http://localhost:x@pictures.example.org",
+            "http://127.0.0.1@pictures.example.org:8080/x",
         ] {
             assert!(!is_loopback(url), "{url}");
         }

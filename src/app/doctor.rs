@@ -114,9 +114,9 @@ fn disk(config: &Config) -> Vec<DoctorFinding> {
             format!("{shown} can be written; its free space is unknown: {cause}"),
         ),
     };
-    let hidden = config.hidden_clients();
-    let hidden = hidden.map(|text| DoctorFinding::new(FindingLevel::Warning, "settings", text));
-    [finding].into_iter().chain(hidden).collect()
+    let warning = config.proxy_warning();
+    let warning = warning.map(|text| DoctorFinding::new(FindingLevel::Warning, "settings", text));
+    [finding].into_iter().chain(warning).collect()
 }
 
 fn archive_findings(config: &Config, archive: &OpenArchive) -> Vec<DoctorFinding> {
@@ -194,7 +194,8 @@ fn store(config: &Config, archive: &OpenArchive) -> Result<Vec<DoctorFinding>> {
     let name = store.name();
     let names = ownership::ArchiveNames::of(config, store);
     let id = archive.db.read_blocking(|tx| tx.archive_id())?;
-    let mut found = vec![match ownership::examine(&archive.db, store, &names) {
+    let only_reads = config.server.role.is_read_only();
+    let mut found = vec![match ownership::examine(&archive.db, store, &names, only_reads) {
         Ok(ownership::StoreOwnership::Ours) => DoctorFinding::new(
             FindingLevel::Fine,
             "store",
@@ -206,7 +207,7 @@ fn store(config: &Config, archive: &OpenArchive) -> Result<Vec<DoctorFinding>> {
         Err(cause) => DoctorFinding::new(FindingLevel::Problem, "store", with_source(&cause)),
     }];
     // A read-only node may lack the right to write to the store on purpose.
-    if config.server.role.is_read_only() {
+    if only_reads {
         return Ok(found);
     }
     found.push(match store.check_writable() {

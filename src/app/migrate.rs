@@ -286,14 +286,15 @@ pub fn undo_migration(
         }
         // The new database is marked first: an interruption leaves neither of the two in use,
         // instead of both.
-        let new_database = Db::connect(&url.0, &config.database_password()).map_err(unanswered)?;
-        archive.db.invalidate_target(&new_database).map_err(unanswered)?;
+        let new_database =
+            Db::connect(&url.0, &config.database_password()).map_err(connection_error)?;
+        archive.db.invalidate_target(&new_database).map_err(connection_error)?;
     }
     archive.db.cancel_move()?;
     Ok(home)
 }
 
-fn unanswered(cause: DbError) -> Error {
+fn connection_error(cause: DbError) -> Error {
     if matches!(&cause, DbError::Engine(cause) if cause.is_unreachable()) {
         let message = format!(
             "{cause}; with --force the new database is not asked, for one that is lost for good"

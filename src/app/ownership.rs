@@ -128,41 +128,23 @@ fn determine_unmarked(
     names: &ArchiveNames,
     id: &str,
 ) -> Result<StoreOwnership> {
-    let (present, sampled) = match sample(db, store) {
-        Ok(counts) => counts,
+    let sampled = match check_unmarked(db, store, names, db.is_read_only())? {
+        Ok(sampled) => sampled,
         Err(cause) => return undecided(cause),
     };
-    // A store without an id that lacks most of the sample is probably a wrong one, such as an unmounted disk.
-    if present * 2 < sampled {
-        return Err(names.originals_missing(present, sampled));
-    }
     // A read-only node can neither claim the store nor mark it.
     if db.is_read_only() {
         return Ok(StoreOwnership::Ours);
     }
-    // Without items there is nothing to compare, so originals in the store may be those of any
-    // archive.
-    if sampled == 0 {
-        match store.is_empty() {
-            Ok(true) => {}
-            Ok(false) => return Err(names.unidentified_store()),
-            Err(cause) => return undecided(cause),
-        }
-    }
     let name = names.store.clone();
     let claim = db.write_blocking(move |tx| tx.claim_store(&name))?;
-    if sampled == 0 && claim.is_some() {
-        // Another process may be about to mark this store.
-        match wait_for_mark(store, id) {
+    if sampled == 0
+        && let Some(claim) = claim
+    {
+        match is_marked_by_another(db, store, names, id, &claim)? {
             Ok(true) => return Ok(StoreOwnership::Ours),
             Ok(false) => {}
             Err(cause) => return undecided(cause),
-        }
-        // Equal names of a bucket mean the same bucket, and a folder next to the database is the same folder;
-        // folders on several machines may only have equal names.
-        let is_same = claim.as_deref() == Some(names.store.as_str());
-        if !is_same || (db.is_remote() && !store.is_remote()) {
-            return Err(names.second_store());
         }
     }
     match store.set_mark(&StoreMark { id: id.to_owned(), replaces: false }) {
@@ -175,6 +157,62 @@ fn determine_unmarked(
             "cannot write the id of the archive to it: {cause}"
         ))),
     }
+}
+
+/// Looks for originals of the database in a store without an id; returns how many were looked up. Writes
+/// nothing.
+///
+/// Fails with [`ErrorKind::Conflict`] when the store lacks them, or has originals although the database has no
+/// items. The inner error says that the store cannot be read.
+fn check_unmarked(
+    db: &Db,
+    store: &BlobStore,
+    names: &ArchiveNames,
+    only_reads: bool,
+) -> Result<std::result::Result<usize, StoreError>> {
+    let (present, sampled) = match sample(db, store) {
+        Ok(counts) => counts,
+        Err(cause) => return Ok(Err(cause)),
+    };
+    // A store without an id that lacks most of the sample is probably a wrong one, such as an unmounted disk.
+    if present * 2 < sampled {
+        return Err(names.originals_missing(present, sampled));
+    }
+    // Without items there is nothing to compare, so originals in the store may be those of any
+    // archive. A read-only node does not claim them.
+    if sampled == 0 && !only_reads {
+        match store.is_empty() {
+            Ok(true) => {}
+            Ok(false) => return Err(names.unidentified_store()),
+            Err(cause) => return Ok(Err(cause)),
+        }
+    }
+    Ok(Ok(sampled))
+}
+
+/// Waits for another process to mark a store without an id, where an archive without items has the `claim` on a
+/// store; returns whether it did. Writes nothing.
+///
+/// Fails with [`ErrorKind::Conflict`] when it did not and the claim is on another store. The inner error says
+/// that the store cannot be read.
+fn is_marked_by_another(
+    db: &Db,
+    store: &BlobStore,
+    names: &ArchiveNames,
+    id: &str,
+    claim: &str,
+) -> Result<std::result::Result<bool, StoreError>> {
+    // Another process may be about to mark this store.
+    match wait_for_mark(store, id) {
+        Ok(false) => {}
+        marked => return Ok(marked),
+    }
+    // Equal names of a bucket mean the same bucket, and a folder next to the database is the same folder;
+    // folders on several machines may only have equal names.
+    if claim != names.store || (db.is_remote() && !store.is_remote()) {
+        return Err(names.second_store());
+    }
+    Ok(Ok(false))
 }
 
 /// Waits until another process marks the store with the archive `id`; returns whether that happened in time.
@@ -195,21 +233,38 @@ fn wait_for_mark(store: &BlobStore, id: &str) -> std::result::Result<bool, Store
     }
 }
 
-/// Determines whether the store belongs to the database's archive, without modifying either.
-pub(super) fn examine(db: &Db, store: &BlobStore, names: &ArchiveNames) -> Result<StoreOwnership> {
-    let id = db.read_blocking(|tx| tx.archive_id())?;
-    match store.mark().map_err(unusable)? {
-        Some(found) if found.id == id => {
-            let claim = db.read_blocking(|tx| tx.claimed_store())?;
-            match claim.filter(|claim| store.differs_from(claim) && !found.replaces) {
-                Some(claim) => Err(names.store_moved(&claim)),
-                None => Ok(StoreOwnership::Ours),
-            }
-        }
-        Some(found) => Err(names.foreign_store(&found.id, &id)),
-        // An examination writes no id; the next process that opens the archive does.
-        None => Ok(StoreOwnership::Unknown("it has no id of an archive yet".to_owned())),
+/// Determines whether the store belongs to the database's archive, without modifying either. `only_reads` is
+/// whether the nodes of these settings are read-only.
+///
+/// Fails where [`determine_ownership`] would, so that no node starts; also when the store does not answer.
+pub(super) fn examine(
+    db: &Db,
+    store: &BlobStore,
+    names: &ArchiveNames,
+    only_reads: bool,
+) -> Result<StoreOwnership> {
+    let (id, claim) = db.read_blocking(|tx| Ok((tx.archive_id()?, tx.claimed_store()?)))?;
+    let mark = store.mark().map_err(unusable)?;
+    let replaces = mark.as_ref().is_some_and(|found| found.replaces);
+    if let Some(found) = mark.as_ref().filter(|found| found.id != id) {
+        return Err(names.foreign_store(&found.id, &id));
     }
+    if let Some(claim) = claim.as_ref().filter(|claim| store.differs_from(claim) && !replaces) {
+        return Err(names.store_moved(claim));
+    }
+    if mark.is_some() {
+        return Ok(StoreOwnership::Ours);
+    }
+    let sampled = check_unmarked(db, store, names, only_reads)?.map_err(unusable)?;
+    if sampled == 0
+        && !only_reads
+        && let Some(claim) = claim
+        && is_marked_by_another(db, store, names, &id, &claim)?.map_err(unusable)?
+    {
+        return Ok(StoreOwnership::Ours);
+    }
+    // An examination writes no id; the next process that opens the archive does.
+    Ok(StoreOwnership::Unknown("it has no id of an archive yet".to_owned()))
 }
 
 impl ArchiveNames {
@@ -292,9 +347,8 @@ fn unusable(cause: StoreError) -> Error {
     Error::new(ErrorKind::Unavailable, "the store of originals cannot be used").with_source(cause)
 }
 
-/// Retries in the background to determine the owner of a store that did not answer; the thread ends on
-/// success.
-pub(super) fn determine_later(db: Db, store: BlobStore, names: ArchiveNames) -> Result<()> {
+/// Checks the ownership of a store that did not answer again in the background; the thread ends on success.
+pub(super) fn retry_ownership_check(db: Db, store: BlobStore, names: ArchiveNames) -> Result<()> {
     let retry = move || {
         let store_name = names.store.clone();
         let (_open, never) = mpsc::channel::<()>();

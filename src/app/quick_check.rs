@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_and_what_is_stored_are_told_apart() {
+    fn named_and_stored_originals_are_compared() {
         let mut hashes: Vec<ContentHash> = (0..4_u8).map(|n| ContentHash::of(&[n])).collect();
         hashes.sort_unstable();
         let named = |at: usize| NamedOriginal { hash: hashes[at], length: 10, doc: 0 };

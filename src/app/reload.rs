@@ -25,7 +25,7 @@ pub(super) struct SettingsReload {
     /// The settings in force, with `server.public_url` filled in.
     pub(super) running: Config,
     pub(super) shared: Arc<SharedState>,
-    pub(super) terms: ListenerSettings,
+    pub(super) listener_settings: ListenerSettings,
 }
 
 impl SettingsReload {
@@ -96,7 +96,7 @@ impl SettingsReload {
         let (config, shared) = (&self.running, &self.shared);
         // The limit of open files is raised before the listener accepts more connections.
         allow_connections(config.server.connections_max);
-        self.terms.limits.set(listener_limits(config));
+        self.listener_settings.limits.set(listener_limits(config));
         let tuned = tunable_settings(config);
         shared.media.settings().rendition_timeout.set(tuned.render_timeout);
         shared.edge.live_settings.set(tuned);
@@ -115,7 +115,7 @@ impl SettingsReload {
 
     /// Reloads certificate and key from the files that were named at the start.
     fn certificate(&self) -> Result<()> {
-        let Some(current) = &self.terms.certificate else { return Ok(()) };
+        let Some(current) = &self.listener_settings.certificate else { return Ok(()) };
         let certificate = read_certificate(&self.running)?;
         // Each reload reads the certificate, but only a renewed one is worth a line in the log.
         let changed = certificate.expires() != current.get().expires();

@@ -96,11 +96,11 @@ impl ServerProcess {
         // kill it.
         let (runtime, signals) = runtime()?;
         let guard = storage.guard.clone();
-        let drain = http.terms.limits.get().drain;
+        let drain = http.settings.limits.get().drain;
         let background =
             BackgroundTasks::start(&config, storage, &app, stream_commands, &runtime, drain)?;
-        let (shared, terms) = (Arc::clone(&app.shared), http.terms.clone());
-        let reload = SettingsReload { launch, running: config, shared, terms };
+        let (shared, listener_settings) = (Arc::clone(&app.shared), http.settings.clone());
+        let reload = SettingsReload { launch, running: config, shared, listener_settings };
         // The node takes leases only now, because the jobs that they belong to run only now.
         keeper.node().work(clock::now());
         let BackgroundTasks { threads, senders, first_probe } = background;
@@ -112,7 +112,7 @@ impl ServerProcess {
     /// The URL of the server, for a browser.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("{}://{}", scheme(self.http.terms.certificate.is_some()), self.http.address)
+        format!("{}://{}", scheme(self.http.settings.certificate.is_some()), self.http.address)
     }
 
     /// The URL of the listener for operators' tools, if there is one.
@@ -132,7 +132,7 @@ impl ServerProcess {
     pub fn run(self) -> Result<()> {
         let status = format!("serving on {}", self.url());
         let Self { http, app, threads, senders, runtime, signals, .. } = self;
-        let HttpListeners { listener, admin, terms, .. } = http;
+        let HttpListeners { listener, admin, settings, .. } = http;
         let ProcessSignals { stop, hangup } = signals;
         runtime.spawn(reload_on_signal(hangup, self.reload, status.clone()));
         if let Some(watchdog) = systemd::watchdog(app.shared.process.db.clone()) {
@@ -146,10 +146,10 @@ impl ServerProcess {
         let events = events.map(write);
         let export = self.export.map(|export| runtime.spawn(export.run(ended)));
         if let Some(admin) = admin {
-            runtime.spawn(serve_admin(admin, terms.clone(), app.clone()));
+            runtime.spawn(serve_admin(admin, settings.clone(), app.clone()));
         }
         systemd::ready(&status);
-        runtime.block_on(serve(listener, terms, app, stop))?;
+        runtime.block_on(serve(listener, settings, app, stop))?;
         // Messages in flight drain within the same time as the requests.
         for sender in senders {
             if let Err(cause) = runtime.block_on(sender) {
@@ -188,14 +188,14 @@ fn runtime() -> Result<(Runtime, ProcessSignals)> {
 /// new connections, which would hang for the whole drain.
 async fn serve(
     listener: TcpListener,
-    terms: ListenerSettings,
+    settings: ListenerSettings,
     app: AppState,
     signals: StopSignals,
 ) -> Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::internal)?;
     let shared = Arc::clone(&app.shared);
     let stopping = shared.process.stopping.subscribe();
-    let limits = terms.limits.clone();
+    let limits = settings.limits.clone();
     tokio::spawn(async move {
         signals.first().await;
         let unready = shared.edge.live_settings.get().drain_delay;
@@ -210,14 +210,14 @@ async fn serve(
         tracing::info!("stopping: no new connections, in-flight requests finish");
         shared.process.stopping.send_replace(true);
     });
-    let report = http::listener::serve(listener, http::service(app), terms, stopping).await;
+    let report = http::listener::serve(listener, http::service(app), settings, stopping).await;
     tracing::info!(finished = report.finished, cut = report.cut, "stopped");
     Ok(())
 }
 
 /// Serves operators' tools on a separate listener until the service stops. It has no TLS, because it belongs
 /// in a network that only the operator can reach.
-async fn serve_admin(listener: TcpListener, terms: ListenerSettings, app: AppState) {
+async fn serve_admin(listener: TcpListener, settings: ListenerSettings, app: AppState) {
     let listener = match tokio::net::TcpListener::from_std(listener) {
         Ok(listener) => listener,
         Err(cause) => {
@@ -226,8 +226,8 @@ async fn serve_admin(listener: TcpListener, terms: ListenerSettings, app: AppSta
         }
     };
     let stopping = app.shared.process.stopping.subscribe();
-    let terms = ListenerSettings { certificate: None, ..terms };
-    http::listener::serve(listener, http::admin_service(app), terms, stopping).await;
+    let settings = ListenerSettings { certificate: None, ..settings };
+    http::listener::serve(listener, http::admin_service(app), settings, stopping).await;
 }
 
 /// Reloads the settings on each SIGHUP, one reload at a time. Signals during a reload cause one further

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_of_the_demo_accounts_is_in_their_file() {
+    fn the_printed_demo_accounts_are_in_their_file() {
         let file = include_str!("../../media-store/accounts.json");
         let text = text("http://x");
         for word in text.split([' ', ')', '\n']).filter(|word| word.starts_with("demo-")) {

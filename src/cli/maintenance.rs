@@ -80,7 +80,7 @@ pub(super) fn check(
         true => report_opened(OpenArchive::open_to_write(config)?),
         false => report_opened(OpenArchive::open(config)?),
     };
-    if let Some(warning) = config.hidden_clients() {
+    if let Some(warning) = config.proxy_warning() {
         print_error(&format!("warning: {warning}"));
     }
     let report = check::check(&archive, config, request, &|problem| print(problem, json))?;

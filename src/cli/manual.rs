@@ -33,7 +33,7 @@ pub(super) fn write(dir: Option<&Path>) -> Result<(), CommandFailure> {
         print(&page(&command)?);
         return Ok(());
     };
-    fs::create_dir_all(dir).map_err(|cause| unwritten(dir, &cause))?;
+    fs::create_dir_all(dir).map_err(|cause| write_error(dir, &cause))?;
     write_below(&command, dir)?;
     write_page(&dir.join("wirephoto.toml.5"), &settings()?)
 }
@@ -72,10 +72,10 @@ fn write_below(command: &Command, dir: &Path) -> Result<(), CommandFailure> {
 }
 
 fn write_page(file: &Path, page: &[u8]) -> Result<(), CommandFailure> {
-    fs::write(file, page).map_err(|cause| unwritten(file, &cause))
+    fs::write(file, page).map_err(|cause| write_error(file, &cause))
 }
 
-fn unwritten(path: &Path, cause: &io::Error) -> CommandFailure {
+fn write_error(path: &Path, cause: &io::Error) -> CommandFailure {
     Error::new(ErrorKind::Internal, format!("{}: {cause}", path.display())).into()
 }
 

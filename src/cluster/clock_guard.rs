@@ -12,17 +12,17 @@ use crate::runtime::limits::{CLOCK_JUMP, CLOCK_SAVE_INTERVAL, CLOCK_SUSPECT_DRIF
 use crate::runtime::telemetry;
 use crate::storage::database::Db;
 
-/// Key of the database state that holds the [`ClockNote`] of the last incarnation; the name of the node is
+/// Key of the database state that holds the [`SavedClockState`] of the last incarnation; the name of the node is
 /// appended.
-const CLOCK_NOTE: &str = "clock";
-/// Prefix of a note that was written while the clock was not trusted.
+const CLOCK_STATE: &str = "clock";
+/// Prefix of a state that was saved while the clock was not trusted.
 const DOUBTED: &str = "doubted ";
 
 /// Detects jumps of the time of day by comparing it with the monotonic clock.
 #[derive(Debug)]
 pub struct ClockGuard {
     state: Mutex<ClockState>,
-    /// Key under which the note of this node is stored.
+    /// Key under which the state of this node's clock is stored.
     name: String,
 }
 
@@ -32,19 +32,19 @@ struct ClockState {
     last: (Timestamp, Stopwatch),
     /// Time since the last jump or doubtful start; `None` if the clock was always trusted.
     since: Option<Stopwatch>,
-    /// The note that was written last, and the time since then.
-    last_note: Option<(ClockNote, Stopwatch)>,
+    /// The state that was saved last, and the time since then.
+    last_saved: Option<(SavedClockState, Stopwatch)>,
 }
 
 /// The state of the clock that an incarnation leaves to the next one: the time of day, and whether it was
-/// doubted. Without the note a restart would end the doubt.
+/// doubted. Without it a restart would end the doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ClockNote {
+struct SavedClockState {
     at: Timestamp,
     is_doubted: bool,
 }
 
-impl ClockNote {
+impl SavedClockState {
     fn parse(text: &str) -> Option<Self> {
         let at = text.strip_prefix(DOUBTED);
         Some(Self { at: at.unwrap_or(text).parse().ok()?, is_doubted: at.is_some() })
@@ -63,23 +63,23 @@ impl ClockNote {
     }
 }
 
-impl std::fmt::Display for ClockNote {
+impl std::fmt::Display for SavedClockState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}{}", if self.is_doubted { DOUBTED } else { "" }, self.at)
     }
 }
 
 impl ClockGuard {
-    /// Starts to check the clock. The present time is trusted unless the note that the node `node` left in
-    /// the database contradicts it. A node without a note uses the latest one of any node, because its data
-    /// directory may be an old copy.
+    /// Starts to check the clock. The present time is trusted unless the state that the node `node` saved in
+    /// the database contradicts it. A node without a saved state uses the latest one of any node, because its
+    /// data directory may be an old copy.
     pub fn start(db: &Db, node: Option<&str>) -> Self {
         let now = clock::now();
         let name =
-            node.map_or_else(|| CLOCK_NOTE.to_owned(), |node| format!("{CLOCK_NOTE} {node}"));
-        let since = match db.read_blocking(|tx| tx.list_states(CLOCK_NOTE)) {
-            Ok(notes) => {
-                last_note(&notes, &name).and_then(|note| note.doubt_reason(now)).map(|why| {
+            node.map_or_else(|| CLOCK_STATE.to_owned(), |node| format!("{CLOCK_STATE} {node}"));
+        let since = match db.read_blocking(|tx| tx.list_states(CLOCK_STATE)) {
+            Ok(states) => {
+                latest_state(&states, &name).and_then(|saved| saved.doubt_reason(now)).map(|why| {
                     // A restart must not make a wrong clock right: the doubt of the last run continues here.
                     metrics::counter!(telemetry::CLOCK_JUMPS).increment(1);
                     tracing::error!(
@@ -89,16 +89,16 @@ impl ClockGuard {
                 })
             }
             Err(cause) => {
-                // Without the note, a wrong clock before the start cannot be ruled out.
+                // Without the saved state, a wrong clock before the start cannot be ruled out.
                 tracing::error!(
-                    "clock guard: the last clock note cannot be read, the clock is not trusted \
-                     yet: {cause}"
+                    "clock guard: the saved state of the clock cannot be read, the clock is not \
+                     trusted yet: {cause}"
                 );
                 Some(Stopwatch::start())
             }
         };
         let last = (now, Stopwatch::start());
-        Self { state: Mutex::new(ClockState { last, since, last_note: None }), name }
+        Self { state: Mutex::new(ClockState { last, since, last_saved: None }), name }
     }
 
     /// Returns whether the time of day has advanced without a jump for [`CLOCK_TRUST`], so that expired data
@@ -107,7 +107,7 @@ impl ClockGuard {
         !self.compare().is_doubted
     }
 
-    fn compare(&self) -> ClockNote {
+    fn compare(&self) -> SavedClockState {
         let mut state = self.state();
         let now = clock::now();
         let (before, elapsed) = (state.last.0, state.last.1.elapsed());
@@ -124,23 +124,23 @@ impl ClockGuard {
         }
         state.last = (now, Stopwatch::start());
         let is_doubted = state.since.is_some_and(|since| since.elapsed() < CLOCK_TRUST);
-        ClockNote { at: now, is_doubted }
+        SavedClockState { at: now, is_doubted }
     }
 
-    /// Checks the clock and stores a note on it for the next incarnation: at once when trust begins or
-    /// ends, otherwise every [`CLOCK_SAVE_INTERVAL`]. Returns whether a note was due.
-    pub async fn write_note(&self, db: &Db) -> Result<bool> {
-        let note = self.compare();
-        let is_current = |(stored, since): (ClockNote, Stopwatch)| {
-            stored.is_doubted == note.is_doubted && since.elapsed() < CLOCK_SAVE_INTERVAL
+    /// Checks the clock and saves its state for the next incarnation: at once when trust begins or ends,
+    /// otherwise every [`CLOCK_SAVE_INTERVAL`]. Returns whether the state was saved.
+    pub async fn check_and_save(&self, db: &Db) -> Result<bool> {
+        let state = self.compare();
+        let is_current = |(saved, since): (SavedClockState, Stopwatch)| {
+            saved.is_doubted == state.is_doubted && since.elapsed() < CLOCK_SAVE_INTERVAL
         };
-        if self.state().last_note.is_some_and(is_current) {
+        if self.state().last_saved.is_some_and(is_current) {
             return Ok(false);
         }
         let name = self.name.clone();
-        db.write(move |tx| tx.write_state(&name, &note.to_string())).await?;
-        // Only after the write, so that a note that could not be written stays due.
-        self.state().last_note = Some((note, Stopwatch::start()));
+        db.write(move |tx| tx.write_state(&name, &state.to_string())).await?;
+        // Only after the write, so that a state that could not be saved stays due.
+        self.state().last_saved = Some((state, Stopwatch::start()));
         Ok(true)
     }
 
@@ -149,12 +149,15 @@ impl ClockGuard {
     }
 }
 
-/// Returns the note named `own`, or else the latest of `notes`.
-fn last_note(notes: &[(String, String)], own: &str) -> Option<ClockNote> {
-    let ours = notes.iter().find(|(name, _)| name == own);
-    let ours = ours.and_then(|(_, text)| ClockNote::parse(text));
+/// Returns the state named `own`, or else the latest of `states`.
+fn latest_state(states: &[(String, String)], own: &str) -> Option<SavedClockState> {
+    let ours = states.iter().find(|(name, _)| name == own);
+    let ours = ours.and_then(|(_, text)| SavedClockState::parse(text));
     ours.or_else(|| {
-        notes.iter().filter_map(|(_, text)| ClockNote::parse(text)).max_by_key(|note| note.at)
+        states
+            .iter()
+            .filter_map(|(_, text)| SavedClockState::parse(text))
+            .max_by_key(|saved| saved.at)
     })
 }
 
@@ -163,13 +166,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_speaks_against_a_clock_that_is_far_away_or_was_doubted() {
+    fn a_clock_far_from_its_saved_state_or_doubted_there_is_not_trusted() {
         let at = |hours: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_hours(500_000 + hours);
         let check = |doubted: bool, hours: i64, expected: bool| {
-            let note = ClockNote::parse(&ClockNote { at: at(0), is_doubted: doubted }.to_string())
-                .unwrap();
-            assert_eq!(note, ClockNote { at: at(0), is_doubted: doubted });
-            assert_eq!(note.doubt_reason(at(hours)).is_some(), expected, "{note} after {hours} h");
+            let saved = SavedClockState::parse(
+                &SavedClockState { at: at(0), is_doubted: doubted }.to_string(),
+            )
+            .unwrap();
+            assert_eq!(saved, SavedClockState { at: at(0), is_doubted: doubted });
+            assert_eq!(
+                saved.doubt_reason(at(hours)).is_some(),
+                expected,
+                "{saved} after {hours} h"
+            );
         };
         check(false, 0, false);
         check(false, 23, false);
@@ -179,6 +188,6 @@ mod tests {
         check(false, 24 * 365, true);
         check(true, 0, true);
         check(true, 2, true);
-        assert_eq!(ClockNote::parse("yesterday"), None);
+        assert_eq!(SavedClockState::parse("yesterday"), None);
     }
 }

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_render_that_nobody_waits_for_is_dropped_and_cannot_be_joined() {
+    async fn an_abandoned_render_is_dropped_and_cannot_be_joined() {
         let flight = InFlightRenders::default();
         let key = ContentHash([2; 32]);
         let (first, task) = join(&flight, key);

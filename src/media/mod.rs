@@ -173,10 +173,13 @@ impl Media {
 
     /// Returns the document of the item `key` as it is served, even if the item is visible to no one now: for
     /// the client that uploaded it.
-    pub async fn document_json(&self, key: &ItemKey) -> Result<Option<Bytes>> {
-        let Some(entry) = self.inner.catalog.find(key).await? else { return Ok(None) };
-        let json = self.text(&entry, DocumentExtension::Json, None, false).await?;
-        Ok(Some(json.body))
+    ///
+    /// Fails with [`ErrorKind::NotFound`] when there is no such item.
+    pub async fn document_json(&self, key: &ItemKey) -> Result<Bytes> {
+        let entry = self.inner.catalog.find(key).await?;
+        let entry =
+            entry.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("no item {key}")))?;
+        Ok(self.text(&entry, DocumentExtension::Json, None, false).await?.body)
     }
 
     /// Decides what `path` refers to and whether `caller` may have it; nothing is recorded.

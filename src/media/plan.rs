@@ -68,8 +68,9 @@ impl RenditionPlan {
                         None
                     }
                 });
-                // A mark without a crop: the rows from the mark to the end are moved. The output from a
-                // working copy is held as a whole, and such a copy is longer than the original.
+                // A mark alone rewrites the scan data from the mark on: about half the file. The output of a
+                // progressive original comes from its working copy, at most 4 times as long, and is held in
+                // memory.
                 let copied = if self.source.progressive { 4 * length } else { 0 };
                 cut.map_or(length / 2 + copied, |cut| cut.saturating_add(length))
             }
@@ -107,7 +108,8 @@ impl RenditionPlan {
             None => return 0,
             Some(RenderStep::Fit { .. } | RenderStep::Cover { .. }) => level,
             Some(RenderStep::Crop(_)) if has_random_access => cut.unwrap_or(full),
-            // A mark is drawn into rows of blocks; the rows outside it are skipped.
+            // Only the rows of blocks under the mark are decoded. Their share depends on the mark; an eighth of
+            // the picture covers the default text.
             Some(RenderStep::Watermark) if has_random_access => cut.unwrap_or(full / 8),
             Some(RenderStep::Crop(_) | RenderStep::Watermark) => full,
         };
@@ -196,8 +198,7 @@ pub fn plan(
             PictureOperation::Crop(crop) => {
                 let current = size_after(upright, &steps)?;
                 let crop = crop.resolve(current).map_err(|error| bad_crop(&error))?;
-                // A crop of the whole picture is no crop, except for a Hires that is stored rotated, which it
-                // turns upright.
+                // A crop of the whole picture does nothing, except that it turns a rotated Hires upright.
                 let is_rotated = name.usage == RenditionUsage::Hires && source.orientation > 1;
                 if crop != Rect::new(0, 0, current) || (is_rotated && steps.is_empty()) {
                     steps.push(RenderStep::Crop(crop));

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_render_beyond_the_whole_reserve_needs_a_full_one_and_is_paid_off() {
+    fn a_render_above_the_capacity_needs_a_full_bucket_and_leaves_a_debt() {
         let budget = budget();
         assert_eq!(take(&budget, A, 1, 0), Ok(()));
         assert_eq!(take(&budget, A, 500, 0), Err(1));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_work_and_a_budget_of_zero_bound_nobody() {
+    fn own_work_and_a_budget_of_zero_are_not_limited() {
         let none = RenderRateLimiter::new(0, 1);
         for budget in [&budget(), &none] {
             for _ in 0..3 {

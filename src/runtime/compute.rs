@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_drops_what_nobody_wants() {
+    fn a_full_queue_drops_abandoned_work() {
         let (compute, release) = busy(1, 100);
         compute.submit(1, || false, |_| panic!("nobody wanted it")).expect("room");
         let (done, finished) = mpsc::channel();

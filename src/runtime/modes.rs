@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_others_may_enter_is_told_apart_from_a_private_one() {
+    fn shared_and_private_folders_are_distinguished() {
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), Permissions::from_mode(0o700)).unwrap();
         assert_eq!(find_open_mode(dir.path()), None);

@@ -5,21 +5,21 @@ use reqwest::{Client, Response, Url, redirect::Policy};
 
 use crate::runtime::limits;
 use crate::transport::{
-    conversation::{TransportTimeouts, place},
+    conversation::{TransportTimeouts, host_and_port},
     error::{SendFault, SendRefusal},
-    network_reach::NetworkReach,
-    settings::{FieldProblem, unfit},
+    network_policy::NetworkPolicy,
+    settings::{FieldProblem, invalid_setting},
     tls::CustomAuthority,
 };
 
 /// Builds a client that trusts the public certificate authorities and `authority`.
 ///
-/// Host names resolve to addresses within `reach` only; the caller checks IP literals with
-/// [`NetworkReach::check`].
+/// Host names resolve to addresses within `policy` only; the caller checks IP literals with
+/// [`NetworkPolicy::check`].
 pub(super) fn client(
     authority: &CustomAuthority,
     timeouts: TransportTimeouts,
-    reach: NetworkReach,
+    policy: NetworkPolicy,
 ) -> Result<Client, SendFault> {
     let built = Client::builder()
         .tls_backend_preconfigured(authority.client()?)
@@ -27,7 +27,7 @@ pub(super) fn client(
         .redirect(Policy::none())
         // Proxy variables of the environment are ignored; a proxy would be a setting.
         .no_proxy()
-        .dns_resolver(std::sync::Arc::new(reach))
+        .dns_resolver(std::sync::Arc::new(policy))
         .connect_timeout(timeouts.connect)
         .user_agent(concat!("Wirephoto/", env!("CARGO_PKG_VERSION")))
         .build();
@@ -80,7 +80,7 @@ pub(super) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
 /// Parses the URL in the setting `name`: `https`, or `http` where `plain` allows it; without user name and
 /// password, which belong in settings that are not listed.
 pub(super) fn address(name: &'static str, text: &str, plain: bool) -> Result<Url, FieldProblem> {
-    let invalid = |expected: &str| unfit(name, expected);
+    let invalid = |expected: &str| invalid_setting(name, expected);
     let url = Url::parse(text).map_err(|_| invalid("an address such as https://example.org/"))?;
     match url.scheme() {
         "https" => {}
@@ -99,10 +99,10 @@ pub(super) fn address(name: &'static str, text: &str, plain: bool) -> Result<Url
 }
 
 /// Returns host and port of a URL.
-pub(super) fn place_of(url: &Url) -> String {
-    // `place` puts an IPv6 address into brackets again.
+pub(super) fn host_and_port_of(url: &Url) -> String {
+    // `host_and_port` puts an IPv6 address into brackets again.
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    place(host, url.port_or_known_default().unwrap_or(0))
+    host_and_port(host, url.port_or_known_default().unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -111,9 +111,9 @@ mod tests {
 
     #[test]
     fn an_address_is_https_and_carries_no_password() {
-        let place = |text, plain| address("url", text, plain).map(|url| place_of(&url));
-        assert_eq!(place("https://h/x?token=1", false), Ok("h:443".into()));
-        assert_eq!(place("http://[::1]:81/", true), Ok("[::1]:81".into()));
+        let parse = |text, plain| address("url", text, plain).map(|url| host_and_port_of(&url));
+        assert_eq!(parse("https://h/x?token=1", false), Ok("h:443".into()));
+        assert_eq!(parse("http://[::1]:81/", true), Ok("[::1]:81".into()));
         for text in
             ["http://h/", "ftp://h/", "https://u:p@h/", "https://u@h/", "h/x", "https://h/#a"]
         {

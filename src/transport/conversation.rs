@@ -33,7 +33,7 @@ impl TransportTimeouts {
 /// A conversation with a remote system.
 pub(super) struct RemoteConversation<'a> {
     /// The remote system as errors name it: `host:port` or a folder.
-    pub(super) place: String,
+    pub(super) endpoint: String,
     pub(super) timeouts: TransportTimeouts,
     /// Texts that must not appear in an error.
     pub(super) secrets: Vec<&'a str>,
@@ -42,7 +42,7 @@ pub(super) struct RemoteConversation<'a> {
 impl RemoteConversation<'_> {
     /// Builds the error of a failed step.
     pub(super) fn fail(&self, step: SendStep, fault: impl Into<SendFault>) -> SendError {
-        SendError::new(&self.place, step, fault.into(), &self.secrets)
+        SendError::new(&self.endpoint, step, fault.into(), &self.secrets)
     }
 
     /// Waits for `work`, at most the response timeout.
@@ -80,6 +80,6 @@ impl RemoteConversation<'_> {
 }
 
 /// Formats `host:port`, with brackets around an IPv6 address.
-pub(super) fn place(host: &str, port: u16) -> String {
+pub(super) fn host_and_port(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }

@@ -9,7 +9,7 @@ use crate::transport::{
     email::EmailTarget,
     ftp::FtpTarget,
     mail::MailAddress,
-    network_reach::NetworkReach,
+    network_policy::NetworkPolicy,
     s3::S3Target,
     settings::{FieldProblem, SettingsReader},
     sftp::SftpTarget,
@@ -31,7 +31,7 @@ pub(super) enum MethodSettings {
 /// A parsed channel destination, with its settings redacted for listings.
 pub struct Destination {
     pub(super) target: MethodSettings,
-    pub(super) reach: NetworkReach,
+    pub(super) policy: NetworkPolicy,
     method: ChannelMethod,
     listed: Value,
 }
@@ -72,8 +72,8 @@ impl Destination {
         match target {
             Some(target) => {
                 // `only_public` restricts the channels of users (contract deliveries-21).
-                let (reach, listed) = (NetworkReach::Anywhere, fields.finish()?);
-                Ok(Some(Self { target, reach, method, listed }))
+                let (policy, listed) = (NetworkPolicy::Anywhere, fields.finish()?);
+                Ok(Some(Self { target, policy, method, listed }))
             }
             // The settings of downloads are validated elsewhere.
             None => Ok(None),
@@ -84,7 +84,7 @@ impl Destination {
     /// cloud's metadata service. Mails are still sent through the operator's mail server.
     #[must_use]
     pub fn only_public(self) -> Self {
-        Self { reach: NetworkReach::Public, ..self }
+        Self { policy: NetworkPolicy::Public, ..self }
     }
 
     /// Returns the recipients of its mails; empty for other methods.

@@ -45,8 +45,8 @@ impl DirectoryTarget {
         id: &str,
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
-        let place = format!("folder {}", self.path.parts.join("/"));
-        let conversation = RemoteConversation { place, timeouts, secrets: Vec::new() };
+        let endpoint = format!("folder {}", self.path.parts.join("/"));
+        let conversation = RemoteConversation { endpoint, timeouts, secrets: Vec::new() };
         let root = root
             .ok_or_else(|| conversation.fail(SendStep::Folder, SendRefusal::NoRoot))?
             .to_owned();
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_arrives_whole_and_alone_and_again() {
+    async fn a_file_arrives_complete_and_a_retry_replaces_it() {
         let root = tempfile::tempdir().unwrap();
         for content in ["first", "second, longer"] {
             send(root.path(), "desk/in", &files(content)).await.unwrap();

@@ -8,7 +8,7 @@ use crate::transport::{
     file::{OutgoingFile, OutgoingReader},
     mail::{Attachment, Mail, MailAddress, one_line},
     mailer::Mailer,
-    settings::{FieldProblem, SettingsReader, unfit},
+    settings::{FieldProblem, SettingsReader, invalid_setting},
 };
 
 /// The recipients of a channel that sends mails.
@@ -22,7 +22,7 @@ impl EmailTarget {
         let texts = fields.texts("to")?;
         let expected = || {
             let most = limits::MAIL_RECIPIENTS_MAX;
-            unfit("to", format!("a mail address or a list of up to {most}"))
+            invalid_setting("to", format!("a mail address or a list of up to {most}"))
         };
         if texts.len() > limits::MAIL_RECIPIENTS_MAX {
             return Err(expected());
@@ -39,7 +39,7 @@ impl EmailTarget {
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
         let conversation =
-            RemoteConversation { place: "e-mail".to_owned(), timeouts, secrets: Vec::new() };
+            RemoteConversation { endpoint: "e-mail".to_owned(), timeouts, secrets: Vec::new() };
         let sizes = files.iter().map(OutgoingFile::size_bytes);
         let total = sizes.fold(0_u64, u64::saturating_add);
         let mut attachments = Vec::new();

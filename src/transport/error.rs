@@ -116,12 +116,12 @@ pub enum SendFault {
     #[error("the credentials were refused{}", after_colon(.0))]
     Credentials(String),
     /// The server answered with an error.
-    #[error("the answer was {code}{}", after_colon(.said))]
+    #[error("the answer was {code}{}", after_colon(.server_message))]
     Answer {
         /// Status code of FTP, SMTP, HTTP or SFTP.
         code: u32,
-        /// The server's message, truncated; may be empty.
-        said: String,
+        /// Truncated; may be empty.
+        server_message: String,
         /// Whether the protocol defines the code as temporary.
         temporary: bool,
     },
@@ -181,8 +181,9 @@ impl SendFault {
             Self::Tls(text) => Self::Tls(clean(&text, secrets)),
             Self::Credentials(text) => Self::Credentials(clean(&text, secrets)),
             Self::Protocol(text) => Self::Protocol(clean(&text, secrets)),
-            Self::Answer { code, said, temporary } => {
-                Self::Answer { code, said: clean(&said, secrets), temporary }
+            Self::Answer { code, server_message, temporary } => {
+                let server_message = clean(&server_message, secrets);
+                Self::Answer { code, server_message, temporary }
             }
             Self::Network(_)
             | Self::TimedOut(_)
@@ -197,7 +198,9 @@ impl SendFault {
     /// Turns a permanent error of a login step into refused credentials.
     pub(super) fn of_login(self) -> Self {
         match self {
-            Self::Answer { said, temporary: false, .. } => Self::Credentials(said),
+            Self::Answer { server_message, temporary: false, .. } => {
+                Self::Credentials(server_message)
+            }
             other @ (Self::Answer { .. }
             | Self::Network(_)
             | Self::TimedOut(_)
@@ -285,16 +288,16 @@ fn clean(text: &str, secrets: &[&str]) -> String {
 /// The text names the destination (host and port, or folder), the step and the cause, never a secret:
 /// messages of remote systems are scrubbed of the channel's secrets.
 #[derive(Debug, Error)]
-#[error("{place}, {step}: {fault}")]
+#[error("{endpoint}, {step}: {fault}")]
 pub struct SendError {
-    place: String,
+    endpoint: String,
     step: SendStep,
     fault: Box<SendFault>,
 }
 
 impl SendError {
-    pub(super) fn new(place: &str, step: SendStep, fault: SendFault, secrets: &[&str]) -> Self {
-        Self { place: place.to_owned(), step, fault: Box::new(fault.redacted(secrets)) }
+    pub(super) fn new(endpoint: &str, step: SendStep, fault: SendFault, secrets: &[&str]) -> Self {
+        Self { endpoint: endpoint.to_owned(), step, fault: Box::new(fault.redacted(secrets)) }
     }
 
     /// Returns whether a retry may succeed, as when the server is down, slow or busy. Refused credentials, an
@@ -322,9 +325,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_another_system_said_is_one_short_line_without_secrets() {
-        let said = "530 no\r\nhunter2-hunter2 is\0wrong ".to_owned() + &"x".repeat(500);
-        let fault = SendFault::Answer { code: 530, said, temporary: false };
+    fn server_messages_become_one_short_line_without_secrets() {
+        let server_message = "530 no\r\nhunter2-hunter2 is\0wrong ".to_owned() + &"x".repeat(500);
+        let fault = SendFault::Answer { code: 530, server_message, temporary: false };
         let text =
             SendError::new("h:21", SendStep::LogIn, fault, &["hunter2-hunter2", ""]).to_string();
         assert!(text.starts_with("h:21, logging in: the answer was 530: 530 no *** is wrong xxx"));
@@ -343,7 +346,8 @@ mod tests {
 
     #[test]
     fn only_a_final_no_to_a_login_refuses_the_credentials() {
-        let answer = |temporary| SendFault::Answer { code: 1, said: String::new(), temporary };
+        let answer =
+            |temporary| SendFault::Answer { code: 1, server_message: String::new(), temporary };
         assert!(matches!(answer(false).of_login(), SendFault::Credentials(_)));
         assert!(matches!(answer(true).of_login(), SendFault::Answer { .. }));
     }

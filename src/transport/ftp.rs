@@ -15,10 +15,10 @@ use tokio::io::AsyncWriteExt;
 
 use crate::runtime::limits;
 use crate::transport::{
-    conversation::{RemoteConversation, TransportTimeouts, place},
+    conversation::{RemoteConversation, TransportTimeouts, host_and_port},
     error::{SendError, SendFault, SendStep},
     file::{OutgoingFile, OutgoingReader},
-    network_reach::NetworkReach,
+    network_policy::NetworkPolicy,
     settings::{FieldProblem, FolderPath, SettingsReader, TransportSecret, missing},
     tls::CustomAuthority,
 };
@@ -77,15 +77,15 @@ impl FtpTarget {
     pub(super) async fn send(
         &self,
         timeouts: TransportTimeouts,
-        reach: NetworkReach,
+        policy: NetworkPolicy,
         id: &str,
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
-        let place = place(&self.host, self.port);
+        let endpoint = host_and_port(&self.host, self.port);
         let conversation =
-            RemoteConversation { place, timeouts, secrets: vec![self.password.reveal()] };
+            RemoteConversation { endpoint, timeouts, secrets: vec![self.password.reveal()] };
         let mut session =
-            FtpSession { ftp: self.connect(&conversation, reach).await?, conversation };
+            FtpSession { ftp: self.connect(&conversation, policy).await?, conversation };
         session.log_in(self).await?;
         session.enter(&self.path).await?;
         for file in files {
@@ -105,7 +105,7 @@ impl FtpTarget {
     async fn connect(
         &self,
         conversation: &RemoteConversation<'_>,
-        reach: NetworkReach,
+        policy: NetworkPolicy,
     ) -> Result<AsyncRustlsFtpStream, SendError> {
         let host = self.host.as_str();
         let connector =
@@ -113,7 +113,10 @@ impl FtpTarget {
         if self.security == FtpSecurity::Implicit {
             // The library opens this connection itself, so it gets addresses that were checked.
             let addresses = conversation
-                .await_connection(SendStep::Connect, NetworkReach::resolve(reach, host, self.port))
+                .await_connection(
+                    SendStep::Connect,
+                    NetworkPolicy::resolve(policy, host, self.port),
+                )
                 .await?;
             let connected = AsyncRustlsFtpStream::connect_secure_implicit(
                 addresses.as_slice(),
@@ -129,7 +132,7 @@ impl FtpTarget {
             return Ok(ftp);
         }
         let tcp = conversation
-            .await_connection(SendStep::Connect, reach.connect(host, self.port))
+            .await_connection(SendStep::Connect, policy.connect(host, self.port))
             .await?;
         let greeted = AsyncRustlsFtpStream::connect_with_stream(tcp);
         let ftp = conversation.await_answer(SendStep::Connect, greeted).await?;
@@ -261,7 +264,7 @@ impl From<FtpError> for SendFault {
 fn answer(body: &[u8]) -> SendFault {
     let text = String::from_utf8_lossy(body);
     let code = text.get(..3).and_then(|code| code.parse().ok()).unwrap_or(0);
-    let said = text.get(4..).unwrap_or_default().to_owned();
+    let server_message = text.get(4..).unwrap_or_default().to_owned();
     // RFC 959 §4.2: 4xx is transient, 5xx is permanent.
-    SendFault::Answer { code, said, temporary: !(500..600).contains(&code) }
+    SendFault::Answer { code, server_message, temporary: !(500..600).contains(&code) }
 }

@@ -12,7 +12,7 @@ use crate::runtime::config::SecretSource;
 use crate::runtime::limits;
 use crate::runtime::modes;
 use crate::transport::{
-    conversation::{RemoteConversation, TransportTimeouts, place},
+    conversation::{RemoteConversation, TransportTimeouts, host_and_port},
     error::{SendError, SendFault, SendRefusal, SendStep},
     mail::{ComposedMail, Mail, MailAddress},
     tls::CustomAuthority,
@@ -94,15 +94,17 @@ impl Mailer {
     /// Fails when a header value has a control character, and when the mail server cannot be reached, rejects
     /// the login or refuses the mail; [`SendError::is_temporary`] says whether a retry may succeed.
     pub async fn send(&self, mail: &Mail) -> Result<(), SendError> {
-        let (place, account) = match &self.settings.transport {
+        let (endpoint, account) = match &self.settings.transport {
             MailTransport::Outbox { .. } => ("mail outbox".to_owned(), None),
-            MailTransport::Smtp(smtp) => (place(&smtp.host, smtp.port), smtp.account.as_ref()),
+            MailTransport::Smtp(smtp) => {
+                (host_and_port(&smtp.host, smtp.port), smtp.account.as_ref())
+            }
         };
         // Read for every mail, because it may have been rotated.
         let password = account.map(|(_, password)| password.read()).transpose();
         let read = password.as_ref().ok().and_then(Option::as_deref);
         let conversation = RemoteConversation {
-            place,
+            endpoint,
             timeouts: self.timeouts,
             secrets: read.into_iter().collect(),
         };
@@ -215,10 +217,10 @@ impl From<lettre::transport::smtp::Error> for SendFault {
     fn from(error: lettre::transport::smtp::Error) -> Self {
         use std::error::Error as _;
         if let Some(code) = error.status() {
-            let said = error.source().map(ToString::to_string).unwrap_or_default();
+            let server_message = error.source().map(ToString::to_string).unwrap_or_default();
             let temporary = error.is_transient();
             let code = u16::from(code).into();
-            return Self::Answer { code, said, temporary };
+            return Self::Answer { code, server_message, temporary };
         }
         match Self::of_chain(&error) {
             Some(fault) => fault,

@@ -17,7 +17,7 @@ mod ftp;
 mod mail;
 pub mod mail_templates;
 mod mailer;
-mod network_reach;
+mod network_policy;
 mod purge;
 pub mod push;
 mod s3;
@@ -96,7 +96,7 @@ impl ChannelTransports {
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
         self.check(destination, parcel, files)?;
-        let (timeouts, reach, id) = (self.timeouts, destination.reach, parcel.id.as_str());
+        let (timeouts, policy, id) = (self.timeouts, destination.policy, parcel.id.as_str());
         match &destination.target {
             MethodSettings::Directory(directory) => {
                 directory.send(self.directory_root.as_deref(), timeouts, id, files).await
@@ -104,10 +104,12 @@ impl ChannelTransports {
             MethodSettings::Email(email) => {
                 email.send(&self.mailer, timeouts, parcel, files).await
             }
-            MethodSettings::Ftp(ftp) => ftp.send(timeouts, reach, id, files).await,
-            MethodSettings::Sftp(sftp) => sftp.send(timeouts, reach, id, files).await,
-            MethodSettings::S3(s3) => s3.send(timeouts, reach, files).await,
-            MethodSettings::Webhook(webhook) => webhook.send(timeouts, reach, parcel, files).await,
+            MethodSettings::Ftp(ftp) => ftp.send(timeouts, policy, id, files).await,
+            MethodSettings::Sftp(sftp) => sftp.send(timeouts, policy, id, files).await,
+            MethodSettings::S3(s3) => s3.send(timeouts, policy, files).await,
+            MethodSettings::Webhook(webhook) => {
+                webhook.send(timeouts, policy, parcel, files).await
+            }
         }
     }
 
@@ -117,9 +119,9 @@ impl ChannelTransports {
         parcel: &DeliveryParcel,
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
-        let place = destination.method().as_str().to_owned();
+        let endpoint = destination.method().as_str().to_owned();
         let conversation =
-            RemoteConversation { place, timeouts: self.timeouts, secrets: Vec::new() };
+            RemoteConversation { endpoint, timeouts: self.timeouts, secrets: Vec::new() };
         // Before anything is sent, because the id becomes part of names on other systems.
         file::check_id(&parcel.id)
             .map_err(|refusal| conversation.fail(SendStep::Prepare, refusal))?;

@@ -10,9 +10,9 @@ use crate::runtime::config::{Cdn, FieldName};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{CERTIFICATES_BYTES_MAX, PURGE_URLS_MAX};
 use crate::transport::{
-    client::{self, describe, place_of},
+    client::{self, describe, host_and_port_of},
     conversation::TransportTimeouts,
-    network_reach::NetworkReach,
+    network_policy::NetworkPolicy,
     tls::CustomAuthority,
 };
 use model::ContentHash;
@@ -35,10 +35,10 @@ pub struct CachePurger {
 
 /// A failed purge: host and port of the cache, and its response or the network error.
 #[derive(Debug, thiserror::Error)]
-#[error("{place}: {said}")]
+#[error("{endpoint}: {reason}")]
 pub struct PurgeError {
-    place: String,
-    said: String,
+    endpoint: String,
+    reason: String,
     /// Whether a retry of the same call would fail again.
     is_permanent: bool,
 }
@@ -95,15 +95,15 @@ impl CachePurger {
         let in_body = placeholders.iter().any(|mark| cdn.purge_body.contains(mark));
         // A call without keys would succeed and purge nothing (contract caching-13).
         if by_key < urls.len() && header.is_empty() && !in_body {
-            let said = "has no {key}, and neither purge_header nor purge_body carries the keys";
-            return Err(wrong("purge_url", said));
+            let problem = "has no {key}, and neither purge_header nor purge_body carries the keys";
+            return Err(wrong("purge_url", problem));
         }
         let FieldName(method) = &cdn.purge_method;
         let method = Method::from_bytes(method.as_bytes());
         let method = method.map_err(|_| wrong("purge_method", "is not a method"))?;
         let timeout = Duration::from_secs(u64::from(cdn.purge_timeout_s));
         let timeouts = TransportTimeouts { connect: timeout, answer: timeout };
-        let client = client::client(&authority(cdn)?, timeouts, NetworkReach::Anywhere);
+        let client = client::client(&authority(cdn)?, timeouts, NetworkPolicy::Anywhere);
         let client = client.map_err(|fault| wrong("purge_ca", &fault.to_string()))?;
         let header = Some(header).filter(|name| !name.is_empty());
         let authorization = authorization(&cdn.purge_authorization.0)?;
@@ -159,18 +159,19 @@ impl CachePurger {
 
     /// Makes one call; returns whether the cache had nothing under the key.
     async fn call(&self, url: &str, keys: &[String]) -> std::result::Result<bool, PurgeError> {
-        let failed = |place: &str, said: String| PurgeError {
-            place: place.to_owned(),
-            said,
+        let failed = |endpoint: &str, reason: String| PurgeError {
+            endpoint: endpoint.to_owned(),
+            reason,
             is_permanent: false,
         };
         let url = Url::parse(url).map_err(|error| failed("purge_url", error.to_string()))?;
-        let place = place_of(&url);
+        let endpoint = host_and_port_of(&url);
         let request = self.request(self.client.request(self.method.clone(), url), keys);
         let sent = request.send().await;
         // The URL may carry a token.
-        let said = |error: reqwest::Error| failed(&place, describe(&error.without_url()));
-        let mut response = sent.map_err(said)?;
+        let network_error =
+            |error: reqwest::Error| failed(&endpoint, describe(&error.without_url()));
+        let mut response = sent.map_err(network_error)?;
         let status = response.status();
         // Read only so that the connection can be reused.
         let _ignored = client::body(&mut response).await;
@@ -178,7 +179,7 @@ impl CachePurger {
         if status.is_success() || is_absent {
             return Ok(is_absent);
         }
-        let refusal = failed(&place, format!("answered {status}"));
+        let refusal = failed(&endpoint, format!("answered {status}"));
         Err(PurgeError { is_permanent: is_for_good(status), ..refusal })
     }
 
@@ -215,8 +216,8 @@ fn is_for_good(status: StatusCode) -> bool {
     status.is_client_error() && !may_change.contains(&status.as_u16())
 }
 
-fn wrong(setting: &str, said: &str) -> Error {
-    Error::new(ErrorKind::InvalidArgument, format!("cdn.{setting} {said}"))
+fn wrong(setting: &str, problem: &str) -> Error {
+    Error::new(ErrorKind::InvalidArgument, format!("cdn.{setting} {problem}"))
 }
 
 /// Reads the certificates of the setting `cdn.purge_ca`.

@@ -18,12 +18,14 @@ use parking_lot::Mutex;
 
 use crate::runtime::limits;
 use crate::transport::{
-    client::{self, address, place_of},
+    client::{self, address, host_and_port_of},
     conversation::{RemoteConversation, TransportTimeouts},
     error::{SendError, SendFault, SendStep},
     file::{OutgoingFile, OutgoingReader},
-    network_reach::NetworkReach,
-    settings::{FieldProblem, FolderPath, SettingsReader, TransportSecret, missing, unfit},
+    network_policy::NetworkPolicy,
+    settings::{
+        FieldProblem, FolderPath, SettingsReader, TransportSecret, invalid_setting, missing,
+    },
     tls::CustomAuthority,
 };
 
@@ -52,7 +54,7 @@ impl S3Target {
         let bucket = fields.text("bucket")?;
         let in_bucket = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
         if !(3..=63).contains(&bucket.len()) || !bucket.bytes().all(in_bucket) {
-            return Err(unfit("bucket", "a bucket's name"));
+            return Err(invalid_setting("bucket", "a bucket's name"));
         }
         let region = fields.find_text("region")?;
         if region.is_none() && endpoint.is_none() {
@@ -61,7 +63,7 @@ impl S3Target {
         // Most compatible services ignore the region, but the signature contains one.
         let region = region.unwrap_or_else(|| "us-east-1".to_owned());
         if !region.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
-            return Err(unfit("region", "a region's name"));
+            return Err(invalid_setting("region", "a region's name"));
         }
         let path_style = fields.find_switch("pathStyle")?;
         Ok(Self {
@@ -80,18 +82,18 @@ impl S3Target {
     pub(super) async fn send(
         &self,
         timeouts: TransportTimeouts,
-        reach: NetworkReach,
+        policy: NetworkPolicy,
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
         let host = match &self.endpoint {
-            Some(endpoint) => place_of(endpoint),
+            Some(endpoint) => host_and_port_of(endpoint),
             None => format!("s3.{}.amazonaws.com", self.region),
         };
-        let place = format!("{host} bucket {}", self.bucket);
+        let endpoint = format!("{host} bucket {}", self.bucket);
         let conversation =
-            RemoteConversation { place, timeouts, secrets: vec![self.key.reveal()] };
+            RemoteConversation { endpoint, timeouts, secrets: vec![self.key.reveal()] };
         let last_refusal = LastRefusal::default();
-        let store = self.open(timeouts, reach, &last_refusal);
+        let store = self.open(timeouts, policy, &last_refusal);
         let store = store.map_err(|fault| conversation.fail(SendStep::Prepare, fault))?;
         for file in files {
             let mut parts = self.prefix.parts.clone();
@@ -108,12 +110,12 @@ impl S3Target {
     fn open(
         &self,
         timeouts: TransportTimeouts,
-        reach: NetworkReach,
+        policy: NetworkPolicy,
         last_refusal: &LastRefusal,
     ) -> Result<AmazonS3, SendFault> {
-        let client = client::client(&self.authority, timeouts, reach)?;
+        let client = client::client(&self.authority, timeouts, policy)?;
         let (last_refusal, answer) = (last_refusal.clone(), timeouts.answer);
-        let connector = ReachConnector { client, reach, last_refusal, answer_timeout: answer };
+        let connector = PolicyConnector { client, policy, last_refusal, answer_timeout: answer };
         // The delivery queue retries; retries here would only use up the attempt's time.
         let no_retries = RetryConfig { max_retries: 0, ..RetryConfig::default() };
         let mut builder = AmazonS3Builder::new()
@@ -256,32 +258,32 @@ fn answer(status: u16, body: &[u8]) -> SendFault {
     // Some errors come with the status 200, when the server had already begun its response.
     let busy = matches!(code.as_str(), "RequestTimeout" | "SlowDown" | "InternalError");
     let temporary = busy || client::is_temporary(status);
-    SendFault::Answer { code: status.into(), said: code, temporary }
+    SendFault::Answer { code: status.into(), server_message: code, temporary }
 }
 
 /// Makes the library use our HTTP client.
-struct ReachConnector {
+struct PolicyConnector {
     client: reqwest::Client,
-    reach: NetworkReach,
+    policy: NetworkPolicy,
     last_refusal: LastRefusal,
     answer_timeout: Duration,
 }
 
-impl fmt::Debug for ReachConnector {
+impl fmt::Debug for PolicyConnector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Connector")
     }
 }
 
-impl HttpConnector for ReachConnector {
+impl HttpConnector for PolicyConnector {
     fn connect(&self, _options: &ClientOptions) -> object_store::Result<HttpClient> {
         let (client, last_refusal) = (self.client.clone(), self.last_refusal.clone());
-        let (reach, answer) = (self.reach, self.answer_timeout);
-        Ok(HttpClient::new(Self { client, reach, last_refusal, answer_timeout: answer }))
+        let (policy, answer) = (self.policy, self.answer_timeout);
+        Ok(HttpClient::new(Self { client, policy, last_refusal, answer_timeout: answer }))
     }
 }
 
-impl ReachConnector {
+impl PolicyConnector {
     async fn send_request(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let failed =
             |error: reqwest::Error| HttpError::new(HttpErrorKind::Unknown, error.without_url());
@@ -293,8 +295,8 @@ impl ReachConnector {
         let refused = |refusal| HttpError::new(HttpErrorKind::Connect, refusal);
         let url = reqwest::Url::parse(&parts.uri.to_string());
         let url = url.map_err(|error| HttpError::new(HttpErrorKind::Request, error))?;
-        // An IP literal never reaches the resolver, which checks names.
-        self.reach.check(&url).map_err(refused)?;
+        // The resolver checks only host names, so a URL with an IP address is checked here.
+        self.policy.check(&url).map_err(refused)?;
         let request = self.client.request(parts.method, url).headers(parts.headers);
         let request = request.timeout(limit).body(reqwest::Body::wrap(body));
         let mut response = request.send().await.map_err(failed)?;
@@ -309,7 +311,7 @@ impl ReachConnector {
     }
 }
 
-impl HttpService for ReachConnector {
+impl HttpService for PolicyConnector {
     fn call<'service, 'future>(
         &'service self,
         request: HttpRequest,

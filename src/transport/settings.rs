@@ -19,7 +19,7 @@ const PREFIX: &str = "settings.";
 const ECHO_CHARS_MAX: usize = 64;
 
 /// Reports that the setting `name` is not what `expected` describes.
-pub(super) fn unfit(name: &str, expected: impl Into<String>) -> FieldProblem {
+pub(super) fn invalid_setting(name: &str, expected: impl Into<String>) -> FieldProblem {
     problem(name, FieldFault::Mismatch(expected.into()))
 }
 
@@ -66,7 +66,7 @@ impl<'a> SettingsReader<'a> {
     }
 
     /// Adds `value` to the listing as the setting `name`.
-    pub(super) fn list(&mut self, name: &'static str, value: impl Into<Value>) {
+    pub(super) fn record_listed(&mut self, name: &'static str, value: impl Into<Value>) {
         self.listed.insert(name.to_owned(), value.into());
     }
 
@@ -80,7 +80,7 @@ impl<'a> SettingsReader<'a> {
     pub(super) fn find_text(&mut self, name: &'static str) -> FieldValue<String> {
         let Some(text) = self.read_text(name)? else { return Ok(None) };
         let text = one_line(name, text)?;
-        self.list(name, text);
+        self.record_listed(name, text);
         Ok(Some(text.to_owned()))
     }
 
@@ -93,7 +93,7 @@ impl<'a> SettingsReader<'a> {
     pub(super) fn find_secret(&mut self, name: &'static str) -> FieldValue<TransportSecret> {
         let text = self.read_text(name)?;
         if text.is_some() {
-            self.list(name, HIDDEN);
+            self.record_listed(name, HIDDEN);
         }
         Ok(text.map(TransportSecret::new))
     }
@@ -121,7 +121,7 @@ impl<'a> SettingsReader<'a> {
     pub(super) fn find_switch(&mut self, name: &'static str) -> FieldValue<bool> {
         let on = self.settings.flag(name)?;
         if let Some(on) = on {
-            self.list(name, on);
+            self.record_listed(name, on);
         }
         Ok(on)
     }
@@ -130,7 +130,7 @@ impl<'a> SettingsReader<'a> {
     pub(super) fn port(&mut self, name: &'static str, default: u16) -> Result<u16, FieldProblem> {
         let port = |value: &Value| u16::try_from(value.as_u64()?).ok().filter(|port| *port > 0);
         let port = self.settings.read(name, "a number from 1 to 65535", port)?.unwrap_or(default);
-        self.list(name, port);
+        self.record_listed(name, port);
         Ok(port)
     }
 
@@ -143,7 +143,7 @@ impl<'a> SettingsReader<'a> {
         if fits || host.parse::<std::net::IpAddr>().is_ok() {
             Ok(host)
         } else {
-            Err(unfit(name, "a host name or an address, without a port"))
+            Err(invalid_setting(name, "a host name or an address, without a port"))
         }
     }
 
@@ -161,7 +161,7 @@ impl<'a> SettingsReader<'a> {
         };
         let texts = self.settings.read(name, "a text or a list of texts", read)?;
         let (texts, value) = texts.ok_or_else(|| missing(name))?;
-        self.list(name, value);
+        self.record_listed(name, value);
         Ok(texts)
     }
 
@@ -182,7 +182,7 @@ impl<'a> SettingsReader<'a> {
 
 fn one_line<'a>(name: &str, text: &'a str) -> Result<&'a str, FieldProblem> {
     if text.chars().any(char::is_control) {
-        Err(unfit(name, "one line of text"))
+        Err(invalid_setting(name, "one line of text"))
     } else {
         Ok(text)
     }
@@ -213,7 +213,7 @@ impl FolderPath {
             true => "a path without `.`, `..`, empty parts and backslashes",
             false => "a relative path without `.`, `..`, empty parts and backslashes",
         };
-        path.ok_or_else(|| unfit(name, expected))
+        path.ok_or_else(|| invalid_setting(name, expected))
     }
 
     fn parse(text: &str) -> Option<Self> {

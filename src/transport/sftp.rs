@@ -20,11 +20,13 @@ use russh_sftp::client::{Config, RawSftpSession};
 
 use crate::runtime::limits;
 use crate::transport::{
-    conversation::{RemoteConversation, TransportTimeouts, place},
+    conversation::{RemoteConversation, TransportTimeouts, host_and_port},
     error::{SendError, SendFault, SendRefusal, SendStep},
     file::OutgoingFile,
-    network_reach::NetworkReach,
-    settings::{FieldProblem, FolderPath, SettingsReader, TransportSecret, missing, unfit},
+    network_policy::NetworkPolicy,
+    settings::{
+        FieldProblem, FolderPath, SettingsReader, TransportSecret, invalid_setting, missing,
+    },
     sftp_folder::RemoteFolder,
 };
 
@@ -55,7 +57,8 @@ impl HostKey {
     fn read(fields: &mut SettingsReader<'_>) -> Result<Self, FieldProblem> {
         let text = fields.text("hostKey")?;
         let text = text.trim();
-        let expected = || unfit("hostKey", "`SHA256:…` or a line such as `ssh-ed25519 AAAA…`");
+        let expected =
+            || invalid_setting("hostKey", "`SHA256:…` or a line such as `ssh-ed25519 AAAA…`");
         if let Some(digest) = text.strip_prefix("SHA256:") {
             // 32 bytes in base64 without its padding, which some tools add.
             let digest = digest.trim_end_matches('=');
@@ -67,7 +70,7 @@ impl HostKey {
         let key = PublicKey::from_openssh(text).map_err(|_| expected())?;
         if key.algorithm().is_rsa() {
             let other = "an Ed25519 or ECDSA key; RSA is not supported";
-            return Err(unfit("hostKey", other));
+            return Err(invalid_setting("hostKey", other));
         }
         let fingerprint = key.fingerprint(HashAlg::Sha256).to_string();
         Ok(Self { fingerprint, algorithm: Some(key.algorithm()) })
@@ -94,7 +97,7 @@ impl SftpTarget<SealedProof> {
         let proof = match (password, key) {
             (Some(_), Some(_)) => {
                 let expected = "given, or password is: not both";
-                return Err(unfit("privateKey", expected));
+                return Err(invalid_setting("privateKey", expected));
             }
             (Some(password), None) => SealedProof::Password(password),
             (None, Some(key)) => SealedProof::Key { key, passphrase },
@@ -127,17 +130,17 @@ impl SftpTarget {
     pub(super) async fn send(
         &self,
         timeouts: TransportTimeouts,
-        reach: NetworkReach,
+        policy: NetworkPolicy,
         id: &str,
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
-        let place = place(&self.host, self.port);
+        let endpoint = host_and_port(&self.host, self.port);
         let secrets = match &self.proof {
             SshProof::Password(password) => vec![password.reveal()],
             SshProof::Key(_) => Vec::new(),
         };
-        let conversation = RemoteConversation { place, timeouts, secrets };
-        let mut ssh = self.connect(&conversation, reach).await?;
+        let conversation = RemoteConversation { endpoint, timeouts, secrets };
+        let mut ssh = self.connect(&conversation, policy).await?;
         conversation.await_answer(SendStep::LogIn, self.log_in(&mut ssh)).await?;
         let session =
             conversation.await_answer(SendStep::Folder, open_sftp(&ssh, timeouts)).await?;
@@ -154,9 +157,9 @@ impl SftpTarget {
     async fn connect(
         &self,
         conversation: &RemoteConversation<'_>,
-        reach: NetworkReach,
+        policy: NetworkPolicy,
     ) -> Result<Handle<HostKeyCheck>, SendError> {
-        let connected = reach.connect(&self.host, self.port);
+        let connected = policy.connect(&self.host, self.port);
         let tcp = conversation.await_connection(SendStep::Connect, connected).await?;
         let mut config = client::Config {
             inactivity_timeout: Some(conversation.timeouts.answer),
@@ -242,7 +245,7 @@ fn private_key(
         Some(_) => "an OpenSSH key that the passphrase opens",
         None => "an OpenSSH key without a passphrase",
     };
-    let invalid = |expected: &str| unfit("privateKey", expected);
+    let invalid = |expected: &str| invalid_setting("privateKey", expected);
     if passphrase.is_some() {
         // The key file sets the cost of unlocking and comes from a user: without a limit it could take
         // forever.

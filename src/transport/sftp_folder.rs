@@ -153,7 +153,7 @@ impl From<Error> for SendFault {
             Error::Status(status) => Self::Answer {
                 code: code(status.status_code),
                 temporary: is_temporary(status.status_code),
-                said: status.error_message,
+                server_message: status.error_message,
             },
             Error::Timeout => Self::Network(std::io::ErrorKind::TimedOut.into()),
             Error::IO(text) => Self::Network(std::io::Error::other(text)),

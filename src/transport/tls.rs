@@ -10,7 +10,7 @@ use rustls::{
 
 use crate::transport::{
     error::{SendFault, SendRefusal},
-    settings::{FieldProblem, SettingsReader, unfit},
+    settings::{FieldProblem, SettingsReader, invalid_setting},
 };
 
 /// Certificates of a private authority, trusted besides the public ones.
@@ -37,10 +37,10 @@ impl CustomAuthority {
 
     pub(super) fn read(fields: &mut SettingsReader<'_>) -> Result<Self, FieldProblem> {
         let Some(pem) = fields.find_secret("ca")? else { return Ok(Self::default()) };
-        let expected = || unfit("ca", "one or more certificates in PEM");
+        let expected = || invalid_setting("ca", "one or more certificates in PEM");
         let authority = Self::parse(pem.reveal()).ok_or_else(expected)?;
         // Certificates are public, so their number replaces the `***` of a secret.
-        fields.list("ca", format!("{} certificates", authority.certificates.len()));
+        fields.record_listed("ca", format!("{} certificates", authority.certificates.len()));
         Ok(authority)
     }
 

@@ -25,7 +25,8 @@
 //!   before it reads a hundred megabytes.
 //!
 //! The key is the setting `secret`: the part after `whsec_`, decoded from base64, or the text itself without
-//! that prefix. Any library for Standard Webhooks verifies both modes.
+//! that prefix. A library for Standard Webhooks verifies both modes; in the mode `files` it is given the value of
+//! the header `wirephoto-file` as payload, and the receiver compares the body with its `sha256`.
 //!
 //! A 2xx response accepts the delivery; redirects are not followed.
 
@@ -38,12 +39,12 @@ use serde_json::{Value, json};
 use crate::runtime::limits;
 use crate::transport::{
     DeliveryParcel,
-    client::{self, address, place_of},
+    client::{self, address, host_and_port_of},
     conversation::{RemoteConversation, TransportTimeouts},
     error::{SendError, SendFault, SendRefusal, SendStep},
     file::{OutgoingFile, OutgoingReader},
-    network_reach::NetworkReach,
-    settings::{FieldProblem, HIDDEN, SettingsReader, TransportSecret, unfit},
+    network_policy::NetworkPolicy,
+    settings::{FieldProblem, HIDDEN, SettingsReader, TransportSecret, invalid_setting},
     tls::CustomAuthority,
 };
 
@@ -67,7 +68,7 @@ pub(super) struct WebhookTarget {
 
 impl std::fmt::Debug for WebhookTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Webhook {} {:?}", place_of(&self.url), self.mode)
+        write!(f, "Webhook {} {:?}", host_and_port_of(&self.url), self.mode)
     }
 }
 
@@ -76,11 +77,14 @@ impl WebhookTarget {
         let allow_http = fields.switch("allowHttp")?;
         let url = address("url", &fields.text("url")?, allow_http)?;
         // Path and query of a webhook URL are often its only secret.
-        fields.list("url", format!("{}://{}/{HIDDEN}", url.scheme(), place_of(&url)));
+        fields.record_listed(
+            "url",
+            format!("{}://{}/{HIDDEN}", url.scheme(), host_and_port_of(&url)),
+        );
         let secret = fields.secret("secret")?;
         let expected = || {
             let bytes = limits::WEBHOOK_SECRET_BYTES_MIN;
-            unfit("secret", format!("`whsec_` and base64, or {bytes} bytes"))
+            invalid_setting("secret", format!("`whsec_` and base64, or {bytes} bytes"))
         };
         let bytes = match secret.reveal().strip_prefix("whsec_") {
             Some(text) => STANDARD.decode(text).map_err(|_| expected())?,
@@ -92,7 +96,7 @@ impl WebhookTarget {
         let mode = match fields.find_text("mode")?.as_deref() {
             None | Some("notify") => WebhookMode::Notify,
             Some("files") => WebhookMode::Files,
-            Some(_) => return Err(unfit("mode", "`notify` or `files`")),
+            Some(_) => return Err(invalid_setting("mode", "`notify` or `files`")),
         };
         let key = hmac::Key::new(hmac::HMAC_SHA256, &bytes);
         Ok(Self { url, key, secret, mode, authority: CustomAuthority::read(fields)? })
@@ -101,7 +105,7 @@ impl WebhookTarget {
     pub(super) async fn send(
         &self,
         timeouts: TransportTimeouts,
-        reach: NetworkReach,
+        policy: NetworkPolicy,
         parcel: &DeliveryParcel,
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
@@ -109,10 +113,13 @@ impl WebhookTarget {
         secrets.extend([self.url.path(), self.url.query().unwrap_or_default()]);
         // A path of `/` is no secret, and masking it would garble every error.
         secrets.retain(|secret| secret.len() > 1);
-        let conversation = RemoteConversation { place: place_of(&self.url), timeouts, secrets };
-        // An IP literal never reaches the resolver, which checks names.
-        reach.check(&self.url).map_err(|refusal| conversation.fail(SendStep::Connect, refusal))?;
-        let client = client::client(&self.authority, timeouts, reach);
+        let conversation =
+            RemoteConversation { endpoint: host_and_port_of(&self.url), timeouts, secrets };
+        // The resolver checks only host names, so a URL with an IP address is checked here.
+        policy
+            .check(&self.url)
+            .map_err(|refusal| conversation.fail(SendStep::Connect, refusal))?;
+        let client = client::client(&self.authority, timeouts, policy);
         let client = client.map_err(|fault| conversation.fail(SendStep::Prepare, fault))?;
         match self.mode {
             WebhookMode::Notify => {
@@ -138,7 +145,7 @@ impl WebhookTarget {
         parcel: &DeliveryParcel,
         files: &[OutgoingFile],
     ) -> Result<(), SendFault> {
-        let files: Vec<Value> = files.iter().map(file_facts).collect();
+        let files: Vec<Value> = files.iter().map(file_json).collect();
         let DeliveryParcel { id, item_uri, headline, version, .. } = parcel;
         let body = json!({
             "id": id, "uri": item_uri, "headline": headline, "version": version, "files": files,
@@ -200,12 +207,13 @@ impl WebhookTarget {
     }
 }
 
-fn file_facts(file: &OutgoingFile) -> Value {
-    let mut facts = json!({ "name": file.name(), "mime": file.mime(), "size": file.size_bytes() });
+fn file_json(file: &OutgoingFile) -> Value {
+    let mut object =
+        json!({ "name": file.name(), "mime": file.mime(), "size": file.size_bytes() });
     if let Some(url) = file.url() {
-        facts["url"] = url.into();
+        object["url"] = url.into();
     }
-    facts
+    object
 }
 
 /// A read failure of our own file, as the source of a request's error.
@@ -221,16 +229,16 @@ async fn post(request: RequestBuilder) -> Result<(), SendFault> {
     };
     let status = response.status().as_u16();
     if response.status().is_success() {
-        // Read only so that the receiver does not see its response cut off.
+        // The body is discarded; reading it avoids aborting the receiver's response.
         let _ignored = client::body(&mut response).await;
         return Ok(());
     }
-    let said = response.status().canonical_reason().unwrap_or_default().to_owned();
+    let server_message = response.status().canonical_reason().unwrap_or_default().to_owned();
     let temporary = client::is_temporary(status);
     Err(match status {
-        // Ends the delivery, which a retry cannot repair (contract deliveries-23).
-        401 | 407 => SendFault::Credentials(said),
-        _ => SendFault::Answer { code: status.into(), said, temporary },
+        // Permanent: a retry with the same credentials cannot succeed (contract deliveries-23).
+        401 | 407 => SendFault::Credentials(server_message),
+        _ => SendFault::Answer { code: status.into(), server_message, temporary },
     })
 }
 
@@ -300,8 +308,8 @@ mod tests {
 
     /// Each reading of this clock is ten minutes after the previous one.
     fn slow_clock() -> Timestamp {
-        static LOOKS: AtomicI64 = AtomicI64::new(0);
-        Timestamp::from_second(600 * LOOKS.fetch_add(1, Ordering::Relaxed)).unwrap()
+        static READINGS: AtomicI64 = AtomicI64::new(0);
+        Timestamp::from_second(600 * READINGS.fetch_add(1, Ordering::Relaxed)).unwrap()
     }
 
     #[test]
@@ -321,7 +329,7 @@ mod tests {
         let client = client::client(
             &CustomAuthority::default(),
             TransportTimeouts::default(),
-            NetworkReach::Anywhere,
+            NetworkPolicy::Anywhere,
         )
         .unwrap();
         for time_s in ["0", "600", "1200"] {

@@ -395,6 +395,6 @@ fn the_demo_is_found_next_to_an_installed_binary() {
     let (taken, listening) = (line(), line());
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(taken, "took in 1 items of the demo archive");
+    assert_eq!(taken, "ingested 1 items of the demo archive");
     assert!(listening.starts_with("listening on"), "{listening}");
 }

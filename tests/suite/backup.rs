@@ -477,7 +477,7 @@ fn a_restore_refuses_incomplete_backups_and_never_overwrites_an_archive() {
     fs::remove_file(target.join("backup.json")).unwrap();
     fails(&data, &restore, &["no complete backup"]);
     with(&|note| note["form"] = 99.into());
-    fails(&data, &restore, &["form 99"]);
+    fails(&data, &restore, &["format 99"]);
     with(&|note| note["database"] = "../wirephoto.db".into());
     fails(&data, &restore, &["not the name of a database"]);
     with(&|note| note["databaseSum"] = "00".repeat(32).into());

@@ -49,6 +49,13 @@ pub fn trigger(server: &Server, item: &str, name: &str) -> Response {
     ask(server, &format!("{item}?channel=user:demo-editor:{name}"), DEMO_KEY)
 }
 
+/// HEAD of `item` with the channel `name` of the demo editor.
+fn head(server: &Server, item: &str, name: &str) -> Response {
+    let path = format!("{}{item}?channel=user:demo-editor:{name}", server.url);
+    let request = server.client.request(Method::HEAD, path);
+    request.header(AUTHORIZATION, format!("ApiKey {DEMO_KEY}")).send().unwrap()
+}
+
 /// The id of the delivery in a response: a new or an existing one.
 pub fn id(response: Response) -> String {
     assert!(matches!(response.status().as_u16(), 200 | 202), "{}", response.status());
@@ -381,11 +388,7 @@ fn a_delivery_is_bought_as_a_download_is() {
 #[test]
 fn a_head_request_reports_the_delivery_without_triggering_it() {
     let server = server();
-    let head = |channel: &str| {
-        let path = format!("{}{ITEM}?channel=user:demo-editor:{channel}", server.url);
-        let request = server.client.request(Method::HEAD, path);
-        request.header(AUTHORIZATION, format!("ApiKey {DEMO_KEY}")).send().unwrap()
-    };
+    let head = |channel: &str| head(&server, ITEM, channel);
     let before = head("demo-folder");
     assert_eq!((before.status().as_u16(), before.headers().get(LOCATION)), (202, None));
     assert_eq!(
@@ -555,6 +558,8 @@ fn too_many_deliveries_of_an_organization_are_answered_503_and_cost_nothing() {
     let full = trigger(&server, OTHER, "hook");
     assert_eq!(full.status(), 503);
     assert!(full.headers().contains_key(RETRY_AFTER));
+    let asked = [OTHER, ITEM].map(|item| head(&server, item, "hook").status().as_u16());
+    assert_eq!(asked, [503, 200], "HEAD answers as GET does");
     assert_eq!(id(trigger(&server, ITEM, "hook")), first, "what is there is told of");
     let token = tokens::password(&server, "demo-editor", "demo-editor-password", "roles");
     let bearer = format!("Bearer {token}");

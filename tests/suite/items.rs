@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::common::pictures::Picture;
 use crate::common::server::wirephoto;
-use crate::common::{DEMO_KEY, Server, checkout};
+use crate::common::{DEMO_KEY, Server, checkout, postgres};
 
 /// Every media type with the `type` of its documents.
 const TYPES: [(&str, &str); 9] = [
@@ -472,6 +472,28 @@ fn only_the_provider_sends_and_withdraws_over_http() {
 }
 
 #[test]
+fn an_upload_whose_item_was_removed_before_the_answer_is_not_found() {
+    let server = empty_server();
+    // The test writes to SQLite's file.
+    if postgres::url_of(server.dir.path()).is_some() {
+        return;
+    }
+    let auth = provider(&server);
+    let database = rusqlite::Connection::open(server.data().join("wirephoto.db")).unwrap();
+    let removed = "CREATE TRIGGER removed AFTER INSERT ON items WHEN new.id = 'removed'
+         BEGIN DELETE FROM items WHERE item_id = new.item_id; END";
+    database.execute_batch(removed).unwrap();
+    let item = json!({ "headline": "x" });
+    assert_eq!(put_document(&server, "text/removed", &auth, &item).status(), 404);
+    assert_eq!(put_document(&server, "text/x", &auth, &item).status(), 201);
+    // A withdrawn item has its document still.
+    let withdrawn = json!({ "headline": "x", "pubstatus": "canceled" });
+    let answer = put_document(&server, "text/x", &auth, &withdrawn);
+    assert_eq!(answer.status(), 200);
+    assert_eq!(answer.json::<Value>().unwrap()["pubstatus"], "canceled");
+}
+
+#[test]
 fn a_bad_upload_is_answered_with_every_error() {
     let server = empty_server();
     let auth = provider(&server);
@@ -609,6 +631,28 @@ fn a_watched_folder_ingests_finished_files_and_moves_them_away() {
     fs::rename(watched.join("later.jpg.part"), watched.join("photo.jpg")).unwrap();
     there("done/photo-2.jpg");
     assert!(server.stop().0.success(), "it stops with the service");
+}
+
+#[test]
+fn a_stop_interrupts_a_file_of_invalid_lines_which_stays_in_the_watched_folder() {
+    // Enough lines that the stop comes long before their end.
+    const INVALID_LINES: usize = 5_000_000;
+    // Outside the server's folder, which is removed with the server.
+    let watched = tempfile::tempdir().unwrap();
+    let path = watched.path().join("bad.jsonl");
+    let first = json!({ "uri": "http://a/media/image/first" });
+    fs::write(&path, format!("{first}\n{}", "x\n".repeat(INVALID_LINES))).unwrap();
+    let settings = [
+        format!("ingest.watch={}", watched.path().display()),
+        "ingest.watch_interval_ms=20".to_owned(),
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir, &settings.each_ref().map(String::as_str));
+    let is_stored = || (server.get("/media/image/first.json").status() == 200).then_some(());
+    server.until("the valid line to be stored", is_stored);
+    let (status, log) = server.stop();
+    assert!(status.success(), "{log}");
+    assert!(path.exists(), "it is ingested again after the next start: {log}");
 }
 
 #[test]

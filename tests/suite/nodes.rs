@@ -340,7 +340,7 @@ fn an_edge_serves_media_and_purchases_and_writes_nothing() {
     for path in ["/content/v1/image/search", "/user/v1/user", "/o/login", "/"] {
         let answer = edge.get(path);
         assert_eq!(answer.status(), 404, "{path}");
-        assert!(answer.text().unwrap().contains("is read-only"), "{path}");
+        assert!(answer.text().unwrap().contains("only serves media and never writes"), "{path}");
     }
     assert_eq!(edge.post_form("/o/oauth2/token", &[]).status(), 404);
     assert_eq!(edge.get("/health/ready").status(), 200);

@@ -271,7 +271,7 @@ fn two_demos_that_start_at_once_ingest_the_archive_once_and_both_serve() {
         child.wait().unwrap();
     }
     assert_eq!(statuses, [200, 200]);
-    let took = started.each_ref().map(|(_, said)| said.contains("took in 24 items"));
+    let took = started.each_ref().map(|(_, said)| said.contains("ingested 24 items"));
     assert!(took[0] != took[1], "{started:?}");
     let other = &started[usize::from(took[0])].1;
     assert!(!other.contains("items of the demo archive"), "{other}");

@@ -336,7 +336,7 @@ fn the_demo_starts_with_one_command_and_a_second_start_ingests_nothing() {
         child.wait().unwrap();
         said
     };
-    assert!(start().contains("took in 24 items"));
+    assert!(start().contains("ingested 24 items"));
     assert!(!start().contains("items of the demo archive"));
 }
 

@@ -203,7 +203,7 @@ fn a_migrated_store_is_refused_once_the_new_one_is_in_use() {
     run_ok(dir.path(), &[], &["store", "adopt"]);
     run_ok(dir.path(), &[], &["check"]);
     let (said, status) = run(dir.path(), &moved, &["check"]);
-    assert!(status == 1 && said.contains("lie in"), "{said}");
+    assert!(status == 1 && said.contains("are in"), "{said}");
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn a_service_accepts_no_writes_after_its_store_was_replaced() {
     };
     until_fault(1.0);
     assert_eq!(put(&server, 2), 503, "{}", server.log());
-    assert!(server.log().contains("originals lie in s3://bilder/moved now"), "{}", server.log());
+    assert!(server.log().contains("originals are in s3://bilder/moved now"), "{}", server.log());
     run_ok(dir, &[], &["store", "adopt"]);
     until_fault(0.0);
     assert_eq!(put(&server, 2), 201, "{}", server.log());
@@ -240,4 +240,36 @@ fn an_empty_archive_does_not_adopt_a_store_with_originals() {
     let (said, status) = run(empty.path(), &setting, &["check"]);
     assert!(status == 1 && said.contains("has originals but no id of an archive"), "{said}");
     run_ok(full.path(), &[], &["check"]);
+}
+
+#[test]
+fn doctor_names_a_store_with_which_no_node_starts() {
+    let (full, empty, other) = (archive(), tempfile::tempdir().unwrap(), archive());
+    let originals = full.path().join("data/originals");
+    fs::remove_file(originals.join("archive-id")).unwrap();
+    // The next node writes the id.
+    let said = run_ok(full.path(), &[], &["doctor"]);
+    assert!(said.contains("it has no id of an archive yet"), "{said}");
+    // An archive without items that has another store.
+    run_ok(empty.path(), &[], &["check"]);
+    let nothing = empty.path().join("nothing");
+    fs::create_dir(&nothing).unwrap();
+    let of_another = other.path().join("data/originals");
+    for (folder, reason) in [
+        (&originals, "has originals but no id of an archive"),
+        (&nothing, "has another store of originals"),
+        (&of_another, "belongs to another archive"),
+    ] {
+        let setting = vec![format!("store.originals={}", text(folder))];
+        for command in ["doctor", "check"] {
+            let (said, status) = run(empty.path(), &setting, &[command]);
+            assert!(status == 1 && said.contains(reason), "{command} says {reason}: {said}");
+        }
+    }
+    // A disk that is not mounted.
+    fs::rename(&originals, full.path().join("away")).unwrap();
+    fs::create_dir(&originals).unwrap();
+    let (said, status) = run(full.path(), &[], &["doctor"]);
+    assert!(status == 1 && said.contains("has 0 of 1 originals"), "{said}");
+    assert!(!originals.join("archive-id").exists(), "it writes no id");
 }

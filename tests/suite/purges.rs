@@ -435,7 +435,7 @@ fn purge_settings_without_effect_are_refused_by_name() {
     check(&[url], "cdn.purge_url has no {key}");
     check(&[url, "cdn.purge_header=a b"], "cdn.purge_header");
     let secret = format!("cdn.purge_authorization={TOKEN}\u{e5}");
-    check(&[url, "cdn.purge_header=k", &secret], "cdn.purge_authorization holds");
+    check(&[url, "cdn.purge_header=k", &secret], "cdn.purge_authorization has characters");
     check(&[url, "cdn.purge_header=k", "cdn.purge_ca=/none"], "cdn.purge_ca /none cannot be read");
     let (_, said) = run(&server, &["purge", "http://h/none", "--set", url], 2);
     assert!(said.contains("names no item"), "{said}");

@@ -162,6 +162,37 @@ fn every_method_has_a_form_that_creates_a_channel() {
 }
 
 #[test]
+fn the_path_style_of_a_bucket_keeps_its_three_states() {
+    let server = Server::demo();
+    let person = Person::log_in(&server, "demo-editor");
+    let api = Api::key(&server, DEMO_KEY);
+    for (state, expected) in [("", json!(null)), ("true", json!(true)), ("false", json!(false))] {
+        let name = format!("bucket{state}");
+        let fields = [
+            ("method", "s3"),
+            ("name", name.as_str()),
+            ("format", ".json"),
+            ("setting.bucket", "bilder"),
+            ("setting.endpoint", "https://s3.example"),
+            ("setting.accessKeyId", "id"),
+            ("setting.pathStyle", state),
+        ];
+        let made = [fields.as_slice(), &[("secret.secretAccessKey", "p-secret")]].concat();
+        assert_eq!(person.done("/account/channels/edit", &made), "/account/channels?done=created");
+        // The form shows the state. Saved unchanged, it keeps the state and the secret.
+        let page = person.page(&format!("/account/channels/edit?name={name}"));
+        assert!(page.contains(&format!("<option value=\"{state}\" selected>")), "{page}");
+        let unchanged = [fields.as_slice(), &[("there", "on")]].concat();
+        let saved = person.done("/account/channels/edit", &unchanged);
+        assert_eq!(saved, "/account/channels?done=saved");
+        let channels = api.get("/user/v1/channel");
+        let mut channels = channels.as_array().unwrap().iter();
+        let channel = channels.find(|channel| channel["name"] == name).unwrap();
+        assert_eq!(channel["settings"]["pathStyle"], expected, "{channel}");
+    }
+}
+
+#[test]
 fn an_invalid_channel_is_refused_with_a_message() {
     let server = Server::demo();
     let person = Person::log_in(&server, "demo-editor");

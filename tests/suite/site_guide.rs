@@ -136,6 +136,23 @@ fn a_page_has_headings_contents_and_no_inline_scripts_or_styles() {
     }
 }
 
+#[test]
+fn the_navigation_links_to_every_page_once_and_a_folder_to_its_own_page() {
+    let server = Server::demo();
+    let page = text(server.get("/docs/guide/operations"));
+    let (_, navigation) = page.split_once(" id=\"pages\"").expect("a navigation");
+    let navigation = navigation.split("</nav>").next().expect("its end");
+    let links = navigation.matches(" href=\"").count();
+    assert_eq!(links, values(navigation, "href").len(), "{navigation}");
+    // The page of a folder is the title of its group, and not among its pages.
+    for folder in ["Documentation", "Operations", "Contract"] {
+        assert_eq!(navigation.matches(&format!(">{folder}<")).count(), 1, "{folder}");
+        assert!(navigation.contains(&format!(">{folder}</a>")), "{folder}: {navigation}");
+    }
+    assert!(navigation.contains("aria-current=\"page\">Operations</a>"), "{navigation}");
+    assert!(navigation.contains(">Reference</span>"), "{navigation}");
+}
+
 /// The paths that a search finds, best first.
 fn found(page: &str) -> Vec<String> {
     let hits = page.split("<h2><a href=\"").skip(1);
@@ -167,6 +184,55 @@ fn the_guide_is_searched_by_words() {
     assert!(found(&page).len() <= 30, "{page}");
     // Every page of the guide has the search box.
     assert!(text(server.get("/docs/guide/reference/errors")).contains("role=\"search\""));
+}
+
+#[test]
+fn headings_are_found_first_and_guides_before_reference_and_contract() {
+    let server = Server::demo();
+    let check = |query: &str, expected: &[&str]| {
+        let page = text(search(&server, query));
+        let hits = found(&page);
+        let place = |start: &&str| {
+            let start = format!("{ROOT}/{start}");
+            let place = hits.iter().position(|hit| hit.starts_with(&start));
+            place.unwrap_or_else(|| panic!("{query}: no {start} in {hits:?}"))
+        };
+        let places: Vec<usize> = expected.iter().map(place).collect();
+        assert_eq!(places[0], 0, "{query}: {hits:?}");
+        assert!(places.is_sorted(), "{query}: {hits:?}");
+    };
+    check(
+        "notifications",
+        &["guide/", "operations#", "reference/", "contract/", "operations/overload"],
+    );
+    check("collections", &["guide/collections", "reference/", "contract/", "operations/"]);
+    check("backup", &["operations/backup#backup", "reference/settings#backup", "operations/up"]);
+    check("search", &["guide/search", "operations/", "reference/", "contract/", "guide/search#"]);
+    // A name leads to the table that describes it.
+    check("media.preview_px", &["reference/settings#media", "operations/", "contract/media#"]);
+}
+
+/// The excerpts of the results, as a browser shows them.
+fn excerpts(page: &str) -> Vec<String> {
+    let (_, results) = page.split_once("<ol class=\"hits\"").expect("results");
+    let texts = results.split("<p>").skip(1).filter_map(|rest| rest.split("</p>").next());
+    texts.map(|text| unescaped(&text.replace("<mark>", "").replace("</mark>", ""))).collect()
+}
+
+#[test]
+fn excerpts_are_plain_text() {
+    let server = Server::demo();
+    let check = |query: &str, expected: &str| {
+        let shown = excerpts(&text(search(&server, query)));
+        assert!(shown[0].contains(expected), "{query}: {shown:?}");
+        for mark in ["`", "///", " # ", "| ", "\n"] {
+            assert!(!shown.iter().any(|one| one.contains(mark)), "{query} {mark:?}: {shown:?}");
+        }
+    };
+    // A doc comment in a block of code, a comment of a shell, a row of a table.
+    check("edge rounded nearest", "target, each edge rounded to the nearest pixel, never outside");
+    check("build PACKAGES ffmpeg", "with videos: --build-arg PACKAGES=ffmpeg");
+    check("media.preview_px", "media.preview_px · 1024 · px · Long side of a Preview · restart");
 }
 
 #[test]

@@ -247,6 +247,15 @@ fn a_long_readme_is_seen() {
 }
 
 #[test]
+fn a_page_that_names_a_missing_source_is_seen() {
+    let rule = "pages of docs/internals name existing sources";
+    let page = "docs/internals/walkthroughs.md";
+    let text = "# Walks\n\n`low/two.rs` and `two.rs` exist, `flight.rs` does not.\n";
+    check(rule, page, text, "`flight.rs`");
+    check(rule, page, "# Walks\n\nSee `low/flight.rs`.\n", "docs/internals/walkthroughs.md:3");
+}
+
+#[test]
 fn what_tests_alone_compile_is_left_out_and_what_follows_is_not() {
     let text = "a\n#[cfg(test)]\nmod tests;\nb\n#[cfg(test)]\nmod more {\n    c;\n}\nd\n\
                 impl X {\n    #[cfg(test)]\n    fn e() {\n        f;\n    }\n    g\n}\n";

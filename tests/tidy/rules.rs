@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::contract::{citations, coverage};
 use crate::language::{docs, dropped_words, namesakes};
-use crate::tree::{Source, Tree, files, names_in, relative};
+use crate::tree::{Source, Tree, files, names, names_in, relative};
 
 /// Maximum lines of a source file.
 const FILE_LINES_MAX: usize = 700;
@@ -15,7 +15,7 @@ const README_LINES_MAX: usize = 150;
 pub type Rule = (&'static str, fn(&Tree) -> Vec<String>);
 
 /// All rules.
-pub const RULES: [Rule; 16] = [
+pub const RULES: [Rule; 17] = [
     ("a layer imports only lower layers", layers),
     ("the units of a layer import each other in one direction", circles),
     ("the map names every layer and every library", folders),
@@ -29,6 +29,7 @@ pub const RULES: [Rule; 16] = [
     ("every clause of the contract names its tests", coverage),
     ("citations name clauses of the contract", citations),
     ("the README is short", readme),
+    ("pages of docs/internals name existing sources", source_names),
     ("at most two public types share a name", namesakes),
     ("public items have docs, and a doc comment says something", docs),
     ("comments and pages use the field's words", dropped_words),
@@ -223,6 +224,36 @@ fn readme(tree: &Tree) -> Vec<String> {
     let count = text.lines().count();
     let problem = format!("README.md: {count} lines, at most {README_LINES_MAX}");
     (count > README_LINES_MAX).then_some(problem).into_iter().collect()
+}
+
+/// Sources that the pages of `docs/internals` name in backticks exist: as `plan.rs`, or with more of their path.
+fn source_names(tree: &Tree) -> Vec<String> {
+    let dirs = ["src", "crates", "tests/suite", "tests/tidy", "tests/fuzz/fuzz_targets"];
+    let dirs = dirs.into_iter().map(|dir| tree.root.join(dir)).filter(|dir| dir.is_dir());
+    let sources = dirs.flat_map(|dir| files(&dir)).map(|path| relative(&tree.root, &path));
+    let sources: Vec<String> = sources.collect();
+    let exists = |name: &str| {
+        let end = format!("/{name}");
+        sources.iter().any(|source| source == name || source.ends_with(&end))
+    };
+    let mut problems = Vec::new();
+    for path in files(&tree.root.join("docs/internals")) {
+        let page = relative(&tree.root, &path);
+        // It shows how files are named, and names files of other projects.
+        if page == "docs/internals/style.md" {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("a page is readable");
+        for (at, line) in text.lines().enumerate() {
+            let named = names(line).into_iter();
+            // A name with `*` stands for several files.
+            let named = named.filter(|name| name.ends_with(".rs") && !name.contains('*'));
+            for name in named.filter(|name| !exists(name)) {
+                problems.push(format!("{page}:{}: there is no source `{name}`", at + 1));
+            }
+        }
+    }
+    problems
 }
 
 /// Parameters that belong together form a named type.

@@ -18,24 +18,30 @@ fn scans(criterion: &mut Criterion) {
     let testing = std::env::args().any(|argument| argument == "--test");
     let size = if testing { Size::new(1200, 800) } else { Size::new(6000, 4000) };
     let file = photograph(size, ChromaSubsampling::Quarter);
-    let header = JpegHeader::parse(&file, &LIMITS).expect("a made picture");
-    let scan = Scan::read(&header, &file).expect("a baseline scan");
-    let index = ScanIndex::build(&scan, &file).expect("a sound scan");
+    let header = JpegHeader::parse(&file, &LIMITS).expect("the encoder writes valid headers");
+    let scan = Scan::read(&header, &file).expect("the encoder writes baseline scans");
+    let index = ScanIndex::build(&scan, &file).expect("the encoder writes intact scans");
     let colour = colour_segments(&header, &file);
     let crop = Rect::new(160, 160, Size::new(800, 608));
 
     let mut group = criterion.benchmark_group("jpeg");
     group.sample_size(10);
     group.bench_function("header", |bench| {
-        bench.iter(|| JpegHeader::parse(black_box(&file), &LIMITS).expect("a made picture"));
+        bench.iter(|| {
+            JpegHeader::parse(black_box(&file), &LIMITS).expect("the encoder writes valid headers")
+        });
     });
     group.bench_function("index", |bench| {
-        bench.iter(|| ScanIndex::build(&scan, black_box(&file)).expect("a sound scan"));
+        bench.iter(|| {
+            ScanIndex::build(&scan, black_box(&file)).expect("the encoder writes intact scans")
+        });
     });
     group.bench_function("crop", |bench| {
         let bytes = ByteRanges::whole(&file);
-        bench
-            .iter(|| crop::crop(&scan, &index, &bytes, black_box(crop), &colour).expect("a crop"));
+        bench.iter(|| {
+            crop::crop(&scan, &index, &bytes, black_box(crop), &colour)
+                .expect("the crop lies in the picture")
+        });
     });
     group.finish();
 }

@@ -19,7 +19,7 @@ fn captions(criterion: &mut Criterion) {
     };
     let keep = WriteOptions { orientation: 1, gps: false };
     let written = file(&write(&caption, &[], keep));
-    let header = JpegHeader::parse(&written, &LIMITS).expect("a made file");
+    let header = JpegHeader::parse(&written, &LIMITS).expect("the file was written above");
 
     let mut group = criterion.benchmark_group("metadata");
     group.bench_function("write", |bench| bench.iter(|| write(black_box(&caption), &[], keep)));

@@ -10,7 +10,7 @@ fn grey(criterion: &mut Criterion) {
         env!("CARGO_MANIFEST_DIR"),
         "/../../media-store/demo/graphic/demo-sweden-map/NormalHires.pdf"
     );
-    let bytes = std::fs::read(path).expect("the demo graphic");
+    let bytes = std::fs::read(path).expect("the demo graphic is in the repository");
     let limits = PdfLimits {
         bytes: 1 << 28,
         objects: 1_000_000,
@@ -23,10 +23,12 @@ fn grey(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("pdf");
     group.sample_size(10);
     group.bench_function("grey-map", |bench| {
-        bench.iter(|| pdf::grey(black_box(&bytes), &limits).expect("a sound PDF"));
+        bench.iter(|| pdf::grey(black_box(&bytes), &limits).expect("the demo graphic is intact"));
     });
     group.bench_function("page-map-2048", |bench| {
-        bench.iter(|| pdf::raster(black_box(&bytes), 2048, &limits).expect("a sound PDF"));
+        bench.iter(|| {
+            pdf::raster(black_box(&bytes), 2048, &limits).expect("the demo graphic is intact")
+        });
     });
     group.finish();
 }

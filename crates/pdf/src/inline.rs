@@ -11,7 +11,7 @@ use crate::scope::DocumentScope;
 use crate::space::PdfColourSpace;
 
 /// Parses the image after `BI`, leaves the scanner after `EI`, and returns the replacement of everything from
-/// `BI` to `EI`; `None` keeps the image.
+/// `BI` to `EI`; `None` if the image needs no conversion.
 ///
 /// Fails if a limit is reached or the image cannot be decoded.
 pub(super) fn inline_image(
@@ -22,11 +22,9 @@ pub(super) fn inline_image(
     let (dictionary, content) = read(scope, scanner, resources)?;
     let picture = DocumentImage { dictionary: &dictionary, content, resources };
     let Some(converted) = grey_image(scope, &picture)? else { return Ok(None) };
-    // An inline image cannot refer to a mask; readers ignore its colour key as well.
     let mut text = b"BI ".to_vec();
     for (key, value) in converted.dictionary.iter() {
-        // The former length is wrong now, and the others
-        // are not entries of an inline image (§8.9.7).
+        // `Length` is outdated; `Type`, `Subtype` and `Mask` are not allowed in an inline image (§8.9.7).
         if key != b"Length" && key != b"Type" && key != b"Subtype" && key != b"Mask" {
             text.push(b'/');
             text.extend_from_slice(key);
@@ -37,12 +35,13 @@ pub(super) fn inline_image(
     }
     text.extend_from_slice(b"ID ");
     text.extend_from_slice(&converted.content);
-    // Without white space in front, `EI` would pass as data.
+    // Without white space in front, `EI` would be read as data.
     text.extend_from_slice(b"\nEI");
     Ok(Some(text))
 }
 
-/// Parses the entries and the data of the image after `BI`; leaves the scanner after `EI`.
+/// Parses the entries and the data of the image after `BI`; leaves the scanner after `EI`. An image without `ID`
+/// has no data.
 ///
 /// Fails if a limit is reached.
 pub(super) fn read<'a>(
@@ -50,7 +49,10 @@ pub(super) fn read<'a>(
     scanner: &mut ContentScanner<'a>,
     resources: &Dictionary,
 ) -> Result<(Dictionary, &'a [u8]), PdfError> {
-    let dictionary = read_dictionary(scanner);
+    let (dictionary, has_data) = read_dictionary(scanner);
+    if !has_data {
+        return Ok((dictionary, &[]));
+    }
     // One byte of white space terminates `ID`.
     let start = (scanner.at + 1).min(scanner.bytes.len());
     let length = data_length(scope, &dictionary, &scanner.bytes[start..], resources)?;
@@ -60,28 +62,31 @@ pub(super) fn read<'a>(
     Ok((dictionary, content))
 }
 
-/// Parses the entries up to `ID`, with abbreviations expanded.
-fn read_dictionary(scanner: &mut ContentScanner<'_>) -> Dictionary {
+/// Parses the entries, with abbreviated keys expanded; leaves the scanner after `ID` or `EI`. Also returns whether
+/// data follows, which is after `ID`.
+fn read_dictionary(scanner: &mut ContentScanner<'_>) -> (Dictionary, bool) {
     let mut dictionary = Dictionary::new();
     let mut key: Option<Vec<u8>> = None;
     while let Some(token) = scanner.next() {
         let text = &scanner.bytes[token.start..token.end];
         // Ends at `EI` too, so that an image without `ID` does not swallow the content after it.
         if token.kind == TokenKind::Operator && (text == b"ID" || text == b"EI") {
-            break;
+            return (dictionary, text == b"ID");
         }
         match key.take() {
-            None if token.kind == TokenKind::Name => key = Some(long_key(&name_of(text)).to_vec()),
+            None if token.kind == TokenKind::Name => {
+                key = Some(expand_key(&name_of(text)).to_vec());
+            }
             None => {}
             Some(key) => {
-                dictionary.set(key, value(text, token, 0));
+                dictionary.set(key, parse_value(text, token, 0));
             }
         }
     }
-    dictionary
+    (dictionary, false)
 }
 
-fn long_key(key: &[u8]) -> &[u8] {
+fn expand_key(key: &[u8]) -> &[u8] {
     match key {
         b"BPC" => b"BitsPerComponent",
         b"CS" => b"ColorSpace",
@@ -99,7 +104,7 @@ fn long_key(key: &[u8]) -> &[u8] {
 /// The maximum nesting inside an inline image's dictionary: an array of parameter dictionaries.
 const DEPTH_MAX: usize = 4;
 
-fn value(text: &[u8], token: ContentToken, depth: usize) -> Object {
+fn parse_value(text: &[u8], token: ContentToken, depth: usize) -> Object {
     match token.kind {
         TokenKind::Number(value) => Object::Real(value),
         TokenKind::Name => Object::Name(name_of(text)),
@@ -107,18 +112,19 @@ fn value(text: &[u8], token: ContentToken, depth: usize) -> Object {
         TokenKind::Operator if text == b"false" => Object::Boolean(false),
         TokenKind::Operator => Object::Null,
         TokenKind::Other if depth >= DEPTH_MAX => Object::Null,
-        TokenKind::Other => group(text, depth),
+        TokenKind::Other => parse_composite(text, depth),
     }
 }
 
-fn group(text: &[u8], depth: usize) -> Object {
+/// Parses a dictionary, an array or a string.
+fn parse_composite(text: &[u8], depth: usize) -> Object {
     let parse_values = |bracket_bytes: usize| {
         // `max`, because an unterminated group can be shorter than its brackets.
         let end = text.len().saturating_sub(bracket_bytes).max(bracket_bytes);
         let mut scanner = ContentScanner::new(&text[bracket_bytes..end]);
         let mut values = Vec::new();
         while let Some(token) = scanner.next() {
-            values.push(value(&scanner.bytes[token.start..token.end], token, depth + 1));
+            values.push(parse_value(&scanner.bytes[token.start..token.end], token, depth + 1));
         }
         values
     };
@@ -133,12 +139,12 @@ fn group(text: &[u8], depth: usize) -> Object {
     } else if text.starts_with(b"[") {
         Object::Array(parse_values(1))
     } else {
-        Object::String(string(text), lopdf::StringFormat::Hexadecimal)
+        Object::String(decode_string(text), lopdf::StringFormat::Hexadecimal)
     }
 }
 
 /// Decodes the bytes of a literal or hexadecimal string.
-fn string(text: &[u8]) -> Vec<u8> {
+fn decode_string(text: &[u8]) -> Vec<u8> {
     if text.starts_with(b"<") {
         return crate::filter::hexadecimal(&text[1..]);
     }
@@ -212,8 +218,8 @@ fn data_length(
     while let Some(found) = data[search_start..].windows(2).position(|pair| pair == b"EI") {
         let end = search_start + found;
         // Unfiltered data may end without white space, as its length is known.
-        let is_preceded = end == min_length || is_space(data[end - 1]);
-        if is_preceded && looks_like_content(&data[end + 2..]) {
+        let is_delimited = end == min_length || is_space(data[end - 1]);
+        if is_delimited && looks_like_content(&data[end + 2..]) {
             // The white space in front of `EI` is not data.
             let has_separator = end > min_length && is_space(data[end - 1]);
             return Ok(if has_separator { end - 1 } else { end });
@@ -223,11 +229,14 @@ fn data_length(
     Ok(data.len())
 }
 
+/// Bytes after an `EI` that must look like content: binary data does so in one of two million places.
+const LOOKAHEAD_BYTES: usize = 12;
+
 /// Reports whether the text after an `EI` looks like content: white space or the end, and no binary data.
 fn looks_like_content(rest: &[u8]) -> bool {
     // NUL is white space in PDF, but far more frequent in binary data.
     let plain = |byte: &u8| is_space(*byte) && *byte != 0 || (b' '..=b'~').contains(byte);
-    rest.first().is_none_or(|byte| is_space(*byte)) && rest.iter().take(12).all(plain)
+    rest.first().is_none_or(|byte| is_space(*byte)) && rest.iter().take(LOOKAHEAD_BYTES).all(plain)
 }
 
 fn skip_end(scanner: &mut ContentScanner<'_>) {

@@ -273,6 +273,14 @@ fn inline_masks_with_data_like_operators_stay() {
 }
 
 #[test]
+fn inline_images_without_data_end_at_their_first_end() {
+    check(TestDocument::new("BI /W 1 EI 1 0 0 rg"), "BI /W 1 EI 0.299 g");
+    let content = "BI /W 1 EI 1 0 0 rg BI /W 8 /H 1 /IM true ID @ EI 0 1 0 rg";
+    let expected = "BI /W 1 EI 0.299 g BI /W 8 /H 1 /IM true ID @ EI 0.587 g";
+    check(TestDocument::new(content), expected);
+}
+
+#[test]
 fn axial_shadings_keep_their_functions_exact() {
     let function = ramp(&[1.0, 0.0, 0.0], &[0.0, 1.0, 0.0]);
     let shading = dictionary! {

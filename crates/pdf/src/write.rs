@@ -9,8 +9,8 @@ use crate::PdfError;
 
 /// Applies `changes`, drops unreferenced objects, and writes the document.
 ///
-/// A file with compressed objects keeps them, so that it does not grow. Fails if lopdf cannot write the
-/// result.
+/// A file with a cross-reference stream is written with object streams again, so that it does not grow. Fails if
+/// lopdf cannot write the result.
 pub(super) fn write(
     mut document: Document,
     changes: BTreeMap<ObjectId, Object>,
@@ -35,7 +35,7 @@ pub(super) fn write(
     ] {
         document.trailer.remove(key);
     }
-    // Profiles and colour spaces that no page needs any more would only make the file larger.
+    // The conversion left profiles and colour spaces without a reference.
     let reached = reachable(&document);
     document.objects.retain(|id, _| reached.contains(id));
     renumber(&mut document);
@@ -49,34 +49,35 @@ pub(super) fn write(
     Ok(bytes)
 }
 
-/// Renumbers the objects consecutively from 1: poppler takes a cross-reference table with gaps for damage.
-/// References to missing objects become null.
+/// Renumbers the objects consecutively from 1, because poppler reports a cross-reference table with gaps as
+/// damaged. References to missing objects become null.
 fn renumber(document: &mut Document) {
     let objects = std::mem::take(&mut document.objects);
     let numbers: HashMap<ObjectId, ObjectId> =
         objects.keys().zip(1..).map(|(id, number)| (*id, (number, 0))).collect();
-    document.trailer.iter_mut().for_each(|(_, value)| redirect(value, &numbers));
+    document.trailer.iter_mut().for_each(|(_, value)| update_references(value, &numbers));
     document.max_id = u32::try_from(objects.len()).unwrap_or(u32::MAX);
     for (id, mut object) in objects {
-        redirect(&mut object, &numbers);
+        update_references(&mut object, &numbers);
         document.objects.insert(numbers[&id], object);
     }
 }
 
-/// Replaces references by the new numbers. Recursion is limited to the nesting of one object, which the
-/// parser limits to 100.
-fn redirect(object: &mut Object, numbers: &HashMap<ObjectId, ObjectId>) {
+/// Replaces references by the new numbers. Recurses once per nesting level of an object; the parser allows 100.
+fn update_references(object: &mut Object, numbers: &HashMap<ObjectId, ObjectId>) {
     match object {
         Object::Reference(id) => match numbers.get(id) {
             Some(number) => *id = *number,
             None => *object = Object::Null,
         },
-        Object::Array(array) => array.iter_mut().for_each(|value| redirect(value, numbers)),
+        Object::Array(array) => {
+            array.iter_mut().for_each(|value| update_references(value, numbers));
+        }
         Object::Dictionary(dictionary) => {
-            dictionary.iter_mut().for_each(|(_, value)| redirect(value, numbers));
+            dictionary.iter_mut().for_each(|(_, value)| update_references(value, numbers));
         }
         Object::Stream(stream) => {
-            stream.dict.iter_mut().for_each(|(_, value)| redirect(value, numbers));
+            stream.dict.iter_mut().for_each(|(_, value)| update_references(value, numbers));
         }
         Object::Null
         | Object::Boolean(_)

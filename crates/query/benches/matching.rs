@@ -43,7 +43,8 @@ impl Draw {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        usize::try_from((self.0 >> 11) % u64::try_from(end.max(1)).expect("small")).expect("small")
+        usize::try_from((self.0 >> 11) % u64::try_from(end.max(1)).expect("the number fits"))
+            .expect("the number fits")
     }
 
     fn one<'a, T>(&mut self, list: &'a [T]) -> &'a T {
@@ -56,7 +57,7 @@ impl Draw {
 
     /// Draws a rank below `end`; 0 is as frequent as 1 and 2 together, and as 3 to 6 together.
     fn rank(&mut self, end: usize) -> usize {
-        let doublings = usize::try_from(end.max(2).ilog2()).expect("small");
+        let doublings = usize::try_from(end.max(2).ilog2()).expect("the number fits");
         let start = 1 << self.below(doublings);
         start - 1 + self.below(start)
     }
@@ -133,13 +134,14 @@ fn product(number: usize) -> String {
 
 /// Whether an agreement covers a product; each agreement covers a twelfth of them.
 fn covers(agreement: i64, product: usize) -> bool {
-    let product = i64::try_from(product).expect("small");
+    let product = i64::try_from(product).expect("the number fits");
     (agreement * 31 + product * 17) % 12 == 0
 }
 
 fn item(number: usize, text: &Text, draw: &mut Draw) -> Owned {
     let media_type = if draw.chance(70) { MediaType::Image } else { MediaType::Text };
-    let key = ItemKey::parse(&format!("{media_type}/b{number}")).expect("a key");
+    let key =
+        ItemKey::parse(&format!("{media_type}/b{number}")).expect("media type and id are valid");
     let products: Vec<usize> = (0..2).map(|_| draw.rank(PRODUCTS)).collect();
     let (person, place) = text.names.split_at(text.names.len() / 2);
     let named = |names: &[String]| {
@@ -151,8 +153,8 @@ fn item(number: usize, text: &Text, draw: &mut Draw) -> Owned {
         "byline": "Anna Andersson", "person": named(person), "place": named(place),
         "product": codes, "versioncreated": "2026-03-02T09:15:00+01:00", "date": "2026-03-02",
     });
-    let Value::Object(fields) = fields else { unreachable!("an object") };
-    let document = Document::from_fields(&key, fields).expect("a document of the schema");
+    let Value::Object(fields) = fields else { unreachable!("`json!` builds an object") };
+    let document = Document::from_fields(&key, fields).expect("the fields satisfy the schema");
     let indexed = IndexedDocument::of(&key, &document, &TimeZone::UTC);
     let covered = |id: &i64| products.iter().any(|product| covers(*id, *product));
     let agreements = (0..AGREEMENTS).filter(covered).map(AgreementId).collect();
@@ -238,7 +240,7 @@ impl Vocabulary {
 
     fn interest(&self, draw: &mut Draw) -> Interest {
         let (text, products) = self.query(draw);
-        let number = |draw: &mut Draw| i64::try_from(draw.below(2000)).expect("small");
+        let number = |draw: &mut Draw| i64::try_from(draw.below(2000)).expect("the number fits");
         let media_type = match draw.below(20) {
             0..12 => Some(MediaType::Image),
             12..17 => Some(MediaType::Text),
@@ -251,7 +253,7 @@ impl Vocabulary {
         } else {
             InterestCoverage::Everything
         };
-        let query = parse(&text, &TimeZone::UTC).expect("a query");
+        let query = parse(&text, &TimeZone::UTC).expect("generated queries have no syntax errors");
         Interest { media_type, query, products, products_excluded: Vec::new(), cover }
     }
 }
@@ -273,25 +275,25 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
 
 /// Matches every item once and prints the measurements.
 fn measure(matcher: &mut InterestMatcher, items: &[Owned], grown: usize) {
-    let (mut times, mut tried, mut met) = (Vec::new(), 0, 0);
+    let (mut times, mut evaluated, mut met) = (Vec::new(), 0, 0);
     for owned in items {
         let Owned { media_type, indexed, agreements } = owned;
         let item = MatchSubject { media_type: *media_type, indexed, agreements };
         let (found, time) = timed(|| matcher.matching(&item));
         times.push(time);
-        tried += matcher.tried();
+        evaluated += matcher.evaluated_count();
         met += found.len();
     }
     times.sort_unstable();
     let at = |share: usize| times[(times.len() * share / 100).min(times.len() - 1)];
     let (count, interests) = (times.len(), matcher.len());
     say!(
-        "{interests} interests: p50 {:.2?}, p95 {:.2?}, max {:.2?}; tried {} and met {} of an item \
-         on average; {} bytes of memory an interest",
+        "{interests} interests: p50 {:.2?}, p95 {:.2?}, max {:.2?}; evaluated {} and met {} of an \
+         item on average; {} bytes of memory an interest",
         at(50),
         at(95),
         at(100),
-        tried / count,
+        evaluated / count,
         met / count,
         grown / interests
     );

@@ -141,7 +141,7 @@ impl FoldBuffer {
     /// Compatibility forms are decomposed first, because some contain capitals or no letters
     /// at all. The word is cut before accents are removed, so that the exact form folds to the folded one.
     fn read_any(&mut self, run: &str) {
-        let letters = run.nfkd().flat_map(char::to_lowercase).map(unfinal);
+        let letters = run.nfkd().flat_map(char::to_lowercase).map(without_final_form);
         let letters = letters.filter(|&c| c.is_alphanumeric() || is_combining_mark(c));
         // Some compatibility forms decompose to a space and a
         // mark, which would leave the mark in front.
@@ -159,7 +159,7 @@ impl FoldBuffer {
 }
 
 /// Maps the final sigma to the same letter within a word.
-fn unfinal(c: char) -> char {
+fn without_final_form(c: char) -> char {
     if c == 'ς' { 'σ' } else { c }
 }
 

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn browsers_are_told_apart() {
+    fn browsers_are_named_by_their_user_agent() {
         let check =
             |user_agent: &str, expected: &str| assert_eq!(browser_name(user_agent), expected);
         let chrome = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like \

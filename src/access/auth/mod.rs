@@ -244,9 +244,9 @@ impl Auth {
         self.inner.uses.record(credential, now);
     }
 
-    /// Writes the uses of credentials since the last call. If the write fails they are lost: they only inform
+    /// Writes when credentials were used since the last call. If the write fails that is lost: it only informs
     /// users who review their logins, and the next use is recorded again.
-    pub async fn write_uses(&self) -> Result<()> {
+    pub async fn write_last_used(&self) -> Result<()> {
         let uses = self.inner.uses.drain();
         // Each transaction holds the cluster write lock, so a long list is written in portions.
         for part in uses.chunks(SWEEP_ROWS) {

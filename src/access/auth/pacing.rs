@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_blocks_nobody() {
+    fn a_clock_that_is_set_back_blocks_no_caller() {
         let pacer = LoginPacer::default();
         assert!(reserve(&pacer, 1, 0, 86_400).is_ok());
         assert_eq!(reserve(&pacer, 1, 0, 0), Ok(1));

@@ -48,8 +48,6 @@ struct HashComparison<T, B, F, S> {
     completion: Mutex<Option<(S, oneshot::Sender<T>)>>,
 }
 
-impl<T, B, F, S> HashComparison<T, B, F, S> {}
-
 impl<T, B, F, S> HashTask for HashComparison<T, B, F, S>
 where
     T: Send,

@@ -1,7 +1,7 @@
 //! Signs ids for links in mails: the token reveals its id, and only this service can create it.
 //!
-//! The database holds the ids and one key, which is encrypted like other secrets. So a link can be written
-//! again when its mail is retried, and a copy of the tables opens nothing.
+//! The database holds the ids and one key, which is encrypted like other secrets. A retried mail therefore contains the
+//! same link, and a stolen copy of the tables yields no valid link.
 
 use aws_lc_rs::hmac;
 use aws_lc_rs::rand::{SecureRandom, SystemRandom};
@@ -26,8 +26,8 @@ impl IdSigner {
         let text = match db.read_blocking(move |tx| tx.find_secret_state(name)) {
             Ok(Some(stored)) => stored,
             Ok(None) => Self::create_key(db, name)?,
-            // A read-only node sends no mails and does not need the keys of the archive: a random
-            // key verifies none of their links.
+            // A read-only node sends no mails and may lack the encryption key. With a random key it rejects every
+            // link.
             Err(DbError::Secret(_)) if db.is_read_only() => random_key()?,
             Err(cause) => return Err(cause.into()),
         };
@@ -59,8 +59,7 @@ impl IdSigner {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(token).ok()?;
         let (id, _) = bytes.split_first_chunk::<16>()?;
         let id = Uuid::from_bytes(*id);
-        // Whole tokens are compared, so that one with further bytes behind its signature is
-        // refused.
+        // Tokens are compared in full, so that one with further bytes behind its signature is refused.
         let expected = self.token(id);
         // Constant time, so that timing does not reveal where the tokens differ.
         aws_lc_rs::constant_time::verify_slices_are_equal(expected.as_bytes(), token.as_bytes())
@@ -82,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_read_and_any_other_is_none() {
+    fn only_own_tokens_are_accepted() {
         let signer = IdSigner(hmac::Key::new(hmac::HMAC_SHA256, b"one"));
         let other = IdSigner(hmac::Key::new(hmac::HMAC_SHA256, b"two"));
         let id = Uuid::from_u128(7);

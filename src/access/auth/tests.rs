@@ -326,7 +326,7 @@ fn a_turn_is_taken_and_counted_though_its_client_hung_up() {
 }
 
 #[test]
-fn nothing_and_nonsense_are_nobody() {
+fn missing_and_invalid_credentials_identify_no_user() {
     run(async {
         let (auth, _dir) = started();
         let long = "x".repeat(10_000);

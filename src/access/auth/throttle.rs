@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_ran_ahead_leaves_nobody_locked_out() {
+    fn a_clock_that_ran_ahead_locks_no_user_out() {
         let throttle = limits(2, 100, 2);
         let (here, year) = (user("a", "192.0.2.1"), 365 * 86_400);
         fail(&throttle, &here, year);

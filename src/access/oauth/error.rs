@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_is_told_apart_from_our_mistakes() {
+    fn temporary_faults_differ_from_internal_errors() {
         for kind in [ErrorKind::Overloaded, ErrorKind::Unavailable, ErrorKind::Timeout] {
             let error = TokenError::from(Error::new(kind, "x"));
             assert_eq!(error.code, OAuthErrorCode::TemporarilyUnavailable);

@@ -431,7 +431,7 @@ fn a_sweep_removes_what_expired_and_nothing_else() {
 }
 
 #[test]
-fn the_service_says_what_it_does() {
+fn the_discovery_document_describes_the_service() {
     let service = OAuthFixture::new();
     let document = service.oauth.discovery();
     for (name, value) in [

@@ -8,22 +8,35 @@ use std::{collections::HashMap, sync::Arc};
 use jiff::Timestamp;
 
 use super::purchase::{PurchaseOutcome, PurchaseRequest};
-use super::{CoverageDecision, ItemFacts, Orders, covering, is_subscription, unrecorded};
+use super::{CoverageDecision, ItemFacts, Orders, covering, is_subscription, recording_error};
 use crate::access::auth::{AuthMethod, Principal};
 use crate::runtime::error::Result;
 use crate::storage::database::{DbError, ReadTx, WriteTx};
+use model::ItemKey;
 use model::account::AgreementId;
 
 /// Downloads of prepaid agreements that a series of requests takes.
 pub(super) type Taken = HashMap<AgreementId, u32>;
 
-/// Returns the outcomes of the requests one after the other, without recording them.
+/// Returns the outcomes of the requests one after the other, without recording them. Repeated requests for an
+/// item have the outcome of the first one.
 fn preview_all(
     requests: &[Arc<PurchaseRequest>],
     tx: &ReadTx<'_>,
 ) -> Result<Vec<PurchaseOutcome>, DbError> {
     let mut taken = Taken::new();
-    requests.iter().map(|request| request.preview_after(tx, &mut taken)).collect()
+    let mut previewed: HashMap<&ItemKey, PurchaseOutcome> = HashMap::new();
+    let mut outcomes = Vec::with_capacity(requests.len());
+    for request in requests {
+        let outcome = match previewed.get(request.item()) {
+            // An item is bought once, so a repeated request takes no further prepaid download.
+            Some(outcome) => *outcome,
+            None => request.preview_after(tx, &mut taken)?,
+        };
+        previewed.insert(request.item(), outcome);
+        outcomes.push(outcome);
+    }
+    Ok(outcomes)
 }
 
 impl Orders {
@@ -87,7 +100,7 @@ impl Orders {
         }
         let recorded = requests.clone();
         let outcomes =
-            self.write(move |tx| record_all(&recorded, tx)).await.map_err(unrecorded)?;
+            self.write(move |tx| record_all(&recorded, tx)).await.map_err(recording_error)?;
         // If one item is refused, the others were not bought either, so nothing is cached.
         if let Some(index) = outcomes.iter().position(|outcome| !delivers(outcome)) {
             return self.cache_and_decide(&requests[index], &outcomes[index])?.require_delivery();

@@ -179,14 +179,18 @@ impl Orders {
         let request = PurchaseRequest::new(principal, item, &covering, agr, now);
         let preview_request = Arc::clone(&request);
         // A read does not take the write lock, and an earlier order makes the write unnecessary.
-        let previewed =
-            self.inner.db.read(move |tx| preview_request.preview(tx)).await.map_err(unrecorded)?;
+        let previewed = self
+            .inner
+            .db
+            .read(move |tx| preview_request.preview(tx))
+            .await
+            .map_err(recording_error)?;
         let outcome = if previewed.is_recorded() {
             previewed
         } else {
             let record_request = Arc::clone(&request);
             // The preview may be stale, so the write transaction decides again.
-            self.write(move |tx| record_request.record(tx)).await.map_err(unrecorded)?
+            self.write(move |tx| record_request.record(tx)).await.map_err(recording_error)?
         };
         self.cache_and_decide(&request, &outcome)?.require_delivery()
     }
@@ -249,11 +253,11 @@ fn covering<'a>(
     if covering.first().is_some_and(is_subscription) {
         covering.truncate(1);
     }
-    if covering.is_empty() { Err(uncovered(principal, agr, now)) } else { Ok(covering) }
+    if covering.is_empty() { Err(coverage_error(principal, agr, now)) } else { Ok(covering) }
 }
 
 /// Creates the refusal for an item that no agreement of `principal`, or not the one named by `agr`, covers.
-fn uncovered(principal: &Principal, agr: Option<AgreementId>, now: Timestamp) -> Error {
+fn coverage_error(principal: &Principal, agr: Option<AgreementId>, now: Timestamp) -> Error {
     let agreements = principal.agreements();
     let own = agr.and_then(|id| agreements.iter().find(|agreement| agreement.id == id));
     let message = match (agr, own) {
@@ -273,7 +277,7 @@ fn exhausted(agreements: &[Agreement]) -> Error {
 }
 
 /// Creates the error for a purchase that cannot be recorded: it did not happen, so a retry may succeed.
-fn unrecorded(cause: DbError) -> Error {
+fn recording_error(cause: DbError) -> Error {
     // A read-only node refuses every write; a retry there is useless.
     if matches!(cause, DbError::ReadsOnly) {
         return cause.into();

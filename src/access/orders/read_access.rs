@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 
 use super::report::OrderVisibility;
-use super::{ItemFacts, Orders, coverage, uncovered};
+use super::{ItemFacts, Orders, coverage, coverage_error};
 use crate::access::auth::{AuthMethod, Principal};
 use crate::runtime::error::Result;
 use crate::storage::database::ReadTx;
@@ -34,7 +34,7 @@ impl Orders {
         {
             return Ok(());
         }
-        Err(uncovered(principal, None, now))
+        Err(coverage_error(principal, None, now))
     }
 
     /// Returns for each of `items` whether `principal` may read it at `now`, as in [`Orders::check_reading`].

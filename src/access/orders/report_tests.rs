@@ -110,7 +110,7 @@ fn an_order_is_shown_to_those_whose_list_has_it() {
 }
 
 #[test]
-fn an_order_is_reported_once_by_somebody_who_sees_it_under_a_licence_of_its_item() {
+fn an_order_is_reported_once_by_a_user_who_sees_it_under_a_licence_of_its_item() {
     run(async {
         let (scene, orders) = scene().await;
         let report = async |user: i64, id: i64, report: OrderReport| {

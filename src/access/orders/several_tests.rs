@@ -63,6 +63,17 @@ fn prepaid_downloads_reach_as_far_as_they_do_and_no_further() {
 }
 
 #[test]
+fn an_item_that_is_named_twice_takes_one_download() {
+    run(async {
+        let scene = OrdersFixture::new();
+        let (orders, user) = (scene.orders(), scene.user(4).await);
+        assert_eq!(checked(&orders, &user, &[1, 1], None).await, ["ok", "ok"]);
+        assert_eq!(purchased(&orders, &user, &[1, 1], None).await, "ok");
+        assert_eq!((scene.remaining(7).await, scene.rows().await.len()), (0, 1));
+    });
+}
+
+#[test]
 fn many_items_may_be_read_as_each_of_them_may() {
     run(async {
         let scene = OrdersFixture::new();

@@ -118,7 +118,7 @@ impl OrdersFixture {
                     order_time: start(),
                     embargoed: None,
                     stored: start(),
-                    fresh: true,
+                    is_newly_indexed: true,
                 })?;
             }
             Ok(())

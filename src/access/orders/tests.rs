@@ -327,7 +327,7 @@ fn fifty_purchases_of_one_item_at_once_in_two_processes_make_one_row_and_take_on
 }
 
 #[test]
-fn an_order_that_many_ask_for_at_once_is_recorded_once_and_delivers_to_nobody() {
+fn concurrent_requests_for_one_order_record_it_once_and_deliver_nothing() {
     let scene = OrdersFixture::new();
     assert_eq!(at_once(&scene, 3, vec![3; 50]), vec![End::OrderRequired; 50]);
     let rows = run(scene.rows());

@@ -166,7 +166,7 @@ fn require_found(id: &ChannelId, found: bool) -> Result<(), AccountsError> {
 /// Parses the id of the channel `name` of the user `owner`, as entered by the operator.
 fn id(owner: &str, name: &str) -> Result<ChannelId, AccountsError> {
     ChannelId::new(owner, name).map_err(|error| AccountsError::Entry {
-        place: format!("channel {name:?} of user {owner:?}"),
+        entry: format!("channel {name:?} of user {owner:?}"),
         why: error.to_string(),
     })
 }
@@ -250,7 +250,7 @@ impl Accounts {
         match self.db.read_blocking(move |tx| tx.find_delivery(id))? {
             None => Err(AccountsError::Unknown(format!("delivery {id}"))),
             Some(delivery) => Err(AccountsError::Entry {
-                place: format!("delivery {id}"),
+                entry: format!("delivery {id}"),
                 why: format!(
                     "is {}; only a failed delivery can be retried",
                     delivery.state.as_str()

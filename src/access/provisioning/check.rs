@@ -62,7 +62,7 @@ pub(super) fn check(
 }
 
 fn refuse(place: &str, why: impl Into<String>) -> AccountsError {
-    AccountsError::Entry { place: place.to_owned(), why: why.into() }
+    AccountsError::Entry { entry: place.to_owned(), why: why.into() }
 }
 
 /// Refuses entries that name the same object twice.

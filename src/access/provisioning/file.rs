@@ -90,7 +90,7 @@ impl AccountsFile {
 }
 
 fn file_error(problem: FieldProblem) -> AccountsError {
-    AccountsError::Entry { place: "the file".to_owned(), why: why(problem) }
+    AccountsError::Entry { entry: "the file".to_owned(), why: why(problem) }
 }
 
 /// Reads a list of the file, each entry with `read`.
@@ -104,7 +104,10 @@ fn list<T>(
     for (index, value) in values.into_iter().flatten().enumerate() {
         let mut place = format!("{name}[{index}]");
         let Some(members) = value.as_object() else {
-            return Err(AccountsError::Entry { place, why: "expected an object".to_owned() });
+            return Err(AccountsError::Entry {
+                entry: place,
+                why: "expected an object".to_owned(),
+            });
         };
         let mut fields = ObjectReader::new("", members);
         let outcome = read(&mut fields).and_then(|value| fields.finish().map(|()| value));
@@ -115,7 +118,7 @@ fn list<T>(
         }
         match outcome {
             Ok(value) => entries.push(AccountsEntry { place, value }),
-            Err(problem) => return Err(AccountsError::Entry { place, why: why(problem) }),
+            Err(problem) => return Err(AccountsError::Entry { entry: place, why: why(problem) }),
         }
     }
     Ok(entries)

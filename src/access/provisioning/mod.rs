@@ -39,10 +39,10 @@ pub enum AccountsError {
     #[error("is not an accounts file: {0}")]
     Form(String),
     /// An entry is invalid.
-    #[error("{place}: {why}")]
+    #[error("{entry}: {why}")]
     Entry {
         /// List, position and name of the entry: `users[3] "editor"`.
-        place: String,
+        entry: String,
         /// What is wrong, with the name of the property if there is one.
         why: String,
     },

@@ -145,7 +145,7 @@ impl Accounts {
         match AccountsFile::read(file).and_then(import_new) {
             // The operator knows no file, so the error names the object instead of a position.
             Err(AccountsError::Entry { why, .. }) => {
-                Err(AccountsError::Entry { place: what.to_owned(), why })
+                Err(AccountsError::Entry { entry: what.to_owned(), why })
             }
             other => other.map(drop),
         }
@@ -251,8 +251,8 @@ fn given_or_generated(given: Option<String>) -> Result<(String, Option<String>),
     // Only the length is checked: the rules are for passwords that users choose (contract
     // users-16).
     if given.is_empty() || given.len() > PASSWORD_BYTES_MAX {
-        let (place, why) = ("password".to_owned(), format!("has 1 to {PASSWORD_BYTES_MAX} bytes"));
-        return Err(AccountsError::Entry { place, why });
+        let (entry, why) = ("password".to_owned(), format!("has 1 to {PASSWORD_BYTES_MAX} bytes"));
+        return Err(AccountsError::Entry { entry, why });
     }
     Ok((given, None))
 }

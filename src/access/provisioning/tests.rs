@@ -93,7 +93,7 @@ fn refused(accounts: &Accounts, file: &Value, part: &str) {
 }
 
 #[test]
-fn a_whole_file_comes_in_and_once_more_changes_nothing() {
+fn a_file_is_imported_and_a_second_import_changes_nothing() {
     let (accounts, _dir) = open();
     let first = import(&accounts, &whole()).unwrap();
     let created = first.lists().map(|(_, counts)| counts.created);
@@ -404,7 +404,7 @@ proptest! {
 
     /// A whole file with one value replaced: most of them reach the database.
     #[test]
-    fn any_change_of_a_file_is_taken_whole_or_not_at_all(
+    fn any_file_is_imported_completely_or_not_at_all(
         at in 0usize..200,
         value in any_json(),
     ) {

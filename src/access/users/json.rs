@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::access::auth::{Principal, browser_name};
-use crate::access::users::{CreatedKey, LinkDelivery, SentLink, UserAccess};
+use crate::access::users::{CreatedKey, LinkDelivery, SentLink, UserLoginState};
 use crate::storage::database::{ListedApplication, ListedKey, ListedSession, PasswordLink};
 use model::account::{
     AccessLevels, Account, Agreement, AgreementId, AgreementType, Device, Organization,
@@ -284,9 +284,10 @@ impl<'a> From<&'a SentLink> for LinkView<'a> {
 /// The login state of a user of the organization.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct UserAccessView<'a> {
+pub struct UserLoginStateView<'a> {
     active: bool,
-    program: bool,
+    #[serde(rename = "program")]
+    is_service_account: bool,
     has_password: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     link: Option<LinkView<'a>>,
@@ -295,16 +296,16 @@ pub struct UserAccessView<'a> {
     keys: u32,
 }
 
-impl<'a> From<&'a UserAccess> for UserAccessView<'a> {
-    fn from(access: &'a UserAccess) -> Self {
+impl<'a> From<&'a UserLoginState> for UserLoginStateView<'a> {
+    fn from(state: &'a UserLoginState) -> Self {
         Self {
-            active: access.active,
-            program: access.program,
-            has_password: access.has_password,
-            link: access.link.as_ref().map(LinkView::from),
-            sessions: access.logins.sessions,
-            applications: access.logins.applications,
-            keys: access.logins.keys,
+            active: state.active,
+            is_service_account: state.is_service_account,
+            has_password: state.has_password,
+            link: state.link.as_ref().map(LinkView::from),
+            sessions: state.logins.sessions,
+            applications: state.logins.applications,
+            keys: state.logins.keys,
         }
     }
 }

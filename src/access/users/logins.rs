@@ -13,12 +13,10 @@ use model::account::{Permission, UserId};
 
 /// The login state of a user for administrators: password, link, sessions, applications and keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UserAccess {
-    /// Whether the user is active.
+pub struct UserLoginState {
     pub active: bool,
     /// Whether the user is a service account, which logs in with a key.
-    pub program: bool,
-    /// Whether the user has a password.
+    pub is_service_account: bool,
     pub has_password: bool,
     /// The newest link by which the user can set a password.
     pub link: Option<PasswordLink>,
@@ -26,8 +24,9 @@ pub struct UserAccess {
     pub logins: LoginCount,
 }
 
-/// Fails for a caller with a key: a leaked key must not reveal where its owner logs in.
-fn require_login(caller: &Principal) -> Result<()> {
+/// Fails for a caller with a key, because a leaked key must not reveal where its owner logs in, and for one without
+/// the permission to see logins.
+fn require_login_permission(caller: &Principal) -> Result<()> {
     caller.require_login()?;
     caller.require(Permission::Logins)
 }
@@ -39,7 +38,7 @@ impl Users {
         caller: &Principal,
         now: Timestamp,
     ) -> Result<Vec<ListedSession>> {
-        require_login(caller)?;
+        require_login_permission(caller)?;
         let id = caller.user().id;
         Ok(self.db().read(move |tx| tx.list_sessions(id, now)).await?)
     }
@@ -48,7 +47,7 @@ impl Users {
     ///
     /// Fails with [`ErrorKind::NotFound`] if there is no such session.
     pub async fn end_session(&self, caller: &Principal, name: &str, now: Timestamp) -> Result<()> {
-        require_login(caller)?;
+        require_login_permission(caller)?;
         let (id, session_name) = (caller.user().id, name.to_owned());
         let event = audit::event(AuditAction::SessionEnded).with_object(ObjectKind::User, id);
         let write = move |tx: &WriteTx<'_>| {
@@ -67,26 +66,26 @@ impl Users {
 
     /// Lists the applications that may act for the caller, by name.
     pub async fn applications(&self, caller: &Principal) -> Result<Vec<ListedApplication>> {
-        require_login(caller)?;
+        require_login_permission(caller)?;
         let id = caller.user().id;
         Ok(self.db().read(move |tx| tx.list_applications(id)).await?)
     }
 
     /// Withdraws the caller's consent to an application and ends its tokens.
     ///
-    /// Fails with [`ErrorKind::NotFound`] if the application has no consent.
-    pub async fn end_application(
+    /// Fails with [`ErrorKind::NotFound`] if the caller has not authorized the application.
+    pub async fn revoke_application(
         &self,
         caller: &Principal,
         client_id: &str,
         now: Timestamp,
     ) -> Result<()> {
-        require_login(caller)?;
+        require_login_permission(caller)?;
         let (id, client) = (caller.user().id, client_id.to_owned());
         let event = audit::event(AuditAction::ConsentWithdrawn)
             .with_object(ObjectKind::Consent, client_id);
         let write = move |tx: &WriteTx<'_>| {
-            let is_ended = tx.end_application(id, &client, now)?;
+            let is_ended = tx.revoke_application(id, &client, now)?;
             if is_ended {
                 tx.write_audit(&event)?;
             }
@@ -100,15 +99,15 @@ impl Users {
 }
 
 impl Administration<'_> {
-    /// Returns how the user `id` of the organization can log in.
+    /// Returns the login state of the user `id` of the organization.
     ///
     /// Fails with [`ErrorKind::NotFound`] for a user of another organization.
-    pub async fn access(&self, id: UserId, now: Timestamp) -> Result<UserAccess> {
+    pub async fn login_state(&self, id: UserId, now: Timestamp) -> Result<UserLoginState> {
         let account = self.load(id).await?;
         let read = move |tx: &ReadTx<'_>| {
-            Ok(UserAccess {
+            Ok(UserLoginState {
                 active: account.user.active,
-                program: account.user.service_account,
+                is_service_account: account.user.service_account,
                 has_password: tx.has_password(id)?,
                 link: tx.list_password_links(id, now)?.into_iter().next(),
                 logins: tx.count_logins(id, now)?,
@@ -118,7 +117,7 @@ impl Administration<'_> {
     }
 
     /// Lists the people of the organization who have no password yet.
-    pub async fn pending(&self, now: Timestamp) -> Result<Vec<PendingUser>> {
+    pub async fn users_without_password(&self, now: Timestamp) -> Result<Vec<PendingUser>> {
         let organization = self.organization;
         let read = move |tx: &ReadTx<'_>| tx.list_pending_users(organization, now);
         Ok(self.users.db().read(read).await?)
@@ -128,10 +127,10 @@ impl Administration<'_> {
     /// reactivates it. Its keys are refused while it is deactivated.
     ///
     /// Fails with [`ErrorKind::NotFound`] for a user of another organization, and with
-    /// [`ErrorKind::Conflict`] if the administrator would lock itself out.
+    /// [`ErrorKind::Conflict`] if administrators would deactivate themselves.
     pub async fn set_active(&self, id: UserId, active: bool, now: Timestamp) -> Result<()> {
         let account = self.load(id).await?;
-        if id == self.by && !active {
+        if id == self.administrator && !active {
             let message = "You cannot deactivate yourself; another administrator can";
             return Err(Error::new(ErrorKind::Conflict, message));
         }

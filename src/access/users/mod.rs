@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 
 pub use change::{CheckedMember, UserChange, is_phone_number};
 pub use keys::CreatedKey;
-pub use logins::UserAccess;
+pub use logins::UserLoginState;
 pub use passwords::{
     LinkDelivery, LinkPasswordReset, OpenedLink, PASSWORD_LINK_KEY, PasswordChange,
     PasswordOutcome, SentLink,
@@ -94,7 +94,8 @@ impl Users {
         caller.require_admin()?;
         let organization = caller.organization()?;
         let Account { user, organization: details, .. } = caller.account().as_ref();
-        Ok(Administration { users: self, organization, details: details.clone(), by: user.id })
+        let details = details.clone();
+        Ok(Administration { users: self, organization, details, administrator: user.id })
     }
 
     /// Returns the caller's profile; empty for a user who never wrote one.
@@ -208,7 +209,7 @@ pub struct Administration<'a> {
     organization: OrganizationId,
     details: Option<Arc<Organization>>,
     /// The administrator who acts.
-    by: UserId,
+    administrator: UserId,
 }
 
 /// Why a user was not created or changed.
@@ -262,14 +263,16 @@ impl Administration<'_> {
         if !self.allows_address(&new.email_address) {
             return Err(self.refusal(UserRefusal::Domain, now));
         }
-        let (by, member) = (self.by, new.into_member(self.organization));
+        let administrator = self.administrator;
+        let member = new.into_member(self.organization);
         let event = audit::event(AuditAction::UserCreated);
         let invited = audit::event(AuditAction::PasswordLinkSent);
         let is_mailed = self.users.can_mail(Some(member.email_address.as_str()));
         let write = move |tx: &crate::storage::database::WriteTx<'_>| {
             let read = tx.as_read();
             // Count first, because the response that a name is taken also reveals something.
-            let wait = tx.count_user_request(by, member.organization, USER_REQUESTS, now)?;
+            let wait =
+                tx.count_user_request(administrator, member.organization, USER_REQUESTS, now)?;
             // Refusals are `Ok`, so that the transaction commits what it counted.
             if let Some(at) = wait {
                 return Ok(Err(UserRefusal::TooFast(at)));

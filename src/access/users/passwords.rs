@@ -408,12 +408,13 @@ impl Administration<'_> {
     pub async fn send_password_link(&self, id: UserId, now: Timestamp) -> Result<SentLink> {
         let account = self.load(id).await?;
         self.require_login_of(&account)?;
-        let (organization, by) = (self.organization, self.by);
+        let (organization, administrator) = (self.organization, self.administrator);
         let address = account.user.email_address.clone();
         let is_mailed = self.users.can_mail(address.as_deref());
         let event = audit::event(AuditAction::PasswordLinkSent);
         let write = move |tx: &WriteTx<'_>| {
-            let wait = tx.count_user_request(by, organization, super::USER_REQUESTS, now)?;
+            let wait =
+                tx.count_user_request(administrator, organization, super::USER_REQUESTS, now)?;
             if let Some(at) = wait {
                 return Ok(Err(UserRefusal::TooFast(at)));
             }

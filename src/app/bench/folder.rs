@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_its_owners_alone_and_gone_with_its_files_however_the_run_ends() {
+    fn a_scratch_folder_is_private_and_removed_however_the_run_ends() {
         let outside = tempfile::tempdir().unwrap();
         for is_removed in [true, false] {
             let folder = ScratchFolder::make(outside.path()).unwrap();

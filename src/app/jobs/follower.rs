@@ -76,7 +76,7 @@ impl CacheFollower {
         // published.
         self.publish_position();
         // With further rows to read, the caches are not up to date yet.
-        if !change.more {
+        if !change.has_more {
             self.node.record_end_of_log(began);
         }
         Ok(())
@@ -89,7 +89,7 @@ impl CacheFollower {
             metrics::counter!(telemetry::ITEMS_CHANGED).increment(count);
             self.media.item_changed(&change.items);
         }
-        if change.lost {
+        if change.has_lost_rows {
             tracing::error!(
                 "the database lost rows that had been read; another server may have taken over \
                  without them; cached items are invalidated"

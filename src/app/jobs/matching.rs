@@ -33,7 +33,7 @@ pub(in crate::app) fn start_matcher(
     guard: &ClusterGuard,
 ) -> Result<JobThread> {
     let matcher = MatchingJob {
-        commits: notifications.pulse()?,
+        commits: notifications.commit_watcher()?,
         notifications: notifications.clone(),
         guard: guard.clone(),
         more: true,
@@ -109,7 +109,7 @@ pub(in crate::app) fn start_reader_waker(
     notifications: &Notifications,
     guard: &ClusterGuard,
 ) -> Result<JobThread> {
-    let (commits, notifications) = (notifications.pulse()?, notifications.clone());
+    let (commits, notifications) = (notifications.commit_watcher()?, notifications.clone());
     JobThread::start(ReaderWaker { commits, notifications, due: true }, guard)
 }
 

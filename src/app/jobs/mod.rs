@@ -26,7 +26,7 @@ pub(super) use follower::start_follower;
 use matching::{start_matcher, start_reader_waker};
 pub(super) use watched_folder::WatchedFolder;
 
-/// The context that jobs run in.
+/// What starting a job needs: the runtime, and the guard that decides whether the job may run.
 #[derive(Clone, Copy)]
 pub(super) struct JobContext<'a> {
     pub(super) runtime: &'a Runtime,
@@ -57,15 +57,15 @@ impl JobContext<'_> {
     pub(super) fn start_timers(self, shared: &SharedState, config: &Config) {
         let role = shared.process.node.role();
         self.run_until_shutdown(metrics_upkeep(shared));
-        // The jobs below write to the database, which refuses a read-only node.
+        // The jobs below write to the database, which a read-only node must not do.
         if !role.is_read_only() {
-            self.run_until_shutdown(clock_note(&shared.process.db, self.guard));
+            self.run_until_shutdown(check_and_save_clock(&shared.process.db, self.guard));
             self.run_until_shutdown(shared.site.activity.job());
             let spec = JobSpec::every("session-uses", USES_WRITE_INTERVAL);
             self.run_until_shutdown(jobs::periodic(
                 spec,
                 &shared.access.auth,
-                |auth| async move { auth.write_uses().await.map(|()| RunOutcome::Done) },
+                |auth| async move { auth.write_last_used().await.map(|()| RunOutcome::Done) },
             ));
         }
         if role.runs_background_work() {
@@ -78,34 +78,34 @@ impl JobContext<'_> {
         let DistributionState { deliveries, recipients, .. } = &shared.distribution;
         let (oauth, collections) = (&shared.access.oauth, &shared.archive.collections);
         let db = &shared.process.db;
-        let accounts = sweep("sweep-accounts", ACCOUNTS_SWEEP, oauth, |oauth, now| async move {
-            oauth.sweep(now).await
-        });
-        self.run_until(stop(), accounts);
+        let account_sweep =
+            sweep("sweep-accounts", ACCOUNTS_SWEEP, oauth, |oauth, now| async move {
+                oauth.sweep(now).await
+            });
+        self.run_until(stop(), account_sweep);
         self.run_until(stop(), sweep_item_log(db));
-        let ended =
+        let delivery_sweep =
             sweep("sweep-deliveries", DELIVERIES_SWEEP, deliveries, |all, now| async move {
                 all.sweep(now).await
             });
-        self.run_until(stop(), ended);
-        let old = sweep(
+        self.run_until(stop(), delivery_sweep);
+        let recipient_sweep = sweep(
             "sweep-recipients",
             RECIPIENT_SWEEP_INTERVAL,
             recipients,
             |all, now| async move { all.sweep(now).await },
         );
-        self.run_until(stop(), old);
+        self.run_until(stop(), recipient_sweep);
         self.run_until(stop(), sweep_events(db, config.audit.retention_days));
-        let expired =
+        let collection_sweep =
             sweep("sweep-collections", COLLECTIONS_SWEEP, collections, |all, now| async move {
                 all.sweep(now).await
             });
-        self.run_until(stop(), expired);
+        self.run_until(stop(), collection_sweep);
     }
 }
 
-/// Starts the threads of this process besides the follower, as far as its role includes them: the matcher,
-/// the waker of stream readers, and the watched folder.
+/// Starts the threads for this node's role; the follower is started separately.
 pub(super) fn start_threads(
     notifications: &Notifications,
     watched: Option<WatchedFolder>,
@@ -134,13 +134,13 @@ fn metrics_upkeep(shared: &SharedState) -> impl BackgroundJob + use<> {
     })
 }
 
-/// Writes the current time to the database for the clock guard.
-fn clock_note(db: &Db, guard: &ClusterGuard) -> impl BackgroundJob + use<> {
+/// Checks the clock and saves its state for the next start.
+fn check_and_save_clock(db: &Db, guard: &ClusterGuard) -> impl BackgroundJob + use<> {
     let spec = JobSpec::every("clock-note", CLOCK_CHECK_INTERVAL);
     let target = (db.clone(), guard.clone());
     jobs::periodic(spec, &target, |(db, guard)| async move {
-        let is_noted = guard.clock().write_note(&db).await?;
-        Ok::<_, Error>(if is_noted { RunOutcome::Done } else { RunOutcome::Idle })
+        let is_saved = guard.clock().check_and_save(&db).await?;
+        Ok::<_, Error>(if is_saved { RunOutcome::Done } else { RunOutcome::Idle })
     })
 }
 

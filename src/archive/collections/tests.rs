@@ -76,7 +76,7 @@ impl Scene {
             order_time: now,
             embargoed: None,
             stored: now,
-            fresh: true,
+            is_newly_indexed: true,
         };
         self.db.write(move |tx| tx.write_item(&item)).await.unwrap();
     }

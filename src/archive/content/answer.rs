@@ -127,7 +127,7 @@ impl<L: MediaLinks> AnswerWriter<L> {
                 listed.read.push(ItemLookup::Hidden);
                 continue;
             };
-            if version > matched && tx.is_fresh_behind(version, matched)? {
+            if version > matched && tx.is_newly_indexed_after(version, matched)? {
                 listed.read.push(ItemLookup::Early);
                 continue;
             }

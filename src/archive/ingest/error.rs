@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_becomes_a_refusal_that_names_the_file_and_what_was_said() {
+    fn a_panic_becomes_an_error_with_the_file_and_the_message() {
         let offset = 7;
         let outcome: Result<(), _> = catch_panics(|| panic!("offset {offset} is out of range"));
         let failure =

@@ -24,8 +24,8 @@ use serde_json::Value;
 use super::write::{ItemWrite, LocalMoment, PreparedItem};
 use super::{Ingest, IngestError, IngestFailure, bundle, catch_panics};
 use crate::runtime::limits::{
-    DOCUMENT_BYTES_MAX, INGEST_BATCH_BYTES, INGEST_BATCH_ITEMS, INGEST_CHUNK_BYTES,
-    INGEST_CHUNK_LINES, INGEST_CHUNKS_MAX,
+    DOCUMENT_BYTES_MAX, INGEST_BATCH_BYTES, INGEST_BATCH_CHUNKS, INGEST_BATCH_ITEMS,
+    INGEST_CHUNK_BYTES, INGEST_CHUNK_LINES, INGEST_CHUNKS_MAX,
 };
 use crate::storage::database::{DbError, ItemWriteOutcome};
 use model::ItemKey;
@@ -289,11 +289,11 @@ struct BatchWriter<'a> {
 }
 
 impl BatchWriter<'_> {
-    /// Writes the checked chunks in the order of the file. Returns at its end, or when the database fails;
-    /// the other threads then end because their channels close.
+    /// Writes the checked chunks in the order of the file. Returns at its end, when `report` stops it, or
+    /// when the database fails; the other threads then end because their channels close.
     fn run(&mut self, to_write: &Receiver<CheckedChunk>, tickets: &Sender<()>) {
         let mut pending = BTreeMap::new();
-        let (mut next, mut end) = (0, 0);
+        let (mut next, mut end, mut unflushed_chunks) = (0, 0, 0);
         for checked in to_write {
             pending.insert(checked.number, checked);
             // Chunks are checked out of order, and each waits here for those before it.
@@ -303,8 +303,15 @@ impl BatchWriter<'_> {
                 for (line, outcome) in checked.lines {
                     self.add(line, outcome);
                 }
-                if self.batch.is_full() && !self.flush(end) {
-                    return;
+                unflushed_chunks += 1;
+                // Invalid lines fill no batch, so chunks count too: neither progress nor a stop waits for
+                // the end of the file.
+                let is_due = self.batch.is_full() || unflushed_chunks == INGEST_BATCH_CHUNKS;
+                if is_due || self.tally.interrupted {
+                    unflushed_chunks = 0;
+                    if !self.flush(end) {
+                        return;
+                    }
                 }
                 if let Some(cause) = checked.read_error {
                     self.fail(None, IngestError::Unreadable(cause));

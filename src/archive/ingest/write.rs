@@ -48,7 +48,7 @@ impl LocalMoment<'_> {
             // An embargo that cannot be represented must not end early.
             embargoed: document.text("embargoed").map(|text| text.parse().unwrap_or(FOREVER)),
             stored: self.now,
-            fresh: false,
+            is_newly_indexed: false,
         }
     }
 }
@@ -66,7 +66,7 @@ impl PreparedItem {
             ["version", "versioncreated"].iter().all(|name| document.text(name).is_some());
         let unversioned = (!versioned).then(|| document.clone());
         document.complete(key, moment.now, moment.zone);
-        let item = NewItem { assets, fresh: true, ..moment.row(key, &document) };
+        let item = NewItem { assets, is_newly_indexed: true, ..moment.row(key, &document) };
         Self { item, document, unversioned, is_single_file: false }
     }
 
@@ -115,12 +115,13 @@ impl PreparedItem {
         if let Some((_, old)) = &old {
             keep_replaced_status(tx, key, old, &mut document)?;
         }
-        let fresh = old.as_ref().is_none_or(|(_, old)| is_fresh(old, &document));
+        let is_newly_indexed =
+            old.as_ref().is_none_or(|(_, old)| counts_as_newly_indexed(old, &document));
         let assets = match &old {
             Some(old) => Some(self.files_after(old, &document)),
             None => self.item.assets.clone(),
         };
-        let mut row = NewItem { assets, fresh, ..moment.row(key, &document) };
+        let mut row = NewItem { assets, is_newly_indexed, ..moment.row(key, &document) };
         // A picture whose version is not newer keeps its position in the order of arrival.
         let by_arrival = match key.media_type {
             MediaType::Image | MediaType::Stockfoto | MediaType::Video => true,
@@ -131,7 +132,7 @@ impl PreparedItem {
             | MediaType::Planning
             | MediaType::Calendar => false,
         };
-        if let Some((item, _)) = old.filter(|_| by_arrival && !fresh) {
+        if let Some((item, _)) = old.filter(|_| by_arrival && !is_newly_indexed) {
             row.order_time = item.order_time;
         }
         let written = tx.write_item(&row)?;
@@ -195,7 +196,7 @@ fn find(tx: &WriteTx<'_>, key: &ItemKey) -> Result<Option<(StoredItem, Document)
 
 /// Whether `document` counts as newly indexed compared with the stored one, `old`: it is a newer version, or
 /// becomes visible again.
-fn is_fresh(old: &Document, document: &Document) -> bool {
+fn counts_as_newly_indexed(old: &Document, document: &Document) -> bool {
     let becomes_visible = !old.pub_status().is_served() && document.pub_status().is_served();
     becomes_visible || document.is_newer_than(old)
 }

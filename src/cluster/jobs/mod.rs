@@ -93,7 +93,7 @@ pub trait BackgroundJob: Send {
     fn run(&mut self) -> impl Future<Output = Result<RunOutcome, Self::Error>> + Send;
 
     /// Waits until a run is due before the interval is over. The future may be dropped and created again.
-    fn woken(&mut self) -> impl Future<Output = ()> + Send {
+    fn wait_for_work(&mut self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
 
@@ -135,7 +135,7 @@ pub async fn run<J: BackgroundJob>(
         let Some(wait) = wait_after(&outcome, &mut log, job.spec().interval) else { continue };
         tokio::select! {
             () = &mut stop => return,
-            () = job.woken() => {}
+            () = job.wait_for_work() => {}
             () = tokio::time::sleep(wait) => {}
         }
     }

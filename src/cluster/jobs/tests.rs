@@ -79,7 +79,7 @@ impl BackgroundJob for Scripted {
         self.outcomes.pop_front().unwrap_or(Ok(RunOutcome::Done))
     }
 
-    async fn woken(&mut self) {
+    async fn wait_for_work(&mut self) {
         self.wakes -= 1;
         if self.wakes == 0 {
             self.stop.send_replace(true);
@@ -214,7 +214,7 @@ impl BlockingJob for Thread {
 }
 
 #[test]
-fn a_thread_runs_its_job_again_while_there_is_more_to_do_and_ends_when_it_is_told() {
+fn a_thread_repeats_its_job_while_there_is_more_to_do_until_it_is_stopped() {
     let (guard, _dir) = guard(false);
     let ((runs, ran), (outcome, outcomes)) = (channel(), channel());
     let spec = SPEC.on_holder_of(ClusterLease::Matching);

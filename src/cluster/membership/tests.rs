@@ -85,7 +85,7 @@ fn a_node_that_starts_again_takes_what_it_had_and_a_lost_life_cannot_end_a_messa
 }
 
 #[test]
-fn a_beat_that_stands_still_is_ended_once_and_one_that_rises_is_not() {
+fn an_expired_heartbeat_ends_an_incarnation_once_and_a_rising_one_does_not() {
     let dir = tempfile::tempdir().expect("folder");
     let db = Db::scratch(dir.path()).expect("opened");
     let (first, second) = (node(&db, dir.path()), node(&db, dir.path()));
@@ -125,7 +125,7 @@ fn who_goes_by_the_name_of_another_node_takes_another_one() {
 }
 
 #[test]
-fn a_node_that_does_not_work_yet_holds_nothing_and_nobody_waits_for_it() {
+fn a_starting_node_holds_no_lease_and_blocks_no_other_node() {
     let dir = tempfile::tempdir().expect("folder");
     let db = Db::scratch(dir.path()).expect("opened");
     let worker = node(&db, dir.path());

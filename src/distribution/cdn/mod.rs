@@ -186,7 +186,7 @@ impl BackgroundJob for PurgeJob<'_> {
     }
 
     /// Changes are queued during backoff too.
-    async fn woken(&mut self) {
+    async fn wait_for_work(&mut self) {
         if self.followed.changed().await.is_err() {
             // The sender is gone, so no change will be announced any more.
             std::future::pending::<()>().await;
@@ -337,14 +337,13 @@ impl CdnEndpoint {
 
     fn count(&self, result: &PurgeResult, keys: &[String], stopwatch: Stopwatch) {
         let address = self.number;
-        let (done, refused) = (result.purged.len(), result.refused.len());
-        self.count_keys("done", done - result.absent);
-        self.count_keys("absent", result.absent);
-        self.count_keys("refused", refused);
-        self.count_keys("retry", keys.len() - done - refused);
+        for (outcome, count) in outcome_counts(result, keys.len()) {
+            self.count_keys(outcome, count);
+        }
         for (key, why) in &result.refused {
             tracing::error!(address, key, "a CDN refuses a key: {why}");
         }
+        let done = result.purged.len();
         if done > 0 {
             let (first, ms) = (result.purged.first(), stopwatch.elapsed_ms());
             tracing::info!(address, keys = done, first, ms, "purged");
@@ -372,6 +371,20 @@ impl CdnEndpoint {
         let keys = u32::try_from(waiting.keys).unwrap_or(u32::MAX);
         metrics::gauge!(telemetry::PURGES_WAITING, "address" => address).set(keys);
     }
+}
+
+/// Counts the keys of a call with `keys` keys by their outcome, as the metric names it.
+///
+/// The numbers come from the transport. If they contradict each other a count is 0, because a counter must not
+/// fail the purge.
+fn outcome_counts(result: &PurgeResult, keys: usize) -> [(&'static str, usize); 4] {
+    let (purged, refused) = (result.purged.len(), result.refused.len());
+    [
+        ("done", purged.saturating_sub(result.absent)),
+        ("absent", result.absent),
+        ("refused", refused),
+        ("retry", keys.saturating_sub(purged).saturating_sub(refused)),
+    ]
 }
 
 /// Selects what fits into one call: the rows that it completes, and their keys without duplicates.

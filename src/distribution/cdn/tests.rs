@@ -32,6 +32,21 @@ fn a_cdn_that_fails_is_left_alone_for_longer_each_time_but_never_for_good() {
     assert_eq!(waits, [500, 1000, 2000, 32_000, 60_000, 60_000, 60_000]);
 }
 
+#[test]
+fn keys_are_counted_by_outcome_and_contradictory_numbers_count_nothing() {
+    let check = |purged: &[&str], absent: usize, keys: usize, expected: [usize; 4]| {
+        let purged = purged.iter().map(|key| (*key).to_owned()).collect();
+        let result = PurgeResult { purged, absent, ..PurgeResult::default() };
+        let counts = outcome_counts(&result, keys);
+        assert_eq!(counts.map(|(outcome, _)| outcome), ["done", "absent", "refused", "retry"]);
+        assert_eq!(counts.map(|(_, count)| count), expected);
+    };
+    check(&["a", "b"], 1, 3, [1, 1, 0, 1]);
+    check(&[], 0, 2, [0, 0, 0, 2]);
+    check(&["a"], 2, 1, [0, 2, 0, 0]);
+    check(&["a", "b"], 0, 1, [2, 0, 0, 0]);
+}
+
 /// Two endpoints on closed ports, over a scratch database.
 struct Scene {
     lanes: Vec<CdnEndpoint>,

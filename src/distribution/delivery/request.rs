@@ -87,13 +87,7 @@ impl Deliveries {
             return Ok((existing.clone(), false));
         }
         let DeliveryRequest { caller: MediaCaller { agr, .. }, item, crop, channel } = request;
-        let max = self.settings().queue_max;
-        // A user without an organization has no agreement either, which the purchase below reports.
-        if let Some(organization) = checked.principal.user().organization
-            && self.db().read(move |tx| tx.is_queue_full(organization, max)).await?
-        {
-            return Err(overloaded());
-        }
+        self.check_queue(checked.principal).await?;
         // Before the purchase: an item without any of the formats costs nothing (contract
         // deliveries-6).
         self.check_files(request, &checked, now).await?;
@@ -110,6 +104,7 @@ impl Deliveries {
             version: checked.version,
             agreement: agr,
         };
+        let max = self.settings().queue_max;
         match self.db().write(move |tx| tx.queue_delivery(&new, max, now)).await? {
             EnqueueOutcome::Queued(delivery) => {
                 self.inner.wake.notify_one();
@@ -122,7 +117,7 @@ impl Deliveries {
     }
 
     /// Decides what [`Deliveries::trigger`] would answer and writes nothing: returns the delivery, if it
-    /// exists, and whether one would be queued.
+    /// exists, and whether one would be queued. Fails as that does (contract deliveries-3).
     pub async fn dry_run(
         &self,
         request: DeliveryRequest<'_>,
@@ -130,11 +125,24 @@ impl Deliveries {
     ) -> Result<(Option<Delivery>, bool)> {
         let checked = self.check(request, now).await?;
         let is_new = checked.in_flight().is_none();
+        // In the order of `trigger`, so that the first failure is the same.
         if is_new {
+            self.check_queue(checked.principal).await?;
             self.check_files(request, &checked, now).await?;
         }
         self.check_agreements(request, &checked, now).await?;
         Ok((checked.existing, is_new))
+    }
+
+    /// Fails when too many deliveries of the organization are queued.
+    async fn check_queue(&self, principal: &Principal) -> Result<()> {
+        // A user without an organization has no agreement either, which the purchase reports.
+        let Some(organization) = principal.user().organization else { return Ok(()) };
+        let max = self.settings().queue_max;
+        match self.db().read(move |tx| tx.is_queue_full(organization, max)).await? {
+            true => Err(overloaded()),
+            false => Ok(()),
+        }
     }
 
     /// Fails as the purchase for the delivery would.

@@ -51,7 +51,7 @@ impl BackgroundJob for DeliveryQueue {
         self.deliveries.start_due(&mut self.sending).await.map(RunOutcome::DueAfter)
     }
 
-    async fn woken(&mut self) {
+    async fn wait_for_work(&mut self) {
         tokio::select! {
             () = self.deliveries.inner.wake.notified() => {}
             Some(()) = self.sending.next_ended() => {}

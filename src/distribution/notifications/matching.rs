@@ -317,11 +317,13 @@ impl MatchTransaction<'_, '_> {
         let is_deferred = read.is_deferred(key)?;
         // A row that is not new still matters for a deferred item: it may lift or move the
         // embargo.
-        if !row.fresh && !is_deferred {
+        if !row.is_newly_indexed && !is_deferred {
             return Ok(());
         }
         let Some((version, item)) = self.find(key)? else { return Ok(()) };
-        if version > row.seq && (!row.fresh || read.is_fresh_behind(version, row.seq)?) {
+        if version > row.seq
+            && (!row.is_newly_indexed || read.is_newly_indexed_after(version, row.seq)?)
+        {
             return Ok(());
         }
         if let Some(until) = item.embargoed.filter(|until| *until > self.now) {
@@ -331,7 +333,7 @@ impl MatchTransaction<'_, '_> {
             self.tx.undefer_item(key)?;
         }
         // A lifted embargo makes the item new for every notification, including later ones.
-        let seq = if row.fresh { row.seq } else { i64::MAX };
+        let seq = if row.is_newly_indexed { row.seq } else { i64::MAX };
         self.match_item(key, version, &item, seq)
     }
 

@@ -19,6 +19,8 @@ mod send;
 #[cfg(test)]
 mod send_tests;
 mod stream_read;
+#[cfg(test)]
+mod stream_tests;
 mod streams;
 mod unsubscribe;
 
@@ -173,7 +175,7 @@ pub struct NotificationDraft {
     /// The query that items have to match.
     pub question: SavedQuery,
     /// How matches are sent to the user.
-    pub way: NotificationMethod,
+    pub method: NotificationMethod,
 }
 
 impl Notifications {
@@ -241,7 +243,7 @@ impl Notifications {
     }
 
     /// Returns a watcher for commits of any process to the notifications' database.
-    pub fn pulse(&self) -> Result<CommitWatcher> {
+    pub fn commit_watcher(&self) -> Result<CommitWatcher> {
         Ok(self.db().commit_watcher()?)
     }
 
@@ -332,7 +334,7 @@ impl Notifications {
         caller.require(Permission::WriteNotifications)?;
         let new = validate(caller, id, draft, now)?;
         let write = move |tx: &WriteTx<'_>| {
-            let is_stream = new.way.kind() == NotificationKind::Stream;
+            let is_stream = new.method.kind() == NotificationKind::Stream;
             let expired = now - STREAM_EXPIRY;
             // An expired stream that was not swept yet counts as missing.
             if is_stream && tx.as_read().find_stream(id, new.user, expired)?.is_none() {
@@ -374,7 +376,7 @@ fn validate(
     draft: NotificationDraft,
     now: Timestamp,
 ) -> Result<NewNotification> {
-    let next = match &draft.way {
+    let next = match &draft.method {
         NotificationMethod::Mobile
         | NotificationMethod::Email { .. }
         | NotificationMethod::Stream => None,
@@ -385,7 +387,7 @@ fn validate(
             Schedule::parse(schedule, timezone).map_err(invalid)?.next_after(now)
         }
     };
-    let NotificationDraft { media_type, title, question, way } = draft;
+    let NotificationDraft { media_type, title, question, method } = draft;
     let user = caller.user().id;
-    Ok(NewNotification { id, user, media_type, title, question, way, next })
+    Ok(NewNotification { id, user, media_type, title, question, method, next })
 }

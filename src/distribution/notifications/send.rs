@@ -114,7 +114,7 @@ impl BackgroundJob for OutboxJob {
         self.notifications.start_due(self.lane, &mut self.sending).await.map(RunOutcome::DueAfter)
     }
 
-    async fn woken(&mut self) {
+    async fn wait_for_work(&mut self) {
         tokio::select! {
             () = self.notifications.inner.wakes[self.lane.index()].notified() => {}
             Some(()) = self.sending.messages.next_ended() => {}
@@ -360,9 +360,9 @@ impl Notifications {
                 }
                 Ok(match self.inner.services.push.send(&rendered, clock::now).await {
                     Ok(()) => SendOutcome::Sent,
-                    Err(PushError::InvalidToken { said }) => SendOutcome::InvalidToken(said),
-                    Err(PushError::Permanent { said }) => SendOutcome::Failed(said),
-                    Err(PushError::Retry { said, after }) => SendOutcome::Retry(said, after),
+                    Err(PushError::InvalidToken { reason }) => SendOutcome::InvalidToken(reason),
+                    Err(PushError::Permanent { reason }) => SendOutcome::Failed(reason),
+                    Err(PushError::Retry { reason, after }) => SendOutcome::Retry(reason, after),
                 })
             }
         }

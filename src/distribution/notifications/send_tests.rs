@@ -22,9 +22,9 @@ fn messages_that_were_taken_up_without_an_answer_are_sent() {
         let Notifications { inner } = &scene.notifications;
         let (node, db) = (inner.services.guard.node(), &inner.services.db);
         let _keeper = node.start_heartbeat().unwrap();
-        let way = NotificationMethod::Email { email: "desk@b.example".to_owned() };
+        let method = NotificationMethod::Email { email: "desk@b.example".to_owned() };
         let (media_type, title) = (None, "Hamnar".to_owned());
-        let draft = NotificationDraft { media_type, title, question: question("hamn"), way };
+        let draft = NotificationDraft { media_type, title, question: question("hamn"), method };
         let made = scene.make(1, draft, clock::now()).await;
         tell(&scene, "a");
         // The claim commits, and its response is lost.

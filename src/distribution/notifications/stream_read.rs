@@ -100,9 +100,9 @@ impl Notifications {
         drop(permit);
         let lookups = claimed.items.iter().zip(&listed.read);
         let removable = |(item, reading): (&QueuedItem, &ItemLookup)| match reading {
-            ItemLookup::Found(version) => Some((item.place, *version)),
+            ItemLookup::Found(version) => Some((item.position, *version)),
             // Removed at the version that was queued: a newer version that is queued again stays.
-            ItemLookup::Hidden => Some((item.place, item.seq)),
+            ItemLookup::Hidden => Some((item.position, item.seq)),
             // It stays in the queue: its newest version is queued shortly.
             ItemLookup::Early => None,
         };

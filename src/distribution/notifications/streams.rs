@@ -57,6 +57,7 @@ struct ReleasedItems {
     wake: Notify,
 }
 
+#[derive(Clone)]
 struct ReleasedBatch {
     id: Uuid,
     incarnation: Uuid,
@@ -103,7 +104,7 @@ impl Drop for StreamBatch {
     fn drop(&mut self) {
         // `drop` cannot wait for the database, so the executor of the commands writes the release.
         if !self.is_acknowledged && !self.items.is_empty() {
-            let places = self.items.iter().map(|item| item.place).collect();
+            let places = self.items.iter().map(|item| item.position).collect();
             self.released.add([ReleasedBatch {
                 id: self.id,
                 incarnation: self.incarnation,
@@ -430,7 +431,9 @@ impl StreamCommands {
             // In a task of its own: readers must not wait for the retry.
             tokio::spawn(async move {
                 tokio::time::sleep(RELEASE_RETRY_INTERVAL).await;
-                released.add(Arc::into_inner(batches).unwrap_or_default());
+                // A copy if the failed write still shares them: dropped batches would stay in
+                // flight for as long as this process lives.
+                released.add(Arc::unwrap_or_clone(batches));
             });
             return;
         }
@@ -538,7 +541,7 @@ fn acknowledge(
     if !tx.as_read().is_alive(claimed.incarnation)? {
         return Ok(None);
     }
-    let mut remaining: Vec<i64> = claimed.items.iter().map(|item| item.place).collect();
+    let mut remaining: Vec<i64> = claimed.items.iter().map(|item| item.position).collect();
     for (place, seq) in read {
         if tx.remove_queued_item(*place, *seq, claimed.incarnation)? {
             remaining.retain(|one| one != place);

@@ -170,7 +170,7 @@ impl Scene {
     }
 
     /// Starts executing stream commands.
-    fn serve(&mut self, now: fn() -> Timestamp) {
+    pub(super) fn serve(&mut self, now: fn() -> Timestamp) {
         let asks = self.asks.take().unwrap();
         tokio::spawn(self.notifications.serve_streams(asks, now));
     }
@@ -198,7 +198,7 @@ impl Scene {
         self.notifications.create(&caller, draft, now).await.unwrap()
     }
 
-    async fn stream(&self, user: i64, q: &str) -> Notification {
+    pub(super) async fn stream(&self, user: i64, q: &str) -> Notification {
         self.make(user, stream(q), start()).await
     }
 
@@ -213,7 +213,7 @@ impl Scene {
         for (name, value) in more.as_object().unwrap() {
             fields[name] = value.clone();
         }
-        let fresh = fields["fresh"] != json!(false);
+        let is_newly_indexed = fields["fresh"] != json!(false);
         fields.as_object_mut().unwrap().remove("fresh");
         let document = Document::parse(&key, &fields.to_string()).unwrap();
         let item = NewItem {
@@ -223,7 +223,7 @@ impl Scene {
             order_time: at,
             embargoed: document.text("embargoed").map(|text| text.parse().unwrap()),
             stored: at,
-            fresh,
+            is_newly_indexed,
             key,
         };
         self.db.write_blocking(move |tx| tx.write_item(&item)).unwrap();
@@ -268,12 +268,12 @@ fn stream(q: &str) -> NotificationDraft {
         media_type: None,
         title: String::new(),
         question: question(q),
-        way: NotificationMethod::Stream,
+        method: NotificationMethod::Stream,
     }
 }
 
 pub(super) fn scheduled(schedule: &str, timezone: &str) -> NotificationDraft {
-    let way = NotificationMethod::ScheduledEmail {
+    let method = NotificationMethod::ScheduledEmail {
         email: "desk@b.example".to_owned(),
         schedule: schedule.to_owned(),
         timezone: timezone.to_owned(),
@@ -282,16 +282,16 @@ pub(super) fn scheduled(schedule: &str, timezone: &str) -> NotificationDraft {
         media_type: None,
         title: "Hamnar".to_owned(),
         question: question("hamn"),
-        way,
+        method,
     }
 }
 
-fn form() -> DocumentForm<UrlLinks> {
+pub(super) fn form() -> DocumentForm<UrlLinks> {
     DocumentForm { layout: DocumentLayout::Bare, links: UrlLinks::new("http://h".to_owned()) }
 }
 
 /// The ids of the items in an answer.
-fn ids(text: &[u8]) -> Vec<String> {
+pub(super) fn ids(text: &[u8]) -> Vec<String> {
     let body: Value = serde_json::from_slice(text).unwrap();
     let uri = |hit: &Value| hit["uri"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
     body["hits"].as_array().unwrap().iter().map(uri).collect()
@@ -310,7 +310,7 @@ const AT_ONCE: Duration = Duration::from_millis(1);
 
 impl Scene {
     /// Claims items of a stream without waiting; they are then in flight.
-    async fn take(
+    pub(super) async fn take(
         &self,
         user: i64,
         of: &Notification,

@@ -199,7 +199,7 @@ async fn where_strangers_have_to_agree_they_are_asked_once_and_mailed_only_then(
 }
 
 #[tokio::test]
-async fn strangers_that_were_told_are_asked_once_the_operator_wants_them_to_agree() {
+async fn informed_recipients_are_asked_once_consent_is_required() {
     let scene = Scene::new(0, 0, false).await;
     let to = "victim@x.example";
     let told = scene.sent(to, at(0, 0)).await;

@@ -28,7 +28,7 @@ pub(crate) fn routes() -> Router<AppState> {
         .route("/user/v1/session", get(list_sessions))
         .route("/user/v1/session/{id}", delete(end_session))
         .route("/user/v1/application", get(list_applications))
-        .route("/user/v1/application/{id}", delete(end_application))
+        .route("/user/v1/application/{id}", delete(revoke_application))
         .route("/user/v1/organization/pending-user", get(list_pending))
         .route("/user/v1/organization/user/{id}/access", get(load_access).put(change_access))
         .route(
@@ -62,19 +62,19 @@ async fn list_applications(
     api::json(&applications.iter().map(json::OwnApplication::from).collect::<Vec<_>>())
 }
 
-async fn end_application(
+async fn revoke_application(
     State(app): State<AppState>,
     ApiCaller(caller): ApiCaller,
     id: Segment,
 ) -> ApiResult {
     let id = request::path_segment("id", id)?;
-    app.shared.access.users.end_application(&caller, &id, clock::now()).await?;
+    app.shared.access.users.revoke_application(&caller, &id, clock::now()).await?;
     api::text("OK")
 }
 
 async fn list_pending(State(app): State<AppState>, ApiCaller(caller): ApiCaller) -> ApiResult {
-    let pending = app.shared.access.users.administration(&caller)?.pending(clock::now()).await?;
-    api::json(&pending)
+    let administration = app.shared.access.users.administration(&caller)?;
+    api::json(&administration.users_without_password(clock::now()).await?)
 }
 
 fn parse_user_id(id: Segment) -> Result<UserId> {
@@ -87,8 +87,8 @@ async fn load_access(
     id: Segment,
 ) -> ApiResult {
     let administration = app.shared.access.users.administration(&caller)?;
-    let access = administration.access(parse_user_id(id)?, clock::now()).await?;
-    api::json(&json::UserAccessView::from(&access))
+    let state = administration.login_state(parse_user_id(id)?, clock::now()).await?;
+    api::json(&json::UserLoginStateView::from(&state))
 }
 
 async fn change_access(

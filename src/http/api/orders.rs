@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn ok_a_report_takes_a_licence_of_the_pricelist_as_it_came() {
+    fn ok_a_report_accepts_a_licence_of_the_pricelist() {
         let uuid = "2c916e2d-b755-446d-9e18-d636a1447141";
         let body = json!({
             "approve": true, "license": { "uuid": uuid, "period": "Single" }, "invoiceText": "A\nB"

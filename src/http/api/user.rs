@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn ok_a_change_says_what_stays_what_goes_and_what_comes() {
+    fn ok_a_change_retains_removes_and_sets_properties() {
         assert_eq!(user_change(&json!({})).unwrap(), UserChange::default());
         let body = json!({
             "firstName": "A", "department": null, "phoneNumber": { "mobile": null },

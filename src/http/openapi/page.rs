@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_is_told_in_few_words() {
+    fn a_schema_is_summarized_in_a_few_words() {
         let check =
             |schema: Value, expected: &str| assert_eq!(joined(&type_pieces(&schema)), expected);
         check(json!({ "type": "string", "format": "date" }), "string (date)");
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn words_bounds_and_default_are_told() {
+    fn values_bounds_and_default_are_described() {
         let check =
             |schema: Value, expected: &str| assert_eq!(joined(&bound_pieces(&schema)), expected);
         check(json!({ "minimum": 0, "maximum": 10, "default": 2 }), "0 to 10; default 2");

@@ -265,8 +265,8 @@ mod tests {
         let answer = |length: usize| Response::new(Body::from(" ".repeat(length)));
         let (status, _) = read(answer(SITE_ANSWER_BYTES_MAX)).await.unwrap();
         assert_eq!(status, StatusCode::OK);
-        let (status, said) = read(answer(SITE_ANSWER_BYTES_MAX + 1)).await.unwrap();
-        let refusal = refusal(status, &said);
+        let (status, body) = read(answer(SITE_ANSWER_BYTES_MAX + 1)).await.unwrap();
+        let refusal = refusal(status, &body);
         assert!(refusal.is_too_long() && !refusal.is_mistake(), "{refusal:?}");
         assert_eq!(refusal.sentences(), ["There is too much to show on one page"]);
     }

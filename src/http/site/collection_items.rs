@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_says_one_step() {
+    fn a_form_moves_one_item() {
         let check = |encoded: &str, expected| {
             assert_eq!(parse_move(&FormFields::parse(encoded).unwrap()), expected, "{encoded}");
         };

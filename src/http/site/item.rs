@@ -357,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lead_that_the_text_begins_with_is_not_said_twice() {
+    fn a_lead_that_begins_the_text_is_not_repeated() {
         let list = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
         let check = |description: &[&str], body: &[&str], expected: &[&str]| {
             assert_eq!(

@@ -66,7 +66,7 @@ async fn page(app: &AppState, token: &str, state: Option<&str>) -> Result<Respon
     let state = state.unwrap_or(match (invitation.is_refused, invitation.is_awaited) {
         (true, _) => "stopped",
         (false, true) => "ask",
-        (false, false) => "told",
+        (false, false) => "informed",
     });
     let (sender, address) = (invitation.sender, invitation.address);
     let context = context! { state, sender, address, ..head(app, None, "/") };

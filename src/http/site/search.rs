@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_says_nothing_twice_and_nothing_empty() {
+    fn an_address_has_no_empty_parameters() {
         let check = |here: &str, expected: Option<&str>| {
             assert_eq!(without_empty_parameters(here).as_deref(), expected, "{here}");
         };

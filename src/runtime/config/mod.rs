@@ -485,7 +485,7 @@ impl Config {
     ///
     /// Detected by an `https` public URL without TLS in this process and without trusted proxies.
     #[must_use]
-    pub fn hidden_clients(&self) -> Option<&'static str> {
+    pub fn proxy_warning(&self) -> Option<&'static str> {
         let server = &self.server;
         let is_behind_proxy = server.public_url.0.starts_with("https:") && !self.serves_tls();
         (is_behind_proxy && server.trusted_proxies.0.is_empty()).then_some(

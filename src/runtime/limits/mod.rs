@@ -59,8 +59,10 @@ pub const INGEST_BATCH_BYTES: usize = 16 * 1024 * 1024;
 pub const INGEST_CHUNK_LINES: usize = 64;
 /// Bytes after which such a chunk ends early.
 pub const INGEST_CHUNK_BYTES: usize = 256 * 1024;
+/// Chunks after which ingest commits the transaction, also where most of their lines were refused.
+pub const INGEST_BATCH_CHUNKS: usize = INGEST_BATCH_ITEMS / INGEST_CHUNK_LINES;
 /// Chunks in flight: one batch being written and one being validated.
-pub const INGEST_CHUNKS_MAX: usize = 2 * INGEST_BATCH_ITEMS / INGEST_CHUNK_LINES;
+pub const INGEST_CHUNKS_MAX: usize = 2 * INGEST_BATCH_CHUNKS;
 /// Files and item folders that one poll of the watched folder handles; the rest waits for the next poll.
 pub const WATCH_ENTRIES_MAX: usize = 10_000;
 /// How many of them are ingested between two checks for a shutdown.

@@ -222,13 +222,15 @@ impl LogFile {
             // A reader of standard error learns when lines were lost, and how many.
             Ok(()) => {
                 let lost = std::mem::take(&mut open.lines_lost);
-                complain(&format!("log file {path} is writable again, {lost} lines were lost"));
+                report_write_failure(&format!(
+                    "log file {path} is writable again, {lost} lines were lost"
+                ));
             }
             Err(cause) => {
                 metrics::counter!(LOG_LINES_LOST).increment(1);
                 // Once per outage: standard error must not get what the full disk cannot take.
                 if open.lines_lost == 0 {
-                    complain(&format!("log lines are lost: {path}: {cause}"));
+                    report_write_failure(&format!("log lines are lost: {path}: {cause}"));
                 }
                 open.lines_lost += 1;
             }
@@ -242,7 +244,7 @@ fn unusable(path: &Path, cause: &io::Error) -> Error {
 }
 
 /// Reports on standard error what the file cannot store; a closed standard error is ignored.
-fn complain(message: &str) {
+fn report_write_failure(message: &str) {
     drop(writeln!(io::stderr(), "wirephoto: {message}"));
 }
 
@@ -266,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_renamed_or_removed_is_followed_when_it_is_opened_anew() {
+    fn a_renamed_or_removed_file_is_reopened() {
         let dir = tempfile::tempdir().unwrap();
         let (path, old) = (dir.path().join("log"), dir.path().join("log.1"));
         let log = LogFile::open(&path).unwrap();
@@ -281,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_behind_half_a_line_begins_anew() {
+    fn a_line_after_a_partial_line_begins_a_new_one() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         let mut open = OpenLog::new(&path).unwrap();

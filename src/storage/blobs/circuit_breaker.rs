@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_under_way_ends_when_a_bucket_is_left_alone() {
+    async fn calls_in_flight_end_when_the_circuit_opens() {
         let breaker = CircuitBreaker::new("bucket x".to_owned());
         let mut waits = std::pin::pin!(breaker.abort_error());
         let now = std::future::poll_fn(|context| {
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_that_only_fails_for_a_while_is_left_alone() {
+    fn a_bucket_that_keeps_failing_opens_the_circuit() {
         check(&[(0, 10_000), (10_100, 20_100)], Some(1));
         check(&[(0, 10_000), (100, 10_100)], Some(1));
         check(&[(0, 1), (1000, 1001), (4000, 4001), (5000, 5001), (6000, 6001)], Some(3));

@@ -560,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_service_says_names_the_setting_that_is_likely_to_be_wrong() {
+    fn an_error_of_the_service_names_the_setting_that_is_probably_wrong() {
         check((404, "NoSuchBucket", "no such bucket"), "store.originals");
         check((403, "InvalidAccessKeyId", "who is that"), "store.access_key_id");
         check((403, "SignatureDoesNotMatch", "check your key"), "store.secret_access_key");
@@ -572,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_tells_what_was_asked_is_done_whatever_it_says() {
+    fn statuses_are_classified_as_done_refused_or_failed() {
         for (statuses, expected) in [
             (&[200, 204, 206, 304, 404, 412, 416][..], "done"),
             (&[301, 400, 401, 403], "refused"),
@@ -585,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_failing_service_says_is_why_it_is_left_alone() {
+    fn the_answer_of_a_failing_service_is_why_its_circuit_opens() {
         assert_eq!(
             failure_reason(
                 403,

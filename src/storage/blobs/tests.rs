@@ -150,7 +150,7 @@ fn a_store_that_can_be_written_is_proven_and_nothing_stays_of_it() {
 }
 
 #[test]
-fn what_is_written_is_read_back_whole_and_in_parts() {
+fn written_blobs_are_read_completely_and_in_ranges() {
     each(|scene| {
         for length in [1, 100_000, LARGE] {
             let bytes = bytes(length);
@@ -176,7 +176,7 @@ fn what_is_written_is_read_back_whole_and_in_parts() {
 }
 
 #[test]
-fn the_same_bytes_are_one_blob_and_damaged_ones_are_mended() {
+fn equal_bytes_are_one_blob_and_a_damaged_one_is_repaired() {
     each(|scene| {
         let first = scene.store.write(b"picture").unwrap();
         let stamp = |scene: &Scene| scene.store.reader(first, 7).unwrap().stamp();
@@ -364,7 +364,7 @@ fn a_call_from_a_thread_of_an_async_runtime_ends() {
 }
 
 #[test]
-fn what_a_store_says_is_told_once() {
+fn the_cause_of_a_store_error_is_reported_once() {
     let cause = || std::io::Error::other("the disk is on fire");
     let path = || "originals/ab".to_owned();
     for error in [

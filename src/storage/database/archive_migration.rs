@@ -370,7 +370,7 @@ mod tests {
             order_time: now,
             embargoed: None,
             stored: now,
-            fresh: true,
+            is_newly_indexed: true,
         };
         db.write_blocking(move |tx| tx.write_item(&item)).unwrap();
     }
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_comes_back_only_from_where_nobody_lived() {
+    fn a_migration_is_undone_only_if_the_new_database_was_not_used() {
         let dir = tempfile::tempdir().unwrap();
         let (from, to) = (open(&dir.path().join("from")), open(&dir.path().join("to")));
         write(&from, "one", "first");
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rehearsal_keeps_nobody_from_writing() {
+    fn a_dry_run_does_not_block_writes() {
         let dir = tempfile::tempdir().unwrap();
         let (from, to) = (open(&dir.path().join("from")), open(&dir.path().join("to")));
         write(&from, "one", "words");
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_is_not_the_one_that_came_over_is_noticed() {
+    fn a_log_that_differs_from_the_copied_one_is_detected() {
         let dir = tempfile::tempdir().unwrap();
         let (from, to) = (open(&dir.path().join("from")), open(&dir.path().join("to")));
         for id in ["one", "two", "three"] {

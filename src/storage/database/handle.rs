@@ -4,10 +4,11 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use tokio::sync::oneshot;
 
+use super::commit_watcher::{CommitWatcher, SnapshotReader};
 use super::engine::WriteMode;
 use super::error::DbError;
 use super::lock::DirectoryLock;
-use super::log_follower::{CommitWatcher, LogFollower, SnapshotReader};
+use super::log_follower::LogFollower;
 use super::migrations::{self, LATEST, SchemaStatus};
 use super::postgres;
 use super::sqlite::{self, DatabaseFile};

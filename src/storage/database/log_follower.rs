@@ -1,5 +1,5 @@
-//! Follows the changes that any process writes: a cheap poll that reads the log only when there is something
-//! new.
+//! Follows the item log and the account log, which any process writes: a cheap poll that reads them only after a
+//! commit.
 
 use std::sync::Arc;
 
@@ -7,7 +7,6 @@ use super::account_change::AccountChange;
 use super::connection::DatabaseConnection;
 use super::engine::{ConnectionPurpose, DatabaseEngine, EngineTransaction, ResultRow, params};
 use super::error::DbError;
-use super::transactions::ReadTx;
 use crate::runtime::limits::LOG_ROWS_MAX;
 use model::ItemKey;
 
@@ -17,63 +16,14 @@ pub struct FollowedChanges {
     /// Items that were written, in the order of the log.
     pub items: Vec<ItemKey>,
     pub accounts: Vec<AccountChange>,
-    /// Whether rows that were read have been lost, as when a standby took over without them: what is cached
-    /// of any item may come from those, and their numbers are assigned again.
-    pub lost: bool,
+    /// Whether rows already read no longer exist, as after a failover to a standby that lacked them. Any cached
+    /// item may be outdated, because new rows reuse the lost numbers.
+    pub has_lost_rows: bool,
     /// Whether there may be more changes, which the next call returns.
-    pub more: bool,
+    pub has_more: bool,
 }
 
-/// Notices commits of any process, on a dedicated connection.
-pub struct CommitWatcher {
-    connection: DatabaseConnection,
-    data_version: i64,
-}
-
-impl CommitWatcher {
-    pub(super) fn open(engine: &Arc<dyn DatabaseEngine>) -> Result<Self, DbError> {
-        Ok(Self {
-            connection: DatabaseConnection::open(engine, ConnectionPurpose::Follow)?,
-            // No engine has this version, so the first call reports commits.
-            data_version: -1,
-        })
-    }
-
-    /// Returns whether another connection committed since the last call; takes a few microseconds.
-    pub fn has_commits(&mut self) -> Result<bool, DbError> {
-        let found = self.connection.data_version()?;
-        Ok(std::mem::replace(&mut self.data_version, found) != found)
-    }
-}
-
-/// Reads consistent states one after the other on a dedicated connection, for reads that take long.
-pub struct SnapshotReader(CommitWatcher);
-
-impl SnapshotReader {
-    pub(super) fn open(engine: &Arc<dyn DatabaseEngine>) -> Result<Self, DbError> {
-        CommitWatcher::open(engine).map(Self)
-    }
-
-    /// Returns whether another connection committed since the last call; takes a few microseconds.
-    pub fn has_commits(&mut self) -> Result<bool, DbError> {
-        self.0.has_commits()
-    }
-
-    /// Runs `read` against one consistent state. Blocks.
-    pub fn read<T, F>(&mut self, read: F) -> Result<T, DbError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&ReadTx<'_>) -> Result<T, DbError> + Send + 'static,
-    {
-        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-        self.0.connection.read(Box::new(move |outcome| {
-            drop(sender.send(outcome.and_then(|tx| read(&ReadTx::new(tx)))));
-        }));
-        receiver.recv().map_err(|_| DbError::Closed)?
-    }
-}
-
-/// The ends of the logs. Their newest rows are never swept.
+/// The ends of the logs. Sweeps keep the newest row, so an end that moves back means lost rows.
 const ENDS: &str = "SELECT (SELECT coalesce(max(seq), 0) FROM item_log),
      (SELECT coalesce(max(seq), 0) FROM account_log)";
 
@@ -111,16 +61,15 @@ impl LogFollower {
         let (mut changes, items, accounts) = self.connection.query(|tx| {
             let mut changes = FollowedChanges::default();
             let ends = ends(tx)?;
-            // Numbers only grow: rows were lost, as when a standby without them took over.
             if ends.0 < after || ends.1 < accounts_after {
-                changes.lost = true;
+                changes.has_lost_rows = true;
                 changes.accounts.push(AccountChange::Everything);
                 return Ok((changes, (ends.0, 0), (ends.1, 0)));
             }
             let sql =
                 "SELECT seq, media_type, id FROM item_log WHERE seq > ?1 ORDER BY seq LIMIT ?2";
             let items = read_log_after(tx, sql, after, |row| {
-                // A row without a valid item key cannot be in any cache.
+                // No cache has an entry for an invalid key.
                 let key = format!("{}/{}", row.text(1)?, row.text(2)?).parse::<ItemKey>();
                 changes.items.extend(key.ok());
                 Ok(())
@@ -135,9 +84,9 @@ impl LogFollower {
         let ((seq, item_rows), (account_seq, account_rows)) = (items, accounts);
         self.seq = seq;
         self.account_seq = account_seq;
-        changes.more = item_rows >= LOG_ROWS_MAX || account_rows >= LOG_ROWS_MAX;
-        // Otherwise the next call must read again even if no further commit happens.
-        if !changes.more {
+        changes.has_more = item_rows >= LOG_ROWS_MAX || account_rows >= LOG_ROWS_MAX;
+        // If rows remain, the version stays old, so that the next call reads them even without another commit.
+        if !changes.has_more {
             self.data_version = data_version;
         }
         Ok(changes)
@@ -170,7 +119,7 @@ mod tests {
     use crate::storage::database::Db;
 
     #[test]
-    fn rows_that_were_read_and_are_gone_are_told_of_and_what_comes_behind_is_followed() {
+    fn lost_rows_are_reported_and_reading_continues() {
         let dir = tempfile::tempdir().unwrap();
         let db = Db::scratch(dir.path()).unwrap();
         let run = |sql: String| db.write_blocking(move |tx| tx.run_sql(&sql)).unwrap();
@@ -191,10 +140,14 @@ mod tests {
         item(3, "c");
         account(1, "user");
         let change = follower.changes().unwrap();
-        assert_eq!((change.items.len(), change.accounts.len(), change.lost), (3, 1, false));
+        assert_eq!(
+            (change.items.len(), change.accounts.len(), change.has_lost_rows),
+            (3, 1, false)
+        );
         assert_eq!(follower.seq(), 3);
         let accounts = vec![AccountChange::Everything];
-        let everything = FollowedChanges { accounts, lost: true, ..FollowedChanges::default() };
+        let everything =
+            FollowedChanges { accounts, has_lost_rows: true, ..FollowedChanges::default() };
         // The newest items.
         run("DELETE FROM item_log WHERE seq > 1".to_owned());
         assert_eq!(follower.changes().unwrap(), everything);
@@ -214,6 +167,6 @@ mod tests {
         assert_eq!(follower.changes().unwrap(), everything);
         account(2, "user");
         let change = follower.changes().unwrap();
-        assert_eq!((change.accounts.len(), change.lost, follower.seq()), (1, false, 2));
+        assert_eq!((change.accounts.len(), change.has_lost_rows, follower.seq()), (1, false, 2));
     }
 }

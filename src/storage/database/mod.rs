@@ -17,6 +17,7 @@ mod account_change;
 mod archive_migration;
 #[cfg(test)]
 mod claim_tests;
+mod commit_watcher;
 mod connection;
 mod engine;
 mod error;
@@ -36,11 +37,12 @@ mod written_items;
 
 pub use account_change::AccountChange;
 pub use archive_migration::{ArchiveMigration, CopyOriginals, MigratedRows, ReportRows};
+pub use commit_watcher::{CommitWatcher, SnapshotReader};
 pub use error::{DbError, EngineError};
 pub use facts::{DatabaseFacts, DatabaseFlaw};
 pub use handle::{DATABASE_FILE_NAME, Db};
 pub use lock::DirectoryLock;
-pub use log_follower::{CommitWatcher, FollowedChanges, LogFollower, SnapshotReader};
+pub use log_follower::{FollowedChanges, LogFollower};
 pub use sqlite::DatabaseSnapshot;
 pub use statements::audit::{AuditFilter, ListedEvent};
 pub use statements::channels::NewChannel;

@@ -17,7 +17,7 @@ pub(super) fn item(version: &SampleVersion) -> NewItem {
         order_time: version.order(),
         embargoed: version.embargoed(),
         stored: oracle::start(),
-        fresh: true,
+        is_newly_indexed: true,
     }
 }
 

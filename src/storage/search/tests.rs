@@ -124,7 +124,7 @@ pub(super) fn text(id: u32, headline: &str) -> NewItem {
         order_time: start() + SignedDuration::from_hours(i64::from(id)),
         embargoed: None,
         stored: start(),
-        fresh: true,
+        is_newly_indexed: true,
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     PushMessage,
-    client::{self, PushReply, place_of},
+    client::{self, PushReply, host_and_port_of},
     error::PushError,
     payload::{FittedTexts, data, fit_payload},
 };
@@ -144,7 +144,7 @@ impl ApnsClient {
             request = request.header("apns-collapse-id", collapse_id(&message.collapse));
         }
         let request = request.body(payload.to_string());
-        let answer = client::send_request(request, &place_of(base), now).await?;
+        let answer = client::send_request(request, &host_and_port_of(base), now).await?;
         let outcome = result_of_answer(&answer, &message.token);
         if matches!(reason(&answer), "ExpiredProviderToken" | "InvalidProviderToken") {
             self.bearers.mark_refused(&bearer, now());
@@ -159,8 +159,8 @@ impl ApnsClient {
 fn address(base: &Url, token: &str) -> Result<Url, PushError> {
     let is_hex = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !is_hex || token.len() > limits::APNS_TOKEN_CHARS_MAX {
-        let said = format!("a token of {} bytes is not hexadecimal", token.len());
-        return Err(PushError::InvalidToken { said });
+        let reason = format!("a token of {} bytes is not hexadecimal", token.len());
+        return Err(PushError::InvalidToken { reason });
     }
     let mut url = base.clone();
     if let Ok(mut path) = url.path_segments_mut() {
@@ -213,16 +213,18 @@ fn reason(answer: &PushReply) -> &str {
 /// Interprets the response to the message for `token`.
 pub(super) fn result_of_answer(answer: &PushReply, token: &str) -> Result<(), PushError> {
     let reason = reason(answer);
-    let said = || answer.describe(reason, &[token]);
+    let describe = || answer.describe(reason, &[token]);
     match (answer.status, reason) {
         (200, _) => Ok(()),
         // Removes the device (contract notifications-26).
-        (410, _) | (400, "BadDeviceToken") => Err(PushError::InvalidToken { said: said() }),
+        (410, _) | (400, "BadDeviceToken") => Err(PushError::InvalidToken { reason: describe() }),
         // `IdleTimeout` has the status of a bad request although the connection caused it.
         (403, "ExpiredProviderToken" | "InvalidProviderToken") | (400, "IdleTimeout") => {
-            Err(PushError::Retry { said: said(), after: answer.after })
+            Err(PushError::Retry { reason: describe(), after: answer.after })
         }
-        _ if answer.is_temporary() => Err(PushError::Retry { said: said(), after: answer.after }),
-        _ => Err(PushError::Permanent { said: said() }),
+        _ if answer.is_temporary() => {
+            Err(PushError::Retry { reason: describe(), after: answer.after })
+        }
+        _ => Err(PushError::Permanent { reason: describe() }),
     }
 }

@@ -73,7 +73,7 @@ pub(super) fn client(
 #[derive(Debug)]
 pub(super) struct PushReply {
     /// Host and port of the service, for errors.
-    pub(super) place: String,
+    pub(super) endpoint: String,
     pub(super) status: u16,
     /// The value of `Retry-After`, if any.
     pub(super) after: Option<Duration>,
@@ -82,11 +82,11 @@ pub(super) struct PushReply {
 }
 
 impl PushReply {
-    /// Formats `PLACE answered STATUS: SAID`, without `secrets`.
-    pub(super) fn describe(&self, said: &str, secrets: &[&str]) -> String {
-        let said = clean(said, secrets);
-        let colon = if said.is_empty() { "" } else { ": " };
-        format!("{} answered {}{colon}{said}", self.place, self.status)
+    /// Formats `ENDPOINT answered STATUS: REASON`, without `secrets`.
+    pub(super) fn describe(&self, reason: &str, secrets: &[&str]) -> String {
+        let reason = clean(reason, secrets);
+        let colon = if reason.is_empty() { "" } else { ": " };
+        format!("{} answered {}{colon}{reason}", self.endpoint, self.status)
     }
 
     /// Returns whether the status alone permits a retry.
@@ -100,13 +100,13 @@ impl PushReply {
 /// Fails with [`PushError::Retry`] when there is no response.
 pub(super) async fn send_request(
     request: RequestBuilder,
-    place: &str,
+    endpoint: &str,
     now: fn() -> Timestamp,
 ) -> Result<PushReply, PushError> {
     // The URL may carry a token.
     let failed = |error: reqwest::Error| {
         let text = clean(&describe(&error.without_url()), &[]);
-        PushError::later(format!("{place}: {text}"))
+        PushError::later(format!("{endpoint}: {text}"))
     };
     let mut response = request.send().await.map_err(failed)?;
     let after = retry_after(&response, now);
@@ -114,7 +114,7 @@ pub(super) async fn send_request(
     let body = body(&mut response).await.map_err(failed)?;
     // An error may come without JSON, from a proxy in between; its status still counts.
     let body = serde_json::from_slice(&body).unwrap_or_default();
-    Ok(PushReply { place: place.to_owned(), status, after, body })
+    Ok(PushReply { endpoint: endpoint.to_owned(), status, after, body })
 }
 
 /// Reads the body of a response, truncated at the size limit.
@@ -149,7 +149,7 @@ pub(super) fn parse_after(text: &str, now: Timestamp) -> Option<Duration> {
 }
 
 /// Returns host and port of a URL.
-pub(super) fn place_of(url: &Url) -> String {
+pub(super) fn host_and_port_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     format!("{host}:{}", url.port_or_known_default().unwrap_or(0))
 }

@@ -10,22 +10,22 @@ use crate::runtime::limits;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PushError {
     /// The device is gone: its token will never work again.
-    #[error("{said}")]
+    #[error("{reason}")]
     InvalidToken {
         /// The response of the service.
-        said: String,
+        reason: String,
     },
     /// The message can never be sent; the device may be fine.
-    #[error("{said}")]
+    #[error("{reason}")]
     Permanent {
         /// The response of the service.
-        said: String,
+        reason: String,
     },
     /// The service is down, busy or rejects our credentials; a retry may succeed.
-    #[error("{said}")]
+    #[error("{reason}")]
     Retry {
         /// The service's response or the network error.
-        said: String,
+        reason: String,
         /// The service's `Retry-After`, at most a day.
         after: Option<Duration>,
     },
@@ -33,8 +33,8 @@ pub enum PushError {
 
 impl PushError {
     /// Builds a temporary failure without a `Retry-After`.
-    pub(super) fn later(said: impl Into<String>) -> Self {
-        Self::Retry { said: said.into(), after: None }
+    pub(super) fn later(reason: impl Into<String>) -> Self {
+        Self::Retry { reason: reason.into(), after: None }
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use super::{
     PushMessage,
     apns::secret,
-    client::{self, PushReply, place_of},
+    client::{self, PushReply, host_and_port_of},
     error::PushError,
     payload::{FittedTexts, data, fit_payload},
 };
@@ -100,7 +100,7 @@ impl FcmClient {
             .header("authorization", secret(&format!("Bearer {access}"))?)
             .header("content-type", "application/json")
             .body(body.to_string());
-        let answer = client::send_request(request, &place_of(&self.url), now).await?;
+        let answer = client::send_request(request, &host_and_port_of(&self.url), now).await?;
         // The retry fetches another token (contract notifications-24).
         if answer.status == 401 {
             self.drop_token(&access);
@@ -151,10 +151,10 @@ impl FcmClient {
             .header("content-type", "application/x-www-form-urlencoded")
             .body(format!("{FORM}{assertion}"));
         let answer =
-            client::send_request(request, &place_of(&self.account.token_url), now).await?;
-        let refused = |said: &str| {
-            let said = answer.describe(said, &[&assertion]);
-            PushError::Retry { said: format!("access token: {said}"), after: answer.after }
+            client::send_request(request, &host_and_port_of(&self.account.token_url), now).await?;
+        let refused = |reason: &str| {
+            let reason = answer.describe(reason, &[&assertion]);
+            PushError::Retry { reason: format!("access token: {reason}"), after: answer.after }
         };
         if answer.status != 200 {
             // RFC 6749 §5.2; `error_description` helps the operator who set up the account.
@@ -182,8 +182,8 @@ fn read_access(body: &Value, issued: Timestamp) -> Option<FcmAccessToken> {
 fn check(token: &str) -> Result<(), PushError> {
     let graphic = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
     if !graphic || token.len() > limits::DEVICE_TOKEN_BYTES_MAX {
-        let said = format!("a token of {} bytes is not graphic ASCII", token.len());
-        return Err(PushError::InvalidToken { said });
+        let reason = format!("a token of {} bytes is not graphic ASCII", token.len());
+        return Err(PushError::InvalidToken { reason });
     }
     Ok(())
 }
@@ -226,7 +226,7 @@ fn blames_token(error: &Value) -> bool {
 pub(super) fn result_of_answer(answer: &PushReply, secrets: &[&str]) -> Result<(), PushError> {
     let error = &answer.body["error"];
     let (code, status) = (code(error), error["status"].as_str().unwrap_or_default());
-    let said = || {
+    let describe = || {
         let name = if code.is_empty() { status } else { code };
         let message = error["message"].as_str().unwrap_or_default();
         answer.describe(&format!("{name} {message}"), secrets)
@@ -235,10 +235,12 @@ pub(super) fn result_of_answer(answer: &PushReply, secrets: &[&str]) -> Result<(
         (200, _) => Ok(()),
         // Only `UNREGISTERED` removes a device: a sender mismatch may also be caused by a wrong key file of
         // ours.
-        (404, "UNREGISTERED") => Err(PushError::InvalidToken { said: said() }),
-        (400, _) if blames_token(error) => Err(PushError::InvalidToken { said: said() }),
-        (401, _) => Err(PushError::Retry { said: said(), after: answer.after }),
-        _ if answer.is_temporary() => Err(PushError::Retry { said: said(), after: answer.after }),
-        _ => Err(PushError::Permanent { said: said() }),
+        (404, "UNREGISTERED") => Err(PushError::InvalidToken { reason: describe() }),
+        (400, _) if blames_token(error) => Err(PushError::InvalidToken { reason: describe() }),
+        (401, _) => Err(PushError::Retry { reason: describe(), after: answer.after }),
+        _ if answer.is_temporary() => {
+            Err(PushError::Retry { reason: describe(), after: answer.after })
+        }
+        _ => Err(PushError::Permanent { reason: describe() }),
     }
 }

@@ -124,9 +124,9 @@ impl Push {
     ) -> std::result::Result<(), PushError> {
         let PushServices { fcm, apns } = &*self.services;
         let none = || {
-            let said = format!("no service for {} devices is set", message.device.as_str());
+            let reason = format!("no service for {} devices is set", message.device.as_str());
             // A retry does not bring back a service that was removed from the settings.
-            PushError::Permanent { said }
+            PushError::Permanent { reason }
         };
         match message.device {
             DeviceKind::Android => fcm.as_ref().ok_or_else(none)?.send(message, now).await,

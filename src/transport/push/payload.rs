@@ -58,8 +58,9 @@ pub(super) fn fit_payload(
             return Ok(write(FittedTexts { title: &title, body: &body, image }));
         }
     }
-    let said = format!("the addresses leave no room in {} bytes", limits::PUSH_PAYLOAD_BYTES_MAX);
-    Err(PushError::Permanent { said })
+    let reason =
+        format!("the addresses leave no room in {} bytes", limits::PUSH_PAYLOAD_BYTES_MAX);
+    Err(PushError::Permanent { reason })
 }
 
 /// Truncates `text` between two characters to at most `room` bytes as JSON, without its quotes.

@@ -191,7 +191,7 @@ fn fate(judged: &Result<(), PushError>) -> Fate {
 
 fn answer(status: u16, body: Value) -> PushReply {
     let after = [429, 503].contains(&status).then(|| Duration::from_secs(7));
-    PushReply { place: "push.example:443".to_owned(), status, after, body }
+    PushReply { endpoint: "push.example:443".to_owned(), status, after, body }
 }
 
 #[test]
@@ -275,12 +275,12 @@ fn what_google_answers_decides_over_device_and_message() {
 }
 
 #[test]
-fn an_error_tells_neither_the_device_nor_the_access_token() {
+fn errors_contain_neither_device_nor_access_tokens() {
     let error = json!({ "status": "NOT_FOUND", "message": "tok3n\r\nof  acc3ss is\0gone" });
     let judged =
         fcm::result_of_answer(&answer(404, json!({ "error": error })), &["tok3n", "acc3ss"]);
-    let said = judged.unwrap_err().to_string();
-    assert_eq!(said, "push.example:443 answered 404: NOT_FOUND *** of *** is gone");
+    let text = judged.unwrap_err().to_string();
+    assert_eq!(text, "push.example:443 answered 404: NOT_FOUND *** of *** is gone");
     let judged = apns::result_of_answer(&answer(400, json!({ "reason": "Bad00fc" })), "00fc");
     assert_eq!(judged.unwrap_err().to_string(), "push.example:443 answered 400: Bad***");
     let shown = format!("{:?}", message("t", "b"));
@@ -288,7 +288,7 @@ fn an_error_tells_neither_the_device_nor_the_access_token() {
 }
 
 #[test]
-fn a_wish_to_be_left_alone_is_seconds_or_a_date_and_a_day_at_most() {
+fn retry_after_is_seconds_or_a_date_and_a_day_at_most() {
     let now: Timestamp = "2026-03-05T09:00:00Z".parse().unwrap();
     for (text, expected) in [
         ("120", Some(120)),
@@ -518,7 +518,7 @@ fn a_device_without_a_service_gets_nothing() {
     let sent = runtime.block_on(push.send(&message("t", "b"), noon)).unwrap_err();
     assert_eq!(
         sent,
-        PushError::Permanent { said: "no service for ios devices is set".to_owned() }
+        PushError::Permanent { reason: "no service for ios devices is set".to_owned() }
     );
     assert_eq!(Uuid::parse_str(ID).unwrap(), message("t", "b").id);
 }

@@ -444,6 +444,7 @@ fn the_demo_is_served_on_loopback_only() {
         &["--listen", "[::]:0"],
         &["--listen", "127.0.0.1:0", "--public-url", "https://pictures.example.org"],
         &["--listen", "127.0.0.1:0", "--public-url", "http://127.0.0.1.example.org"],
+        &["--listen", "127.0.0.1:0", "--public-url", "http://localhost:x@pictures.example.org"],
         &["--listen", "127.0.0.1:0", "--set", "server.site_url=https://pictures.example.org"],
         &["--listen", "127.0.0.1:0", "--set", "server.media_url=https://cdn.example.org"],
     ] {

@@ -30,7 +30,8 @@ enum Proof {
     Json,
     /// No commands: addresses, responses, files.
     Shown,
-    /// Commands that run tests or fuzz targets of this tree, which must exist under these names.
+    /// Commands that run tests (`./test`, `cargo test`) or fuzz targets of this tree, which must exist under these
+    /// names.
     Tests,
     /// Commands that need more than a test has. Our files that they name exist, and so do their options.
     Outside(&'static str),
@@ -46,7 +47,7 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("README.md", "docker build", Outside("images are built where there is Docker")),
     ("README.md", "/media/image/<id>.jpg ", Shown),
     ("CONTRIBUTING.md", "./run", Alike("tests/run.sh", &["./run"])),
-    ("CONTRIBUTING.md", "./test quick", Outside("a test does not run all tests")),
+    ("CONTRIBUTING.md", "./test quick", Tests),
     ("CONTRIBUTING.md", "ASAN_OPTIONS=", Tests),
     ("CONTRIBUTING.md", "RUSTC_BOOTSTRAP=1 RUSTFLAGS=", Tests),
     ("docs/guide/collections.md", "curl -X POST -H", Run(CALLS)),
@@ -103,6 +104,16 @@ const REGISTER: &[(&str, &str, Proof)] = &[
         "docs/operations/compose.md",
         "docker compose --file examples/compose.yaml",
         Outside("tests/compose.sh starts the services where no engine runs"),
+    ),
+    (
+        "docs/operations/compose.md",
+        "set -e",
+        Alike(ORIGINALS, &["backup", "--originals-only", "verify", "--originals"]),
+    ),
+    (
+        "docs/operations/compose.md",
+        "docker compose --file examples/compose.yaml up --detach --wait postgres",
+        Alike(ORIGINALS, &["restore", "--originals-only", "check"]),
     ),
     (
         "docs/operations/container.md",
@@ -219,6 +230,8 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/operations/kubernetes.md", "openssl rand", Outside(CLUSTER)),
     ("docs/operations/kubernetes.md", "kubectl exec", Outside(CLUSTER)),
     ("docs/operations/kubernetes.md", "pod=$(kubectl", Outside(CLUSTER)),
+    ("docs/operations/kubernetes.md", "[backup]", Settings),
+    ("docs/operations/kubernetes.md", "kubectl exec --namespace databases", Outside(CLUSTER)),
     (
         "docs/operations/migration.md",
         "wirephoto migrate --config FILE --to postgres://USER",
@@ -264,6 +277,7 @@ const CLUSTER: &str =
     "it needs a cluster; the_container_pages_name_existing_files compares names and files";
 const AUDIT: &str = "the_audit_log_is_listed_as_its_documentation_shows";
 const DUMPS: &str = "a_dump_taken_while_the_service_runs_restores_the_archive_of_that_moment";
+const ORIGINALS: &str = "originals_alone_are_copied_compared_with_the_database_and_restored";
 const MOVES: &str = "an_archive_moves_while_in_use_and_nothing_acknowledged_is_lost";
 
 /// Words that no line of a block without commands begins with.
@@ -375,13 +389,19 @@ fn check_settings(block: &Block) {
     assert!(said.status.success(), "{}: {stderr}\n{}", block.page, block.text);
 }
 
-/// Checks that the targets of `cargo test` and `cargo fuzz` exist, and that some test reads the variables in front
-/// of them.
+/// Checks that the targets of `./test`, `cargo test` and `cargo fuzz` exist, and that some test reads the variables
+/// in front of them.
 fn check_tests(block: &Block) {
     let suite = all_sources("tests/suite");
     for command in block.commands() {
         let command = command.split("  #").next().unwrap_or_default().trim();
         let words: Vec<&str> = command.split_whitespace().collect();
+        if let ["./test", names @ ..] = words.as_slice() {
+            for name in names.iter().filter(|name| **name != "quick") {
+                assert!(has_test(&suite, name), "{command}: no test is called {name}");
+            }
+            continue;
+        }
         let cargo = words.iter().position(|word| *word == "cargo").expect(command);
         for (name, _) in words[..cargo].iter().filter_map(|word| word.split_once('=')) {
             // Variables of the compiler and its sanitizers are not ours.
@@ -426,6 +446,14 @@ fn has_test(sources: &[(String, String)], filter: &str) -> bool {
         let mut names = text.split("#[test]\nfn ").skip(1);
         is_module || names.any(|rest| rest.split('(').next().unwrap_or_default().contains(filter))
     })
+}
+
+#[test]
+fn the_usage_of_the_test_script_names_a_test() {
+    let script = read("test");
+    let usage = script.lines().find(|line| line.starts_with("# Other arguments")).unwrap();
+    let (_, name) = usage.rsplit_once("./test ").unwrap();
+    assert!(has_test(&all_sources("tests/suite"), name), "no test is called {name}");
 }
 
 /// Checks that our files in commands exist, and that the binary has the options in them.

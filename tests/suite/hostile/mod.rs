@@ -369,7 +369,10 @@ fn a_render_beyond_its_time_limit_is_stopped_reported_and_not_cached() {
     assert_eq!(response.headers()["cache-control"], "no-store");
     assert_eq!(response.headers()["retry-after"], "60", "it would take as long again");
     let body: Value = response.json().unwrap();
-    assert!(body["message"].as_str().unwrap().contains("more than 1ms of work"), "{body}");
+    assert!(
+        body["message"].as_str().unwrap().contains("more than 1ms of processing time"),
+        "{body}"
+    );
     assert!(server.metric("wirephoto_renders_total", "too_slow") >= 1.0);
     assert!(server.log().contains("media.render_time_s"), "{}", server.log());
     // Nothing of it is cached: with enough time it is rendered.

@@ -77,7 +77,7 @@ pub struct InterestMatcher {
     item: u64,
     /// One bit per slot; all are 0 between two items.
     candidates: Vec<u64>,
-    tried: usize,
+    evaluated_count: usize,
 }
 
 /// Bits per word of [`InterestMatcher::candidates`].
@@ -264,7 +264,7 @@ impl InterestMatcher {
         self.item += 1;
         self.leaves.read(item.indexed);
         self.find_candidates(item);
-        self.tried = 0;
+        self.evaluated_count = 0;
         let mut found = Vec::new();
         for word in 0..self.candidates.len() {
             // Taking the word clears it for the next item.
@@ -272,7 +272,7 @@ impl InterestMatcher {
             while bits != 0 {
                 let slot = word * BITS + usize::try_from(bits.trailing_zeros()).expect("below 64");
                 bits &= bits - 1;
-                self.tried += 1;
+                self.evaluated_count += 1;
                 found.extend(self.meets(slot, item.indexed));
             }
         }
@@ -282,8 +282,8 @@ impl InterestMatcher {
 
     /// Returns the number of interests evaluated on the last item, a measure of cost.
     #[must_use]
-    pub fn tried(&self) -> usize {
-        self.tried
+    pub fn evaluated_count(&self) -> usize {
+        self.evaluated_count
     }
 
     /// Marks the interests filed under the keys of an item as candidates.

@@ -107,11 +107,12 @@ impl SampleVersion {
     ///
     /// # Panics
     ///
-    /// Never: the texts are keys.
+    /// Never: generated ids are valid.
     #[must_use]
-    #[expect(clippy::expect_used, reason = "the text is a key")]
+    #[expect(clippy::expect_used, reason = "generated ids are valid")]
     pub fn key(&self) -> ItemKey {
-        ItemKey::parse(&format!("{}/o{}", self.media_type, self.id)).expect("a key")
+        ItemKey::parse(&format!("{}/o{}", self.media_type, self.id))
+            .expect("generated ids are valid")
     }
 
     /// Returns the media type of the item.

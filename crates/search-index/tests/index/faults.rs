@@ -11,7 +11,7 @@ const NEWEST: SortOrder = SortOrder::By { date: SortDate::Order, descending: tru
 const MEMORY_BYTES: u64 = 1_000_000;
 
 #[test]
-fn uncommitted_writes_are_gone_after_a_crash_and_the_position_shows_it() {
+fn uncommitted_writes_are_lost_in_a_crash_and_the_position_shows_it() {
     let folder = tempfile::tempdir().unwrap();
     let index = SearchIndex::create(folder.path(), MEMORY_BYTES).unwrap();
     assert_eq!(index.snapshot().position(), None);

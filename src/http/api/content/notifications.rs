@@ -314,7 +314,7 @@ fn parse_draft(
     };
     let parsed = || {
         let (media_type, title) = (media_type?, title?);
-        Some(NotificationDraft { media_type, title, question: saved_query?, way: method? })
+        Some(NotificationDraft { media_type, title, question: saved_query?, method: method? })
     };
     let parsed = parsed();
     parameters.finish(parsed)

@@ -148,7 +148,7 @@ fn err_a_query_without_end_is_refused() {
 }
 
 #[test]
-fn all_problems_are_told_at_once() {
+fn all_problems_are_reported_at_once() {
     let query = query("size=x");
     let mut problems_found = ValidationErrors::new();
     let model = problems_found.check(query.required("model"));

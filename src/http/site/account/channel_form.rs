@@ -211,8 +211,10 @@ impl ChannelForm {
         let settings = settings_of(&method).unwrap_or_default();
         // The API returns a mask in place of a secret, which is no value to edit or send back.
         let visible = settings.iter().filter(|setting| !setting.is_secret());
-        let visible = visible
-            .map(|setting| (setting.field(), field_text(&channel["settings"][setting.name])));
+        let visible = visible.map(|setting| {
+            let value = &channel["settings"][setting.name];
+            (setting.field(), field_text(setting.kind, value))
+        });
         let formats = channel["formats"].as_array().into_iter().flatten();
         Self {
             name: text("name"),
@@ -374,13 +376,18 @@ fn redacted_address(address: &str) -> String {
 }
 
 /// Converts a setting's JSON to the text of a field.
-fn field_text(value: &Value) -> String {
+fn field_text(kind: SettingKind, value: &Value) -> String {
     match value {
+        // An empty field would leave it to the service, which decides by the other settings.
+        Value::Bool(false) if kind == SettingKind::OptionalFlag => "false".to_owned(),
+        // Any text ticks a check box.
         Value::Null | Value::Bool(false) | Value::Object(_) => String::new(),
         Value::Bool(true) => "true".to_owned(),
         Value::Number(number) => number.to_string(),
         Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().map(field_text).collect::<Vec<_>>().join("\n"),
+        Value::Array(parts) => {
+            parts.iter().map(|part| field_text(kind, part)).collect::<Vec<_>>().join("\n")
+        }
     }
 }
 
@@ -439,6 +446,19 @@ mod tests {
         stated.as_object_mut().unwrap().retain(|_, value| !value.is_null());
         assert_eq!(stated, settings);
         assert_eq!(draft.fields()[4]["stays"], true);
+    }
+
+    #[test]
+    fn a_setting_that_is_off_differs_from_one_that_is_unset() {
+        let check = |settings: Value, path_style: Value, allow_http: Value| {
+            let channel = json!({ "name": "desk", "method": "s3", "settings": settings });
+            let stated = ChannelForm::of(&channel).body()["settings"].clone();
+            assert_eq!(stated["pathStyle"], path_style, "{settings}");
+            assert_eq!(stated["allowHttp"], allow_http, "{settings}");
+        };
+        check(json!({ "pathStyle": false, "allowHttp": false }), json!(false), Value::Null);
+        check(json!({ "pathStyle": true, "allowHttp": true }), json!(true), json!(true));
+        check(json!({}), Value::Null, Value::Null);
     }
 
     #[test]

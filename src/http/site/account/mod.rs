@@ -48,7 +48,7 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/account/security", get(security::show))
         .route("/account/security/password", post(security::change))
         .route("/account/security/sessions/{id}/end", post(security::end_session))
-        .route("/account/security/applications/end", post(security::end_application))
+        .route("/account/security/applications/end", post(security::revoke_application))
         .route("/account/users", get(users::list))
         .route("/account/users/new", get(users::show_new).post(users::create))
         .route("/account/users/{id}", get(users::show).post(users::update))

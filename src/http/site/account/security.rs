@@ -124,7 +124,7 @@ pub(super) async fn end_session(Path(id): Path<String>, posted: MemberForm) -> P
     Ok(see_other("/account/security?done=ended"))
 }
 
-pub(super) async fn end_application(posted: MemberForm) -> PageResult {
+pub(super) async fn revoke_application(posted: MemberForm) -> PageResult {
     let id = posted.form.find("application").unwrap_or_default();
     posted
         .call_and_record(ApiCall::delete(format!(

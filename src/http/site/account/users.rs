@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_field_says_nothing_of_a_new_user_and_empties_one_that_is_there() {
+    fn an_empty_field_is_omitted_for_a_new_user_and_clears_that_of_an_existing_one() {
         let form = "emailAddress=a%40b.example&firstName=&lastName=B&direct=1234&admin=on";
         let form = FormFields::parse(form).unwrap();
         let access = json!({ "admin": true, "mediebank": false });

@@ -42,11 +42,11 @@ pub(in crate::http) fn anchor(heading: &str) -> String {
 
 /// The anchors of one page; a repeated heading gets a number.
 #[derive(Default)]
-pub(super) struct Anchors {
+pub(super) struct HeadingAnchors {
     used: HashMap<String, usize>,
 }
 
-impl Anchors {
+impl HeadingAnchors {
     /// Returns the anchor of the next heading.
     pub(super) fn next(&mut self, heading: &str) -> String {
         let plain = anchor(heading);
@@ -58,12 +58,12 @@ impl Anchors {
 }
 
 /// The possible targets of links.
-pub(super) struct Links<'a> {
+pub(super) struct DocumentLinks<'a> {
     documents: BTreeSet<&'a str>,
     is_image: fn(&str) -> bool,
 }
 
-impl<'a> Links<'a> {
+impl<'a> DocumentLinks<'a> {
     /// Creates links among `documents`, paths of files in `docs`; `is_image` recognizes the pictures.
     pub(super) fn new(
         documents: impl Iterator<Item = &'a str>,
@@ -127,7 +127,7 @@ mod tests {
         check("enum.openapi.requestValidation", "enumopenapirequestvalidation");
         check("agreement_required", "agreement_required");
         check("Bygg & kör", "bygg--kör");
-        let mut anchors = Anchors::default();
+        let mut anchors = HeadingAnchors::default();
         let found = ["Settings", "Rest", "Settings", "Settings"].map(|one| anchors.next(one));
         assert_eq!(found, ["settings", "rest", "settings-1", "settings-2"]);
     }
@@ -136,7 +136,7 @@ mod tests {
     fn links_lead_to_pages_pictures_and_the_web_alone() {
         let documents =
             ["README.md", "guide/search.md", "operations/backup.md", "guide/README.md"];
-        let links = Links::new(documents.into_iter(), |path| path == "images/wall.png");
+        let links = DocumentLinks::new(documents.into_iter(), |path| path == "images/wall.png");
         let check = |file: &str, target: &str, expected: Option<&str>| {
             assert_eq!(links.resolve(file, target).as_deref(), expected, "{file} {target}");
         };

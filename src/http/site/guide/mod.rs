@@ -1,17 +1,17 @@
 //! `/docs/guide`: the documents of the folder `docs` as pages of the site, with a search over them.
 //!
 //! The documents are compiled into the binary. They are rendered and indexed all at once when the first of
-//! them is requested; after that a page costs one template. The documents are English, the navigation around
-//! them is in the visitor's language.
+//! them is requested, into values that the templates share; after that a page costs one template. The
+//! documents are English, the navigation around them is in the visitor's language.
 
+mod excerpt;
 mod links;
+mod navigation;
 mod render;
 mod search;
+mod words;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::OnceLock,
-};
+use std::{collections::BTreeMap, sync::OnceLock};
 
 use axum::{
     Router,
@@ -21,28 +21,25 @@ use axum::{
 };
 use minijinja::{Value as PageValue, context, value::Serde};
 use rust_embed::RustEmbed;
-use serde::Serialize;
 
 use super::{AppState, PageResult, SiteRequest, assets};
 use crate::runtime::error::{Error, ErrorKind, Result};
-use links::Links;
+use links::DocumentLinks;
 pub(in crate::http) use links::anchor;
-use render::Document;
-use search::{Answer, Index};
+use render::RenderedDocument;
+use search::{DocumentIndex, QueryOutcome};
 
 #[derive(RustEmbed)]
 #[folder = "docs/"]
 #[include = "*.md"]
 #[include = "images/*.png"]
 #[include = "images/*.svg"]
-struct Docs;
+struct EmbeddedDocs;
 
 /// The path of the index; the pages are below it.
 const ROOT: &str = "/docs/guide";
 /// The document that the index shows.
 const INDEX: &str = "README.md";
-/// The folders in the order of the navigation; others follow by name.
-const FOLDERS: [&str; 6] = ["", "guide", "operations", "reference", "contract", "internals"];
 
 /// The routes of the guide.
 pub(super) fn routes() -> Router<AppState> {
@@ -51,26 +48,26 @@ pub(super) fn routes() -> Router<AppState> {
 
 /// `GET /docs/guide`: the index, or with `q` the results of a search.
 async fn index(site: SiteRequest) -> PageResult {
-    let guide = Guide::get().await?;
+    let guide = RenderedGuide::get().await?;
     match site.query.field("q")? {
         None => guide.page(&site, ""),
         Some(query) => {
             let answer = guide.index.search(query);
             let status = match answer {
                 // The page explains the limit; the status says that no search took place.
-                Answer::TooLong => StatusCode::BAD_REQUEST,
-                Answer::NoWords | Answer::Hits(_) => StatusCode::OK,
+                QueryOutcome::TooLong => StatusCode::BAD_REQUEST,
+                QueryOutcome::NoWords | QueryOutcome::Hits(_) => StatusCode::OK,
             };
             let (problem, hits) = match answer {
-                Answer::TooLong => (Some("long"), Vec::new()),
-                Answer::NoWords => (Some("empty"), Vec::new()),
-                Answer::Hits(hits) => (None, hits),
+                QueryOutcome::TooLong => (Some("long"), Vec::new()),
+                QueryOutcome::NoWords => (Some("empty"), Vec::new()),
+                QueryOutcome::Hits(hits) => (None, hits),
             };
             site.page_with(
                 status,
                 "guide_search.html",
                 context! {
-                    groups => guide.groups(),
+                    groups => &guide.groups,
                     query => search::shortened(query),
                     problem,
                     chars_max => crate::runtime::limits::GUIDE_QUERY_CHARS_MAX,
@@ -89,7 +86,7 @@ async fn open(
     site: SiteRequest,
 ) -> PageResult {
     if path.starts_with("images/")
-        && let Some(file) = Docs::get(&path)
+        && let Some(file) = EmbeddedDocs::get(&path)
     {
         return Ok(assets::send(
             &method,
@@ -99,35 +96,46 @@ async fn open(
             assets::AssetFile { file, keep: assets::CACHE_SHORT },
         ));
     }
-    Guide::get().await?.page(&site, &path)
+    RenderedGuide::get().await?.page(&site, &path)
 }
 
 /// All documents, rendered and indexed.
-struct Guide {
+struct RenderedGuide {
     /// The pages by their path below [`ROOT`]; the index has the empty path.
-    pages: BTreeMap<String, Document>,
-    groups: Vec<Group>,
-    index: Index,
+    pages: BTreeMap<String, PreparedPage>,
+    /// The navigation, a list of [`navigation::NavigationGroup`].
+    groups: PageValue,
+    index: DocumentIndex,
 }
 
-/// A folder in the navigation.
-#[derive(Debug, Serialize)]
-struct Group {
-    title: String,
-    pages: Vec<Entry>,
+/// The parts of a page as its template takes them: shared, so that a request copies no text.
+struct PreparedPage {
+    title: PageValue,
+    /// The table of contents, a list of [`render::ContentsHeading`].
+    contents: PageValue,
+    /// The HTML in order, and for each part the id of the code block at its end.
+    blocks: PageValue,
 }
 
-/// A page in the navigation.
-#[derive(Debug, Serialize)]
-struct Entry {
-    title: String,
-    url: String,
+impl PreparedPage {
+    fn of(document: RenderedDocument) -> Self {
+        let block = |block: render::HtmlBlock| {
+            // The renderer has escaped everything that is not its own markup.
+            let html = PageValue::from_safe_string(block.html);
+            context! { html, code => block.code_id }
+        };
+        Self {
+            title: PageValue::from(document.title),
+            contents: PageValue::from(Serde(document.contents)),
+            blocks: document.blocks.into_iter().map(block).collect(),
+        }
+    }
 }
 
-impl Guide {
+impl RenderedGuide {
     /// Returns the guide, which the first caller renders on a blocking thread: that takes some 20 ms.
     async fn get() -> Result<&'static Self> {
-        static GUIDE: OnceLock<Guide> = OnceLock::new();
+        static GUIDE: OnceLock<RenderedGuide> = OnceLock::new();
         if let Some(guide) = GUIDE.get() {
             return Ok(guide);
         }
@@ -138,128 +146,60 @@ impl Guide {
 
     /// Renders `documents`: Markdown by the path of its file in `docs`.
     fn of(documents: &BTreeMap<String, String>) -> Self {
-        let links = Links::new(documents.keys().map(String::as_str), |path| {
-            path.starts_with("images/") && Docs::get(path).is_some()
+        let links = DocumentLinks::new(documents.keys().map(String::as_str), |path| {
+            path.starts_with("images/") && EmbeddedDocs::get(path).is_some()
         });
-        let pages: BTreeMap<String, Document> = documents
-            .iter()
-            .map(|(file, text)| {
-                (links::page_path(file).to_owned(), render::document(file, text, &links))
-            })
-            .collect();
-        Self { groups: groups(documents, &pages), index: Index::of(&pages), pages }
+        let rendered = rendered(documents, &links);
+        Self {
+            groups: PageValue::from(Serde(navigation::groups(documents, &rendered))),
+            index: DocumentIndex::of(&rendered),
+            pages: rendered
+                .into_iter()
+                .map(|(path, document)| (path, PreparedPage::of(document)))
+                .collect(),
+        }
     }
 
     /// Renders the page at `path`.
     fn page(&self, site: &SiteRequest, path: &str) -> PageResult {
         let missing =
             || Error::new(ErrorKind::NotFound, "There is no such page in the documentation.");
-        let document = self.pages.get(path).ok_or_else(missing)?;
-        let blocks: Vec<PageValue> = document
-            .blocks
-            .iter()
-            .map(|block| {
-                // The renderer has escaped everything that is not its own markup.
-                let html = PageValue::from_safe_string(block.html.clone());
-                context! { html, code => block.code_id.clone() }
-            })
-            .collect();
+        let page = self.pages.get(path).ok_or_else(missing)?;
         site.page(
             "guide.html",
             context! {
-                groups => self.groups(),
-                title => document.title.clone(),
-                contents => PageValue::from(Serde(&document.contents)),
-                blocks,
+                groups => &self.groups,
+                title => &page.title,
+                contents => &page.contents,
+                blocks => &page.blocks,
             },
         )
     }
+}
 
-    fn groups(&self) -> PageValue {
-        PageValue::from(Serde(&self.groups))
-    }
+/// Renders all documents; the keys are the paths of their pages.
+fn rendered(
+    documents: &BTreeMap<String, String>,
+    links: &DocumentLinks<'_>,
+) -> BTreeMap<String, RenderedDocument> {
+    documents
+        .iter()
+        .map(|(file, text)| {
+            (links::page_path(file).to_owned(), render::document(file, text, links))
+        })
+        .collect()
 }
 
 /// The documents in the binary by the path of their file in `docs`.
 fn embedded() -> BTreeMap<String, String> {
-    let mut documents: BTreeMap<String, String> = Docs::iter()
+    let mut documents: BTreeMap<String, String> = EmbeddedDocs::iter()
         .filter(|file| links::is_document(file))
         .filter_map(|file| {
-            let text = Docs::get(&file)?.data.into_owned();
+            let text = EmbeddedDocs::get(&file)?.data.into_owned();
             Some((file.into_owned(), String::from_utf8(text).ok()?))
         })
         .collect();
     // A build without the documents still has an index page.
     documents.entry(INDEX.to_owned()).or_insert_with(|| "# Documentation\n".to_owned());
     documents
-}
-
-/// Builds the navigation: pages by folder, first those that the index links to, in its order.
-fn groups(documents: &BTreeMap<String, String>, pages: &BTreeMap<String, Document>) -> Vec<Group> {
-    let listed: HashMap<&str, usize> = pages.get("").map_or_else(HashMap::new, |index| {
-        // Reversed, so that the first of several links to a page decides its position.
-        index.links.iter().enumerate().rev().map(|(at, url)| (url.as_str(), at)).collect()
-    });
-    let mut folders: BTreeMap<(usize, &str), Vec<Entry>> = BTreeMap::new();
-    for file in documents.keys() {
-        let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
-        let rank = FOLDERS.iter().position(|known| *known == folder).unwrap_or(FOLDERS.len());
-        let path = links::page_path(file);
-        let Some(document) = pages.get(path) else { continue };
-        let entry = Entry { title: document.title.clone(), url: links::url(path) };
-        folders.entry((rank, folder)).or_default().push(entry);
-    }
-    let index_position =
-        |entry: &Entry| listed.get(entry.url.as_str()).copied().unwrap_or(usize::MAX);
-    let group = |((_, folder), mut pages): ((usize, &str), Vec<Entry>)| {
-        pages.sort_by_cached_key(|entry| {
-            // The index itself leads its group; pages without a link follow by title.
-            (entry.url != ROOT, index_position(entry), entry.title.to_lowercase())
-        });
-        Group { title: folder_title(folder), pages }
-    };
-    folders.into_iter().map(group).collect()
-}
-
-fn folder_title(folder: &str) -> String {
-    let mut letters = folder.chars();
-    match letters.next() {
-        None => "Documentation".to_owned(),
-        Some(first) => format!("{}{}", first.to_uppercase(), letters.as_str().replace('-', " ")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_index_decides_the_order_of_the_navigation() {
-        let documents = [
-            ("README.md", "# All\n\n[Z](guide/z.md) [A](guide/a.md)"),
-            ("guide/a.md", "# A"),
-            ("guide/m.md", "# M"),
-            ("guide/z.md", "# Z"),
-            ("loose.md", "# Loose"),
-            ("other-things/x.md", "# X"),
-        ];
-        let documents = documents.map(|(file, text)| (file.to_owned(), text.to_owned()));
-        let guide = Guide::of(&BTreeMap::from(documents));
-        let titles: Vec<(&str, Vec<&str>)> = guide
-            .groups
-            .iter()
-            .map(|group| {
-                let pages = group.pages.iter().map(|entry| entry.title.as_str()).collect();
-                (group.title.as_str(), pages)
-            })
-            .collect();
-        assert_eq!(
-            titles,
-            [
-                ("Documentation", vec!["All", "Loose"]),
-                ("Guide", vec!["Z", "A", "M"]),
-                ("Other things", vec!["X"]),
-            ]
-        );
-    }
 }

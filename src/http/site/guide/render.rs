@@ -9,27 +9,28 @@ use pulldown_cmark::{
 };
 use serde::Serialize;
 
-use super::links::{Anchors, Links};
+use super::excerpt::{plain_code, without_backticks};
+use super::links::{DocumentLinks, HeadingAnchors};
 
 /// Longest line of a code block that fits a narrow window; a longer one scrolls, so the block is focusable.
 const NARROW_CHARS: usize = 36;
 
 #[derive(Debug, Default)]
-pub(super) struct Document {
+pub(super) struct RenderedDocument {
     pub(super) title: String,
     /// The HTML, in order. Text and attributes are escaped.
-    pub(super) blocks: Vec<Block>,
+    pub(super) blocks: Vec<HtmlBlock>,
     /// The headings below the title, for the table of contents.
-    pub(super) contents: Vec<Heading>,
+    pub(super) contents: Vec<ContentsHeading>,
     /// The text by heading, for the search; the first section is the text before the second heading.
-    pub(super) sections: Vec<Section>,
+    pub(super) sections: Vec<DocumentSection>,
     /// The URLs on the site that the document links to, in order.
     pub(super) links: Vec<String>,
 }
 
 /// A part of a document's HTML; after a code block the page inserts a copy button.
 #[derive(Debug, Default)]
-pub(super) struct Block {
+pub(super) struct HtmlBlock {
     pub(super) html: String,
     /// The id of the code block at the end of the part, if there is one.
     pub(super) code_id: Option<String>,
@@ -37,7 +38,7 @@ pub(super) struct Block {
 
 /// A heading in the table of contents.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Heading {
+pub(super) struct ContentsHeading {
     /// Level of the heading, 2 or 3.
     pub(super) level: u8,
     pub(super) text: String,
@@ -46,26 +47,48 @@ pub(super) struct Heading {
 
 /// The text below one heading.
 #[derive(Debug, Default)]
-pub(super) struct Section {
+pub(super) struct DocumentSection {
     pub(super) heading: String,
     pub(super) anchor: String,
     pub(super) text: String,
+    /// The names in code at the beginning of table rows: the section describes them.
+    pub(super) names: Vec<String>,
+}
+
+impl DocumentSection {
+    /// Separates the text of a table's cell from that of the next one.
+    fn end_cell(&mut self) {
+        self.text.truncate(self.text.trim_end().len());
+        // An empty cell needs no second separator.
+        let separator = if self.text.ends_with('·') { " " } else { " · " };
+        self.text.push_str(separator);
+    }
+
+    /// Removes the separator after the last cell of a table.
+    fn end_table(&mut self) {
+        self.text.truncate(self.text.trim_end_matches([' ', '·']).len());
+        self.text.push(' ');
+    }
 }
 
 /// Renders the Markdown of `file`, a path in `docs`.
-pub(super) fn document(file: &str, markdown: &str, links: &Links<'_>) -> Document {
+pub(super) fn document(file: &str, markdown: &str, links: &DocumentLinks<'_>) -> RenderedDocument {
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_STRIKETHROUGH
         | Options::ENABLE_TASKLISTS
         | Options::ENABLE_GFM;
     let mut events = Parser::new_ext(markdown, options);
-    let mut renderer = Renderer {
+    let mut renderer = DocumentRenderer {
         file,
         links,
-        document: Document { sections: vec![Section::default()], ..Document::default() },
+        document: RenderedDocument {
+            sections: vec![DocumentSection::default()],
+            ..RenderedDocument::default()
+        },
         pending: Vec::new(),
-        anchors: Anchors::default(),
+        anchors: HeadingAnchors::default(),
         open_links: Vec::new(),
+        is_first_cell: false,
     };
     while let Some(event) = events.next() {
         renderer.event(event, &mut events);
@@ -73,18 +96,20 @@ pub(super) fn document(file: &str, markdown: &str, links: &Links<'_>) -> Documen
     renderer.end()
 }
 
-struct Renderer<'a> {
+struct DocumentRenderer<'a> {
     file: &'a str,
-    links: &'a Links<'a>,
-    document: Document,
+    links: &'a DocumentLinks<'a>,
+    document: RenderedDocument,
     /// Events that are not rendered yet.
     pending: Vec<Event<'a>>,
-    anchors: Anchors,
+    anchors: HeadingAnchors,
     /// For each open link or image, whether it is rendered as one.
     open_links: Vec<bool>,
+    /// Whether the next event belongs to the first cell of a row of a table, below its head.
+    is_first_cell: bool,
 }
 
-impl<'a> Renderer<'a> {
+impl<'a> DocumentRenderer<'a> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the library renders all other events")]
     fn event(&mut self, event: Event<'a>, rest: &mut Parser<'a>) {
         match event {
@@ -98,6 +123,9 @@ impl<'a> Renderer<'a> {
                 self.pending.push(Event::Start(Tag::Table(columns)));
             }
             Event::End(TagEnd::Table) => {
+                if let Some(section) = self.document.sections.last_mut() {
+                    section.end_table();
+                }
                 self.pending.push(event);
                 self.pending.push(Event::Html("</div>\n".into()));
             }
@@ -139,8 +167,20 @@ impl<'a> Renderer<'a> {
     /// Adds the text of an event to the section.
     fn index(&mut self, event: &Event<'_>) {
         let Some(section) = self.document.sections.last_mut() else { return };
+        if matches!(event, Event::Start(Tag::TableRow)) {
+            self.is_first_cell = true;
+        } else if matches!(event, Event::End(TagEnd::TableCell)) {
+            self.is_first_cell = false;
+            section.end_cell();
+            return;
+        }
+        if let Event::Code(name) = event
+            && self.is_first_cell
+        {
+            section.names.push(name.to_string());
+        }
         if let Event::Text(text) | Event::Code(text) = event {
-            section.text.push_str(text);
+            section.text.push_str(&without_backticks(text));
             return;
         }
         // Emphasis may end within a word; any other markup separates words of the index.
@@ -198,9 +238,17 @@ impl<'a> Renderer<'a> {
         }
         if matches!(level, HeadingLevel::H2 | HeadingLevel::H3) {
             let level = level as u8;
-            document.contents.push(Heading { level, text: text.clone(), anchor: anchor.clone() });
+            document.contents.push(ContentsHeading {
+                level,
+                text: text.clone(),
+                anchor: anchor.clone(),
+            });
         }
-        document.sections.push(Section { heading: text, anchor, text: String::new() });
+        document.sections.push(DocumentSection {
+            heading: text,
+            anchor,
+            ..DocumentSection::default()
+        });
     }
 
     /// Renders a code block, with an id for the copy button.
@@ -214,7 +262,7 @@ impl<'a> Renderer<'a> {
             }
         }
         if let Some(section) = self.document.sections.last_mut() {
-            section.text.push_str(&code);
+            section.text.push_str(&plain_code(&code));
             section.text.push(' ');
         }
         let language = match kind {
@@ -233,7 +281,7 @@ impl<'a> Renderer<'a> {
             html.push_str(&format!(" data-language=\"{}\"", escaped(language)));
         }
         html.push_str(&format!("><code>{}</code></pre>", escaped(&code)));
-        self.document.blocks.push(Block { html, code_id: Some(id) });
+        self.document.blocks.push(HtmlBlock { html, code_id: Some(id) });
         self.pending.push(Event::Html("</div>\n".into()));
     }
 
@@ -268,9 +316,9 @@ impl<'a> Renderer<'a> {
         text
     }
 
-    fn end(mut self) -> Document {
+    fn end(mut self) -> RenderedDocument {
         let html = self.flush();
-        self.document.blocks.push(Block { html, code_id: None });
+        self.document.blocks.push(HtmlBlock { html, code_id: None });
         if self.document.title.is_empty() {
             // Navigation and browser history need some title.
             self.document.title = self.file.trim_end_matches(".md").to_owned();
@@ -302,9 +350,9 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn rendered(markdown: &str) -> Document {
+    fn rendered(markdown: &str) -> RenderedDocument {
         let documents = ["guide/search.md", "README.md"];
-        document("README.md", markdown, &Links::new(documents.into_iter(), |_| false))
+        document("README.md", markdown, &DocumentLinks::new(documents.into_iter(), |_| false))
     }
 
     fn html(markdown: &str) -> String {
@@ -349,6 +397,22 @@ mod tests {
             [("Title", "lead"), ("One two", "text more"), ("Deep", "code"), ("One two", "")]
         );
         assert_eq!(found.blocks[0].code_id.as_deref(), Some("code-1"));
+    }
+
+    #[test]
+    fn code_that_begins_the_rows_of_a_table_is_what_the_section_describes() {
+        let found = rendered(
+            "# T\n\n| `Name` | Meaning |\n| - | - |\n| [`a.b`](#t), `a.c` | as `d` |\n| e | `f` |\n\n`g`\n",
+        );
+        assert_eq!(found.sections[0].names, ["a.b", "a.c"]);
+    }
+
+    #[test]
+    fn the_text_of_a_section_has_separated_cells_and_no_marks() {
+        let found = rendered(
+            "# T\n\nOne `` `x` ``.\n\n| a | b | c |\n| - | - | - |\n| `1` | | *3* |\n\n```\n# two\n```\n",
+        );
+        assert_eq!(found.sections[0].text.trim(), "One x. a · b · c · 1 · 3 two");
     }
 
     #[test]

@@ -98,7 +98,7 @@ fn javascript_and_python_read_every_string_alike() {
 }
 
 #[test]
-fn nothing_hidden_is_in_what_somebody_copies() {
+fn copied_snippets_contain_nothing_hidden() {
     for text in texts(200) {
         for (name, line) in [("shell", shell_quote(&text)), ("others", string_literal(&text))] {
             let hidden = line.chars().any(|c| is_hidden(c) && c != '\n' && c != '\t');

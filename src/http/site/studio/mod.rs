@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_picture_is_downloaded_as_it_is() {
+    fn a_crop_of_the_full_picture_downloads_the_original() {
         let key: ItemKey = "image/a".parse().unwrap();
         let hires = Size::new(60, 40);
         let path = |rect, marked| hires_path(&key, rect, hires, marked).unwrap().to_string();

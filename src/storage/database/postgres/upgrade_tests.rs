@@ -152,7 +152,7 @@ fn an_upgrade_is_refused_beside_a_node_that_lives() {
 }
 
 #[test]
-fn an_upgrade_over_a_node_that_stands_still_keeps_the_rows_and_ends_its_life() {
+fn an_upgrade_keeps_the_rows_of_a_node_without_heartbeat_and_ends_its_incarnation() {
     let dir = tempfile::tempdir().unwrap();
     let Some(server) = scratch_server(dir.path()).unwrap() else { return };
     let db = Db::scratch(dir.path()).unwrap();

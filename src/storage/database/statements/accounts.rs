@@ -253,7 +253,7 @@ mod tests {
     use crate::storage::database::Db;
 
     #[test]
-    fn a_number_that_was_not_used_is_no_row_that_is_gone() {
+    fn unused_numbers_do_not_count_as_swept_rows() {
         let dir = tempfile::tempdir().unwrap();
         let db = Db::scratch(dir.path()).unwrap();
         let log = |rows: &[i64]| {

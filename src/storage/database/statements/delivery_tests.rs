@@ -149,7 +149,7 @@ fn one_version_of_an_item_is_one_delivery_of_a_channel() {
 }
 
 #[test]
-fn a_claim_is_one_senders_until_it_ends_and_who_lost_it_says_nothing_any_more() {
+fn a_claim_has_one_sender_until_it_expires_and_a_lost_claim_cannot_report() {
     let (db, _dir) = prepared();
     let id = queue(&db, &new(1, "image/a"), 10).id;
     assert_eq!(claim(&db, 100, 9, 40), None, "not due yet");

@@ -149,6 +149,31 @@ const USER_AGREEMENTS: LinkStatements = LinkStatements {
     insert: "INSERT INTO user_agreements (user_id, agreement_id) VALUES (?1, ?2)",
 };
 
+/// The tables that refer to a user by its number, in the column `user_id`.
+///
+/// Their foreign keys do not follow a change of the number, so a table that is missing here makes an import fail
+/// that renumbers a user with rows in it.
+pub(in crate::storage::database) const USER_TABLES: [&str; 18] = [
+    "users",
+    "user_agreements",
+    "api_keys",
+    "profiles",
+    "devices",
+    "families",
+    "consents",
+    "sessions",
+    "orders",
+    "channels",
+    "deliveries",
+    "notifications",
+    "outbox",
+    "collections",
+    "user_requests",
+    "mail_recipients",
+    "password_links",
+    "browsers",
+];
+
 impl ReadTx<'_> {
     /// Finds the code of the product.
     pub fn find_product_code(&self, id: ProductId) -> Result<Option<String>, DbError> {
@@ -398,26 +423,7 @@ impl WriteTx<'_> {
     fn renumber_user(&self, old: UserId, new: UserId) -> Result<(), DbError> {
         // Foreign keys are violated while the tables are updated one by one.
         self.tx.defer_foreign_keys()?;
-        let tables = [
-            "users",
-            "user_agreements",
-            "api_keys",
-            "profiles",
-            "devices",
-            "families",
-            "consents",
-            "sessions",
-            "orders",
-            "channels",
-            "deliveries",
-            "notifications",
-            "outbox",
-            "collections",
-            "user_requests",
-            "password_links",
-            "browsers",
-        ];
-        for table in tables {
+        for table in USER_TABLES {
             let sql = format!("UPDATE {table} SET user_id = ?2 WHERE user_id = ?1");
             self.tx.execute(&sql, params![old.0, new.0])?;
         }

@@ -253,6 +253,11 @@ fn a_user_with_a_provisional_number_takes_the_one_that_is_stated_with_all_it_has
             "INSERT INTO api_keys (key_hash, user_id, name, created_ms) VALUES (?1, -1, '', 0)",
             params![key.to_string()],
         )?;
+        tx.tx.execute(
+            "INSERT INTO mail_recipients (user_id, address, used_ms)
+             VALUES (-1, 'desk@example.no', 0)",
+            params![],
+        )?;
         let collection = NewCollection {
             id: Uuid::from_u128(1),
             owner: UserId(-1),
@@ -265,6 +270,8 @@ fn a_user_with_a_provisional_number_takes_the_one_that_is_stated_with_all_it_has
         assert_eq!(tx.as_read().find_key(&key)?.map(|(user, _)| user), Some(UserId(77)));
         assert_eq!(tx.as_read().find_user(UserId(-1))?, None);
         assert_eq!(tx.as_read().count_collections(UserId(77))?, 1);
+        let sql = "SELECT user_id FROM mail_recipients";
+        assert_eq!(tx.tx.list_values::<i64>(sql, params![])?, [77]);
         tx.put_user(&NewUserRow { id: None, ..stated }, at(3))?;
         assert!(tx.as_read().find_user(UserId(77))?.is_some());
         Ok(())

@@ -28,7 +28,7 @@ pub struct NewItem {
     pub stored: Timestamp,
     /// Whether it counts as newly indexed for streams: a new item, or one whose `version` or `versioncreated`
     /// rose.
-    pub fresh: bool,
+    pub is_newly_indexed: bool,
 }
 
 /// The outcome of [`WriteTx::write_item`].
@@ -156,7 +156,7 @@ impl WriteTx<'_> {
         let doc: i64 = self.tx.load_value(
             "INSERT INTO item_log (media_type, id, change, at_ms, previous, fresh)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING seq",
-            params![media_type, id, change, stored_ms, previous, item.fresh],
+            params![media_type, id, change, stored_ms, previous, item.is_newly_indexed],
         )?;
         // While the previous version still exists, whose headline collections record.
         if let Some(previous) = previous {
@@ -237,7 +237,7 @@ mod tests {
                 order_time: clock::now(),
                 embargoed: None,
                 stored: clock::now(),
-                fresh: true,
+                is_newly_indexed: true,
             };
             db.write_blocking(move |tx| tx.write_item(&item)).unwrap();
         }

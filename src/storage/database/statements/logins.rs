@@ -174,7 +174,7 @@ impl WriteTx<'_> {
 
     /// Withdraws the consents of a user to an application and ends its tokens; returns `false` if there was
     /// neither.
-    pub fn end_application(
+    pub fn revoke_application(
         &self,
         user: UserId,
         client_id: &str,

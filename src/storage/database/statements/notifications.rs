@@ -24,7 +24,7 @@ pub struct NewNotification {
     pub title: String,
     pub question: SavedQuery,
     /// How matches are reported.
-    pub way: NotificationMethod,
+    pub method: NotificationMethod,
     /// The first run, if it is scheduled.
     pub next: Option<Timestamp>,
 }
@@ -106,7 +106,7 @@ fn columns(new: &NewNotification) -> Result<[Option<String>; 9], DbError> {
     let json =
         |written: serde_json::Result<String>| written.map_err(|why| damaged("notification", &why));
     let agr: Vec<i64> = new.question.agr.iter().map(|id| id.0).collect();
-    let (schedule, timezone) = match &new.way {
+    let (schedule, timezone) = match &new.method {
         NotificationMethod::ScheduledEmail { schedule, timezone, .. } => {
             (Some(schedule.clone()), Some(timezone.clone()))
         }
@@ -121,7 +121,7 @@ fn columns(new: &NewNotification) -> Result<[Option<String>; 9], DbError> {
         Some(json(serde_json::to_string(&new.question.p))?),
         Some(json(serde_json::to_string(&agr))?),
         new.question.tr.clone(),
-        new.way.email().map(str::to_owned),
+        new.method.email().map(str::to_owned),
         schedule,
         timezone,
     ])
@@ -231,7 +231,7 @@ impl WriteTx<'_> {
         new: &NewNotification,
         now: Timestamp,
     ) -> Result<i64, DbError> {
-        let kind = new.way.kind();
+        let kind = new.method.kind();
         // Only streams expire when no client uses them (contract notifications-10).
         let active = (kind == NotificationKind::Stream).then(|| now.as_millisecond());
         let [media_type, title, q, p, agr, tr, email, schedule, timezone] = columns(new)?;
@@ -291,7 +291,7 @@ impl WriteTx<'_> {
                 now.as_millisecond(),
                 new.id.to_string(),
                 new.user.0,
-                new.way.kind().as_str(),
+                new.method.kind().as_str(),
             ],
         )?;
         Ok(changed > 0)

@@ -22,16 +22,15 @@ pub struct LogRow {
     pub seq: i64,
     /// The item; `None` for a row that is about no item.
     pub key: Option<ItemKey>,
-    /// Whether the item counts as newly indexed.
-    pub fresh: bool,
+    pub is_newly_indexed: bool,
     pub at: Timestamp,
 }
 
 /// An item in the queue of a notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedItem {
-    /// Its position in the order of all queues.
-    pub place: i64,
+    /// Where it stands in the order of all queues.
+    pub position: i64,
     pub key: ItemKey,
     /// The row of the item log that put it into the queue.
     pub seq: i64,
@@ -79,7 +78,7 @@ impl ReadTx<'_> {
                     seq: row.get(0)?,
                     // The row that requests a rebuild of the search index names no item.
                     key: format!("{}/{}", row.text(1)?, row.text(2)?).parse().ok(),
-                    fresh: row.get(3)?,
+                    is_newly_indexed: row.get(3)?,
                     at: time("item_log", row.get(4)?)?,
                 })
             },
@@ -107,16 +106,16 @@ impl ReadTx<'_> {
 
     /// Returns whether a version of an item that counts as newly indexed was written after the row `after`,
     /// up to its current version `number`.
-    pub fn is_fresh_behind(&self, number: i64, after: i64) -> Result<bool, DbError> {
+    pub fn is_newly_indexed_after(&self, number: i64, after: i64) -> Result<bool, DbError> {
         let sql = "SELECT previous, fresh FROM item_log WHERE seq = ?1";
         let mut version = number;
         // Each version refers to an earlier row, so this ends.
         while version > after {
             let row = self.tx.find(sql, params![version], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            let Some((previous, fresh)): Option<(Option<i64>, bool)> = row else {
+            let Some((previous, is_newly_indexed)): Option<(Option<i64>, bool)> = row else {
                 return Ok(false);
             };
-            if fresh {
+            if is_newly_indexed {
                 return Ok(true);
             }
             let Some(previous) = previous.filter(|previous| *previous < version) else {
@@ -166,7 +165,7 @@ impl ReadTx<'_> {
             params![number, int(limit)],
             |row| {
                 let key = parse_key("queued_items", row, 1)?;
-                Ok(QueuedItem { place: row.get(0)?, key, seq: row.get(3)? })
+                Ok(QueuedItem { position: row.get(0)?, key, seq: row.get(3)? })
             },
         )
     }
@@ -278,11 +277,11 @@ impl WriteTx<'_> {
             params![number, int(limit), incarnation.to_string()],
             |row| {
                 let key = parse_key("queued_items", row, 1)?;
-                Ok(QueuedItem { place: row.get(0)?, key, seq: row.get(3)? })
+                Ok(QueuedItem { position: row.get(0)?, key, seq: row.get(3)? })
             },
         )?;
         // `RETURNING` promises no order.
-        claimed.sort_unstable_by_key(|item| item.place);
+        claimed.sort_unstable_by_key(|item| item.position);
         Ok(claimed)
     }
 

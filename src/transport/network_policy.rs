@@ -18,7 +18,7 @@ use crate::transport::error::SendRefusal;
 
 /// The range of IP addresses to which connections are allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum NetworkReach {
+pub(super) enum NetworkPolicy {
     /// Any address, for channels of the operator.
     #[default]
     Anywhere,
@@ -26,7 +26,7 @@ pub(super) enum NetworkReach {
     Public,
 }
 
-impl NetworkReach {
+impl NetworkPolicy {
     /// Returns whether a connection to `address` is allowed.
     pub(super) fn allows(self, address: IpAddr) -> bool {
         match self {
@@ -84,12 +84,12 @@ impl NetworkReach {
     }
 }
 
-impl Resolve for NetworkReach {
+impl Resolve for NetworkPolicy {
     fn resolve(&self, name: Name) -> Resolving {
-        let reach = *self;
+        let policy = *self;
         Box::pin(async move {
             // The client sets the port.
-            let found = Self::resolve(reach, name.as_str(), 0).await?;
+            let found = Self::resolve(policy, name.as_str(), 0).await?;
             Ok(Box::new(found.into_iter()) as Addrs)
         })
     }
@@ -197,8 +197,8 @@ mod tests {
             "ff02::1",
         ];
         for text in private {
-            assert!(!NetworkReach::Public.allows(text.parse().unwrap()), "{text}");
-            assert!(NetworkReach::Anywhere.allows(text.parse().unwrap()), "{text}");
+            assert!(!NetworkPolicy::Public.allows(text.parse().unwrap()), "{text}");
+            assert!(NetworkPolicy::Anywhere.allows(text.parse().unwrap()), "{text}");
         }
         let public = [
             "1.1.1.1",
@@ -220,13 +220,13 @@ mod tests {
             "3ffe::1",
         ];
         for text in public {
-            assert!(NetworkReach::Public.allows(text.parse().unwrap()), "{text}");
+            assert!(NetworkPolicy::Public.allows(text.parse().unwrap()), "{text}");
         }
     }
 
     #[test]
     fn every_spelling_of_an_address_in_a_url_is_seen() {
-        let check = |text: &str| NetworkReach::Public.check(&Url::parse(text).unwrap());
+        let check = |text: &str| NetworkPolicy::Public.check(&Url::parse(text).unwrap());
         let private = [
             "http://127.0.0.1/",
             "https://127.1/",
@@ -245,7 +245,7 @@ mod tests {
             assert_eq!(check(text), Ok(()), "{text}");
         }
         assert_eq!(
-            NetworkReach::Anywhere.check(&Url::parse("http://127.0.0.1/").unwrap()),
+            NetworkPolicy::Anywhere.check(&Url::parse("http://127.0.0.1/").unwrap()),
             Ok(())
         );
     }
@@ -260,13 +260,14 @@ mod tests {
             ("no-such-name.invalid", SendRefusal::NotPublic),
         ];
         for (host, expected) in cases {
-            let error = NetworkReach::resolve(NetworkReach::Public, host, 80).await.unwrap_err();
+            let error = NetworkPolicy::resolve(NetworkPolicy::Public, host, 80).await.unwrap_err();
             let refusal = error.get_ref().and_then(|inner| inner.downcast_ref::<SendRefusal>());
             assert_eq!(refusal, Some(&expected), "{host}");
         }
-        let found = NetworkReach::resolve(NetworkReach::Anywhere, "localhost", 80).await.unwrap();
+        let found =
+            NetworkPolicy::resolve(NetworkPolicy::Anywhere, "localhost", 80).await.unwrap();
         assert!(found.iter().all(|address| address.ip().is_loopback()), "{found:?}");
-        let found = NetworkReach::resolve(NetworkReach::Public, "1.1.1.1", 21).await.unwrap();
+        let found = NetworkPolicy::resolve(NetworkPolicy::Public, "1.1.1.1", 21).await.unwrap();
         assert_eq!(found, ["1.1.1.1:21".parse().unwrap()]);
     }
 

@@ -1,0 +1,121 @@
+//! The plain text of a section, and the part of it that a hit shows.
+
+use serde::Serialize;
+
+use super::words::{TextWord, words};
+use crate::runtime::limits::GUIDE_EXCERPT_BYTES;
+
+/// A fragment of an excerpt.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct ExcerptFragment {
+    text: String,
+    /// Whether the fragment is a word of the query.
+    is_match: bool,
+}
+
+/// Puts the lines of a code block into one, without the marks of comments and of Markdown.
+///
+/// An excerpt has no lines and no code font, in which these marks are read at once as what they are.
+pub(super) fn plain_code(code: &str) -> String {
+    let parts = code.lines().flat_map(|line| {
+        let is_table_row = line.trim_start().starts_with('|');
+        line.split_whitespace().filter(move |part| !is_mark(part, is_table_row))
+    });
+    without_backticks(&parts.collect::<Vec<_>>().join(" "))
+}
+
+fn is_mark(part: &str, is_table_row: bool) -> bool {
+    let is_comment = matches!(part, "//" | "///" | "//!");
+    let is_heading = part.chars().all(|c| c == '#');
+    // A pipe elsewhere belongs to a command.
+    let is_rule = is_table_row && part.chars().all(|c| "|:-".contains(c));
+    is_comment || is_heading || is_rule
+}
+
+/// The text without backticks, which a document quotes only to show Markdown.
+pub(super) fn without_backticks(text: &str) -> String {
+    text.replace('`', "")
+}
+
+/// The part of `text` with the most different words of the query, with those words marked.
+pub(super) fn excerpt(text: &str, query_words: &[String]) -> Vec<ExcerptFragment> {
+    let found: Vec<(usize, TextWord)> = words(text)
+        .filter_map(|word| {
+            let word_index =
+                query_words.iter().position(|one| word.text.starts_with(one.as_str()))?;
+            Some((word_index, word))
+        })
+        .collect();
+    let span = |first: usize| {
+        let start = found[first].1.start;
+        found[first..].iter().take_while(move |(_, word)| word.end <= start + GUIDE_EXCERPT_BYTES)
+    };
+    let different = |first: usize| {
+        let mut seen = vec![false; query_words.len()];
+        span(first).for_each(|(word_index, _)| seen[*word_index] = true);
+        seen.into_iter().filter(|seen| *seen).count()
+    };
+    // The first of the best: an excerpt near the top of its section.
+    let best = (0..found.len()).rev().max_by_key(|first| different(*first));
+    let first = best.map_or(0, |best| found[best].1.start);
+    // A quarter of the length shows what precedes the first match.
+    let start = boundary(text, first.saturating_sub(GUIDE_EXCERPT_BYTES / 4));
+    let end = boundary(text, start + GUIDE_EXCERPT_BYTES + GUIDE_EXCERPT_BYTES / 4);
+    let mut fragments = Vec::new();
+    let mut push = |text: &str, is_match: bool| {
+        if !text.is_empty() {
+            fragments.push(ExcerptFragment { text: text.to_owned(), is_match });
+        }
+    };
+    push(if start > 0 { "… " } else { "" }, false);
+    let mut at = start;
+    for (_, word) in found.iter().filter(|(_, word)| word.start >= start && word.end <= end) {
+        push(&text[at..word.start], false);
+        push(&text[word.start..word.end], true);
+        at = word.end;
+    }
+    push(&text[at..end], false);
+    push(if end < text.len() { " …" } else { "" }, false);
+    fragments
+}
+
+/// The position of the next whitespace at or after `at`, 0 for 0; the end of the text if there is none.
+fn boundary(text: &str, at: usize) -> usize {
+    if at == 0 {
+        return 0;
+    }
+    let is_space = |(position, c): &(usize, char)| *position >= at && c.is_whitespace();
+    // White space is also a character boundary, at which the text may be sliced.
+    text.char_indices().find(is_space).map_or(text.len(), |(position, _)| position)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_has_no_marks_of_comments_or_markdown() {
+        let check = |code: &str, expected: &str| assert_eq!(plain_code(code), expected, "{code}");
+        check("/// Moves a `crop`.\n///\n/// Fails.\nfn f()", "Moves a crop. Fails. fn f()");
+        check("//! Two.\nf(); // why", "Two. f(); why");
+        check("# a comment\nKEY=1    # a key", "a comment KEY=1 a key");
+        check("| a | b |\n| --- | :-: |\n| 1 | 2 |", "a b 1 2");
+        // What only looks like a mark is part of the code.
+        check("#!/bin/sh\n#[inline]\na | b", "#!/bin/sh #[inline] a | b");
+        check("curl http://localhost/a", "curl http://localhost/a");
+    }
+
+    #[test]
+    fn an_excerpt_has_the_words_marked() {
+        let before = "filler ".repeat(100);
+        let text = format!("{before}the Ångström unit is small {before}");
+        let fragments = excerpt(&text, &["ångström".to_owned(), "small".to_owned()]);
+        let marked: Vec<&str> =
+            fragments.iter().filter(|one| one.is_match).map(|one| one.text.as_str()).collect();
+        assert_eq!(marked, ["Ångström", "small"]);
+        let whole: String = fragments.iter().map(|one| one.text.as_str()).collect();
+        assert!(whole.starts_with("… ") && whole.ends_with(" …"), "{whole}");
+        assert!(whole.len() < 2 * GUIDE_EXCERPT_BYTES, "{whole}");
+        assert_eq!(excerpt("", &["a".to_owned()]), []);
+    }
+}

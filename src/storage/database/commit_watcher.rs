@@ -1,0 +1,57 @@
+//! Notices commits of any process without reading a table, and reads consistent states after them.
+
+use std::sync::Arc;
+
+use super::connection::DatabaseConnection;
+use super::engine::{ConnectionPurpose, DatabaseEngine};
+use super::error::DbError;
+use super::transactions::ReadTx;
+
+/// Notices commits of any process, on a dedicated connection.
+pub struct CommitWatcher {
+    connection: DatabaseConnection,
+    data_version: i64,
+}
+
+impl CommitWatcher {
+    pub(super) fn open(engine: &Arc<dyn DatabaseEngine>) -> Result<Self, DbError> {
+        Ok(Self {
+            connection: DatabaseConnection::open(engine, ConnectionPurpose::Follow)?,
+            // No engine has this version, so the first call reports commits.
+            data_version: -1,
+        })
+    }
+
+    /// Returns whether another connection committed since the last call; takes a few microseconds.
+    pub fn has_commits(&mut self) -> Result<bool, DbError> {
+        let found = self.connection.data_version()?;
+        Ok(std::mem::replace(&mut self.data_version, found) != found)
+    }
+}
+
+/// Reads consistent states one after the other on a dedicated connection, for reads that take long.
+pub struct SnapshotReader(CommitWatcher);
+
+impl SnapshotReader {
+    pub(super) fn open(engine: &Arc<dyn DatabaseEngine>) -> Result<Self, DbError> {
+        CommitWatcher::open(engine).map(Self)
+    }
+
+    /// Returns whether another connection committed since the last call, as [`CommitWatcher::has_commits`] does.
+    pub fn has_commits(&mut self) -> Result<bool, DbError> {
+        self.0.has_commits()
+    }
+
+    /// Runs `read` against one consistent state. Blocks.
+    pub fn read<T, F>(&mut self, read: F) -> Result<T, DbError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&ReadTx<'_>) -> Result<T, DbError> + Send + 'static,
+    {
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        self.0.connection.read(Box::new(move |outcome| {
+            drop(sender.send(outcome.and_then(|tx| read(&ReadTx::new(tx)))));
+        }));
+        receiver.recv().map_err(|_| DbError::Closed)?
+    }
+}
