@@ -206,11 +206,11 @@ fn err_an_operation_twice_or_where_it_does_not_belong() {
 fn err_a_suffix_twice_or_where_it_does_not_belong() {
     check(
         "image/x_NormalPreview-crop_w10_h10.jpg",
-        Err(("suffix", "the suffix \"_NormalPreview\" stands before an operation")),
+        Err(("suffix", "the suffix \"_NormalPreview\" precedes an operation")),
     );
     check(
         "text/x/a000_NormalPreview-watermark.jpg",
-        Err(("suffix", "the suffix \"_NormalPreview\" stands before an operation")),
+        Err(("suffix", "the suffix \"_NormalPreview\" precedes an operation")),
     );
     check(
         "image/x_NormalPreview_NormalHires.jpg",
