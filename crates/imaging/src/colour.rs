@@ -6,12 +6,13 @@
 //! parsed, or does not match the number of components, is ignored, and the samples are treated as sRGB
 //! (grey, RGB) or as inks of the built-in profile (CMYK).
 
-use crate::RasterError;
+use crate::{OutputColour, RasterError, RenderSource};
 use jpeg::codec::Pixels;
 use moxcms::{
     ColorProfile, DataColorSpace, InterpolationMethod, Layout, ProfileClass, RenderingIntent,
     Transform8BitExecutor, TransformOptions,
 };
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 /// The default profile for CMYK: the general-purpose profile that libvips includes, "Chemical proof" by
@@ -78,36 +79,111 @@ pub fn is_profile_for(icc: Option<&[u8]>, channels: usize) -> bool {
     matching_profile(icc, channels).is_some()
 }
 
-/// Converts pixels to sRGB; grey stays one component, with the tone curve of sRGB.
-///
-/// With `inverted`, inks are stored with 0 for full ink, as in files with Adobe's marker.
+/// A prepared conversion to sRGB, for pictures that are converted in parts.
+pub(crate) struct SrgbConversion {
+    channels: usize,
+    kind: ConversionKind,
+}
+
+enum ConversionKind {
+    /// The samples are in sRGB, or are to stay in their colour space.
+    None,
+    /// A level of sRGB for each level of grey.
+    Curve(Vec<u8>),
+    /// A transform to RGB; inks are inverted before it if they are stored with 0 for full ink.
+    Transform { transform: Arc<Transform8BitExecutor>, inverted: bool },
+}
+
+impl SrgbConversion {
+    /// The conversion that leaves samples unchanged.
+    fn none(channels: usize) -> Self {
+        Self { channels, kind: ConversionKind::None }
+    }
+
+    /// Prepares the conversion of pixels with `channels` components; grey stays one component, with
+    /// the tone curve of sRGB.
+    ///
+    /// With `inverted`, inks are stored with 0 for full ink, as in files with Adobe's marker.
+    fn new(icc: Option<&[u8]>, channels: usize, inverted: bool) -> Result<Self, RasterError> {
+        let profile = matching_profile(icc, channels);
+        let kind = match channels {
+            1 => profile.as_ref().and_then(grey_curve).map(ConversionKind::Curve),
+            3 => profile
+                .as_ref()
+                .and_then(|profile| transform(profile, Layout::Rgb))
+                // Skipping the identity saves time and keeps the samples unchanged.
+                .filter(|transform| !is_srgb(&**transform))
+                .map(|transform| ConversionKind::Transform { transform, inverted: false }),
+            _ => {
+                let embedded =
+                    profile.as_ref().and_then(|profile| transform(profile, Layout::Rgba));
+                let transform = embedded.or_else(|| DEFAULT_INKS.clone());
+                let transform = transform.ok_or_else(|| {
+                    RasterError::Internal("the built-in inks are missing".to_owned())
+                })?;
+                Some(ConversionKind::Transform { transform, inverted })
+            }
+        };
+        Ok(Self { channels, kind: kind.unwrap_or(ConversionKind::None) })
+    }
+
+    /// Prepares the conversion of decoded pixels of `source` that `output` requires.
+    pub(crate) fn for_output(
+        output: OutputColour,
+        source: &RenderSource<'_>,
+        channels: usize,
+    ) -> Result<Self, RasterError> {
+        match output {
+            OutputColour::Srgb => Self::new(source.icc, channels, source.adobe),
+            OutputColour::Keep => Ok(Self::none(channels)),
+        }
+    }
+
+    /// Returns the number of channels after the conversion.
+    pub(crate) fn converted_channels(&self) -> usize {
+        match self.kind {
+            ConversionKind::None | ConversionKind::Curve(_) => self.channels,
+            ConversionKind::Transform { .. } => 3,
+        }
+    }
+
+    /// Converts interleaved samples, any number of pixels; borrows them if they do not change.
+    pub(crate) fn convert<'s>(&self, samples: &'s [u8]) -> Result<Cow<'s, [u8]>, RasterError> {
+        match &self.kind {
+            ConversionKind::None => Ok(Cow::Borrowed(samples)),
+            ConversionKind::Curve(curve) => {
+                Ok(samples.iter().map(|level| curve[usize::from(*level)]).collect())
+            }
+            ConversionKind::Transform { transform, inverted } => {
+                let mut converted = vec![0; samples.len() / self.channels * 3];
+                // Profiles count ink from 0, files with Adobe's marker count it from 255.
+                let from: Cow<'_, [u8]> = if *inverted {
+                    samples.iter().map(|level| !level).collect()
+                } else {
+                    Cow::Borrowed(samples)
+                };
+                transform
+                    .transform(&from, &mut converted)
+                    .map_err(|error| RasterError::Internal(format!("colour: {error}")))?;
+                Ok(Cow::Owned(converted))
+            }
+        }
+    }
+}
+
+/// Converts pixels to sRGB, as [`SrgbConversion::new`] describes.
 pub(crate) fn to_srgb(
     pixels: Pixels,
     icc: Option<&[u8]>,
     inverted: bool,
 ) -> Result<Pixels, RasterError> {
-    let profile = matching_profile(icc, pixels.channels);
-    match pixels.channels {
-        1 => Ok(match profile.as_ref().and_then(grey_curve) {
-            Some(curve) => map(pixels, &curve),
-            None => pixels,
-        }),
-        3 => match profile.as_ref().and_then(|profile| transform(profile, Layout::Rgb)) {
-            // Skipping the identity saves time and keeps the samples unchanged.
-            Some(transform) if !is_srgb(&*transform) => convert(&pixels, &*transform),
-            Some(_) | None => Ok(pixels),
-        },
-        _ => {
-            let embedded = profile.as_ref().and_then(|profile| transform(profile, Layout::Rgba));
-            let transform = embedded.or_else(|| DEFAULT_INKS.clone());
-            let transform = transform.ok_or_else(|| {
-                RasterError::Internal("the built-in inks are missing".to_owned())
-            })?;
-            // Profiles count ink from 0, files with Adobe's marker count it from 255.
-            let pixels = if inverted { invert(pixels) } else { pixels };
-            convert(&pixels, &*transform)
-        }
-    }
+    let conversion = SrgbConversion::new(icc, pixels.channels, inverted)?;
+    let channels = conversion.converted_channels();
+    let data = match conversion.convert(&pixels.data)? {
+        Cow::Borrowed(_) => return Ok(pixels),
+        Cow::Owned(data) => data,
+    };
+    Ok(Pixels { size: pixels.size, channels, data })
 }
 
 /// Inverts every sample, which converts inks from one convention to the other.
@@ -116,15 +192,6 @@ pub(crate) fn invert(mut pixels: Pixels) -> Pixels {
         *sample = !*sample;
     }
     pixels
-}
-
-fn convert(pixels: &Pixels, transform: &Transform8BitExecutor) -> Result<Pixels, RasterError> {
-    let count = pixels.data.len() / pixels.channels;
-    let mut data = vec![0; count * 3];
-    transform
-        .transform(&pixels.data, &mut data)
-        .map_err(|error| RasterError::Internal(format!("colour: {error}")))?;
-    Ok(Pixels { size: pixels.size, channels: 3, data })
 }
 
 /// Whether a transform is the identity within [`SRGB_TOLERANCE`].
@@ -155,13 +222,6 @@ fn grey_curve(profile: &ColorProfile) -> Option<Vec<u8>> {
     let mut curve = vec![0; levels.len()];
     transform.transform(&levels, &mut curve).ok()?;
     Some(curve)
-}
-
-fn map(mut pixels: Pixels, curve: &[u8]) -> Pixels {
-    for sample in &mut pixels.data {
-        *sample = curve[usize::from(*sample)];
-    }
-    pixels
 }
 
 #[cfg(test)]

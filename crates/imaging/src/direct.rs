@@ -111,7 +111,9 @@ impl DirectPlan {
                     region = Rect { x: region.x + crop.x, y: region.y + crop.y, ..*crop };
                 }
                 RenderStep::Watermark => canvases.push(region),
-                RenderStep::Fit { .. } | RenderStep::Cover { .. } => return None,
+                RenderStep::Fit { .. } | RenderStep::Cover { .. } | RenderStep::Scale { .. } => {
+                    return None;
+                }
             }
         }
         let stored = orientation.to_stored(region, scan.size);

@@ -8,8 +8,11 @@ mod direct;
 mod direct_tests;
 mod format;
 mod interest;
+mod linear;
 mod mark;
 mod orient;
+mod pictures;
+mod reduce;
 mod render;
 mod resize;
 mod steps;
@@ -26,8 +29,10 @@ pub use bands::{BandsError, ParallelMap, decode_bands};
 pub use colour::is_profile_for as profile_fits;
 pub use direct::{DirectError, DirectOutput, DirectPlan, IndexedSource};
 pub use format::ImageFormat;
+pub use linear::{PixelRegion, SampleLight, scale_region};
 pub use mark::{MarkError, MarkKind, MarkSetup, Watermark};
 pub use orient::{Orientation, ReversedAxes};
+pub use pictures::{StandardPictures, standard_pictures};
 pub use render::render;
 pub use resize::decoded_size;
 pub use steps::{RenderStep, StepError, output_size, scaled_size};
@@ -48,7 +53,8 @@ pub struct RenderSource<'a> {
     /// The size of the original in pixels as stored, before orientation.
     pub stored: Size,
     /// The size of the picture in `file`: `stored`, or smaller if `file` is a reduced copy (a level).
-    /// A reduced copy is allowed only if the first step scales to at most its size.
+    /// A reduced copy is allowed only if the first step scales, and to at most its size; see
+    /// [`scaled_size`].
     pub shows: Size,
     /// The random-access index of `file`, to decode it on several threads; `None` without one.
     pub bands: Option<BandDecoder<'a>>,

@@ -22,6 +22,13 @@ pub enum RenderStep {
     },
     /// Cuts out a rectangle, in pixels of the upright picture that the previous step gives.
     Crop(Rect),
+    /// Cuts out a rectangle and scales it down, in one resampling.
+    Scale {
+        /// The rectangle, in pixels of the upright picture that the previous step gives.
+        region: Rect,
+        /// The size of the result in pixels, at most that of the rectangle.
+        size: Size,
+    },
     /// Blends in the [`Watermark`](crate::Watermark) that is passed to the render.
     Watermark,
 }
@@ -40,26 +47,51 @@ pub enum StepError {
         /// The size of the picture at this step.
         image: Size,
     },
+    /// A rectangle would be enlarged, or scaled to nothing.
+    #[error(
+        "a {}x{} part of the image cannot be scaled down to {}x{}",
+        region.width, region.height, size.width, size.height
+    )]
+    Enlarged {
+        /// The rectangle that is scaled.
+        region: Rect,
+        /// The requested size.
+        size: Size,
+    },
 }
 
 /// Computes the exact size of the result of `render` for a picture of `upright` pixels.
 ///
-/// Fails with [`StepError::Outside`] where `render` would fail with it.
+/// Fails with [`StepError`] where `render` would fail with it.
 pub fn output_size(upright: Size, steps: &[RenderStep]) -> Result<Size, StepError> {
     steps.iter().try_fold(upright, |size, step| match step {
         RenderStep::Fit { long_px } => Ok(fit(size, *long_px)),
         RenderStep::Cover { width, height } => Ok(cover(size, *width, *height).1),
         RenderStep::Crop(crop) => check_crop(*crop, size),
+        RenderStep::Scale { region, size: to } => check_scale(*region, *to, size),
         RenderStep::Watermark => Ok(size),
     })
 }
 
-/// Computes the size to which `step` scales a picture of `size`; `None` if the step does not scale.
+/// Computes the size of the whole picture of `size` at the scale to which `step` scales it, or a part
+/// of it; `None` if the step does not scale.
+///
+/// A copy of the picture that is at least as large suffices for the step.
 #[must_use]
 pub fn scaled_size(size: Size, step: &RenderStep) -> Option<Size> {
     match step {
         RenderStep::Fit { long_px } => Some(fit(size, *long_px)),
         RenderStep::Cover { width, height } => Some(cover(size, *width, *height).0),
+        RenderStep::Scale { region, size: to } => {
+            let whole = |edge: u32, to: u32, from: u32| {
+                let whole = (u64::from(edge) * u64::from(to)).div_ceil(u64::from(from.max(1)));
+                u32::try_from(whole).unwrap_or(u32::MAX).clamp(1, edge.max(1))
+            };
+            Some(Size {
+                width: whole(size.width, to.width, region.width),
+                height: whole(size.height, to.height, region.height),
+            })
+        }
         RenderStep::Crop(_) | RenderStep::Watermark => None,
     }
 }
@@ -70,6 +102,17 @@ pub(crate) fn check_crop(crop: Rect, image: Size) -> Result<Size, StepError> {
         Ok(crop.size())
     } else {
         Err(StepError::Outside { crop, image })
+    }
+}
+
+/// Returns `to` if `region` is inside a picture of `image` pixels and can be scaled down to `to`.
+pub(crate) fn check_scale(region: Rect, to: Size, image: Size) -> Result<Size, StepError> {
+    let from = check_crop(region, image)?;
+    let fits = |to: u32, from: u32| (1..=from).contains(&to);
+    if fits(to.width, from.width) && fits(to.height, from.height) {
+        Ok(to)
+    } else {
+        Err(StepError::Enlarged { region, size: to })
     }
 }
 
@@ -157,6 +200,32 @@ mod tests {
         let outside = StepError::Outside { crop, image: size(1024, 683) };
         assert_eq!(output_size(size(6000, 4000), &steps), Err(outside));
         assert_eq!(outside.to_string(), "crop 25x83+1000+600 leaves the 1024x683 image");
+    }
+
+    #[test]
+    fn a_region_is_scaled_to_its_size_and_never_enlarged() {
+        let region = Rect { x: 100, y: 200, width: 900, height: 600 };
+        let scale = |width, height| RenderStep::Scale { region, size: size(width, height) };
+        check(size(1000, 800), &[scale(300, 200)], size(300, 200));
+        check(size(1000, 800), &[scale(900, 600)], size(900, 600));
+        for (width, height) in [(901, 600), (900, 601), (0, 200), (300, 0)] {
+            let found = output_size(size(1000, 800), &[scale(width, height)]);
+            let expected = StepError::Enlarged { region, size: size(width, height) };
+            assert_eq!(found, Err(expected));
+        }
+        let found = output_size(size(999, 800), &[scale(300, 200)]);
+        assert_eq!(found, Err(StepError::Outside { crop: region, image: size(999, 800) }));
+        let error = output_size(size(1000, 800), &[scale(1000, 9)]).unwrap_err().to_string();
+        assert_eq!(error, "a 900x600 part of the image cannot be scaled down to 1000x9");
+    }
+
+    #[test]
+    fn a_level_suffices_for_a_region_if_it_has_its_pixels() {
+        let region = Rect { x: 100, y: 200, width: 3000, height: 2000 };
+        let step = RenderStep::Scale { region, size: size(300, 200) };
+        assert_eq!(scaled_size(size(6001, 4000), &step), Some(size(601, 400)));
+        let step = RenderStep::Scale { region, size: region.size() };
+        assert_eq!(scaled_size(size(6001, 4000), &step), Some(size(6001, 4000)));
     }
 
     #[test]

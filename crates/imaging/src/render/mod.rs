@@ -3,23 +3,27 @@
 //! Crops and watermarks are applied lazily: the needed part of the original is decoded, turned,
 //! converted and watermarked only at the end or before a change of scale. So a crop never processes
 //! pixels that it discards, whether it comes before or after the watermark.
+//!
+//! Pictures are scaled in linear light, see [`crate::linear`]. Pixels that have to be converted to sRGB
+//! are converted before that, because light is known from their samples only then.
 
-use crate::bands::decode_bands;
 use crate::blend::{MarkPosition, SampleModel, blend_pixels, blend_planes};
+use crate::colour::SrgbConversion;
 use crate::format::{DecodableFile, UnencodedPicture};
+use crate::linear::{PixelRegion, SampleLight, scale_region};
 use crate::mark::Watermark;
-use crate::resize::{crop_pixels, decode_scale, resize};
-use crate::steps::{check_crop, cover, fit};
+use crate::reduce::{Reduction, in_sequence, light_of};
+use crate::resize::crop_pixels;
+use crate::steps::{check_crop, check_scale, cover, fit};
 use crate::{
-    BandDecoder, ImageFormat, Orientation, OutputColour, OutputSampling, RasterError, RenderJob,
-    RenderOutput, RenderPath, RenderStage, RenderStep, ReversedAxes, colour, interest,
+    ImageFormat, Orientation, OutputColour, OutputSampling, RasterError, RenderJob, RenderOutput,
+    RenderPath, RenderSource, RenderStage, RenderStep, ReversedAxes, colour, interest,
 };
 use geometry::{Rect, Size};
 use jpeg::codec::{
     self, ChromaSubsampling, CodecError, ColourSpace, DecodeOutput, DecodeScale, PictureHeader,
     Pixels, Planes,
 };
-use jpeg::scan::ByteRanges;
 use std::borrow::Cow;
 
 /// Renders a job: decodes the original, applies the steps and encodes the result.
@@ -44,7 +48,8 @@ pub fn render(
     marker: &Watermark,
     stage: &dyn Fn(RenderStage) -> bool,
 ) -> Result<RenderOutput, RasterError> {
-    let mut state = RenderState::new(job, marker, stage, open(job)?);
+    let mut state =
+        RenderState::new(job, marker, stage, open(&job.source, job.limits.pixels_max)?);
     for step in job.steps {
         state.apply(step)?;
     }
@@ -52,10 +57,12 @@ pub fn render(
 }
 
 /// Opens the file, repairs its headers if necessary, and checks its size.
-fn open<'a>(job: &RenderJob<'a>) -> Result<DecodableFile<'a>, RasterError> {
-    let source = &job.source;
+pub(crate) fn open<'a>(
+    source: &RenderSource<'a>,
+    pixels_max: u64,
+) -> Result<DecodableFile<'a>, RasterError> {
     let opened = source.format.open(source.file)?;
-    let (size, pixels_max) = (opened.header.size, job.limits.pixels_max);
+    let size = opened.header.size;
     // The limit is on the original, even where `file` is a smaller copy of it.
     if size.pixels().max(source.stored.pixels()) > pixels_max {
         return Err(RasterError::TooLarge { size, pixels_max });
@@ -134,12 +141,18 @@ impl<'a> RenderState<'a> {
                 let (x, y) = (self.region.x + crop.x, self.region.y + crop.y);
                 self.region = Rect { x, y, ..*crop };
             }
+            RenderStep::Scale { region, size: to } => {
+                check_scale(*region, *to, size)?;
+                let (x, y) = (self.region.x + region.x, self.region.y + region.y);
+                self.region = Rect { x, y, ..*region };
+                self.scale(*to)?;
+            }
             RenderStep::Fit { long_px } => self.scale(fit(size, *long_px))?,
             RenderStep::Cover { width, height } => {
                 let (scaled, cut) = cover(size, *width, *height);
                 self.scale(scaled)?;
                 // The window is chosen by content, so the pixels are needed now.
-                let pixels = self.marked_pixels(None)?;
+                let pixels = self.marked_pixels()?;
                 let window = interest::window(&pixels, cut)?;
                 self.rebase(pixels);
                 self.region = window;
@@ -153,27 +166,62 @@ impl<'a> RenderState<'a> {
         self.base = Some(pixels);
     }
 
+    /// Scales the region down to `target`.
     fn scale(&mut self, target: Size) -> Result<(), RasterError> {
         // Without a change of size nothing is decoded yet, so `planes` can still keep the
         // components.
-        if target != size_of(self.region) {
-            let pixels = self.marked_pixels(Some(target))?;
-            self.begin(RenderStage::Decode)?;
-            let small = resize(pixels, target)?;
-            self.rebase(small);
+        if target == size_of(self.region) {
+            return Ok(());
         }
+        let small = if self.base.is_none() && self.marks.is_empty() {
+            self.reduce_original(target)?
+        } else {
+            let pixels = self.marked_pixels()?;
+            let pixels = self.convert(pixels)?;
+            self.begin(RenderStage::Decode)?;
+            let light = match pixels.channels {
+                4 => SampleLight::Proportional,
+                _ => SampleLight::Srgb,
+            };
+            let region = PixelRegion::from(whole(pixels.size));
+            let parallel_map = self.job.source.bands.map_or(&in_sequence as _, |b| b.parallel_map);
+            scale_region(&pixels, region, target, light, parallel_map)
+        };
+        self.rebase(small);
         Ok(())
     }
 
+    /// Decodes the region of the original, reduces it to `target` and turns it upright.
+    fn reduce_original(&mut self, target: Size) -> Result<Pixels, RasterError> {
+        self.begin(RenderStage::Decode)?;
+        let source = &self.job.source;
+        let channels = self.header.space.channels();
+        let output = self.job.output.colour;
+        let conversion = SrgbConversion::for_output(output, source, channels)?;
+        let reduced = Reduction {
+            source,
+            file: &self.file,
+            header: self.header,
+            region: self.region,
+            target,
+            conversion: &conversion,
+        }
+        .run()?;
+        self.srgb = output == OutputColour::Srgb;
+        self.decoded_pixels += reduced.decoded_pixels;
+        self.warning = self.warning.take().or(reduced.warning);
+        self.render_path = reduced.render_path;
+        // Lets the caller cancel between decoding and turning.
+        self.begin(RenderStage::Decode)?;
+        Ok(source.orientation.orient(reduced.pixels.encode(light_of(&conversion))))
+    }
+
     /// Returns the pixels of the region with the pending watermarks blended in.
-    ///
-    /// With `target`, the pixels may be at a reduced scale, but are not smaller than `target`.
-    fn marked_pixels(&mut self, target: Option<Size>) -> Result<Pixels, RasterError> {
+    fn marked_pixels(&mut self) -> Result<Pixels, RasterError> {
         let region = self.region;
         let pixels = match self.base.take() {
             Some(base) => crop_pixels(base, region),
-            // Watermarks are placed in pixels of the full size, so they rule out a reduced scale.
-            None => self.decode(target.filter(|_| self.marks.is_empty()))?,
+            None => self.decode()?,
         };
         if self.marks.is_empty() {
             return Ok(pixels);
@@ -204,45 +252,24 @@ impl<'a> RenderState<'a> {
         colour::to_srgb(pixels, source.icc, source.adobe)
     }
 
-    /// Decodes the region of the original and turns it upright.
-    fn decode(&mut self, target: Option<Size>) -> Result<Pixels, RasterError> {
+    /// Decodes the region of the original at its full size and turns it upright.
+    fn decode(&mut self) -> Result<Pixels, RasterError> {
         self.begin(RenderStage::Decode)?;
         let source = &self.job.source;
-        let orientation = source.orientation;
-        let stored = orientation.to_stored(self.region, source.stored);
-        let is_whole = size_of(stored) == source.stored;
         // The file is a level, a smaller copy of the original.
-        let is_smaller = self.header.size != source.stored;
-        let scale = target.filter(|_| is_whole).map_or(DecodeScale::FULL, |target| {
-            decode_scale(self.header.size, orientation.oriented_size(target))
-        });
-        if is_smaller && !(is_whole && target.is_some()) {
+        if self.header.size != source.stored {
             let text = "a smaller copy was given for a step that needs the original";
             return Err(RasterError::Internal(text.to_owned()));
         }
-        let DecodeOutput { value, warning } = self.decode_at(scale)?;
+        let orientation = source.orientation;
+        let stored = orientation.to_stored(self.region, source.stored);
+        let DecodeOutput { value, warning } =
+            source.format.decode(&self.file, DecodeScale::FULL)?;
         self.record_decode(value.size, warning);
-        let pixels = if is_whole { value } else { crop_pixels(value, stored) };
+        let pixels = crop_pixels(value, stored);
         // Lets the caller cancel between decoding and turning.
         self.begin(RenderStage::Decode)?;
         Ok(orientation.orient(pixels))
-    }
-
-    /// Decodes the file at `scale`, in bands if possible.
-    fn decode_at(&mut self, scale: DecodeScale) -> Result<DecodeOutput<Pixels>, RasterError> {
-        if self.header.size != self.job.source.stored {
-            self.render_path = RenderPath::Level;
-        } else if let Some(bands) = self.job.source.bands {
-            let BandDecoder { scan, index, colour, parallel_map, should_continue } = bands;
-            let bytes = ByteRanges::whole(&self.file).with_cancellation(should_continue);
-            if let Ok(decoded) = decode_bands(scan, index, colour, &bytes, scale, parallel_map) {
-                self.render_path = RenderPath::Bands;
-                return Ok(decoded);
-            }
-            // If the bands failed because of a cancellation, do not decode the whole picture instead.
-            self.begin(RenderStage::Decode)?;
-        }
-        self.job.source.format.decode(&self.file, scale)
     }
 
     fn record_decode(&mut self, size: Size, warning: Option<String>) {
@@ -260,7 +287,7 @@ impl<'a> RenderState<'a> {
                 codec::encode_planes(&planes, self.job.output.quality)?
             }
             None => {
-                let pixels = self.marked_pixels(None)?;
+                let pixels = self.marked_pixels()?;
                 let pixels = self.convert(pixels)?;
                 self.begin(RenderStage::Encode)?;
                 self.encode(pixels)?

@@ -1,0 +1,197 @@
+//! Decodes a picture in parts, on several threads: at a reduced size in bands, or at its full size in
+//! strips.
+
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use crate::BandDecoder;
+use geometry::{Rect, Size};
+use jpeg::codec::{self, CodecError, DecodeOutput, DecodeScale, Pixels};
+use jpeg::scan::index::ScanIndex;
+use jpeg::scan::{ByteRanges, Scan, ScanError, bands, crop};
+
+/// Runs `work(0)`, `work(1)` … `work(count - 1)`, in any order and on any number of threads.
+pub type ParallelMap<'a> = &'a (dyn Fn(usize, &(dyn Fn(usize) + Sync)) + Sync);
+
+/// Why decoding in bands failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BandsError {
+    /// Bands of this picture would not be exact, or it is damaged.
+    #[error(transparent)]
+    Scan(#[from] ScanError),
+    /// libjpeg-turbo refused a band.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+}
+
+/// The result of decoding one band.
+type Outcome = Result<DecodeOutput<Pixels>, BandsError>;
+
+/// Rows of pixels above and below a strip that interpolation of its chroma needs: one row of chroma
+/// that four rows of pixels share.
+const CONTEXT_ROWS: u32 = 4;
+
+/// Maximum number of rows of MCUs that are decoded in vain because a strip can only begin at a restart.
+const LEAD_ROWS_MAX: u32 = 8;
+
+/// Decodes strips of rows at the full size.
+pub(crate) struct StripDecoder<'a> {
+    bands: &'a BandDecoder<'a>,
+    bytes: ByteRanges<'a>,
+    /// The columns to show; `None` for strips of the full width.
+    cut: Option<Range<u32>>,
+    columns: Range<u32>,
+}
+
+/// A decoded strip.
+pub(crate) struct DecodedStrip {
+    pixels: Pixels,
+    /// Indices of the samples of the requested rows.
+    samples: Range<usize>,
+    pub(crate) decoded_pixels: u64,
+    pub(crate) warning: Option<String>,
+}
+
+impl DecodedStrip {
+    /// Returns the samples of the requested rows.
+    pub(crate) fn samples(&self) -> &[u8] {
+        &self.pixels.data[self.samples.clone()]
+    }
+}
+
+impl<'a> StripDecoder<'a> {
+    /// Creates a decoder of strips that show at least the columns of `region`, in pixels as stored.
+    pub(crate) fn new(bands: &'a BandDecoder<'a>, file: &'a [u8], region: Rect) -> Self {
+        let bytes = ByteRanges::whole(file).with_cancellation(bands.should_continue);
+        let width = bands.scan.size.width;
+        // Narrow strips are cut out of the scan, which costs more for each MCU.
+        let is_narrow = u64::from(region.width) * 4 < u64::from(width) * 3;
+        let cut = is_narrow.then(|| region.x..region.x + region.width);
+        let columns = match &cut {
+            Some(_) => {
+                let shown = crop::surrounding_rect(bands.scan, region);
+                shown.x..shown.x + shown.width
+            }
+            None => 0..width,
+        };
+        Self { bands, bytes, cut, columns }
+    }
+
+    /// Returns the columns of the picture that every strip has.
+    pub(crate) fn columns(&self) -> Range<u32> {
+        self.columns.clone()
+    }
+
+    /// Decodes `rows`, exactly as a decode of the whole picture does.
+    ///
+    /// Fails with [`ScanError::Sampling`] if restarts are too rare to decode strips separately.
+    pub(crate) fn decode(&self, rows: Range<usize>) -> Result<DecodedStrip, BandsError> {
+        let row = |row: usize| u32::try_from(row).map_err(|_| ScanError::Outside);
+        let rows = row(rows.start)?..row(rows.end)?;
+        let (file, top) = match &self.cut {
+            Some(columns) => self.cut_out(columns, &rows)?,
+            None => self.band(&rows)?,
+        };
+        let DecodeOutput { value: pixels, warning } = codec::decode(&file, DecodeScale::FULL)?;
+        let stride = index(pixels.size.width) * pixels.channels;
+        let samples = index(rows.start - top) * stride..index(rows.end - top) * stride;
+        // The caller takes the columns for granted.
+        let width = self.columns.end - self.columns.start;
+        if pixels.size.width != width || pixels.data.len() < samples.end {
+            return Err(ScanError::Bytes.into());
+        }
+        Ok(DecodedStrip { decoded_pixels: pixels.size.pixels(), pixels, samples, warning })
+    }
+
+    /// Returns a file of the rows in full width, and its first row.
+    fn band(&self, rows: &Range<u32>) -> Result<(Vec<u8>, u32), ScanError> {
+        let BandDecoder { scan, index, colour, .. } = *self.bands;
+        let first = rows.start.saturating_sub(CONTEXT_ROWS) / scan.mcu.height;
+        let end = (rows.end + CONTEXT_ROWS).div_ceil(scan.mcu.height).min(scan.down);
+        let starts_with_restart = |row: &u32| {
+            scan.interval == 0
+                || (u64::from(*row) * u64::from(scan.across))
+                    .is_multiple_of(u64::from(scan.interval))
+        };
+        let lead = first.saturating_sub(LEAD_ROWS_MAX)..=first;
+        let first = lead.rev().find(starts_with_restart).ok_or(ScanError::Sampling)?;
+        let file = bands::band(scan, index, &self.bytes, &(first..end), colour)?;
+        Ok((file, first * scan.mcu.height))
+    }
+
+    /// Returns a file of the rows in some columns, and its first row.
+    fn cut_out(
+        &self,
+        columns: &Range<u32>,
+        rows: &Range<u32>,
+    ) -> Result<(Vec<u8>, u32), ScanError> {
+        let BandDecoder { scan, index, colour, .. } = *self.bands;
+        let rect = Rect {
+            x: columns.start,
+            y: rows.start,
+            width: columns.end - columns.start,
+            height: rows.end - rows.start,
+        };
+        let shown = crop::surrounding_rect(scan, rect);
+        Ok((crop::crop(scan, index, &self.bytes, shown, colour)?, shown.y))
+    }
+}
+
+fn index(value: u32) -> usize {
+    usize::try_from(value).expect("indices have at least 32 bits")
+}
+
+/// Decodes the whole picture at a `scale` below the full size, in bands that run in parallel.
+///
+/// The pixels are identical to those of [`codec::decode`], regardless of the number of threads.
+/// `parallel_map` runs the work; `bytes` holds the whole file, `colour` its complete JFIF and Adobe
+/// segments.
+///
+/// # Errors
+///
+/// [`ScanError::Sampling`] at the full size, or when bands of this picture cannot be decoded
+/// independently; [`ScanError::Stopped`] when the caller cancelled the work.
+pub fn decode_bands(
+    scan: &Scan,
+    index: &ScanIndex,
+    colour: &[u8],
+    bytes: &ByteRanges<'_>,
+    scale: DecodeScale,
+    parallel_map: ParallelMap<'_>,
+) -> Result<DecodeOutput<Pixels>, BandsError> {
+    // At the full size libjpeg-turbo interpolates chroma between rows, also across the edges of
+    // bands.
+    if !bands::are_exact(scan) || scale == DecodeScale::FULL {
+        return Err(ScanError::Sampling.into());
+    }
+    let rows = bands::split(scan);
+    let slots: Vec<Mutex<Option<Outcome>>> = rows.iter().map(|_| Mutex::new(None)).collect();
+    parallel_map(rows.len(), &|number| {
+        let band = bands::band(scan, index, bytes, &rows[number], colour);
+        let decoded =
+            band.map_err(BandsError::from).and_then(|band| Ok(codec::decode(&band, scale)?));
+        // A panic cannot leave the value of a slot half-written, so a poisoned lock is still
+        // sound.
+        *slots[number].lock().unwrap_or_else(PoisonError::into_inner) = Some(decoded);
+    });
+    let size = scale.scaled_size(scan.size);
+    let mut joined = Pixels { size, channels: 0, data: Vec::new() };
+    let mut warning = None;
+    for slot in slots {
+        let band = slot.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // An empty slot is a band that the map did not run; a picture with a gap must not pass.
+        let DecodeOutput { value, warning: band_warning } = band.ok_or(ScanError::Bytes)??;
+        let Size { width, .. } = value.size;
+        // Bands are joined row by row, so their widths must agree.
+        if width != size.width {
+            return Err(ScanError::Bytes.into());
+        }
+        joined.channels = value.channels;
+        joined.data.extend_from_slice(&value.data);
+        warning = warning.or(band_warning);
+    }
+    Ok(DecodeOutput { value: joined, warning })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! The filter of one axis: boxes of whole source pixels, then Lanczos-3 over the boxes.
+
+use std::ops::Range;
+
+/// The least number of boxes per result pixel that the box filter leaves to Lanczos.
+///
+/// A box is a poor filter only near its own frequency, which is then an octave beyond what the result
+/// can show; libvips leaves the same factor. Measured against Lanczos alone on photographs, the
+/// difference is below what an encoder changes, and most of the time is saved.
+const LANCZOS_RATIO_MIN: f64 = 2.0;
+/// The number of lobes of the filter, on each side.
+const LOBES: f64 = 3.0;
+/// Taps are processed in groups of this many, to keep several sums under way at once.
+pub(super) const TAP_GROUP: usize = 4;
+/// The tolerance with which the edges of a region are whole pixels, in pixels.
+const EDGE_TOLERANCE: f64 = 1e-6;
+
+/// How the pixels of one axis become those of the result.
+pub(super) struct Axis {
+    /// The source pixels that are read.
+    pub(super) source: Range<usize>,
+    /// The number of source pixels in a box; the last box can have fewer.
+    pub(super) box_px: usize,
+    /// The number of boxes.
+    pub(super) boxes: usize,
+    /// The number of taps of each result pixel, a multiple of [`TAP_GROUP`].
+    pub(super) taps: usize,
+    /// The first box of each result pixel.
+    pub(super) starts: Vec<usize>,
+    /// The weights of each result pixel's taps, which are divided by the number of pixels in a box.
+    pub(super) weights: Vec<f32>,
+}
+
+impl Axis {
+    /// Plans an axis: `start` and `length` of the region in pixels of a source of `edge` pixels.
+    ///
+    /// The region is clamped to the source; pixels outside it are not read, and the outermost pixels
+    /// are repeated instead.
+    pub(super) fn new(edge: u32, start: f64, length: f64, target: u32) -> Self {
+        let edge = f64::from(edge.max(1));
+        let start = start.clamp(0.0, edge - 1.0);
+        let length = length.clamp(EDGE_TOLERANCE, edge - start);
+        let first = (start + EDGE_TOLERANCE).floor();
+        let end = (start + length - EDGE_TOLERANCE).ceil().max(first + 1.0);
+        let ratio = length / f64::from(target.max(1));
+        let box_px = (ratio / LANCZOS_RATIO_MIN).floor().max(1.0);
+        let source = index(first)..index(end);
+        let boxes = source.len().div_ceil(index(box_px));
+        let mut axis = Self {
+            source,
+            box_px: index(box_px),
+            boxes,
+            taps: 0,
+            starts: Vec::new(),
+            weights: Vec::new(),
+        };
+        axis.set_taps((start - first) / box_px, ratio / box_px, target.max(1));
+        axis
+    }
+
+    /// Computes the taps of all result pixels; `start` and `ratio` are in boxes.
+    fn set_taps(&mut self, start: f64, ratio: f64, target: u32) {
+        let scale = ratio.max(1.0);
+        let support = LOBES * scale;
+        let most = index((2.0 * support).ceil()) + 2;
+        self.taps = most.min(self.boxes).next_multiple_of(TAP_GROUP);
+        let last = self.boxes - 1;
+        for pixel in 0..target {
+            let centre = start + (f64::from(pixel) + 0.5) * ratio;
+            let first = signed((centre - support - 0.5).ceil());
+            let end = signed((centre + support - 0.5).floor()) + 1;
+            let from = usize::try_from(first).unwrap_or(0).min(last);
+            let mut weights = vec![0.0; self.taps];
+            for at in first..end {
+                let box_index = usize::try_from(at).unwrap_or(0).min(last);
+                weights[box_index - from] += lanczos((real(at) + 0.5 - centre) / scale);
+            }
+            let sum: f64 = weights.iter().sum();
+            for (tap, weight) in weights.iter().enumerate() {
+                let pixels = self.pixels_of((from + tap).min(last)).len();
+                self.weights.push(single(weight / sum / real(pixels)));
+            }
+            self.starts.push(from);
+        }
+    }
+
+    /// Returns the source pixels of a box, counted from the start of the source.
+    pub(super) fn pixels_of(&self, box_index: usize) -> Range<usize> {
+        let start = self.source.start + box_index * self.box_px;
+        start..(start + self.box_px).min(self.source.end)
+    }
+
+    /// Iterates over the result pixels: the first box and the weights of each.
+    pub(super) fn taps(&self) -> impl Iterator<Item = (usize, &[f32])> {
+        self.starts.iter().copied().zip(self.weights.chunks_exact(self.taps))
+    }
+}
+
+fn lanczos(x: f64) -> f64 {
+    if x == 0.0 {
+        1.0
+    } else if x.abs() >= LOBES {
+        0.0
+    } else {
+        let x = x * std::f64::consts::PI;
+        LOBES * x.sin() * (x / LOBES).sin() / (x * x)
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "whole numbers of pixels, not negative and below 2^32"
+)]
+fn index(value: f64) -> usize {
+    value as usize
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "whole numbers of boxes, below 2^33")]
+fn signed(value: f64) -> i64 {
+    value as i64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "numbers of pixels and boxes, below 2^33")]
+fn real<T: TryInto<i64>>(value: T) -> f64 {
+    value.try_into().unwrap_or(i64::MAX) as f64
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "weights are summed as f32")]
+fn single(value: f64) -> f32 {
+    value as f32
+}

@@ -1,0 +1,232 @@
+//! Makes several small pictures of an original from one decode.
+//!
+//! The original is decoded once and reduced to the largest of the pictures. Each smaller picture is
+//! reduced from a larger one, in linear light and before that one is rounded to 8 bits.
+
+use crate::colour::SrgbConversion;
+use crate::linear::LightPixels;
+use crate::reduce::{Reduction, in_sequence, light_of};
+use crate::resize::crop_pixels;
+use crate::steps::{cover, fit};
+use crate::{OutputColour, RasterError, RenderSource, RenderStep, interest};
+use geometry::{Rect, Size};
+use jpeg::codec::Pixels;
+
+/// The factor between a picture and the one that it is reduced from, if there is one that large.
+const STEP_MIN: u32 = 2;
+
+/// Small pictures of an original.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StandardPictures {
+    /// The pictures, one for each step, in the order of the steps.
+    pub pictures: Vec<Pixels>,
+    /// The number of pixels that were decoded, for rate limits and metrics.
+    pub decoded_pixels: u64,
+    /// The decoder's first warning, which means that the picture is damaged; `None` if it is intact.
+    pub warning: Option<String>,
+}
+
+/// The upright size to which a step scales the picture, and the size that is then cut out around the
+/// centre of interest.
+fn sizes_of(step: &RenderStep, upright: Size) -> Result<(Size, Option<Size>), RasterError> {
+    match step {
+        RenderStep::Fit { long_px } => Ok((fit(upright, *long_px), None)),
+        RenderStep::Cover { width, height } => {
+            let (scaled, cut) = cover(upright, *width, *height);
+            Ok((scaled, Some(cut)))
+        }
+        RenderStep::Crop(_) | RenderStep::Scale { .. } | RenderStep::Watermark => {
+            Err(RasterError::Internal(format!("{step:?} does not scale the whole picture")))
+        }
+    }
+}
+
+/// Makes one picture for each step of `steps`, which is the only step of its picture: a
+/// [`RenderStep::Fit`] or [`RenderStep::Cover`].
+///
+/// The pictures are upright. With [`OutputColour::Srgb`] they are in sRGB, grey with one channel;
+/// with [`OutputColour::Keep`] they have the colours of the original. With [`RenderSource::bands`] the
+/// original is decoded in strips on several threads, which do not change the result, and its pixels
+/// are never in memory as a whole.
+///
+/// Memory besides the pixels of an original that is decoded as a whole: 12 bytes for each pixel of a
+/// picture as wide as the largest result and at most half as high as the original, but at least as high
+/// as the result; for progressive originals two bytes for each sample of each component.
+///
+/// # Errors
+///
+/// [`RasterError`] as for [`render`](crate::render()); [`RasterError::Internal`] for other steps.
+pub fn standard_pictures(
+    source: &RenderSource<'_>,
+    steps: &[RenderStep],
+    colour: OutputColour,
+    pixels_max: u64,
+) -> Result<StandardPictures, RasterError> {
+    let opened = crate::render::open(source, pixels_max)?;
+    let upright = source.orientation.oriented_size(source.stored);
+    let sizes = steps.iter().map(|step| sizes_of(step, upright));
+    let sizes: Vec<(Size, Option<Size>)> = sizes.collect::<Result<_, _>>()?;
+    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    // The largest first, from which the others are reduced.
+    order.sort_by_key(|at| std::cmp::Reverse(sizes[*at].0.pixels()));
+    let Some(largest) = order.first() else {
+        return Ok(StandardPictures { pictures: Vec::new(), decoded_pixels: 0, warning: None });
+    };
+    let conversion = SrgbConversion::for_output(colour, source, opened.header.space.channels())?;
+    let reduction = Reduction {
+        source,
+        file: &opened.file,
+        header: opened.header,
+        region: Rect::new(0, 0, upright),
+        target: sizes[*largest].0,
+        conversion: &conversion,
+    };
+    let decoded = reduction.run()?;
+    let mut reduced = vec![decoded.pixels];
+    let mut pictures: Vec<Option<Pixels>> = vec![None; sizes.len()];
+    for number in order {
+        let (size, cut) = sizes[number];
+        let at = reduce_next(&mut reduced, source.orientation.oriented_size(size));
+        let pixels = reduced[at].encode(light_of(&conversion));
+        let pixels = source.orientation.orient(pixels);
+        pictures[number] = Some(match cut {
+            Some(cut) => {
+                let window = interest::window(&pixels, cut)?;
+                crop_pixels(pixels, window)
+            }
+            None => pixels,
+        });
+    }
+    Ok(StandardPictures {
+        pictures: pictures.into_iter().flatten().collect(),
+        decoded_pixels: decoded.decoded_pixels,
+        warning: decoded.warning,
+    })
+}
+
+/// Adds the picture of `size` to `reduced`, which are in descending order and at least as large, unless
+/// it is there; returns its index.
+fn reduce_next(reduced: &mut Vec<LightPixels>, size: Size) -> usize {
+    if let Some(at) = reduced.iter().position(|picture| picture.size == size) {
+        return at;
+    }
+    // Rounded sizes can miss the factor by one pixel.
+    let is_enough = |have: u32, want: u32| have.saturating_add(1) >= want.saturating_mul(STEP_MIN);
+    let from = reduced.iter().rposition(|picture| {
+        is_enough(picture.size.width, size.width) && is_enough(picture.size.height, size.height)
+    });
+    // Small pictures take little time, so they are not worth the threads.
+    reduced.push(reduced[from.unwrap_or(0)].reduced(size, &in_sequence));
+    reduced.len() - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::BandDecoder;
+    use crate::render::tests::{pixels, psnr, source};
+    use crate::{Orientation, SampleLight, scale_region};
+    use jpeg::IndexedJpeg;
+    use jpeg::codec::{ChromaSubsampling, ColourSpace};
+    use jpeg::samples::{self, pictures};
+
+    const PIXELS_MAX: u64 = 10_000_000;
+    const STEPS: [RenderStep; 4] = [
+        RenderStep::Fit { long_px: 64 },
+        RenderStep::Cover { width: 64, height: 64 },
+        RenderStep::Fit { long_px: 256 },
+        RenderStep::Fit { long_px: 320 },
+    ];
+
+    fn made(source: &RenderSource<'_>, steps: &[RenderStep]) -> StandardPictures {
+        standard_pictures(source, steps, OutputColour::Srgb, PIXELS_MAX).expect("pictures")
+    }
+
+    fn sizes(made: &StandardPictures) -> Vec<(u32, u32)> {
+        made.pictures.iter().map(|p| (p.size.width, p.size.height)).collect()
+    }
+
+    #[test]
+    fn each_step_gets_a_picture_of_its_size_and_look() {
+        let size = Size::new(900, 600);
+        let jpeg = pictures::photograph(size, ChromaSubsampling::Quarter);
+        let found = made(&source(&jpeg), &STEPS);
+        assert_eq!(sizes(&found), [(64, 43), (64, 64), (256, 171), (320, 213)]);
+        assert_eq!((found.decoded_pixels, found.warning.clone()), (540_000, None));
+        let original = pixels(&jpeg);
+        for picture in [&found.pictures[0], &found.pictures[2], &found.pictures[3]] {
+            let whole = Rect::new(0, 0, size).into();
+            let (to, light) = (picture.size, SampleLight::Srgb);
+            let direct = scale_region(&original, whole, to, light, &in_sequence);
+            let close = psnr(picture, &direct);
+            assert!(close > 38.0, "{to}: {close:.1} dB");
+        }
+    }
+
+    #[test]
+    fn pictures_are_upright_in_every_orientation() {
+        let jpeg = pictures::photograph(Size::new(900, 600), ChromaSubsampling::Quarter);
+        let upright = made(&source(&jpeg), &STEPS[2..3]);
+        for orientation in Orientation::ALL {
+            let source = RenderSource { orientation, ..source(&jpeg) };
+            let found = made(&source, &STEPS[2..3]);
+            let back = orientation.orient(upright.pictures[0].clone());
+            assert!(psnr(&found.pictures[0], &back) > 45.0, "{orientation:?}");
+        }
+    }
+
+    #[test]
+    fn all_colour_spaces_become_srgb_or_grey() {
+        for (space, chroma) in pictures::KINDS {
+            let jpeg = pictures::jpeg(Size::new(130, 90), space, chroma, 3);
+            let found = made(&source(&jpeg), &STEPS[..2]);
+            let channels = if space == ColourSpace::Grey { 1 } else { 3 };
+            assert!(found.pictures.iter().all(|p| p.channels == channels), "{space:?}");
+        }
+    }
+
+    #[test]
+    fn strips_and_threads_do_not_change_a_sample() {
+        let jpeg = pictures::photograph(Size::new(2300, 2100), ChromaSubsampling::Quarter);
+        let indexed = IndexedJpeg::open(jpeg.clone(), &samples::LIMITS).unwrap();
+        let two_threads = |count: usize, work: &(dyn Fn(usize) + Sync)| {
+            std::thread::scope(|scope| {
+                scope.spawn(|| (0..count).step_by(2).rev().for_each(work));
+                scope.spawn(|| (1..count).step_by(2).for_each(work));
+            });
+        };
+        let mut pictures = Vec::new();
+        for parallel_map in [&in_sequence as crate::ParallelMap<'_>, &two_threads] {
+            let bands = BandDecoder {
+                scan: &indexed.scan,
+                index: &indexed.index,
+                colour: &indexed.colour,
+                parallel_map,
+                should_continue: &|| true,
+            };
+            let source = RenderSource { bands: Some(bands), ..source(&jpeg) };
+            pictures.push(made(&source, &STEPS));
+        }
+        assert!(pictures[0] == pictures[1]);
+        assert!(pictures[0].pictures == made(&source(&jpeg), &STEPS).pictures);
+    }
+
+    #[test]
+    fn small_originals_are_not_enlarged() {
+        let jpeg =
+            pictures::jpeg(Size::new(50, 30), ColourSpace::YCbCr, ChromaSubsampling::Full, 3);
+        let found = made(&source(&jpeg), &STEPS);
+        assert_eq!(sizes(&found), [(50, 30), (50, 30), (50, 30), (50, 30)]);
+        assert_eq!(found.pictures[0], pixels(&jpeg));
+        assert!(made(&source(&jpeg), &[]).pictures.is_empty());
+    }
+
+    #[test]
+    fn a_step_that_does_not_scale_makes_no_picture() {
+        let (space, chroma) = (ColourSpace::YCbCr, ChromaSubsampling::Full);
+        let jpeg = pictures::jpeg(Size::new(50, 30), space, chroma, 3);
+        let steps = [RenderStep::Watermark];
+        let found = standard_pictures(&source(&jpeg), &steps, OutputColour::Srgb, PIXELS_MAX);
+        assert!(matches!(found, Err(RasterError::Internal(_))));
+    }
+}

@@ -1,0 +1,224 @@
+//! Decodes a part of a picture and reduces it in linear light.
+//!
+//! The original is decoded at its full size. With an index, it is decoded strip by strip, in parallel,
+//! and each strip is reduced at once, so the decoded picture is never in memory as a whole; without one
+//! it is decoded as a whole. Only a result that is much smaller is decoded at a reduced scale.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::bands::{BandsError, StripDecoder, decode_bands};
+use crate::colour::SrgbConversion;
+use crate::linear::{Downscale, LightPixels, PixelRegion, STRIP_PIXELS, SampleLight};
+use crate::resize::decode_eighths;
+use crate::{BandDecoder, Orientation, ParallelMap, RasterError, RenderPath, RenderSource};
+use geometry::{Rect, Size};
+use jpeg::codec::{DecodeOutput, DecodeScale, PictureHeader, Pixels};
+use jpeg::scan::{ByteRanges, ScanError};
+
+/// The number of source pixels in a strip that is decoded at once.
+///
+/// Neighbouring strips decode a few rows twice, 5 % of a picture of 24 megapixels at this size.
+const DECODE_STRIP_PIXELS: usize = 1 << 22;
+
+/// A part of a picture, and the size to which it is reduced.
+pub(crate) struct Reduction<'a> {
+    pub(crate) source: &'a RenderSource<'a>,
+    /// The file, with repaired headers, and what they say.
+    pub(crate) file: &'a [u8],
+    pub(crate) header: PictureHeader,
+    /// The part, in pixels of the upright original.
+    pub(crate) region: Rect,
+    /// The size of the result, upright.
+    pub(crate) target: Size,
+    /// The conversion of decoded pixels, before they are reduced.
+    pub(crate) conversion: &'a SrgbConversion,
+}
+
+/// A reduced part of a picture as stored, not turned upright, in linear light.
+pub(crate) struct ReducedPicture {
+    pub(crate) pixels: LightPixels,
+    pub(crate) decoded_pixels: u64,
+    pub(crate) warning: Option<String>,
+    pub(crate) render_path: RenderPath,
+}
+
+/// Why a strip could not be decoded and reduced.
+enum StripError {
+    /// The strip cannot be decoded by itself.
+    Bands(BandsError),
+    Raster(RasterError),
+}
+
+/// What the decoder says about a strip.
+struct StripFacts {
+    first_row: usize,
+    decoded_pixels: u64,
+    warning: Option<String>,
+}
+
+/// Runs all work on the calling thread.
+pub(crate) fn in_sequence(count: usize, work: &(dyn Fn(usize) + Sync)) {
+    (0..count).for_each(work);
+}
+
+/// How samples that `conversion` returns stand for light.
+pub(crate) fn light_of(conversion: &SrgbConversion) -> SampleLight {
+    if conversion.converted_channels() == 4 {
+        SampleLight::Proportional
+    } else {
+        SampleLight::Srgb
+    }
+}
+
+impl Reduction<'_> {
+    /// Decodes and reduces the part.
+    ///
+    /// Fails with [`RasterError::Abandoned`] if [`BandDecoder::should_continue`] returns false.
+    pub(crate) fn run(&self) -> Result<ReducedPicture, RasterError> {
+        let is_level = self.header.size != self.source.stored;
+        let stored = PixelRegion::from(self.stored_rect());
+        let stored = stored.rescaled(self.source.stored, self.header.size);
+        let target = self.orientation().oriented_size(self.target);
+        if is_level
+            && (stored.width + 1.0 < f64::from(target.width)
+                || stored.height + 1.0 < f64::from(target.height))
+        {
+            let text = "a smaller copy was given for a step that needs the original";
+            return Err(RasterError::Internal(text.to_owned()));
+        }
+        let whole = self.orientation().oriented_size(self.whole_target());
+        let eighths = decode_eighths(self.header.size, whole);
+        let scale = DecodeScale::from_eighths(eighths);
+        let bands = self.source.bands.filter(|_| !is_level);
+        if let Some(bands) = bands
+            && scale == DecodeScale::FULL
+            && let Some(reduced) = self.reduce_strips(&bands, stored, target)?
+        {
+            return Ok(reduced);
+        }
+        let (decoded, in_bands) = self.decode_whole(scale, bands)?;
+        // A decoder's reduced pixel shows exactly so many pixels of the file, also the last one.
+        let region = stored.scaled_by(f64::from(eighths) / 8.0);
+        let pixels = self.reduce_pixels(&decoded.value, region, target)?;
+        let render_path = match (is_level, in_bands) {
+            (true, _) => RenderPath::Level,
+            (false, true) => RenderPath::Bands,
+            (false, false) => RenderPath::Whole,
+        };
+        let decoded_pixels = decoded.value.size.pixels();
+        Ok(ReducedPicture { pixels, decoded_pixels, warning: decoded.warning, render_path })
+    }
+
+    fn orientation(&self) -> Orientation {
+        self.source.orientation
+    }
+
+    fn parallel_map(&self) -> ParallelMap<'_> {
+        self.source.bands.map_or(&in_sequence, |bands| bands.parallel_map)
+    }
+
+    /// The part in pixels as stored.
+    fn stored_rect(&self) -> Rect {
+        self.orientation().to_stored(self.region, self.source.stored)
+    }
+
+    /// The size of the whole upright picture at the scale of the result.
+    fn whole_target(&self) -> Size {
+        let upright = self.orientation().oriented_size(self.source.stored);
+        let whole = |edge: u32, to: u32, from: u32| {
+            let whole = (u64::from(edge) * u64::from(to)).div_ceil(u64::from(from.max(1)));
+            u32::try_from(whole).unwrap_or(u32::MAX)
+        };
+        Size {
+            width: whole(upright.width, self.target.width, self.region.width),
+            height: whole(upright.height, self.target.height, self.region.height),
+        }
+    }
+
+    /// Decodes the whole file; also returns whether that was done in bands.
+    fn decode_whole(
+        &self,
+        scale: DecodeScale,
+        bands: Option<BandDecoder<'_>>,
+    ) -> Result<(DecodeOutput<Pixels>, bool), RasterError> {
+        if let Some(bands) = bands {
+            let BandDecoder { scan, index, colour, parallel_map, should_continue } = bands;
+            let bytes = ByteRanges::whole(self.file).with_cancellation(should_continue);
+            match decode_bands(scan, index, colour, &bytes, scale, parallel_map) {
+                Ok(decoded) => return Ok((decoded, true)),
+                Err(BandsError::Scan(ScanError::Stopped)) => return Err(RasterError::Abandoned),
+                // The whole file may still be readable.
+                Err(_) => {}
+            }
+        }
+        Ok((self.source.format.decode(self.file, scale)?, false))
+    }
+
+    /// Converts and reduces a decoded picture, in strips.
+    fn reduce_pixels(
+        &self,
+        decoded: &Pixels,
+        region: PixelRegion,
+        target: Size,
+    ) -> Result<LightPixels, RasterError> {
+        let channels = self.conversion.converted_channels();
+        let plan = Downscale::new(decoded.size, channels, region, target);
+        let stride = index(decoded.size.width) * decoded.channels;
+        let light = light_of(self.conversion).light_of();
+        plan.reduce_strips(&plan.strips(STRIP_PIXELS), self.parallel_map(), |strip| {
+            let rows = plan.source_rows(strip);
+            let samples = &decoded.data[rows.start * stride..rows.end * stride];
+            Ok(plan.reduce_strip(strip, &self.conversion.convert(samples)?, light))
+        })
+    }
+
+    /// Decodes and reduces the part strip by strip; `None` if the picture cannot be decoded that way.
+    fn reduce_strips(
+        &self,
+        bands: &BandDecoder<'_>,
+        region: PixelRegion,
+        target: Size,
+    ) -> Result<Option<ReducedPicture>, RasterError> {
+        let decoder = StripDecoder::new(bands, self.file, self.stored_rect());
+        let columns = decoder.columns();
+        let size = Size { width: columns.end - columns.start, ..self.header.size };
+        let region = PixelRegion { x: region.x - f64::from(columns.start), ..region };
+        let channels = self.conversion.converted_channels();
+        let plan = Downscale::new(size, channels, region, target);
+        let light = light_of(self.conversion).light_of();
+        let facts = Mutex::new(Vec::new());
+        let strips = plan.strips(DECODE_STRIP_PIXELS);
+        let pixels = plan.reduce_strips(&strips, bands.parallel_map, |strip| {
+            let rows = plan.source_rows(strip);
+            let decoded = decoder.decode(rows.clone()).map_err(StripError::Bands)?;
+            facts.lock().unwrap_or_else(PoisonError::into_inner).push(StripFacts {
+                first_row: rows.start,
+                decoded_pixels: decoded.decoded_pixels,
+                warning: decoded.warning.clone(),
+            });
+            let samples = self.conversion.convert(decoded.samples());
+            Ok(plan.reduce_strip(strip, &samples.map_err(StripError::Raster)?, light))
+        });
+        let pixels = match pixels {
+            Ok(pixels) => pixels,
+            Err(StripError::Bands(BandsError::Scan(ScanError::Stopped))) => {
+                return Err(RasterError::Abandoned);
+            }
+            // The whole file may still be readable.
+            Err(StripError::Bands(_)) => return Ok(None),
+            Err(StripError::Raster(error)) => return Err(error),
+        };
+        let mut facts = facts.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // In the order of the picture, so that the warning does not depend on threads.
+        facts.sort_by_key(|strip| strip.first_row);
+        let decoded_pixels = facts.iter().map(|strip| strip.decoded_pixels).sum();
+        let warning = facts.into_iter().find_map(|strip| strip.warning);
+        let is_whole = self.stored_rect().size() == self.header.size;
+        let render_path = if is_whole { RenderPath::Bands } else { RenderPath::Region };
+        Ok(Some(ReducedPicture { pixels, decoded_pixels, warning, render_path }))
+    }
+}
+
+fn index(value: u32) -> usize {
+    usize::try_from(value).expect("indices have at least 32 bits")
+}
