@@ -23,6 +23,7 @@ use crate::http::protocol::conditional::print_date;
 use crate::http::protocol::disposition;
 use crate::http::protocol::edge;
 use crate::http::protocol::edge::RenderSummary;
+use crate::http::protocol::image_negotiation::accepted_formats;
 use crate::http::protocol::media_body::parts_body;
 use crate::http::protocol::range::ByteRange;
 use crate::http::protocol::range::MultipartByteranges;
@@ -54,7 +55,13 @@ use model::item::has_picture;
 use model::media_url::DocumentExtension;
 use model::media_url::MediaPath;
 use model::media_url::MediaTarget;
+use model::media_url::PictureOperation;
+use model::media_url::RenditionExtension;
+use model::token;
 use model::{CropSpec, ItemKey};
+
+/// How long caches may keep a rendition whose better format is being made.
+const INTERIM_CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, max-age=10");
 
 /// `/media/…`: GET, HEAD and the CORS preflight.
 pub(super) async fn media(State(app): State<AppState>, request: Request) -> Response {
@@ -73,7 +80,7 @@ pub(super) async fn media(State(app): State<AppState>, request: Request) -> Resp
         }
     }
     let incoming = IncomingRequest { method, uri, headers, address };
-    media_response(&app, incoming).await.unwrap_or_else(|error| {
+    let mut response = media_response(&app, incoming).await.unwrap_or_else(|error| {
         let mut response = respond::error_for(&error, headers);
         if error.kind() == ErrorKind::NotFound
             && let Ok(path) = MediaPath::parse(path_text(uri))
@@ -88,7 +95,18 @@ pub(super) async fn media(State(app): State<AppState>, request: Request) -> Resp
         // Scripts may read why a picture is missing.
         allow_origins(response.headers_mut());
         response
-    })
+    });
+    // Also on 304 and on errors, or a cache would answer all clients alike.
+    if is_negotiated(uri) {
+        response.headers_mut().append(header::VARY, HeaderValue::from_static("Accept"));
+    }
+    response
+}
+
+/// Whether the format of the response depends on `Accept`.
+fn is_negotiated(uri: &Uri) -> bool {
+    let extension = RenditionExtension::Auto.as_str();
+    token::strip(path_text(uri), extension).is_some()
 }
 
 fn preflight() -> Response {
@@ -112,7 +130,7 @@ fn allow_origins(headers: &mut HeaderMap) {
         header::ACCESS_CONTROL_EXPOSE_HEADERS,
         HeaderValue::from_static(
             "Accept-Ranges, Content-Range, Content-Length, ETag, Location, Retry-After, \
-             Server-Timing, Wirephoto-Path",
+             Server-Timing, Wirephoto-Path, Wirephoto-Size",
         ),
     );
 }
@@ -216,7 +234,10 @@ async fn response_for(
                 Some(redirect_to_page(&page_url(&app.shared.site.url, &key, crop)))
             }
             MediaAnswer::Text(answer) => Some(document_response(app, &request, &answer).await?),
-            MediaAnswer::Rendition(answer) => rendition_response(app, &request, &answer).await?,
+            MediaAnswer::Rendition(answer) => {
+                let response = rendition_response(app, &request, &answer).await?;
+                response.map(|response| describe_rendition(app, response, path, &answer))
+            }
             MediaAnswer::File(answer) => file_response(app, &request, &answer).await?,
         };
         if let Some(mut response) = response {
@@ -255,7 +276,51 @@ async fn resolve_answer(
                 .await;
         }
     }
-    media.resolve(path, caller, request.now).await
+    if !is_negotiated(uri) {
+        return media.resolve(path, caller, request.now).await;
+    }
+    let formats = accepted_formats(request.headers);
+    for (index, format) in formats.iter().enumerate() {
+        let formatted = path.clone().with_image_format(*format);
+        let answer = media.resolve(&formatted, caller, request.now).await?;
+        let MediaAnswer::Rendition(mut rendition) = answer else { return Ok(answer) };
+        // The first format has to be ready or quick; the last one is answered in any case.
+        if media.is_ready(&rendition) || index + 1 == formats.len() {
+            rendition.is_interim = index > 0;
+            return Ok(MediaAnswer::Rendition(rendition));
+        }
+        // A request that costs money starts nothing before it is paid.
+        if rendition.open {
+            media.render_ahead(*rendition, RenderPayer::of(request.client));
+        }
+    }
+    Err(media::access::not_available(path))
+}
+
+/// Adds the headers of a rendition that depend on how its address is written.
+fn describe_rendition(
+    app: &AppState,
+    mut response: Response,
+    path: &MediaPath,
+    answer: &RenditionAnswer,
+) -> Response {
+    let headers = response.headers_mut();
+    if answer.is_interim && answer.open {
+        // The better format is being made, so caches ask again soon.
+        headers.insert(header::CACHE_CONTROL, INTERIM_CACHE_CONTROL);
+    }
+    let MediaTarget::Rendition(file) = path.target() else { return response };
+    let is_resized =
+        file.operations().iter().any(|operation| matches!(operation, PictureOperation::Resize(_)));
+    if is_resized {
+        // Tells the size that is served where it is not the one that was asked for.
+        let size = answer.planned.size;
+        let size = format!("{}x{}", size.width, size.height);
+        if let Ok(size) = HeaderValue::from_str(&size) {
+            headers.insert("wirephoto-size", size);
+        }
+    }
+    response
 }
 
 /// The URL of an item's page on the customer web site, or of the studio when there is a crop.

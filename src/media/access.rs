@@ -68,16 +68,15 @@ pub fn is_open(path: &MediaPath) -> bool {
         // Only a redirect to the item's page, which checks the rights itself.
         MediaTarget::Item(_) => true,
         MediaTarget::Rendition(file) => {
-            let small = match file.name().usage {
-                RenditionUsage::Preview | RenditionUsage::Thumbnail => true,
-                RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores => false,
-            };
+            let small = !is_bought_usage(file.name().usage);
             // An associated object may be an item with rights of its own.
             let own = file.association().is_none();
             picture && small && own && file.extension().is_image()
         }
         MediaTarget::Document(file) => match file.extension() {
-            DocumentExtension::Json | DocumentExtension::Xml => picture,
+            DocumentExtension::Json | DocumentExtension::Xml | DocumentExtension::Renditions => {
+                picture
+            }
             DocumentExtension::Zip | DocumentExtension::Cutpaste | DocumentExtension::Indesign => {
                 false
             }
@@ -97,19 +96,28 @@ pub fn needs_purchase(path: &MediaPath) -> bool {
         MediaTarget::Rendition(file) => match file.extension() {
             // A PDF or EPS is the graphic itself, whatever its suffix says.
             RenditionExtension::Pdf | RenditionExtension::Eps => true,
-            RenditionExtension::Image(_) | RenditionExtension::Mp4 => match file.name().usage {
-                RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores => true,
-                RenditionUsage::Preview | RenditionUsage::Thumbnail => false,
-            },
+            RenditionExtension::Image(_) | RenditionExtension::Auto | RenditionExtension::Mp4 => {
+                is_bought_usage(file.name().usage)
+            }
         },
         MediaTarget::Document(file) => match file.extension() {
             // An archive holds the Hires.
             DocumentExtension::Zip => true,
             DocumentExtension::Json
             | DocumentExtension::Xml
+            | DocumentExtension::Renditions
             | DocumentExtension::Cutpaste
             | DocumentExtension::Indesign => false,
         },
+    }
+}
+
+/// Whether renditions of this usage have to be bought; the others are at most Previews.
+#[must_use]
+pub fn is_bought_usage(usage: RenditionUsage) -> bool {
+    match usage {
+        RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores => true,
+        RenditionUsage::Preview | RenditionUsage::Thumbnail => false,
     }
 }
 

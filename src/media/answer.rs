@@ -70,6 +70,8 @@ pub struct RenditionAnswer {
     pub modified: Option<Timestamp>,
     /// Whether it is public, so that shared caches may store it.
     pub open: bool,
+    /// Whether it stands in for a format that the client prefers and that is being made.
+    pub is_interim: bool,
     /// The purchase to record before anything is delivered.
     pub sale: Sale,
     /// File name that a browser saves it as, for a Hires.

@@ -21,7 +21,7 @@ use crate::storage::database::{Db, StoredItem};
 use metadata::Caption;
 use model::item::{Asset, Document, MediaLinks};
 use model::media_url::DocumentExtension;
-use model::{AssociationKey, ContentHash, ItemKey, RenditionName};
+use model::{AssociationKey, ContentHash, ItemKey, RenditionExtension, RenditionName};
 
 /// An item in memory.
 #[derive(Debug)]
@@ -38,8 +38,16 @@ pub struct CatalogEntry {
     json: OnceLock<Bytes>,
     xml: OnceLock<Bytes>,
     keys: OnceLock<CacheKeys>,
-    /// Plans of the standard renditions; at most one for each name.
-    plans: RwLock<Vec<(RenditionName, Arc<PlannedRendition>)>>,
+    /// Plans of the standard renditions; at most one for each name and format.
+    plans: RwLock<Vec<StandardPlan>>,
+}
+
+/// The plan of a rendition without operations.
+#[derive(Debug)]
+struct StandardPlan {
+    name: RenditionName,
+    extension: RenditionExtension,
+    planned: Arc<PlannedRendition>,
 }
 
 impl CatalogEntry {
@@ -108,19 +116,19 @@ impl CatalogEntry {
     pub(super) fn plan(
         &self,
         name: RenditionName,
+        extension: RenditionExtension,
         make: impl FnOnce() -> Result<PlannedRendition>,
     ) -> Result<Arc<PlannedRendition>> {
+        let is_it = |plan: &StandardPlan| plan.name == name && plan.extension == extension;
         let plans = self.plans.read();
-        if let Some((_, planned)) = plans.iter().find(|(planned_name, _)| *planned_name == name) {
-            return Ok(Arc::clone(planned));
+        if let Some(plan) = plans.iter().find(|plan| is_it(plan)) {
+            return Ok(Arc::clone(&plan.planned));
         }
-        // The write lock below would wait for this read lock forever.
         drop(plans);
         let planned = Arc::new(make()?);
         let mut plans = self.plans.write();
-        // Another request may have added the plan since the read lock was released.
-        if !plans.iter().any(|(planned_name, _)| *planned_name == name) {
-            plans.push((name, Arc::clone(&planned)));
+        if !plans.iter().any(is_it) {
+            plans.push(StandardPlan { name, extension, planned: Arc::clone(&planned) });
         }
         Ok(planned)
     }
@@ -134,7 +142,10 @@ impl CatalogEntry {
         let cell = match extension {
             DocumentExtension::Json => &self.json,
             DocumentExtension::Xml => &self.xml,
-            DocumentExtension::Zip | DocumentExtension::Cutpaste | DocumentExtension::Indesign => {
+            DocumentExtension::Renditions
+            | DocumentExtension::Zip
+            | DocumentExtension::Cutpaste
+            | DocumentExtension::Indesign => {
                 return make();
             }
         };

@@ -568,7 +568,7 @@ fn of_association(path: &MediaPath, key: &AssociationKey) -> Option<MediaPath> {
     let named = MediaPath::association(item, key.clone(), file.name(), file.extension());
     file.operations()
         .iter()
-        .try_fold(named, |named, operation| named.with_operation(*operation).ok())
+        .try_fold(named, |named, operation| named.with_operation(operation.clone()).ok())
 }
 
 /// The file name: `<id><suffix><extension>`, for an associated object

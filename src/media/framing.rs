@@ -54,13 +54,15 @@ fn crop_rect(
     scale_crop(crop.resolve(hires).ok()?, hires, size).ok()
 }
 
-/// The path of the same rendition cropped to `frame`, with the operations of `file`. A watermark is drawn on
-/// the cropped picture, regardless of its position among the operations.
+/// The path of the same rendition cropped to `frame`, with the operations of `file`. A size and a watermark
+/// apply to the cropped picture, regardless of their position among the operations.
 fn crop_rendition(entry: &CatalogEntry, file: &RenditionFile, frame: Rect) -> Result<MediaPath> {
-    let (mut cut, mut mark) = (frame, None);
+    let (mut cut, mut others) = (frame, Vec::new());
     for operation in file.operations() {
         match operation {
-            PictureOperation::Watermark => mark = Some(*operation),
+            PictureOperation::Watermark | PictureOperation::Resize(_) => {
+                others.push(operation.clone());
+            }
             PictureOperation::Crop(crop) => {
                 let inner = crop.resolve(frame.size()).map_err(|error| bad_crop(&error))?;
                 cut = Rect { x: frame.x + inner.x, y: frame.y + inner.y, ..inner };
@@ -70,7 +72,7 @@ fn crop_rendition(entry: &CatalogEntry, file: &RenditionFile, frame: Rect) -> Re
     let crop = PictureOperation::Crop(CropSpec::try_from(cut).map_err(Error::internal)?);
     let path = MediaPath::rendition(entry.key.clone(), file.name(), file.extension());
     let missing = access::not_available(&path);
-    // The mark comes last, or the crop would cut it off.
-    let mut operations = std::iter::once(crop).chain(mark);
+    // The crop comes first, or it would cut the mark off.
+    let mut operations = std::iter::once(crop).chain(others);
     operations.try_fold(path, MediaPath::with_operation).map_err(|_| missing)
 }

@@ -54,6 +54,13 @@ impl InFlightRenders {
     }
 }
 
+impl InFlightRenders {
+    /// Whether a render of `key` is in flight.
+    pub(super) fn contains(&self, key: ContentHash) -> bool {
+        self.slots.lock().contains_key(&key)
+    }
+}
+
 impl RenderWaiter {
     /// Waits until the render has ended.
     pub(super) async fn wait(mut self) -> Outcome {

@@ -21,6 +21,8 @@ pub mod plan;
 pub mod prerender;
 mod rate_limit;
 mod render;
+mod renditions_document;
+mod resize;
 mod settings;
 mod stream;
 mod texts;
@@ -47,6 +49,8 @@ pub use settings::{DecodeLimits, MediaSettings};
 use texts::is_text;
 pub use timing::RenderTiming;
 
+use tokio::sync::Semaphore;
+
 use crate::access::auth::Principal;
 use crate::access::orders::{self, CoverageDecision, ItemFacts, Orders};
 use crate::media::cache_keys::CacheKeys;
@@ -72,6 +76,8 @@ struct MediaState {
     cache: cache::RenditionCache,
     in_flight: in_flight::InFlightRenders,
     compute: ComputePool,
+    /// Permits of encoders that are many times slower than JPEG's.
+    slow_encoders: Arc<Semaphore>,
     rate_limiter: rate_limit::RenderRateLimiter,
     archive_limiter: archive_limit::ArchiveLimiter,
 }
@@ -95,6 +101,8 @@ impl Media {
             originals,
             cache: cache::RenditionCache::open(cache_dir, settings.cache)?,
             in_flight: in_flight::InFlightRenders::default(),
+            // Half of the workers, so that such renders never delay all others.
+            slow_encoders: Arc::new(Semaphore::new((compute.workers() / 2).max(1))),
             compute,
             rate_limiter: rate_limit::RenderRateLimiter::new(
                 settings.client_megapixels_s,
@@ -211,6 +219,9 @@ impl Media {
                 match extension {
                     DocumentExtension::Cutpaste | DocumentExtension::Indesign if !is_text => {
                         Err(access::not_available(path))
+                    }
+                    DocumentExtension::Renditions => {
+                        self.renditions_document(&entry, path, open).map(MediaAnswer::Text)
                     }
                     DocumentExtension::Json
                     | DocumentExtension::Xml
@@ -353,7 +364,7 @@ impl Media {
         }
         let item_path = MediaPath::rendition(linked.key, file.name(), file.extension());
         let item_path = file.operations().iter().try_fold(item_path, |item_path, operation| {
-            item_path.with_operation(*operation).map_err(|_| missing())
+            item_path.with_operation(operation.clone()).map_err(|_| missing())
         })?;
         let item_path = framing::apply_crop(&item, item_path, linked.crop, &self.inner.settings)?;
         Ok((item, item_path))
@@ -454,7 +465,7 @@ impl Media {
             {
                 // An item has few of these, so their plans are
                 // stored with it; variants are unlimited.
-                entry.plan(file.name(), compute_plan)?
+                entry.plan(file.name(), file.extension(), compute_plan)?
             }
             MediaTarget::Item(_)
             | MediaTarget::Pricelist
@@ -467,6 +478,7 @@ impl Media {
             file_name: access::file_name(path),
             planned,
             open,
+            is_interim: false,
             sale: Sale::default(),
             keys: entry.cache_keys().clone(),
             entry: Arc::clone(entry),

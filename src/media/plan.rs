@@ -6,7 +6,9 @@
 
 use serde::Serialize;
 
+use super::resize::ShownPart;
 use super::{CatalogEntry, MediaSettings, access};
+use crate::runtime::config::{RenditionPreset, RenditionWidths};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::RENDER_PIXELS_MIN;
 use imaging::{
@@ -17,11 +19,11 @@ use model::item::{AssetGroup, PictureFile, RenditionScaling};
 use model::media_url::{MediaPath, MediaTarget, PictureOperation};
 use model::{
     ContentHash, CropError, CropSpec, Rect, RenditionExtension, RenditionName, RenditionUsage,
-    RenditionVariant, Size,
+    RenditionVariant, ResizeSpec, Size, scale_crop,
 };
 
 /// Incremented when the same plan yields other bytes than in an earlier release.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 /// Everything that determines the bytes of a rendition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -179,40 +181,47 @@ pub fn plan(
     let MediaTarget::Rendition(file) = path.target() else {
         return Err(access::not_available(path));
     };
-    let RenditionExtension::Image(format) = file.extension() else {
-        return Err(access::not_available(path));
+    let format = match file.extension() {
+        RenditionExtension::Image(format) => format,
+        // Requests replace it by what the client accepts; others have no preference.
+        RenditionExtension::Auto => ImageFormat::JPEG,
+        RenditionExtension::Pdf | RenditionExtension::Eps | RenditionExtension::Mp4 => {
+            return Err(access::not_available(path));
+        }
     };
     let (name, operations) = (file.name(), file.operations());
     let missing = || access::not_available(path);
+    // The Hires of another format would be another picture than the one that is bought.
+    let is_untouched = operations.is_empty() && format != ImageFormat::JPEG;
+    if is_untouched && name.usage == RenditionUsage::Hires {
+        return Err(missing());
+    }
     let files = match file.association() {
         None => AssetGroup::of_item(&entry.assets),
         Some(key) => AssetGroup::of_association(&entry.assets, key),
     };
-    let (source, mut steps) = rendition_steps(files, name, settings).ok_or_else(missing)?;
+    let (source, base) = rendition_steps(files, name, settings).ok_or_else(missing)?;
     let upright = source.upright();
-    for operation in operations {
-        match operation {
-            // A Watermark variant has its mark already.
-            PictureOperation::Watermark if steps.contains(&RenderStep::Watermark) => {}
-            PictureOperation::Watermark => steps.push(RenderStep::Watermark),
-            PictureOperation::Crop(crop) => {
-                let current = size_after(upright, &steps)?;
-                let crop = crop.resolve(current).map_err(|error| bad_crop(&error))?;
-                // A crop of the whole picture does nothing, except that it turns a rotated Hires upright.
-                let is_rotated = name.usage == RenditionUsage::Hires && source.orientation > 1;
-                if crop != Rect::new(0, 0, current) || (is_rotated && steps.is_empty()) {
-                    steps.push(RenderStep::Crop(crop));
-                }
-            }
-        }
+    let operated =
+        operated_steps(&RenditionBase { name, upright, steps: &base }, operations, settings)?;
+    let mut steps = operated.steps;
+    // A Hires that is stored rotated is turned upright by a crop of the whole picture, and a file of another
+    // format is always encoded anew.
+    let is_operated = !operations.is_empty() && source.orientation > 1;
+    if steps.is_empty() && (is_operated || format != ImageFormat::JPEG) {
+        steps.push(RenderStep::Crop(Rect::new(0, 0, upright)));
     }
     let size = size_after(upright, &steps)?;
     let marked = steps.contains(&RenderStep::Watermark);
+    let mut output = output(name, format, &steps, settings);
+    if let (Some(output), Some(preset)) = (&mut output, operated.preset) {
+        output.quality = preset.quality.unwrap_or(output.quality);
+        output.bytes_max = preset.bytes_max;
+    }
     let plan = RenditionPlan {
         format: FORMAT,
-        output: output(name, format, &steps, settings),
+        output,
         mark: marked.then(|| settings.marker.id().to_owned()),
-        // Thumbnails carry no caption, so a changed one leaves them cached (contract media-25).
         caption: (name.usage != RenditionUsage::Thumbnail)
             .then(|| entry.caption_of(file.association()).1),
         keep_gps: settings.keep_gps,
@@ -221,11 +230,137 @@ pub fn plan(
     };
     let text = serde_json::to_vec(&plan).map_err(Error::internal)?;
     let operation = operation_name(name, &plan.steps);
-    // Only crops are unlimited in number; a marked Preview exists once for each item.
-    let is_cut = |step: &RenderStep| matches!(step, RenderStep::Crop(_));
-    let class =
-        if plan.steps.iter().any(is_cut) { CacheClass::Variant } else { CacheClass::Standard };
+    let is_variant =
+        |step: &RenderStep| matches!(step, RenderStep::Crop(_) | RenderStep::Scale { .. });
+    let class = match plan.steps.iter().any(is_variant) {
+        true => CacheClass::Variant,
+        false => CacheClass::Standard,
+    };
     Ok(PlannedRendition { key: ContentHash::of(&text), plan, size, class, format, operation })
+}
+
+/// A rendition before its operations.
+struct RenditionBase<'a> {
+    name: RenditionName,
+    /// The size of its source picture.
+    upright: Size,
+    steps: &'a [RenderStep],
+}
+
+/// The steps of a rendition with its operations.
+struct OperatedSteps<'a> {
+    steps: Vec<RenderStep>,
+    preset: Option<&'a RenditionPreset>,
+}
+
+/// Applies `operations` to a rendition.
+///
+/// Fails with [`ErrorKind::InvalidArgument`] for a crop that exceeds the picture and for an unknown preset.
+fn operated_steps<'a>(
+    base: &RenditionBase<'_>,
+    operations: &[PictureOperation],
+    settings: &'a MediaSettings,
+) -> Result<OperatedSteps<'a>> {
+    let mut steps = base.steps.to_vec();
+    let resize = operations.iter().find_map(|operation| match operation {
+        PictureOperation::Resize(resize) => Some(resize),
+        PictureOperation::Crop(_) | PictureOperation::Watermark => None,
+    });
+    if let Some(resize) = resize {
+        return resized_steps(base, operations, resize, settings);
+    }
+    for operation in operations {
+        match operation {
+            PictureOperation::Watermark => push_mark(&mut steps),
+            PictureOperation::Crop(crop) => {
+                let size = size_after(base.upright, &steps)?;
+                let crop = crop.resolve(size).map_err(|error| bad_crop(&error))?;
+                // A crop of the whole picture changes nothing.
+                if crop != Rect::new(0, 0, size) {
+                    steps.push(RenderStep::Crop(crop));
+                }
+            }
+            PictureOperation::Resize(_) => {}
+        }
+    }
+    Ok(OperatedSteps { steps, preset: None })
+}
+
+/// Applies `operations`, of which `resize` is one, to a rendition.
+///
+/// The picture is scaled once, from the original or its level, whatever the size of the rendition that the
+/// name means.
+fn resized_steps<'a>(
+    base: &RenditionBase<'_>,
+    operations: &[PictureOperation],
+    resize: &ResizeSpec,
+    settings: &'a MediaSettings,
+) -> Result<OperatedSteps<'a>> {
+    let preset = match resize {
+        ResizeSpec::Preset(name) => Some(settings.presets.0.get(name).ok_or_else(|| {
+            Error::invalid("path", "preset", "exists", format!("there is no preset {name}"))
+        })?),
+        ResizeSpec::Fit { .. } | ResizeSpec::Fill(_) => None,
+    };
+    let wanted = preset.map_or(resize, |preset| &preset.size);
+    let is_bought = access::is_bought_usage(base.name.usage);
+    let exact = RenditionWidths::Any;
+    // A preset is one size already, and who buys a picture gets the size that was asked for.
+    let widths = if is_bought || preset.is_some() { &exact } else { &settings.widths };
+    let named_size = size_after(base.upright, base.steps)?;
+    let crop = match operations.iter().find_map(|operation| match operation {
+        PictureOperation::Crop(crop) => Some(crop),
+        PictureOperation::Watermark | PictureOperation::Resize(_) => None,
+    }) {
+        None => Rect::new(0, 0, named_size),
+        Some(crop) => crop.resolve(named_size).map_err(|error| bad_crop(&error))?,
+    };
+    let marks_first =
+        matches!(operations, [PictureOperation::Watermark, PictureOperation::Crop(_), ..]);
+    let is_scaled_whole = base.steps.iter().all(|step| match step {
+        RenderStep::Fit { .. } | RenderStep::Watermark => true,
+        RenderStep::Cover { .. } | RenderStep::Crop(_) | RenderStep::Scale { .. } => false,
+    });
+    let is_marked = base.steps.contains(&RenderStep::Watermark)
+        || operations.contains(&PictureOperation::Watermark)
+        || preset.is_some_and(|preset| preset.mark);
+    let mut steps = Vec::new();
+    if marks_first || !is_scaled_whole {
+        // The crop is part of a picture that has to be made first: one with a mark, or a square around the
+        // centre of interest.
+        steps.extend_from_slice(base.steps);
+        if marks_first {
+            push_mark(&mut steps);
+        }
+        let part = ShownPart::open(crop, named_size, settings.open_px.max(1));
+        let part = if is_bought { ShownPart::full_size(crop) } else { part };
+        steps.extend(part.steps(wanted, widths));
+    } else {
+        let region = scale_crop(crop, named_size, base.upright).map_err(Error::internal)?;
+        let part = match is_bought {
+            true => ShownPart::full_size(region),
+            false => ShownPart::open(region, base.upright, settings.open_px),
+        };
+        steps.extend(part.steps(wanted, widths));
+        // The whole picture in the size of the named rendition is that rendition.
+        let unmarked: Vec<_> =
+            base.steps.iter().filter(|step| **step != RenderStep::Watermark).cloned().collect();
+        let whole = Rect::new(0, 0, base.upright);
+        if steps == [RenderStep::Scale { region: whole, size: named_size }] {
+            steps = unmarked;
+        }
+    }
+    if is_marked {
+        push_mark(&mut steps);
+    }
+    Ok(OperatedSteps { steps, preset })
+}
+
+/// Adds the mark, unless the picture has it.
+fn push_mark(steps: &mut Vec<RenderStep>) {
+    if !steps.contains(&RenderStep::Watermark) {
+        steps.push(RenderStep::Watermark);
+    }
 }
 
 /// The source file and the steps of a rendition without operations.
@@ -257,6 +392,7 @@ fn output(
         quality,
         sampling: OutputSampling::S420,
         colour: OutputColour::Srgb,
+        bytes_max: None,
     };
     let qualities = settings.qualities;
     match name.usage {
@@ -277,6 +413,7 @@ fn output(
                 quality: qualities.hires,
                 sampling: OutputSampling::Keep,
                 colour: OutputColour::Keep,
+                bytes_max: None,
             })
         }
     }
@@ -285,6 +422,9 @@ fn output(
 fn operation_name(name: RenditionName, steps: &[RenderStep]) -> &'static str {
     let cropped = steps.iter().any(|step| matches!(step, RenderStep::Crop(_)));
     let marked = steps.contains(&RenderStep::Watermark);
+    if steps.iter().any(|step| matches!(step, RenderStep::Scale { .. })) {
+        return if marked { "resize-watermark" } else { "resize" };
+    }
     match (name.usage, cropped, marked) {
         (_, true, true) => "crop-watermark",
         (_, true, false) => "crop",

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     Media, MediaState, RenditionAnswer,
@@ -17,7 +18,7 @@ use super::{
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::compute::{MemoryLease, QueueFull, yield_to_waiting};
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::SLOW_RETRY_AFTER_S;
+use crate::runtime::limits::{SLOW_ENCODING_COST_MIN, SLOW_RETRY_AFTER_S};
 use crate::runtime::telemetry;
 use imaging::{RasterError, RenderPath, RenderStage};
 use metadata::Caption;
@@ -252,28 +253,57 @@ impl Media {
         Ok((body.clone(), RenditionSource::Rendered { way: render_path, timing }))
     }
 
+    /// Whether the rendition can be answered at once: it is cached, or encoding it takes little time.
+    #[must_use]
+    pub fn is_ready(&self, answer: &RenditionAnswer) -> bool {
+        let planned = &answer.planned;
+        !is_slow(planned)
+            || self.inner.cache.find_in_memory(planned).is_some()
+            || self.inner.cache.is_on_disk(planned)
+    }
+
+    /// Renders in the background for later requests, unless a render is in flight.
+    pub fn render_ahead(&self, answer: RenditionAnswer, payer: RenderPayer) {
+        if self.inner.in_flight.contains(answer.planned.key) {
+            return;
+        }
+        let media = self.clone();
+        tokio::spawn(async move {
+            let limit = media.inner.settings.render_time;
+            // Nobody waits: the requests that want it later find it in the cache, or render it.
+            if let Err(error) = media.obtain_for(&answer, limit, payer).await {
+                tracing::debug!(key = %answer.entry.key, "rendition not rendered ahead: {error}");
+            }
+        });
+    }
+
     /// Queues a render. If the queue is full, all requests that wait for it are refused.
     fn start_render(&self, answer: &RenditionAnswer, task: RenderTask) -> Result<(), QueueFull> {
-        let plan = &answer.planned.plan;
-        let memory = plan.memory_bytes(self.inner.originals.cached_summary(plan.source.blob));
-        let task = Arc::new(task);
         let render = RenderRun {
             inner: Arc::clone(&self.inner),
             planned: Arc::clone(&answer.planned),
             caption: answer.entry.caption_of(answer.association.as_ref()).0.clone(),
-            task: Arc::clone(&task),
+            task: Arc::new(task),
             queued: Stopwatch::start(),
+            permit: None,
         };
-        // Lets a full queue drop abandoned renders before it refuses new ones.
-        let queued_task = Arc::clone(&task);
-        let is_wanted = move || queued_task.has_waiters();
-        self.inner.compute.submit(memory, is_wanted, move |lease| render.run(lease)).inspect_err(
-            |QueueFull| {
-                count_outcome("refused");
-                task.finish(Err(RenderError::Overloaded));
-            },
-        )
+        if !is_slow(&answer.planned) {
+            return render.submit();
+        }
+        let permits = Arc::clone(&self.inner.slow_encoders);
+        tokio::spawn(async move {
+            // The semaphore is never closed.
+            let permit = permits.acquire_owned().await.ok();
+            // A full queue has refused the waiting requests.
+            let _refused = RenderRun { permit, ..render }.submit();
+        });
+        Ok(())
     }
+}
+
+/// Whether encoding takes so much longer than JPEG that such renders have a budget of their own.
+fn is_slow(planned: &PlannedRendition) -> bool {
+    planned.format.encoding_cost() >= SLOW_ENCODING_COST_MIN
 }
 
 impl RenderedBody {
@@ -294,9 +324,27 @@ struct RenderRun {
     caption: Caption,
     task: Arc<RenderTask>,
     queued: Stopwatch,
+    /// The permit of a slow encoder, held until the render has ended.
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 impl RenderRun {
+    /// Queues the render. If the queue is full, all requests that wait for it are refused.
+    fn submit(self) -> Result<(), QueueFull> {
+        let plan = &self.planned.plan;
+        let memory = plan.memory_bytes(self.inner.originals.cached_summary(plan.source.blob));
+        // Lets a full queue drop abandoned renders before it refuses new ones.
+        let queued_task = Arc::clone(&self.task);
+        let is_wanted = move || queued_task.has_waiters();
+        let (inner, task) = (Arc::clone(&self.inner), Arc::clone(&self.task));
+        inner.compute.submit(memory, is_wanted, move |lease| self.run(lease)).inspect_err(
+            |QueueFull| {
+                count_outcome("refused");
+                task.finish(Err(RenderError::Overloaded));
+            },
+        )
+    }
+
     /// Renders on a worker thread, publishes the outcome to the waiting requests, and fills the cache.
     fn run(&self, lease: &MemoryLease) {
         // The requests may have ended while the render was queued.

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use crate::runtime::config::Config;
+use crate::runtime::config::{Config, RenditionPresets, RenditionWidths};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::hot_swap::HotSwap;
 use crate::runtime::limits::WATERMARK_BYTES_MAX;
@@ -38,6 +38,11 @@ pub struct MediaSettings {
     /// Base URL of links to media.
     pub media_url: String,
     pub sizes: RenditionSizes,
+    /// Long side in pixels at which the whole picture is open.
+    pub open_px: u32,
+    /// The widths of open renditions with a size.
+    pub widths: RenditionWidths,
+    pub presets: RenditionPresets,
     pub qualities: EncoderQualities,
     pub marker: std::sync::Arc<Watermark>,
     /// Whether renditions retain the original's GPS position.
@@ -104,6 +109,9 @@ impl MediaSettings {
                 cropped_thumbnail_px: media.cropped_thumbnail_px,
                 web_preview_px: media.web_preview_px,
             },
+            open_px: media.open_px,
+            widths: media.widths.clone(),
+            presets: media.presets.clone(),
             qualities: EncoderQualities {
                 hires: media.hires_quality,
                 preview: media.preview_quality,

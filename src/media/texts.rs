@@ -16,7 +16,7 @@ use model::{ContentHash, CropSpec, ItemKey, MediaType, Rect};
 /// The MIME type of a text, with its character set.
 pub(super) fn mime(extension: DocumentExtension) -> &'static str {
     match extension {
-        DocumentExtension::Json => "application/json",
+        DocumentExtension::Json | DocumentExtension::Renditions => "application/json",
         DocumentExtension::Xml => "text/xml; charset=utf-8",
         DocumentExtension::Zip => "application/zip",
         DocumentExtension::Cutpaste | DocumentExtension::Indesign => "text/plain; charset=utf-8",
@@ -98,8 +98,8 @@ impl Media {
             }
             DocumentExtension::Cutpaste => formats::cutpaste(&document).into(),
             DocumentExtension::Indesign => formats::indesign(&document).into(),
-            DocumentExtension::Zip => {
-                return Err(Error::new(ErrorKind::Internal, "an archive is not a text"));
+            DocumentExtension::Zip | DocumentExtension::Renditions => {
+                return Err(Error::new(ErrorKind::Internal, "not a text of the document"));
             }
         })
     }

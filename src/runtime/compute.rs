@@ -237,6 +237,12 @@ impl ComputePool {
         Ok(compute)
     }
 
+    /// The number of worker threads.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        self.shared.workers
+    }
+
     /// Queues `work`, which is expected to need `memory_bytes` at its peak.
     ///
     /// A full queue drops jobs for which `is_wanted` returns false. Fails with [`QueueFull`] if it

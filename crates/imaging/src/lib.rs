@@ -112,6 +112,9 @@ pub struct OutputOptions {
     pub sampling: OutputSampling,
     /// Colour space of the result.
     pub colour: OutputColour,
+    /// The quality is reduced until the file, without its metadata, has at most this many bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_max: Option<u64>,
 }
 
 fn is_jpeg(format: &ImageFormat) -> bool {

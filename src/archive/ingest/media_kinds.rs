@@ -35,7 +35,7 @@ impl Ingest {
         path: &Path,
     ) -> Result<IngestedFile, IngestError> {
         let (file, warnings) = catch_panics(|| match name.extension {
-            RenditionExtension::Image(_) => {
+            RenditionExtension::Image(_) | RenditionExtension::Auto => {
                 let loaded = self.read_photograph(path)?;
                 let (picture, warnings) = self.store(loaded, name.name)?;
                 Ok((AssetFile::Picture(picture), warnings))

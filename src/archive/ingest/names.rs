@@ -70,6 +70,9 @@ impl FileName {
             ),
         };
         match extension {
+            // A file of a format that is only written would never be decoded.
+            RenditionExtension::Image(format) if !format.is_readable() => false,
+            RenditionExtension::Auto => false,
             RenditionExtension::Image(_) => {
                 (small && (picture || video)) || (hires && normal && picture)
             }

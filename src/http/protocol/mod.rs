@@ -9,6 +9,7 @@ pub(crate) mod disposition;
 pub(crate) mod edge;
 pub mod error_reference;
 pub(crate) mod host;
+pub(crate) mod image_negotiation;
 pub(crate) mod media_body;
 pub mod range;
 pub mod request;

@@ -127,6 +127,10 @@ fn scalar(name: &str, value: &toml::Value) -> Result<String, ConfigError> {
                 entries.iter().map(|entry| scalar(name, entry)).collect();
             Ok(texts?.join(","))
         }
+        // Presets are tables; like the environment and flags, their parser reads JSON.
+        toml::Value::Table(tables) if name == "media.presets" => {
+            serde_json::to_string(tables).map_err(|error| ConfigError(format!("{name}: {error}")))
+        }
         toml::Value::Datetime(_) | toml::Value::Table(_) => {
             Err(ConfigError(format!("{name} is a {}, expected a plain value", value.type_str())))
         }

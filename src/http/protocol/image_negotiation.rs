@@ -1,0 +1,158 @@
+//! Chooses the image format of an `.auto` address by `Accept` (RFC 9110 §12.5.1).
+
+use axum::http::{HeaderMap, header};
+
+use imaging::ImageFormat;
+
+/// The formats from the most to the least preferred where a client weighs them alike: fewer bytes first.
+const BY_SIZE: [ImageFormat; 3] = [ImageFormat::AVIF, ImageFormat::WEBP, ImageFormat::JPEG];
+
+/// Returns the formats that the client of these headers accepts, the preferred one first.
+///
+/// JPEG is accepted through wildcards as well; other formats only by name, because clients that cannot decode
+/// them send `*/*` too. Members that do not parse are ignored. Without any acceptable format the answer is
+/// JPEG alone.
+pub(crate) fn accepted_formats(headers: &HeaderMap) -> Vec<ImageFormat> {
+    let lines = headers.get_all(header::ACCEPT).iter();
+    let members: Vec<MediaRange<'_>> = lines
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','))
+        .filter_map(MediaRange::parse)
+        .collect();
+    let mut weighted: Vec<(u16, ImageFormat)> = BY_SIZE
+        .into_iter()
+        .map(|format| (weight(&members, format), format))
+        .filter(|(weight, _)| *weight > 0)
+        .collect();
+    // A stable sort keeps the order by size among equal weights.
+    weighted.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
+    let mut formats: Vec<ImageFormat> = weighted.into_iter().map(|(_, format)| format).collect();
+    if formats.is_empty() {
+        formats.push(ImageFormat::JPEG);
+    }
+    formats
+}
+
+/// The weight of `format` in thousandths: that of the most specific range that matches it.
+fn weight(members: &[MediaRange<'_>], format: ImageFormat) -> u16 {
+    let by_name = |range: &str| {
+        members.iter().filter(|member| member.is(range)).map(|member| member.weight).max()
+    };
+    let named = by_name(format.mime_type());
+    if format != ImageFormat::JPEG {
+        return named.unwrap_or(0);
+    }
+    named.or_else(|| by_name("image/*")).or_else(|| by_name("*/*")).unwrap_or(0)
+}
+
+/// A member of the field.
+struct MediaRange<'a> {
+    /// Type and subtype, as written.
+    name: &'a str,
+    /// The weight in thousandths.
+    weight: u16,
+}
+
+impl<'a> MediaRange<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let mut parts = text.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let (kind, subtype) = name.split_once('/')?;
+        let is_token = |part: &str| !part.is_empty() && part.bytes().all(is_token_byte);
+        if !is_token(kind) || !is_token(subtype) {
+            return None;
+        }
+        let mut weight = 1000;
+        for parameter in parts {
+            let (key, value) = parameter.split_once('=')?;
+            match key.trim().eq_ignore_ascii_case("q") {
+                true => weight = parse_weight(value.trim())?,
+                // A parameter of the type asks for another representation than ours.
+                false => return None,
+            }
+        }
+        Some(Self { name, weight })
+    }
+
+    fn is(&self, range: &str) -> bool {
+        self.name.eq_ignore_ascii_case(range)
+    }
+}
+
+/// Parses a weight such as `0.8` into thousandths: at most three decimals, at most 1.
+fn parse_weight(text: &str) -> Option<u16> {
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+    if decimals.len() > 3 || !decimals.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let thousandths: u16 = format!("{decimals:0<3}").parse().ok()?;
+    match (whole, thousandths) {
+        ("0", _) => Some(thousandths),
+        ("1", 0) => Some(1000),
+        _ => None,
+    }
+}
+
+/// Whether a byte may be in a token (RFC 9110 §5.6.2).
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn names(lines: &[&str]) -> Vec<&'static str> {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(header::ACCEPT, HeaderValue::from_str(line).expect("a header"));
+        }
+        accepted_formats(&headers).into_iter().map(ImageFormat::name).collect()
+    }
+
+    #[test]
+    fn browsers_get_the_smallest_format_that_they_name() {
+        let chrome = "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8";
+        assert_eq!(names(&[chrome]), ["avif", "webp", "jpeg"]);
+        assert_eq!(names(&["image/webp,*/*;q=0.8"]), ["webp", "jpeg"]);
+        assert_eq!(names(&["image/webp", "image/avif"]), ["avif", "webp"]);
+        assert_eq!(names(&["IMAGE/WebP ; Q=1.0"]), ["webp"]);
+    }
+
+    #[test]
+    fn wildcards_mean_jpeg() {
+        for line in ["*/*", "image/*", "*/*;q=0.1", "image/png, */*;q=0.5", "text/html"] {
+            assert_eq!(names(&[line]), ["jpeg"], "{line}");
+        }
+        assert_eq!(names(&[]), ["jpeg"]);
+    }
+
+    #[test]
+    fn weights_decide_before_size() {
+        assert_eq!(names(&["image/avif;q=0.5,image/webp;q=0.9"]), ["webp", "avif"]);
+        assert_eq!(names(&["image/avif;q=0.5,image/jpeg"]), ["jpeg", "avif"]);
+        assert_eq!(names(&["image/avif;q=0,image/webp"]), ["webp"]);
+        assert_eq!(names(&["image/jpeg;q=0,image/*"]), ["jpeg"], "nothing acceptable is left");
+        assert_eq!(names(&["image/webp;q=0.001,*/*;q=0"]), ["webp"]);
+    }
+
+    #[test]
+    fn members_that_do_not_parse_are_ignored() {
+        for bad in ["image", "image/", "/webp", "image/webp;q=2", "image/webp;q=0.1234",
+            "image/webp;q=", "image/webp;q=-1", "image/webp;q", "image/webp;level=1", "image/we bp", ";"]
+        {
+            assert_eq!(names(&[&format!("{bad}, image/avif")]), ["avif"], "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_field_gives_at_least_one_format(text in "[ -~]{0,80}") {
+            let found = names(&[&text]);
+            prop_assert!(!found.is_empty() && found.len() <= 3);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The document `<id>.renditions.json`: the sizes and formats in which the picture of an item can be had.
+//!
+//! The item's own document lists the standard renditions only: clients look them up by variant and usage, and
+//! the last of two equal ones would win.
+
+use serde_json::{Map, Value, json};
+
+use super::{CatalogEntry, Media, TextAnswer, access};
+use crate::runtime::config::RenditionWidths;
+use crate::runtime::error::Result;
+use imaging::ImageFormat;
+use model::item::{AssetGroup, MediaLinks};
+use model::media_url::{MediaPath, PictureOperation};
+use model::{
+    ContentHash, PresetName, RenditionExtension, RenditionName, RenditionUsage, ResizeSpec, Size,
+};
+
+/// The name whose sizes a page embeds.
+const OPEN: RenditionName = RenditionName::NORMAL_PREVIEW;
+
+impl Media {
+    /// Writes the document of `entry`, which `path` names.
+    ///
+    /// Fails with [`ErrorKind::NotFound`](crate::runtime::error::ErrorKind::NotFound) for an item without a
+    /// picture.
+    pub(super) fn renditions_document(
+        &self,
+        entry: &CatalogEntry,
+        path: &MediaPath,
+        open: bool,
+    ) -> Result<TextAnswer> {
+        let files = AssetGroup::of_item(&entry.assets);
+        let Some(preview) = self.inner.settings.sizes.source(files, OPEN) else {
+            return Err(access::not_available(path));
+        };
+        let upright = preview.0.upright();
+        let document = json!({
+            "uri": self.inner.links.item(&entry.key),
+            "formats": extensions().map(|extension| &extension.as_str()[1..]).collect::<Vec<_>>(),
+            "widths": self.widths_json(),
+            "renditions": self.renditions_json(entry),
+            "presets": self.presets_json(entry),
+            "srcset": self.srcset_json(entry, upright),
+        });
+        let body = document.to_string().into();
+        let etag = ContentHash::of(&body).short();
+        let (mime, keys) = ("application/json", entry.cache_keys().clone());
+        Ok(TextAnswer { body, mime, etag, modified: None, open, keys })
+    }
+
+    fn widths_json(&self) -> Value {
+        match &self.inner.settings.widths {
+            RenditionWidths::Any => json!("any"),
+            RenditionWidths::Ladder(widths) => json!(widths),
+        }
+    }
+
+    /// The standard renditions that the item has, with their sizes and addresses.
+    fn renditions_json(&self, entry: &CatalogEntry) -> Vec<Value> {
+        let files = AssetGroup::of_item(&entry.assets);
+        let names = RenditionName::PICTURES.into_iter();
+        let described = names.filter_map(|name| {
+            let size = self.inner.settings.sizes.rendition_size(files, name)?;
+            let path = |extension| MediaPath::rendition(entry.key.clone(), name, extension);
+            // The Hires itself is only the original; other formats need an operation.
+            let is_hires = name.usage == RenditionUsage::Hires;
+            let extensions =
+                extensions().filter(|one| !is_hires || *one == RenditionExtension::JPEG);
+            Some(json!({
+                "variant": name.variant.as_str(),
+                "usage": name.usage.as_str(),
+                "width": size.width,
+                "height": size.height,
+                "access": access_word(name),
+                "hrefs": self.hrefs(extensions.map(|extension| (extension, path(extension)))),
+            }))
+        });
+        described.collect()
+    }
+
+    /// The presets, each as an open rendition.
+    fn presets_json(&self, entry: &CatalogEntry) -> Map<String, Value> {
+        let presets = self.inner.settings.presets.0.iter();
+        presets
+            .map(|(name, preset)| {
+                let paths = extensions().filter_map(|extension| {
+                    Some((extension, resized(entry, extension, preset_of(name))?))
+                });
+                let described = json!({
+                    "size": preset.size.to_string()[1..],
+                    "access": access_word(OPEN),
+                    "hrefs": self.hrefs(paths),
+                });
+                (name.to_string(), described)
+            })
+            .collect()
+    }
+
+    fn hrefs(
+        &self,
+        paths: impl Iterator<Item = (RenditionExtension, MediaPath)>,
+    ) -> Map<String, Value> {
+        let href = |(extension, path): (RenditionExtension, MediaPath)| {
+            (extension.as_str()[1..].to_owned(), self.inner.links.url(&path).into())
+        };
+        paths.map(href).collect()
+    }
+
+    /// For each format the candidates of an `<img srcset>`, in ascending width.
+    fn srcset_json(&self, entry: &CatalogEntry, upright: Size) -> Map<String, Value> {
+        let formats = ImageFormat::all().map(|format| {
+            let extension = RenditionExtension::Image(format);
+            (extension.as_str()[1..].to_owned(), self.srcset(entry, upright, extension).into())
+        });
+        formats.collect()
+    }
+
+    /// The candidates of an `<img srcset>` in one format: the widths of the ladder that the open picture has,
+    /// and its own.
+    fn srcset(
+        &self,
+        entry: &CatalogEntry,
+        upright: Size,
+        extension: RenditionExtension,
+    ) -> String {
+        let open_width = upright.fit_within(self.inner.settings.open_px).width;
+        let rungs = match &self.inner.settings.widths {
+            RenditionWidths::Any => &[][..],
+            RenditionWidths::Ladder(widths) => widths,
+        };
+        let widths = rungs.iter().copied().filter(|width| *width < open_width).chain([open_width]);
+        let candidates = widths.filter_map(|width| {
+            let fit = ResizeSpec::Fit { width: Some(width), height: None };
+            let path = resized(entry, extension, fit)?;
+            Some(format!("{} {width}w", self.inner.links.url(&path)))
+        });
+        candidates.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The extensions of pictures, `.auto` last.
+fn extensions() -> impl Iterator<Item = RenditionExtension> {
+    ImageFormat::all().map(RenditionExtension::Image).chain([RenditionExtension::Auto])
+}
+
+fn preset_of(name: &PresetName) -> ResizeSpec {
+    ResizeSpec::Preset(name.clone())
+}
+
+/// The path of the item's open picture in another size.
+fn resized(
+    entry: &CatalogEntry,
+    extension: RenditionExtension,
+    size: ResizeSpec,
+) -> Option<MediaPath> {
+    let path = MediaPath::rendition(entry.key.clone(), OPEN, extension);
+    path.with_operation(PictureOperation::Resize(size)).ok()
+}
+
+fn access_word(name: RenditionName) -> &'static str {
+    if access::is_bought_usage(name.usage) { "purchase" } else { "open" }
+}
