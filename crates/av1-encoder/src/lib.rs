@@ -31,7 +31,7 @@ pub enum ChromaSampling {
 
 /// Quality, speed and subsampling of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EncodeOptions {
+pub struct Av1Options {
     /// The quantizer on libaom's scale of 0 (best) to [`QUANTIZER_MAX`]; larger values are clamped.
     pub quantizer: u8,
     /// libaom's `cpu-used`, from 0 (smallest file) to [`SPEED_MAX`] (fastest); larger values are clamped.
@@ -51,7 +51,7 @@ pub struct PixelView<'a> {
     pub data: &'a [u8],
 }
 
-/// An encoded picture.
+/// The stream of an encoded picture, and what a container declares of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Av1Picture {
     /// The sequence header and the frame as OBUs with sizes, without a temporal delimiter: the data of an
@@ -65,7 +65,9 @@ pub struct Av1Picture {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Av1Error {
     /// The picture is empty or larger than decoders accept.
-    #[error("{size} pixels; expected 1 to {SIDE_PX_MAX} on a side and at most {PIXELS_MAX} in all")]
+    #[error(
+        "{size} pixels; expected 1 to {SIDE_PX_MAX} on a side and at most {PIXELS_MAX} in all"
+    )]
     Size {
         /// The size of the picture.
         size: Size,
@@ -85,7 +87,7 @@ pub enum Av1Error {
     Library {
         /// The function that failed.
         call: &'static str,
-        /// libaom's description.
+        /// libaom's description of its error code.
         cause: String,
     },
     /// libaom's output is not a still picture with a reduced header.
@@ -103,7 +105,7 @@ pub enum Av1Error {
 /// which is about 40 bytes per pixel.
 ///
 /// Fails with [`Av1Error::Size`] or [`Av1Error::Layout`] before memory is allocated.
-pub fn encode(picture: PixelView<'_>, options: EncodeOptions) -> Result<Av1Picture, Av1Error> {
+pub fn encode(picture: PixelView<'_>, options: Av1Options) -> Result<Av1Picture, Av1Error> {
     let PixelView { size, channels, data } = picture;
     if !is_encodable(size) {
         return Err(Av1Error::Size { size });

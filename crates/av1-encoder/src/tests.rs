@@ -8,7 +8,7 @@ fn pattern(size: Size, channels: usize) -> Vec<u8> {
 }
 
 fn encoded(size: Size, channels: usize, chroma: ChromaSampling) -> Av1Picture {
-    let options = EncodeOptions { quantizer: 30, speed: 9, chroma };
+    let options = Av1Options { quantizer: 30, speed: 9, chroma };
     encode(PixelView { size, channels, data: &pattern(size, channels) }, options).unwrap()
 }
 
@@ -16,9 +16,11 @@ fn encoded(size: Size, channels: usize, chroma: ChromaSampling) -> Av1Picture {
 fn every_kind_and_size_has_a_level_and_a_profile() {
     for (width, height) in [(1, 1), (1, 300), (2, 1), (3, 5), (63, 65), (64, 64), (300, 299)] {
         let size = Size::new(width, height);
-        for (channels, chroma, profile) in
-            [(1, ChromaSampling::Full, 0), (3, ChromaSampling::Quarter, 0), (3, ChromaSampling::Full, 1)]
-        {
+        for (channels, chroma, profile) in [
+            (1, ChromaSampling::Full, 0),
+            (3, ChromaSampling::Quarter, 0),
+            (3, ChromaSampling::Full, 1),
+        ] {
             let Av1Picture { obus, config } = encoded(size, channels, chroma);
             assert_eq!(obus[0], 0b0_0001_0_1_0, "{size} begins with a sequence header");
             assert_eq!(config.profile, profile, "{size}");
@@ -45,7 +47,7 @@ fn a_coarser_quantizer_gives_fewer_bytes() {
     let (size, channels) = (Size::new(200, 100), 3);
     let data = pattern(size, channels);
     let bytes = [10, 30, 50, 255].map(|quantizer| {
-        let options = EncodeOptions { quantizer, speed: 255, chroma: ChromaSampling::Quarter };
+        let options = Av1Options { quantizer, speed: 255, chroma: ChromaSampling::Quarter };
         encode(PixelView { size, channels, data: &data }, options).unwrap().obus.len()
     });
     assert!(bytes.is_sorted_by(|finer, coarser| finer > coarser), "{bytes:?}");
@@ -53,7 +55,7 @@ fn a_coarser_quantizer_gives_fewer_bytes() {
 
 #[test]
 fn a_wrong_layout_or_size_is_refused() {
-    let options = EncodeOptions { quantizer: 30, speed: 9, chroma: ChromaSampling::Quarter };
+    let options = Av1Options { quantizer: 30, speed: 9, chroma: ChromaSampling::Quarter };
     let refused = |width, height, channels, data: &[u8]| {
         let size = Size::new(width, height);
         encode(PixelView { size, channels, data }, options).unwrap_err().to_string()

@@ -12,9 +12,9 @@ pub const SIDE_PX_MAX: u32 = 16_383;
 /// The slowest method of libwebp, with the smallest files.
 pub const METHOD_MAX: u8 = 6;
 
-/// Quality and effort.
+/// How much a file may lose, and how hard the encoder tries.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct EncodeOptions {
+pub struct WebpOptions {
     /// Quality on libwebp's scale, 0 to 100, which is not that of JPEG; other values are clamped.
     pub quality: f32,
     /// libwebp's `method`, from 0 (fastest) to [`METHOD_MAX`] (smallest file); larger values are clamped.
@@ -55,9 +55,9 @@ pub enum WebpError {
     /// too large for the format.
     #[error("libwebp: {call} failed with code {code}")]
     Library {
-        /// The function that failed.
+        /// The function of libwebp that failed.
         call: &'static str,
-        /// libwebp's code (`WebPEncodingError`).
+        /// The code that libwebp gave, a `WebPEncodingError`.
         code: i32,
     },
 }
@@ -71,7 +71,7 @@ pub enum WebpError {
 /// pixel; grey needs 3 more for its copy in RGB.
 ///
 /// Fails with [`WebpError::Size`] or [`WebpError::Layout`] before memory is allocated.
-pub fn encode(picture: PixelView<'_>, options: EncodeOptions) -> Result<Vec<u8>, WebpError> {
+pub fn encode(picture: PixelView<'_>, options: WebpOptions) -> Result<Vec<u8>, WebpError> {
     let PixelView { size, channels, data } = picture;
     let sides = 1..=SIDE_PX_MAX;
     if !sides.contains(&size.width) || !sides.contains(&size.height) {

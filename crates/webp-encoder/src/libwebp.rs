@@ -12,14 +12,10 @@ use std::slice;
 use geometry::Size;
 use libwebp_sys as webp;
 
-use crate::{EncodeOptions, METHOD_MAX, WebpError};
+use crate::{METHOD_MAX, WebpError, WebpOptions};
 
 /// Encodes `rgb`, which has exactly three bytes for each pixel of `size`, as a file.
-pub(crate) fn encode(
-    size: Size,
-    rgb: &[u8],
-    options: EncodeOptions,
-) -> Result<Vec<u8>, WebpError> {
+pub(crate) fn encode(size: Size, rgb: &[u8], options: WebpOptions) -> Result<Vec<u8>, WebpError> {
     let config = configuration(options)?;
     let mut picture = Picture::import(size, rgb)?;
     let mut output = Output::new();
@@ -34,11 +30,12 @@ pub(crate) fn encode(
 }
 
 /// The settings: one thread, and the library's defaults apart from quality and method.
-fn configuration(options: EncodeOptions) -> Result<webp::WebPConfig, WebpError> {
+fn configuration(options: WebpOptions) -> Result<webp::WebPConfig, WebpError> {
     let mut config = webp::WebPConfig::new()
         .map_err(|()| WebpError::Library { call: "WebPConfigInit", code: 0 })?;
-    // `clamp` keeps a NaN, which the library would refuse; `max` replaces it.
-    config.quality = options.quality.max(0.0).min(100.0);
+    // The library refuses numbers outside its range, and `clamp` keeps a NaN.
+    let is_number = !options.quality.is_nan();
+    config.quality = if is_number { options.quality.clamp(0.0, 100.0) } else { 0.0 };
     config.method = c_int::from(options.method.min(METHOD_MAX));
     config.thread_level = 0;
     Ok(config)

@@ -1,16 +1,16 @@
 //! Properties of encoded files that hold without a decoder.
 
-use crate::{EncodeOptions, PixelView, SIDE_PX_MAX, encode};
+use crate::{PixelView, SIDE_PX_MAX, WebpOptions, encode};
 use geometry::Size;
 
-const OPTIONS: EncodeOptions = EncodeOptions { quality: 80.0, method: 4 };
+const OPTIONS: WebpOptions = WebpOptions { quality: 80.0, method: 4 };
 
 fn pattern(size: Size, channels: usize) -> Vec<u8> {
     let count = usize::try_from(size.pixels()).unwrap() * channels;
     (0..count).map(|at| u8::try_from((at * 7 + at / 97) % 256).unwrap()).collect()
 }
 
-fn encoded(size: Size, channels: usize, options: EncodeOptions) -> Vec<u8> {
+fn encoded(size: Size, channels: usize, options: WebpOptions) -> Vec<u8> {
     encode(PixelView { size, channels, data: &pattern(size, channels) }, options).unwrap()
 }
 
@@ -49,7 +49,7 @@ fn the_same_picture_has_the_same_bytes_on_every_thread() {
 #[test]
 fn a_higher_quality_gives_more_bytes_and_any_number_is_accepted() {
     let bytes = [f32::NAN, 30.0, 60.0, 90.0, f32::INFINITY].map(|quality| {
-        encoded(Size::new(200, 100), 3, EncodeOptions { quality, method: 255 }).len()
+        encoded(Size::new(200, 100), 3, WebpOptions { quality, method: 255 }).len()
     });
     assert!(bytes.is_sorted_by(|coarser, finer| coarser < finer), "{bytes:?}");
 }
