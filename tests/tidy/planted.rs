@@ -179,7 +179,7 @@ fn a_file_that_no_module_names_is_seen() {
 
 #[test]
 fn unsafe_code_elsewhere_is_seen() {
-    let rule = "unsafe code stands in the SIMD module alone";
+    let rule = "unsafe code stands in the SIMD module and the calls of encoders";
     let text = "//! Two.\n#![expect(unsafe_code, reason = \"fast\")]\nfn checked() {}\n";
     check(rule, "src/low/two.rs", text, "src/low/two.rs");
 }

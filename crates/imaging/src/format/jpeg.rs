@@ -18,12 +18,14 @@ pub static CODEC: ImageCodec = ImageCodec {
     extension: ".jpg",
     other_extensions: &["jpeg"],
     mime_type: "image/jpeg",
-    magic: &[0xFF, 0xD8],
+    magic: &[(0, &[0xFF, 0xD8])],
     decoder: Some(ImageDecoder { open, decode }),
     encode,
     embed,
+    holds_grey: true,
     holds_inks: true,
     side_px_max: 65_535,
+    encoding_cost: 1,
 };
 
 /// Limits for files that our own encoder wrote, which have only a few segments.

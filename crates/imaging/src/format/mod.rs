@@ -3,7 +3,11 @@
 //! To add a format, add a module next to [`jpeg`](self) and a line in the table `FORMATS`. Media URLs,
 //! MIME types and planned renditions are derived from the table.
 
+mod avif;
+mod boxes;
 mod jpeg;
+mod quality;
+mod webp;
 
 use std::{borrow::Cow, cmp::Ordering, fmt, hash};
 
@@ -11,10 +15,10 @@ use ::jpeg::codec::{DecodeOutput, DecodeScale, PictureHeader, Pixels};
 use metadata::EmbeddedMetadata;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use crate::{OutputOptions, RasterError, colour};
+use crate::{OutputColour, OutputOptions, RasterError, colour};
 
 /// All formats; the format of originals comes first.
-static FORMATS: [&ImageCodec; 1] = [&jpeg::CODEC];
+static FORMATS: [&ImageCodec; 3] = [&jpeg::CODEC, &webp::CODEC, &avif::CODEC];
 
 /// The description of a format, with its decoder and encoder.
 pub struct ImageCodec {
@@ -26,18 +30,23 @@ pub struct ImageCodec {
     pub other_extensions: &'static [&'static str],
     /// The MIME type of files, such as `image/jpeg`.
     pub mime_type: &'static str,
-    /// The magic number: the first bytes of every file.
-    pub magic: &'static [u8],
+    /// The magic numbers: bytes that every file has, each with its offset.
+    pub magic: &'static [(usize, &'static [u8])],
     /// The decoder; `None` for a format that is only written.
     pub decoder: Option<ImageDecoder>,
     /// Encodes pixels, whose channels and sides must be within the limits of the format.
     pub encode: fn(&UnencodedPicture<'_>) -> Result<Vec<u8>, RasterError>,
     /// Embeds metadata and a colour profile in an encoded file.
     pub embed: fn(&[u8], &ImageAttachments<'_>) -> Result<Vec<u8>, RasterError>,
+    /// Whether the format supports grey pictures with a grey profile; if not, they are converted to
+    /// sRGB's tone curve.
+    pub holds_grey: bool,
     /// Whether the format supports CMYK; if not, CMYK pictures are converted to sRGB.
     pub holds_inks: bool,
     /// The maximum width and height of a picture, in pixels.
     pub side_px_max: u32,
+    /// The time that an encoder takes for a pixel, as a multiple of JPEG's; measured, rounded up.
+    pub encoding_cost: u32,
 }
 
 /// The functions that read files of a format.
@@ -84,6 +93,10 @@ pub struct ImageFormat(&'static ImageCodec);
 impl ImageFormat {
     /// The JPEG format (ITU-T T.81).
     pub const JPEG: Self = Self(&jpeg::CODEC);
+    /// The WebP format (RFC 9649), lossy.
+    pub const WEBP: Self = Self(&webp::CODEC);
+    /// The AVIF format (AV1 in HEIF), lossy.
+    pub const AVIF: Self = Self(&avif::CODEC);
 
     /// Iterates over all known formats.
     pub fn all() -> impl Iterator<Item = Self> {
@@ -93,7 +106,10 @@ impl ImageFormat {
     /// Detects the format of a file that begins with `head`.
     #[must_use]
     pub fn of_file(head: &[u8]) -> Option<Self> {
-        Self::all().find(|format| head.starts_with(format.0.magic))
+        let has = |(offset, bytes): &(usize, &[u8])| {
+            head.get(*offset..).is_some_and(|rest| rest.starts_with(bytes))
+        };
+        Self::all().find(|format| format.0.magic.iter().all(has))
     }
 
     /// Returns the format of files with this extension, with or without its dot, case-insensitively.
@@ -144,6 +160,21 @@ impl ImageFormat {
         self.0.decoder.is_some()
     }
 
+    /// Returns the time to encode a pixel as a multiple of JPEG's, for budgets of encoding work.
+    #[must_use]
+    pub fn encoding_cost(self) -> u32 {
+        self.0.encoding_cost
+    }
+
+    /// Whether pixels of this many channels are stored as they are, and may keep their profile.
+    pub(crate) fn holds(self, channels: usize) -> bool {
+        match channels {
+            1 => self.0.holds_grey,
+            4 => self.0.holds_inks,
+            _ => true,
+        }
+    }
+
     fn decoder(self) -> Result<&'static ImageDecoder, RasterError> {
         let not_readable =
             || RasterError::Unsupported(format!("{} files are only written", self.0.name));
@@ -153,7 +184,7 @@ impl ImageFormat {
     /// Encodes a picture as a file without metadata.
     ///
     /// If the format does not support CMYK, inks are converted to sRGB with `icc`, the profile of the
-    /// original.
+    /// original; so is grey if it cannot keep its profile and was not converted yet.
     ///
     /// Fails with [`RasterError::Unsupported`] for a picture with a side that is too long for the format.
     pub fn encode(
@@ -167,7 +198,10 @@ impl ImageFormat {
             let text = format!("{size} pixels; a {name} file has at most {most} on a side");
             return Err(RasterError::Unsupported(text));
         }
-        if picture.pixels.channels < 4 || self.0.holds_inks {
+        let channels = picture.pixels.channels;
+        // A conversion to sRGB leaves grey in one channel, so the channels do not tell that it is done.
+        let is_srgb = channels < 4 && picture.output.colour == OutputColour::Srgb;
+        if self.holds(channels) || is_srgb {
             return (self.0.encode)(&picture);
         }
         // Encoders do not see the profile, which the conversion of inks needs.
@@ -235,5 +269,7 @@ impl<'de> Deserialize<'de> for ImageFormat {
     }
 }
 
+#[cfg(test)]
+mod container_tests;
 #[cfg(test)]
 mod tests;

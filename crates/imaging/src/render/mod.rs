@@ -279,8 +279,10 @@ impl<'a> RenderState<'a> {
 
     fn finish(mut self) -> Result<RenderOutput, RasterError> {
         let size = size_of(self.region);
+        let channels = self.header.space.channels();
         let keeps_profile = self.job.output.colour == OutputColour::Keep
-            && colour::is_profile_for(self.job.source.icc, self.header.space.channels());
+            && self.job.output.format.holds(channels)
+            && colour::is_profile_for(self.job.source.icc, channels);
         let file = match self.planes()? {
             Some(planes) => {
                 self.begin(RenderStage::Encode)?;
