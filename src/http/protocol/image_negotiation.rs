@@ -141,9 +141,19 @@ mod tests {
 
     #[test]
     fn members_that_do_not_parse_are_ignored() {
-        for bad in ["image", "image/", "/webp", "image/webp;q=2", "image/webp;q=0.1234",
-            "image/webp;q=", "image/webp;q=-1", "image/webp;q", "image/webp;level=1", "image/we bp", ";"]
-        {
+        for bad in [
+            "image",
+            "image/",
+            "/webp",
+            "image/webp;q=2",
+            "image/webp;q=0.1234",
+            "image/webp;q=",
+            "image/webp;q=-1",
+            "image/webp;q",
+            "image/webp;level=1",
+            "image/we bp",
+            ";",
+        ] {
             assert_eq!(names(&[&format!("{bad}, image/avif")]), ["avif"], "{bad}");
         }
     }

@@ -309,7 +309,7 @@ pub const RETRY_AFTER_S: u32 = 2;
 /// and each attempt costs that time.
 pub const SLOW_RETRY_AFTER_S: u32 = 60;
 /// Encoders that take at least this many times as long as JPEG's share a budget of their own.
-pub const SLOW_ENCODING_COST_MIN: u32 = 8;
+pub const SLOW_ENCODING_COST_MIN: u32 = 50;
 /// Clients whose token buckets of megapixels are kept; full buckets are dropped first.
 pub const BUDGET_CLIENTS_MAX: usize = 100_000;
 /// Longest `Retry-After` of a client over its rate limit, and the most that it can owe, in seconds.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use ::jpeg::codec::{
     self, ChromaSubsampling, ColourSpace, DecodeOutput, DecodeScale, EncodeOptions, Pixels,
 };
+use ::jpeg::encoder;
 use ::jpeg::header::{HeaderLimits, JpegHeader};
 use ::jpeg::repair;
 use ::jpeg::rewrite::rewrite_metadata;
@@ -57,6 +58,12 @@ fn encode(picture: &UnencodedPicture<'_>) -> Result<Vec<u8>, RasterError> {
         OutputSampling::Keep => original.chroma,
     };
     let quality = picture.output.quality;
+    // Small renditions are sent far more often than they are encoded. Four channels only libjpeg-turbo
+    // writes.
+    if picture.output.sampling == OutputSampling::S420 && picture.pixels.channels < 4 {
+        let options = encoder::EncodeOptions { quality, sampling: chroma };
+        return Ok(encoder::encode(&picture.pixels, &options)?);
+    }
     let write = |pixels: &Pixels, space: ColourSpace| {
         Ok(codec::encode(pixels, EncodeOptions { quality, space, chroma })?)
     };

@@ -16,8 +16,9 @@ use crate::reduce::{Reduction, in_sequence, light_of};
 use crate::resize::crop_pixels;
 use crate::steps::{check_crop, check_scale, cover, fit};
 use crate::{
-    ImageFormat, Orientation, OutputColour, OutputSampling, RasterError, RenderJob, RenderOutput,
-    RenderPath, RenderSource, RenderStage, RenderStep, ReversedAxes, colour, interest,
+    ImageFormat, Orientation, OutputColour, OutputOptions, OutputSampling, RasterError, RenderJob,
+    RenderOutput, RenderPath, RenderSource, RenderStage, RenderStep, ReversedAxes, colour,
+    interest,
 };
 use geometry::{Rect, Size};
 use jpeg::codec::{
@@ -299,11 +300,35 @@ impl<'a> RenderState<'a> {
         Ok(RenderOutput { file, size, keeps_profile, decoded_pixels, render_path, warning })
     }
 
+    /// Encodes the pixels, with the highest quality that keeps to [`OutputOptions::bytes_max`].
     fn encode(&self, pixels: Pixels) -> Result<Vec<u8>, RasterError> {
+        let output = self.job.output;
+        let file = self.encode_at(&pixels, output.quality)?;
+        let Some(bytes_max) = output.bytes_max else { return Ok(file) };
+        let fits = |file: &Vec<u8>| file.len() as u64 <= bytes_max;
+        if fits(&file) {
+            return Ok(file);
+        }
+        // The best quality that is known to fit is below `high`; quality 1 is the best that can be done.
+        let (mut best, mut low, mut high) = (self.encode_at(&pixels, 1)?, 1, output.quality);
+        while high - low > 1 {
+            self.begin(RenderStage::Encode)?;
+            let middle = low + (high - low) / 2;
+            let file = self.encode_at(&pixels, middle)?;
+            if fits(&file) {
+                (best, low) = (file, middle);
+            } else {
+                high = middle;
+            }
+        }
+        Ok(best)
+    }
+
+    fn encode_at(&self, pixels: &Pixels, quality: u8) -> Result<Vec<u8>, RasterError> {
         let RenderJob { source, output, .. } = self.job;
         let picture = UnencodedPicture {
-            pixels: Cow::Owned(pixels),
-            output: *output,
+            pixels: Cow::Borrowed(pixels),
+            output: OutputOptions { quality, ..*output },
             original: self.header,
             is_quarter_turned: source.orientation.swaps_axes(),
             inks_inverted: source.adobe,
