@@ -1,10 +1,12 @@
-//! Benchmarks of header parsing, indexing and lossless cropping on a 24-megapixel picture.
+//! Benchmarks of header parsing, indexing and lossless cropping on a 24-megapixel picture, and of
+//! encoding a rendition of 1024x683 pixels.
 
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use geometry::{Rect, Size};
-use jpeg::codec::ChromaSubsampling;
+use jpeg::codec::{self, ChromaSubsampling, DecodeScale};
+use jpeg::encoder::{self, EncodeOptions};
 use jpeg::header::{HeaderLimits, JpegHeader};
 use jpeg::rewrite::colour_segments;
 use jpeg::samples::pictures::photograph;
@@ -40,5 +42,21 @@ fn scans(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, scans);
+fn renditions(criterion: &mut Criterion) {
+    let file = photograph(Size::new(1024, 683), ChromaSubsampling::Full);
+    let pixels = codec::decode(&file, DecodeScale::FULL).expect("a made picture").value;
+    let mut group = criterion.benchmark_group("rendition");
+    group.sample_size(10);
+    for (name, sampling) in
+        [("4:2:0", ChromaSubsampling::Quarter), ("4:4:4", ChromaSubsampling::Full)]
+    {
+        let options = EncodeOptions { quality: 85, sampling };
+        group.bench_function(name, |bench| {
+            bench.iter(|| encoder::encode(black_box(&pixels), &options).expect("a file"));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, scans, renditions);
 criterion_main!(benches);

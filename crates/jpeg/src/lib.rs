@@ -35,11 +35,13 @@
 //! - [`scan`]: random access into a baseline scan: regions, crops, patches, bands, and the index.
 //! - [`dct`]: the transforms between samples and coefficients.
 //! - [`codec`]: libjpeg-turbo for whole pictures. [`repair`]: cleans headers that libjpeg-turbo refuses.
+//! - [`encoder`]: the encoder for small renditions, whose files are smaller than libjpeg-turbo's.
 //! - [`samples`]: generated files for tests and benches.
 
 pub mod codec;
 pub mod dct;
 pub mod embedded;
+pub mod encoder;
 pub mod frame;
 pub mod header;
 mod indexed;

@@ -1,0 +1,229 @@
+//! Optimal Huffman tables (ITU-T T.81, annex K.2) and the writer of entropy-coded data.
+
+use crate::scan::tables::HuffmanSpec;
+
+/// Longest code that a table can hold, in bits.
+const LENGTH_MAX: usize = 16;
+
+/// How often each symbol of a table occurs.
+pub(super) type Histogram = [u32; 256];
+
+/// The codes of one table, with the form in which the file defines them.
+#[derive(Clone, Debug)]
+pub(super) struct HuffmanTable {
+    /// The definition for a DHT segment.
+    pub(super) spec: HuffmanSpec,
+    /// The code of each symbol.
+    codes: [u16; 256],
+    /// Length of the code in bits by symbol; 0 if the symbol has no code.
+    lengths: [u8; 256],
+}
+
+impl HuffmanTable {
+    /// Builds the table with the shortest codes for the symbols of a histogram.
+    pub(super) fn optimal(histogram: &Histogram) -> HuffmanTable {
+        let mut symbols: Vec<u8> = (0..=255).filter(|&s| histogram[usize::from(s)] > 0).collect();
+        // Stable, so symbols that are equally frequent stay in ascending order.
+        symbols.sort_by_key(|&symbol| std::cmp::Reverse(histogram[usize::from(symbol)]));
+        let counts = length_counts(&symbols, histogram);
+        let mut table = HuffmanTable {
+            spec: HuffmanSpec { counts, symbols },
+            codes: [0; 256],
+            lengths: [0; 256],
+        };
+        let (mut code, mut next) = (0u32, table.spec.symbols.iter());
+        for (length, count) in (1u8..).zip(counts) {
+            for &symbol in next.by_ref().take(usize::from(count)) {
+                table.codes[usize::from(symbol)] =
+                    u16::try_from(code).expect("a code has at most 16 bits");
+                table.lengths[usize::from(symbol)] = length;
+                code += 1;
+            }
+            code <<= 1;
+        }
+        table
+    }
+
+    /// Returns the number of bytes of the definition in a DHT segment.
+    pub(super) fn definition_bytes(&self) -> usize {
+        17 + self.spec.symbols.len()
+    }
+
+    /// Returns the number of bits of all codes of the symbols of a histogram.
+    pub(super) fn code_bits(&self, histogram: &Histogram) -> u64 {
+        let pairs = histogram.iter().zip(self.lengths);
+        pairs.map(|(&count, length)| u64::from(count) * u64::from(length)).sum()
+    }
+}
+
+/// Computes how many codes have 1 to 16 bits, for symbols in descending order of frequency.
+///
+/// The package-merge algorithm (Larmore and Hirschberg 1990) finds the best lengths of at most 16
+/// bits: 15 times, neighbouring packages are joined in pairs and merged with the single symbols. A
+/// symbol's length is the number of times that it occurs in the first `2n − 2` packages of the last
+/// list.
+fn length_counts(symbols: &[u8], histogram: &Histogram) -> [u8; LENGTH_MAX] {
+    // The symbol that takes the code of all ones, which must not be used (T.81, C.2), comes first
+    // here because it is the rarest.
+    let weights: Vec<u64> = std::iter::once(0)
+        .chain(symbols.iter().rev().map(|&symbol| u64::from(histogram[usize::from(symbol)])))
+        .collect();
+    let mut counts = [0; LENGTH_MAX];
+    if weights.len() == 2 {
+        counts[0] = 1;
+    }
+    if weights.len() <= 2 {
+        return counts;
+    }
+    // Only how many single symbols are among the first packages matters: they are always the
+    // rarest.
+    let mut lists: Vec<Vec<bool>> = Vec::with_capacity(LENGTH_MAX);
+    let mut packages: Vec<u64> = Vec::new();
+    for _ in 0..LENGTH_MAX {
+        let joined: Vec<u64> = packages.chunks_exact(2).map(|pair| pair[0] + pair[1]).collect();
+        let (mut singles, mut pairs) = (weights.iter().peekable(), joined.iter().peekable());
+        let (mut merged, mut is_single) = (Vec::new(), Vec::new());
+        loop {
+            let single_next = match (singles.peek(), pairs.peek()) {
+                (Some(single), Some(pair)) => single <= pair,
+                (single, None) => single.is_some(),
+                (None, Some(_)) => false,
+            };
+            let next = if single_next { singles.next() } else { pairs.next() };
+            let Some(&weight) = next else { break };
+            merged.push(weight);
+            is_single.push(single_next);
+        }
+        packages = merged;
+        lists.push(is_single);
+    }
+    let mut lengths = vec![0usize; weights.len()];
+    let mut taken = 2 * weights.len() - 2;
+    for list in lists.iter().rev() {
+        let singles = list[..taken].iter().filter(|&&single| single).count();
+        lengths[..singles].iter_mut().for_each(|length| *length += 1);
+        taken = 2 * (taken - singles);
+    }
+    // The first length belongs to the code of all ones, which is not in the table.
+    for length in &lengths[1..] {
+        counts[length - 1] += 1;
+    }
+    counts
+}
+
+/// A piece of entropy-coded data: the code of a symbol, raw bits, or both.
+///
+/// From the lowest bit: 16 raw bits, 5 with their number, 1 that is set if there is a symbol, 2
+/// with the number of the table, 8 with the symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Token(u32);
+
+/// Number of tables that the tokens of a scan can name.
+pub(super) const TABLES: usize = 4;
+
+/// The table of a token: two for DC and two for AC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TableSlot {
+    /// DC differences of luma or grey.
+    LumaDc,
+    /// DC differences of chroma.
+    ChromaDc,
+    /// AC coefficients of luma or grey.
+    LumaAc,
+    /// AC coefficients of chroma.
+    ChromaAc,
+}
+
+impl Token {
+    /// Creates a symbol followed by `count` raw bits, the low bits of `bits`.
+    pub(super) fn symbol(slot: TableSlot, symbol: u8, bits: u32, count: u32) -> Token {
+        let slot = slot as u32;
+        Token(u32::from(symbol) << 24 | slot << 22 | 1 << 21 | Self::raw(bits, count).0)
+    }
+
+    /// Creates `count` raw bits, at most 16, the low bits of `bits`.
+    pub(super) fn raw(bits: u32, count: u32) -> Token {
+        Token(count << 16 | bits & ((1 << count) - 1))
+    }
+
+    /// Returns the index of the table and the symbol, if there is one.
+    fn table_and_symbol(self) -> Option<(usize, usize)> {
+        let [symbol, rest, ..] = self.0.to_be_bytes();
+        (rest >> 5 & 1 == 1).then_some((usize::from(rest >> 6), usize::from(symbol)))
+    }
+
+    fn raw_count(self) -> u32 {
+        self.0 >> 16 & 31
+    }
+
+    fn raw_bits(self) -> u32 {
+        self.0 & 0xFFFF
+    }
+}
+
+/// Counts the symbols of each table.
+pub(super) fn histograms(tokens: &[Token]) -> [Histogram; TABLES] {
+    let mut histograms = [[0; 256]; TABLES];
+    for (table, symbol) in tokens.iter().filter_map(|token| token.table_and_symbol()) {
+        histograms[table][symbol] += 1;
+    }
+    histograms
+}
+
+/// Returns the number of raw bits of the tokens.
+pub(super) fn raw_bits(tokens: &[Token]) -> u64 {
+    tokens.iter().map(|token| u64::from(token.raw_count())).sum()
+}
+
+/// Writes the tokens with their tables, with stuffed bytes and padded with ones (T.81, F.1.2.3).
+pub(super) fn write(tokens: &[Token], tables: &[HuffmanTable; TABLES], out: &mut Vec<u8>) {
+    let mut writer = BitWriter { out, buffer: 0, count: 0 };
+    for &token in tokens {
+        if let Some((table, symbol)) = token.table_and_symbol() {
+            let table = &tables[table];
+            writer.put(u32::from(table.codes[symbol]), u32::from(table.lengths[symbol]));
+        }
+        writer.put(token.raw_bits(), token.raw_count());
+    }
+    writer.finish();
+}
+
+/// Collects bits, highest first, and writes whole bytes.
+struct BitWriter<'a> {
+    out: &'a mut Vec<u8>,
+    /// The bits that are not written yet, in the low bits.
+    buffer: u64,
+    /// Number of bits in the buffer.
+    count: u32,
+}
+
+impl BitWriter<'_> {
+    fn put(&mut self, bits: u32, count: u32) {
+        self.buffer = self.buffer << count | u64::from(bits);
+        self.count += count;
+        if self.count >= 32 {
+            self.write_bytes();
+        }
+    }
+
+    fn write_bytes(&mut self) {
+        while self.count >= 8 {
+            self.count -= 8;
+            let [byte, ..] = (self.buffer >> self.count).to_le_bytes();
+            self.out.push(byte);
+            // A byte of ones would look like the start of a marker.
+            if byte == 0xFF {
+                self.out.push(0);
+            }
+        }
+    }
+
+    fn finish(mut self) {
+        self.write_bytes();
+        if self.count > 0 {
+            let missing = 8 - self.count;
+            self.put((1 << missing) - 1, missing);
+            self.write_bytes();
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Encodes small renditions: the best picture for a number of bytes rather than the fastest
+//! encoder.
+//!
+//! `codec` encodes with libjpeg-turbo, which is several times faster and right for large pictures.
+//! This encoder is for pictures that are encoded once and sent often. Its files are about a quarter
+//! smaller at the same SSIMULACRA2 score (seven photographs at 1024 pixels), because
+//! - the transform starts from colours that were never rounded (`colour`, `transform`),
+//! - chroma is subsampled so that the decoder's interpolation restores it (`colour`),
+//! - the levels of a block are chosen by their error and their size together (`trellis`), and
+//!   errors count less where texture hides them (`quantize`),
+//! - the scans of a progressive file and their Huffman tables are chosen by measuring
+//!   (`progressive`).
+//!
+//! The bytes depend on the pixels and options only: there are no threads, and nothing is computed
+//! with functions of the platform's mathematical library, whose last digits differ.
+
+mod colour;
+mod huffman;
+mod progressive;
+mod quantize;
+mod scan;
+mod transform;
+mod trellis;
+
+#[cfg(test)]
+mod tests;
+
+use geometry::Size;
+
+use crate::codec::{ChromaSubsampling, CodecError, Pixels};
+use crate::encoder::colour::Plane;
+use crate::encoder::quantize::{CHROMA, Component, LUMA, Steps};
+use crate::encoder::scan::QuantisedGrid;
+use crate::rewrite::segment;
+
+/// JFIF 1.01, square pixels, no thumbnail.
+const JFIF: &[u8] = b"JFIF\0\x01\x01\0\0\x01\0\x01\0\0";
+
+/// Quality and chroma subsampling for [`encode`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EncodeOptions {
+    /// The quality from 1 to 100; values outside are clamped.
+    ///
+    /// The scale resembles libjpeg's: the steps of quantisation shrink with it, to 1 at 100.
+    pub quality: u8,
+    /// [`ChromaSubsampling::Full`] or [`ChromaSubsampling::Quarter`]; grey pictures ignore it.
+    pub sampling: ChromaSubsampling,
+}
+
+/// Encodes grey or RGB pixels as a JFIF file without metadata.
+///
+/// `pixels` has 1 channel (grey) or 3 (sRGB), and each side has 1 to 65,535 pixels. The file is
+/// progressive, or baseline where that is smaller, as for pictures of a few hundred bytes. The same
+/// input gives the same bytes on every machine. Memory use is 20 to
+/// 60 bytes per pixel, and the time about 50 ms per megapixel of a photograph at quality 85, up to
+/// 0.8 s of noise at quality 100.
+///
+/// Fails with [`CodecError::Encode`] for pixels of another shape and with
+/// [`CodecError::Unsupported`] for other samplings.
+pub fn encode(pixels: &Pixels, options: &EncodeOptions) -> Result<Vec<u8>, CodecError> {
+    let plane_size = checked_size(pixels)?;
+    let factor = match options.sampling {
+        ChromaSubsampling::Quarter if pixels.channels == 3 => 2,
+        ChromaSubsampling::Full | ChromaSubsampling::Quarter => 1,
+        ChromaSubsampling::Half
+        | ChromaSubsampling::HalfDown
+        | ChromaSubsampling::QuarterAcross
+        | ChromaSubsampling::QuarterDown
+        | ChromaSubsampling::Other => {
+            return Err(CodecError::Unsupported("chroma other than 4:4:4 and 4:2:0".to_owned()));
+        }
+    };
+    let (luma, chroma) = planes(pixels, plane_size, factor);
+    let picture = Picture::quantise(&luma, &chroma, factor, options.quality);
+    Ok(picture.file(pixels.size))
+}
+
+/// Returns width and height if the pixels can be encoded.
+fn checked_size(pixels: &Pixels) -> Result<(usize, usize), CodecError> {
+    let Size { width, height } = pixels.size;
+    let side = |px: u32| u16::try_from(px).ok().filter(|&px| px > 0).map(usize::from);
+    let (Some(width), Some(height)) = (side(width), side(height)) else {
+        return Err(CodecError::Encode(format!("a JPEG file cannot have {} pixels", pixels.size)));
+    };
+    let Pixels { channels, data, .. } = pixels;
+    if !matches!(channels, 1 | 3) || data.len() != width * height * channels {
+        let (found, size) = (data.len(), pixels.size);
+        return Err(CodecError::Encode(format!("{found} samples for {size} x {channels}")));
+    }
+    Ok((width, height))
+}
+
+/// Converts pixels to a luma plane and two chroma planes or none.
+fn planes(pixels: &Pixels, (width, height): (usize, usize), factor: usize) -> (Plane, Vec<Plane>) {
+    if pixels.channels == 1 {
+        return (colour::grey_plane(pixels, width, height), Vec::new());
+    }
+    let [luma, blue, red] = colour::ycbcr_planes(pixels, width, height);
+    let chroma = if factor == 2 {
+        vec![colour::halved(&blue), colour::halved(&red)]
+    } else {
+        vec![blue, red]
+    };
+    (luma, chroma)
+}
+
+/// A quantised picture and its tables.
+struct Picture {
+    luma_steps: Steps,
+    chroma_steps: Steps,
+    /// Luma, then two chroma components unless the picture is grey.
+    grids: Vec<QuantisedGrid>,
+}
+
+impl Picture {
+    fn quantise(luma: &Plane, chroma: &[Plane], factor: usize, quality: u8) -> Picture {
+        let scale = quantize::scale(quality);
+        let (luma_steps, chroma_steps) = (LUMA.steps(scale), CHROMA.steps(scale));
+        let sensitivities = quantize::sensitivities(luma);
+        let luma_grid = transform::coefficients(luma);
+        let chroma: Vec<Component> = chroma
+            .iter()
+            .map(|plane| {
+                let grid = transform::coefficients(plane);
+                let sensitivities = quantize::covered(&sensitivities, &luma_grid, &grid, factor);
+                Component { grid, factor: 1, sensitivities }
+            })
+            .collect();
+        let luma = Component { grid: luma_grid, factor, sensitivities };
+        let mut grids = LUMA.quantise(&[luma], &luma_steps, scale);
+        grids.extend(CHROMA.quantise(&chroma, &chroma_steps, scale));
+        Picture { luma_steps, chroma_steps, grids }
+    }
+
+    /// Writes the file (T.81, annex B).
+    fn file(&self, size: Size) -> Vec<u8> {
+        let script = progressive::choose(&self.grids);
+        let mut out = vec![0xFF, 0xD8];
+        out.extend(segment(0xE0, &[JFIF]));
+        let luma = [&[0], self.luma_steps.as_slice()].concat();
+        let chroma = [&[1], self.chroma_steps.as_slice()].concat();
+        let tables = if self.grids.len() == 1 { luma } else { [luma, chroma].concat() };
+        out.extend(segment(0xDB, &[&tables]));
+        let frame_marker = if script.progressive { 0xC2 } else { 0xC0 };
+        out.extend(segment(frame_marker, &[&self.frame(size)]));
+        for group in &script.groups {
+            group.write(&mut out);
+        }
+        out.extend([0xFF, 0xD9]);
+        out
+    }
+
+    /// Returns the payload of the frame header (T.81, B.2.2).
+    fn frame(&self, size: Size) -> Vec<u8> {
+        let side = |px: u32| u16::try_from(px).expect("the size was checked").to_be_bytes();
+        let mut frame = vec![8];
+        frame.extend(side(size.height));
+        frame.extend(side(size.width));
+        frame.push(progressive::byte(self.grids.len()));
+        for (index, grid) in self.grids.iter().enumerate() {
+            let factor = progressive::byte(grid.factor);
+            let table = u8::from(index > 0);
+            frame.extend([progressive::byte(index + 1), factor << 4 | factor, table]);
+        }
+        frame
+    }
+}

@@ -1,0 +1,270 @@
+//! Turns quantised coefficients into the tokens of sequential and progressive scans (T.81, F.1.2,
+//! G.1.2).
+
+use super::huffman::{TableSlot, Token};
+
+/// Longest run of blocks that one end-of-band symbol can stand for (T.81, G.1.2.2).
+const BAND_RUN_MAX: u32 = 0x7FFF;
+/// Correction bits that may wait for an end-of-band symbol; libjpeg's encoder has the same limit.
+const CORRECTIONS_MAX: usize = 937;
+/// The symbol for sixteen zeros.
+const SIXTEEN_ZEROS: u8 = 0xF0;
+
+/// The quantised blocks of one component.
+#[derive(Clone, Debug)]
+pub(super) struct QuantisedGrid {
+    /// Number of blocks in a row.
+    pub(super) cols: usize,
+    /// Number of rows of blocks.
+    pub(super) rows: usize,
+    /// Pixels per sample relative to the finest component, across and down: blocks of an MCU.
+    pub(super) factor: usize,
+    /// The coefficients in zigzag order.
+    pub(super) blocks: Vec<[i16; 64]>,
+    /// For each block, bit k is set if coefficient k is not zero.
+    pub(super) masks: Vec<u64>,
+}
+
+impl QuantisedGrid {
+    /// Creates a grid of quantised blocks.
+    pub(super) fn new(cols: usize, rows: usize, factor: usize, blocks: Vec<[i16; 64]>) -> Self {
+        let mut grid = Self { cols, rows, factor, blocks, masks: Vec::new() };
+        grid.update_masks();
+        grid
+    }
+
+    /// Computes the masks again after the blocks have changed.
+    pub(super) fn update_masks(&mut self) {
+        let mask = |block: &[i16; 64]| {
+            block.iter().rev().fold(0u64, |mask, &value| mask << 1 | u64::from(value != 0))
+        };
+        self.masks = self.blocks.iter().map(mask).collect();
+    }
+}
+
+/// The coefficients of a scan: a band of the zigzag order and the bits of successive approximation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Band {
+    /// The first coefficient of the band (Ss).
+    pub(super) first: u8,
+    /// The last coefficient of the band (Se).
+    pub(super) last: u8,
+    /// Number of low bits left out by the scan before; 0 if this scan is the first (Ah).
+    pub(super) high: u8,
+    /// Number of low bits left out by this scan (Al).
+    pub(super) low: u8,
+}
+
+/// Number of bits of a magnitude.
+fn bit_size(magnitude: u16) -> u32 {
+    16 - magnitude.leading_zeros()
+}
+
+/// The raw bits of a value: negative ones are those of the value less one (T.81, F.1.2.1.1).
+fn value_bits(negative: bool, magnitude: u16) -> u32 {
+    u32::from(if negative { !magnitude } else { magnitude })
+}
+
+fn symbol(high: u32, low: u32) -> u8 {
+    u8::try_from(high << 4 | low).expect("runs and sizes have four bits")
+}
+
+/// Returns the tokens of a scan of all coefficients of all components, block by block (F.1.2).
+pub(super) fn sequential(grids: &[QuantisedGrid]) -> Vec<Token> {
+    interleaved(grids, 0, true)
+}
+
+/// Returns the tokens of the first DC scan of all components (G.1.2.1).
+pub(super) fn dc_first(grids: &[QuantisedGrid], low: u8) -> Vec<Token> {
+    interleaved(grids, low, false)
+}
+
+/// Visits the blocks of all components MCU by MCU, or block by block if there is one component.
+fn interleaved(grids: &[QuantisedGrid], low: u8, with_ac: bool) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    let mut predictions = [0i16; 3];
+    // A scan of one component is never padded to whole MCUs (T.81, A.2.2).
+    let factor = |grid: &QuantisedGrid| if grids.len() == 1 { 1 } else { grid.factor };
+    let cols = grids[0].cols.div_ceil(factor(&grids[0]));
+    let rows = grids[0].rows.div_ceil(factor(&grids[0]));
+    for (row, col) in (0..rows).flat_map(|row| (0..cols).map(move |col| (row, col))) {
+        for (index, grid) in grids.iter().enumerate() {
+            let factor = factor(grid);
+            let (dc_slot, ac_slot) = slots(index);
+            for at in 0..factor * factor {
+                let (y, x) = (row * factor + at / factor, col * factor + at % factor);
+                let (block, mask) = if y < grid.rows && x < grid.cols {
+                    let at = y * grid.cols + x;
+                    (grid.blocks[at], grid.masks[at])
+                } else {
+                    // Padding is not shown: no difference and no AC cost least.
+                    let mut padding = [0; 64];
+                    padding[0] = predictions[index] << low;
+                    (padding, 0)
+                };
+                let dc = block[0] >> low;
+                let difference = dc - predictions[index];
+                predictions[index] = dc;
+                let size = bit_size(difference.unsigned_abs());
+                let bits = value_bits(difference < 0, difference.unsigned_abs());
+                tokens.push(Token::symbol(dc_slot, symbol(0, size), bits, size));
+                if with_ac {
+                    sequential_ac(&block, mask, ac_slot, &mut tokens);
+                }
+            }
+        }
+    }
+    tokens
+}
+
+/// Returns the tables of a component.
+fn slots(component: usize) -> (TableSlot, TableSlot) {
+    match component {
+        0 => (TableSlot::LumaDc, TableSlot::LumaAc),
+        _ => (TableSlot::ChromaDc, TableSlot::ChromaAc),
+    }
+}
+
+/// Iterates over the positions of the bits of a mask.
+fn positions(mut mask: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let at = mask.trailing_zeros();
+        (mask != 0).then(|| {
+            mask &= mask - 1;
+            at
+        })
+    })
+}
+
+fn sequential_ac(block: &[i16; 64], mask: u64, slot: TableSlot, tokens: &mut Vec<Token>) {
+    let mut next = 1;
+    for at in positions(mask & !1) {
+        let mut run = at - next;
+        while run > 15 {
+            tokens.push(Token::symbol(slot, SIXTEEN_ZEROS, 0, 0));
+            run -= 16;
+        }
+        let value = block[at as usize];
+        let size = bit_size(value.unsigned_abs());
+        let bits = value_bits(value < 0, value.unsigned_abs());
+        tokens.push(Token::symbol(slot, symbol(run, size), bits, size));
+        next = at + 1;
+    }
+    if next < 64 {
+        tokens.push(Token::symbol(slot, 0, 0, 0));
+    }
+}
+
+/// Returns the tokens of one AC scan of one component (G.1.2.2, G.1.2.3).
+///
+/// `component` is the index in the frame.
+pub(super) fn ac(grid: &QuantisedGrid, component: usize, band: Band) -> Vec<Token> {
+    let (_, slot) = slots(component);
+    let mut scan = AcScan { slot, band_run: 0, corrections: Vec::new(), tokens: Vec::new() };
+    let range = (u64::MAX >> (63 - band.last)) & (u64::MAX << band.first);
+    for (block, &mask) in grid.blocks.iter().zip(&grid.masks) {
+        if band.high == 0 {
+            scan.first(block, mask & range, band);
+        } else {
+            scan.refinement(block, mask & range, band);
+        }
+    }
+    scan.end_band();
+    scan.tokens
+}
+
+/// The state of an AC scan between blocks.
+struct AcScan {
+    slot: TableSlot,
+    /// Blocks that ended and have no symbol yet.
+    band_run: u32,
+    /// Correction bits that follow the symbol of the run.
+    corrections: Vec<bool>,
+    tokens: Vec<Token>,
+}
+
+impl AcScan {
+    /// Writes the symbol of the waiting run of blocks, and the correction bits of those blocks.
+    fn end_band(&mut self) {
+        if self.band_run > 0 {
+            let size = self.band_run.ilog2();
+            self.tokens.push(Token::symbol(self.slot, symbol(size, 0), self.band_run, size));
+            self.band_run = 0;
+            write_corrections(&self.corrections, &mut self.tokens);
+            self.corrections.clear();
+        }
+    }
+
+    /// Codes the high bits of a block's band.
+    fn first(&mut self, block: &[i16; 64], mask: u64, band: Band) {
+        let mut next = u32::from(band.first);
+        for at in positions(mask) {
+            let value = block[at as usize];
+            let magnitude = value.unsigned_abs() >> band.low;
+            if magnitude == 0 {
+                continue;
+            }
+            self.end_band();
+            let mut run = at - next;
+            while run > 15 {
+                self.tokens.push(Token::symbol(self.slot, SIXTEEN_ZEROS, 0, 0));
+                run -= 16;
+            }
+            let size = bit_size(magnitude);
+            let bits = value_bits(value < 0, magnitude);
+            self.tokens.push(Token::symbol(self.slot, symbol(run, size), bits, size));
+            next = at + 1;
+        }
+        if next <= u32::from(band.last) {
+            self.band_run += 1;
+            if self.band_run == BAND_RUN_MAX {
+                self.end_band();
+            }
+        }
+    }
+
+    /// Codes the next bit of a block's band.
+    fn refinement(&mut self, block: &[i16; 64], mask: u64, band: Band) {
+        let magnitude = |at: u32| block[at as usize].unsigned_abs() >> band.low;
+        // The last coefficient that becomes other than zero; only corrections follow it.
+        let last_new = positions(mask).filter(|&at| magnitude(at) == 1).last().unwrap_or(0);
+        let (mut run, mut next) = (0, u32::from(band.first));
+        let mut corrections = Vec::new();
+        for at in positions(mask).filter(|&at| magnitude(at) != 0) {
+            run += at - next;
+            next = at + 1;
+            while run > 15 && at <= last_new {
+                self.end_band();
+                self.tokens.push(Token::symbol(self.slot, SIXTEEN_ZEROS, 0, 0));
+                write_corrections(&corrections, &mut self.tokens);
+                corrections.clear();
+                run -= 16;
+            }
+            if magnitude(at) > 1 {
+                corrections.push(magnitude(at) & 1 == 1);
+                continue;
+            }
+            self.end_band();
+            let sign = u32::from(block[at as usize] > 0);
+            self.tokens.push(Token::symbol(self.slot, symbol(run, 1), sign, 1));
+            write_corrections(&corrections, &mut self.tokens);
+            corrections.clear();
+            run = 0;
+        }
+        run += u32::from(band.last) + 1 - next;
+        if run > 0 || !corrections.is_empty() {
+            self.band_run += 1;
+            self.corrections.extend(corrections);
+            if self.band_run == BAND_RUN_MAX || self.corrections.len() > CORRECTIONS_MAX {
+                self.end_band();
+            }
+        }
+    }
+}
+
+fn write_corrections(corrections: &[bool], tokens: &mut Vec<Token>) {
+    for bits in corrections.chunks(16) {
+        let value = bits.iter().fold(0, |value, &bit| value << 1 | u32::from(bit));
+        tokens.push(Token::raw(value, u32::try_from(bits.len()).expect("at most 16")));
+    }
+}
