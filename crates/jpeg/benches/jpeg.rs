@@ -1,5 +1,5 @@
-//! Benchmarks of header parsing, indexing and lossless cropping on a 24-megapixel picture, and of encoding
-//! a rendition of 1024x683 pixels.
+//! Benchmarks of header parsing, indexing and lossless cropping on a 24-megapixel picture, and of
+//! encoding a rendition of 1024x683 pixels.
 
 use std::hint::black_box;
 
@@ -20,30 +20,24 @@ fn scans(criterion: &mut Criterion) {
     let testing = std::env::args().any(|argument| argument == "--test");
     let size = if testing { Size::new(1200, 800) } else { Size::new(6000, 4000) };
     let file = photograph(size, ChromaSubsampling::Quarter);
-    let header = JpegHeader::parse(&file, &LIMITS).expect("the encoder writes valid headers");
-    let scan = Scan::read(&header, &file).expect("the encoder writes baseline scans");
-    let index = ScanIndex::build(&scan, &file).expect("the encoder writes intact scans");
+    let header = JpegHeader::parse(&file, &LIMITS).expect("a made picture");
+    let scan = Scan::read(&header, &file).expect("a baseline scan");
+    let index = ScanIndex::build(&scan, &file).expect("a sound scan");
     let colour = colour_segments(&header, &file);
     let crop = Rect::new(160, 160, Size::new(800, 608));
 
     let mut group = criterion.benchmark_group("jpeg");
     group.sample_size(10);
     group.bench_function("header", |bench| {
-        bench.iter(|| {
-            JpegHeader::parse(black_box(&file), &LIMITS).expect("the encoder writes valid headers")
-        });
+        bench.iter(|| JpegHeader::parse(black_box(&file), &LIMITS).expect("a made picture"));
     });
     group.bench_function("index", |bench| {
-        bench.iter(|| {
-            ScanIndex::build(&scan, black_box(&file)).expect("the encoder writes intact scans")
-        });
+        bench.iter(|| ScanIndex::build(&scan, black_box(&file)).expect("a sound scan"));
     });
     group.bench_function("crop", |bench| {
         let bytes = ByteRanges::whole(&file);
-        bench.iter(|| {
-            crop::crop(&scan, &index, &bytes, black_box(crop), &colour)
-                .expect("the crop lies in the picture")
-        });
+        bench
+            .iter(|| crop::crop(&scan, &index, &bytes, black_box(crop), &colour).expect("a crop"));
     });
     group.finish();
 }

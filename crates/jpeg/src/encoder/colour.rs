@@ -1,7 +1,7 @@
 //! From pixels to the planes of a JPEG picture: colour conversion and chroma subsampling.
 //!
-//! Planes hold `f32` samples that are never rounded, so the only loss before quantisation is that of the
-//! chroma subsampling itself.
+//! Planes hold `f32` samples that are never rounded, so the only loss before quantisation is that
+//! of the chroma subsampling itself.
 
 use crate::codec::Pixels;
 
@@ -10,7 +10,7 @@ use crate::codec::Pixels;
 pub(super) struct Plane {
     /// Number of samples in a row.
     pub(super) width: usize,
-    /// Number of rows.
+    /// Number of rows of the plane.
     pub(super) height: usize,
     /// The samples, row by row.
     pub(super) samples: Vec<f32>,
@@ -52,10 +52,10 @@ pub(super) fn ycbcr_planes(pixels: &Pixels, width: usize, height: usize) -> [Pla
 
 /// Halves a plane in both directions.
 ///
-/// Decoders interpolate a missing sample from its nearest neighbours in a ratio of 3 to 1 (libjpeg's
-/// "fancy upsampling"), which blurs. The filter is chosen so that the interpolated plane is as near as
-/// possible to the original: a first estimate is made with a box and then corrected by the box mean of
-/// what the interpolation would lose, a few times.
+/// Decoders interpolate a missing sample from its nearest neighbours in a ratio of 3 to 1
+/// (libjpeg's "fancy upsampling"), which blurs. The filter is chosen so that the interpolated plane
+/// is as near as possible to the original: a first estimate is made with a box and then corrected
+/// by the box mean of what the interpolation would lose, a few times.
 pub(super) fn halved(plane: &Plane) -> Plane {
     let mut half = box_halved(plane, &plane.samples);
     let mut errors = vec![0.0; plane.samples.len()];

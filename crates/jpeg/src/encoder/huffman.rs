@@ -5,7 +5,7 @@ use crate::scan::tables::HuffmanSpec;
 /// Longest code that a table can hold, in bits.
 const LENGTH_MAX: usize = 16;
 
-/// How often each symbol occurs.
+/// How often each symbol of a table occurs.
 pub(super) type Histogram = [u32; 256];
 
 /// The codes of one table, with the form in which the file defines them.
@@ -13,7 +13,7 @@ pub(super) type Histogram = [u32; 256];
 pub(super) struct HuffmanTable {
     /// The definition for a DHT segment.
     pub(super) spec: HuffmanSpec,
-    /// Code by symbol.
+    /// The code of each symbol.
     codes: [u16; 256],
     /// Length of the code in bits by symbol; 0 if the symbol has no code.
     lengths: [u8; 256],
@@ -58,12 +58,13 @@ impl HuffmanTable {
 
 /// Computes how many codes have 1 to 16 bits, for symbols in descending order of frequency.
 ///
-/// The package-merge algorithm (Larmore and Hirschberg 1990) finds the best lengths of at most 16 bits:
-/// 15 times, neighbouring packages are joined in pairs and merged with the single symbols. A symbol's
-/// length is the number of times that it occurs in the first `2n − 2` packages of the last list.
+/// The package-merge algorithm (Larmore and Hirschberg 1990) finds the best lengths of at most 16
+/// bits: 15 times, neighbouring packages are joined in pairs and merged with the single symbols. A
+/// symbol's length is the number of times that it occurs in the first `2n − 2` packages of the last
+/// list.
 fn length_counts(symbols: &[u8], histogram: &Histogram) -> [u8; LENGTH_MAX] {
-    // The symbol that takes the code of all ones, which must not be used (T.81, C.2), comes first here
-    // because it is the rarest.
+    // The symbol that takes the code of all ones, which must not be used (T.81, C.2), comes first
+    // here because it is the rarest.
     let weights: Vec<u64> = std::iter::once(0)
         .chain(symbols.iter().rev().map(|&symbol| u64::from(histogram[usize::from(symbol)])))
         .collect();
@@ -74,7 +75,8 @@ fn length_counts(symbols: &[u8], histogram: &Histogram) -> [u8; LENGTH_MAX] {
     if weights.len() <= 2 {
         return counts;
     }
-    // Only how many single symbols are among the first packages matters: they are always the rarest.
+    // Only how many single symbols are among the first packages matters: they are always the
+    // rarest.
     let mut lists: Vec<Vec<bool>> = Vec::with_capacity(LENGTH_MAX);
     let mut packages: Vec<u64> = Vec::new();
     for _ in 0..LENGTH_MAX {
@@ -111,8 +113,8 @@ fn length_counts(symbols: &[u8], histogram: &Histogram) -> [u8; LENGTH_MAX] {
 
 /// A piece of entropy-coded data: the code of a symbol, raw bits, or both.
 ///
-/// From the lowest bit: 16 raw bits, 5 with their number, 1 that is set if there is a symbol, 2 with the
-/// number of the table, 8 with the symbol.
+/// From the lowest bit: 16 raw bits, 5 with their number, 1 that is set if there is a symbol, 2
+/// with the number of the table, 8 with the symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token(u32);
 

@@ -1,7 +1,7 @@
 //! Chooses the scans of a file: the script that makes it smallest.
 //!
-//! Which split of the coefficients into scans is best depends on the picture. Coding a scan into tokens
-//! costs about a millisecond per megapixel, so the candidates are coded and measured.
+//! Which split of the coefficients into scans is best depends on the picture. Coding a scan into
+//! tokens costs about a millisecond per megapixel, so the candidates are coded and measured.
 
 use super::huffman::{self, Histogram, HuffmanTable, TABLES, Token};
 use super::scan::{self, Band, QuantisedGrid};
@@ -17,7 +17,7 @@ const LOW_BITS_MAX: u8 = 3;
 /// Scans that share their tables, with the tokens of each.
 #[derive(Clone, Debug)]
 pub(super) struct ScanGroup {
-    scans: Vec<(ScanHeader, Vec<Token>)>,
+    scans: Vec<ScanData>,
     tables: [HuffmanTable; TABLES],
     /// Exact but for stuffed bytes.
     bytes: u64,
@@ -37,22 +37,30 @@ impl ScanHeader {
     }
 }
 
+/// A start-of-scan segment and the data after it.
+type ScanData = (ScanHeader, Vec<Token>);
+
+/// Builds the tables that scans share, and returns the size of the scans with them.
+fn measured(scans: &[ScanData]) -> ([HuffmanTable; TABLES], u64) {
+    let mut histograms = [[0; 256]; TABLES];
+    let mut bytes = 0;
+    for (header, tokens) in scans {
+        add(&mut histograms, &huffman::histograms(tokens));
+        bytes += header.bytes();
+    }
+    let tables = histograms.each_ref().map(HuffmanTable::optimal);
+    let defined = tables.iter().filter(|table| !table.spec.symbols.is_empty());
+    // Marker and length of the segment that defines the tables.
+    bytes += 4 + defined.map(HuffmanTable::definition_bytes).sum::<usize>();
+    let codes: u64 = tables.iter().zip(&histograms).map(|(t, h)| t.code_bits(h)).sum();
+    let raw: u64 = scans.iter().map(|(_, tokens)| huffman::raw_bits(tokens)).sum();
+    let bytes = u64::try_from(bytes).expect("a few segments") + (codes + raw).div_ceil(8);
+    (tables, bytes)
+}
+
 impl ScanGroup {
-    fn new(scans: Vec<(ScanHeader, Vec<Token>)>) -> ScanGroup {
-        let mut histograms = [[0; 256]; TABLES];
-        let mut bytes = 0;
-        for (header, tokens) in &scans {
-            add(&mut histograms, &huffman::histograms(tokens));
-            bytes += header.bytes();
-        }
-        let tables = histograms.each_ref().map(HuffmanTable::optimal);
-        let defined = || tables.iter().filter(|table| !table.spec.symbols.is_empty());
-        if defined().count() > 0 {
-            bytes += 4 + defined().map(HuffmanTable::definition_bytes).sum::<usize>();
-        }
-        let codes: u64 = tables.iter().zip(&histograms).map(|(t, h)| t.code_bits(h)).sum();
-        let raw: u64 = scans.iter().map(|(_, tokens)| huffman::raw_bits(tokens)).sum();
-        let bytes = u64::try_from(bytes).expect("a few segments") + (codes + raw).div_ceil(8);
+    fn new(scans: Vec<ScanData>) -> ScanGroup {
+        let (tables, bytes) = measured(&scans);
         ScanGroup { scans, tables, bytes }
     }
 
@@ -64,9 +72,7 @@ impl ScanGroup {
                 payload.extend(table.spec.payload(index / 2, index % 2));
             }
         }
-        if !payload.is_empty() {
-            out.extend(segment(0xC4, &[&payload]));
-        }
+        out.extend(segment(0xC4, &[&payload]));
         for (header, tokens) in &self.scans {
             out.extend(self.header_segment(header));
             huffman::write(tokens, &self.tables, out);
@@ -184,11 +190,11 @@ fn with_tables(grids: &[QuantisedGrid], components: &[usize], band: Band) -> Vec
         let header = ScanHeader { components: vec![component], band };
         (header, scan::ac(&grids[component], component, band))
     };
-    let scans: Vec<_> = components.iter().map(scan).collect();
-    let shared = vec![ScanGroup::new(scans.clone())];
-    if components.len() == 1 {
-        return shared;
+    let scans: Vec<ScanData> = components.iter().map(scan).collect();
+    let shared = measured(&scans).1;
+    let own: u64 = scans.chunks(1).map(|scan| measured(scan).1).sum();
+    if own < shared {
+        return scans.into_iter().map(|scan| ScanGroup::new(vec![scan])).collect();
     }
-    let own: Vec<_> = scans.into_iter().map(|scan| ScanGroup::new(vec![scan])).collect();
-    if total(&own) < total(&shared) { own } else { shared }
+    vec![ScanGroup::new(scans)]
 }

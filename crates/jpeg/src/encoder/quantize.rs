@@ -1,8 +1,8 @@
 //! Quantisation tables, and how visible an error is in each block.
 //!
-//! A JPEG file has one table per component for the whole picture, so the accuracy cannot follow the picture
-//! by other steps here and there. It follows by the price of a bit in the trellis: where texture
-//! hides errors, bits are dear and small levels become zero.
+//! A JPEG file has one table per component for the whole picture, so the accuracy cannot follow the
+//! picture by other steps here and there. It follows by the price of a bit in the trellis: where
+//! texture hides errors, bits are dear and small levels become zero.
 
 use super::colour::Plane;
 use super::huffman::Histogram;
@@ -24,7 +24,8 @@ const HALF_VISIBLE_VARIANCE: f32 = 50.0;
 /// Exponent of a block's visibility in the price of a bit, in eighths.
 const VISIBILITY_EIGHTHS: usize = 2;
 
-/// Scale of the tables below which the price of a bit falls to zero, so that quality 100 only rounds.
+/// Scale of the tables below which the price of a bit falls to zero, so that quality 100 only
+/// rounds.
 const FULL_PRICE_SCALE: f32 = 0.1;
 
 /// How the components of one kind are quantised.
@@ -34,16 +35,17 @@ pub(super) struct Profile {
     table: [u16; 64],
     /// The error, in squared steps of the lowest frequency, that is worth one bit.
     bit_price: f32,
-    /// Exponent with which the weight of an error of one step grows with the step, in eighths: 0 if all
-    /// steps are equally visible, 16 if equal errors are.
+    /// Exponent with which the weight of an error of one step grows with the step, in eighths: 0 if
+    /// all steps are equally visible, 16 if equal errors are.
     weight_eighths: usize,
 }
 
-/// Luma and grey.
+/// The profile of luma and of grey pictures.
 ///
-/// The tables began as that of Klein, Silverstein and Carney, "Relevance of human vision to JPEG-DCT
-/// compression" (SPIE 1666, 1992), made symmetric, and were then fitted by rings of frequencies to
-/// SSIMULACRA2 on photographs of 256 to 1024 pixels, together with the other numbers of this module.
+/// The tables began as that of Klein, Silverstein and Carney, "Relevance of human vision to
+/// JPEG-DCT compression" (SPIE 1666, 1992), made symmetric, and were then fitted by rings of
+/// frequencies to SSIMULACRA2 on photographs of 256 to 1024 pixels, together with the other numbers
+/// of this module.
 pub(super) const LUMA: Profile = Profile {
     table: [
         11, 12, 32, 33, 35, 44, 51, 53, 12, 28, 45, 46, 47, 47, 47, 47, 32, 45, 46, 46, 56, 67,
@@ -54,7 +56,7 @@ pub(super) const LUMA: Profile = Profile {
     weight_eighths: 7,
 };
 
-/// Both chroma components.
+/// The profile of both chroma components.
 pub(super) const CHROMA: Profile = Profile {
     table: [
         11, 11, 32, 33, 37, 55, 70, 86, 11, 27, 45, 46, 50, 58, 65, 76, 32, 45, 45, 46, 63, 85,
@@ -72,16 +74,18 @@ pub(super) fn scale(quality: u8) -> f32 {
     if quality < 50.0 { 50.0 / quality } else { 2.0 - quality / 50.0 }
 }
 
-/// Raises a positive number to a multiple of 1/8, the same on every machine; `f32::powf` is the platform's.
+/// Raises a positive number to a multiple of 1/8, the same on every machine; `f32::powf` is the
+/// platform's.
 fn power(value: f32, eighths: usize) -> f32 {
     let root = value.sqrt().sqrt().sqrt();
     (0..eighths).fold(1.0, |product, _| product * root)
 }
 
-/// Returns how visible errors are in each block of a luma plane: 1 where it is flat, less in texture.
+/// Returns how visible errors are in each block of a luma plane: 1 where it is flat, less in
+/// texture.
 ///
-/// The visibility is a mean over four cells, so a block that is half flat counts as flat: there the error
-/// of the whole block shows, for instance as ringing beside an edge.
+/// The visibility is a mean over four cells, so a block that is half flat counts as flat: there the
+/// error of the whole block shows, for instance as ringing beside an edge.
 pub(super) fn sensitivities(plane: &Plane) -> Vec<f32> {
     let (cols, rows) = (plane.width.div_ceil(8), plane.height.div_ceil(8));
     let blocks = (0..rows).flat_map(|row| (0..cols).map(move |col| (col, row)));
@@ -134,7 +138,7 @@ pub(super) fn covered(
 
 /// A component before quantisation.
 pub(super) struct Component {
-    /// The coefficients.
+    /// The coefficients before quantisation.
     pub(super) grid: BlockGrid,
     /// Blocks of an MCU in each direction.
     pub(super) factor: usize,

@@ -1,4 +1,5 @@
-//! Turns quantised coefficients into the tokens of sequential and progressive scans (T.81, F.1.2, G.1.2).
+//! Turns quantised coefficients into the tokens of sequential and progressive scans (T.81, F.1.2,
+//! G.1.2).
 
 use super::huffman::{TableSlot, Token};
 
@@ -44,9 +45,9 @@ impl QuantisedGrid {
 /// The coefficients of a scan: a band of the zigzag order and the bits of successive approximation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Band {
-    /// First coefficient (Ss).
+    /// The first coefficient of the band (Ss).
     pub(super) first: u8,
-    /// Last coefficient (Se).
+    /// The last coefficient of the band (Se).
     pub(super) last: u8,
     /// Number of low bits left out by the scan before; 0 if this scan is the first (Ah).
     pub(super) high: u8,

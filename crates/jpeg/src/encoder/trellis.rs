@@ -1,8 +1,8 @@
 //! Rate–distortion quantisation of a block's AC coefficients (trellis quantisation).
 //!
-//! Rounding each coefficient to the nearest multiple of its step minimises the error, not the error for a
-//! given size of the file. Here the levels of a block are chosen together, so that
-//! `error + λ · bits` is least. The bits depend on the run of zeros before a level, so the choice is a
+//! Rounding each coefficient to the nearest multiple of its step minimises the error, not the error
+//! for a given size of the file. Here the levels of a block are chosen together, so that `error + λ
+//! · bits` is least. The bits depend on the run of zeros before a level, so the choice is a
 //! shortest path from coefficient to coefficient, which dynamic programming finds.
 
 use super::huffman::Histogram;
