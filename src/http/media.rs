@@ -236,7 +236,7 @@ async fn response_for(
             MediaAnswer::Text(answer) => Some(document_response(app, &request, &answer).await?),
             MediaAnswer::Rendition(answer) => {
                 let response = rendition_response(app, &request, &answer).await?;
-                response.map(|response| describe_rendition(app, response, path, &answer))
+                response.map(|response| describe_rendition(response, path, &answer))
             }
             MediaAnswer::File(answer) => file_response(app, &request, &answer).await?,
         };
@@ -299,7 +299,6 @@ async fn resolve_answer(
 
 /// Adds the headers of a rendition that depend on how its address is written.
 fn describe_rendition(
-    app: &AppState,
     mut response: Response,
     path: &MediaPath,
     answer: &RenditionAnswer,

@@ -309,8 +309,8 @@ impl Media {
                 let is_available = match extension {
                     DocumentExtension::Json | DocumentExtension::Xml => true,
                     DocumentExtension::Cutpaste | DocumentExtension::Indesign => is_text,
-                    // An archive does not contain itself.
-                    DocumentExtension::Zip => false,
+                    // An archive does not contain itself, nor addresses that its files replace.
+                    DocumentExtension::Zip | DocumentExtension::Renditions => false,
                 };
                 if !is_available {
                     return Ok(None);

@@ -66,9 +66,10 @@ impl RenditionPlan {
                     RenderStep::Crop(crop) => {
                         Some(crop.size().pixels().saturating_mul(components * 4))
                     }
-                    RenderStep::Fit { .. } | RenderStep::Cover { .. } | RenderStep::Watermark => {
-                        None
-                    }
+                    RenderStep::Fit { .. }
+                    | RenderStep::Cover { .. }
+                    | RenderStep::Scale { .. }
+                    | RenderStep::Watermark => None,
                 });
                 // A mark alone rewrites the scan data from the mark on: about half the file. The output of a
                 // progressive original comes from its working copy, at most 4 times as long, and is held in
@@ -96,19 +97,25 @@ impl RenditionPlan {
         /// A level has about the size of a Preview.
         const LEVEL_PIXELS: u64 = 1 << 20;
         let full = self.source.stored.pixels();
-        let (has_random_access, level) = match summary {
-            Some((has_random_access, level)) => {
-                (has_random_access, level.map_or(full, Size::pixels))
-            }
-            None => (true, LEVEL_PIXELS.min(full)),
+        let (has_random_access, level_size) = summary.unwrap_or((true, None));
+        let level = match summary {
+            Some(_) => level_size.map_or(full, Size::pixels),
+            None => LEVEL_PIXELS.min(full),
         };
         let cut = self.steps.iter().find_map(|step| match step {
             RenderStep::Crop(crop) => Some(crop.size().pixels()),
-            RenderStep::Fit { .. } | RenderStep::Cover { .. } | RenderStep::Watermark => None,
+            RenderStep::Fit { .. }
+            | RenderStep::Cover { .. }
+            | RenderStep::Scale { .. }
+            | RenderStep::Watermark => None,
         });
         let pixels = match self.steps.first() {
             None => return 0,
             Some(RenderStep::Fit { .. } | RenderStep::Cover { .. }) => level,
+            Some(RenderStep::Scale { .. }) if level_size.is_some_and(|size| self.is_enough(size)) => level,
+            // The part that is scaled, from the original.
+            Some(RenderStep::Scale { region, .. }) if has_random_access => region.size().pixels(),
+            Some(RenderStep::Scale { .. }) => full,
             Some(RenderStep::Crop(_)) if has_random_access => cut.unwrap_or(full),
             // Only the rows of blocks under the mark are decoded. Their share depends on the mark; an eighth of
             // the picture covers the default text.

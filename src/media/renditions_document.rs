@@ -3,6 +3,7 @@
 //! The item's own document lists the standard renditions only: clients look them up by variant and usage, and
 //! the last of two equal ones would win.
 
+use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::{CatalogEntry, Media, TextAnswer, access};
@@ -42,7 +43,7 @@ impl Media {
             "presets": self.presets_json(entry),
             "srcset": self.srcset_json(entry, upright),
         });
-        let body = document.to_string().into();
+        let body = Bytes::from(document.to_string());
         let etag = ContentHash::of(&body).short();
         let (mime, keys) = ("application/json", entry.cache_keys().clone());
         Ok(TextAnswer { body, mime, etag, modified: None, open, keys })

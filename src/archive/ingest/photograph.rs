@@ -94,8 +94,10 @@ impl CheckedPhotograph {
         let output = OutputOptions {
             format: ImageFormat::JPEG,
             quality: 50,
-            sampling: OutputSampling::S420,
+            // The result is thrown away, so the fast encoder will do.
+            sampling: OutputSampling::Keep,
             colour: OutputColour::Keep,
+            bytes_max: None,
         };
         let too_slow = limits.too_slow();
         let limits = RenderLimits { pixels_max: limits.pixels_max };
