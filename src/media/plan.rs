@@ -112,7 +112,11 @@ impl RenditionPlan {
         let pixels = match self.steps.first() {
             None => return 0,
             Some(RenderStep::Fit { .. } | RenderStep::Cover { .. }) => level,
-            Some(RenderStep::Scale { .. }) if level_size.is_some_and(|size| self.is_enough(size)) => level,
+            Some(RenderStep::Scale { .. })
+                if level_size.is_some_and(|size| self.is_enough(size)) =>
+            {
+                level
+            }
             // The part that is scaled, from the original.
             Some(RenderStep::Scale { region, .. }) if has_random_access => region.size().pixels(),
             Some(RenderStep::Scale { .. }) => full,
