@@ -15,7 +15,6 @@ use crate::token;
 ///
 /// Contract items-3.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-// Ids read from JSON pass the same checks, so a value of this type can always be addressed.
 #[serde(try_from = "String")]
 pub struct ItemId(Box<str>);
 
@@ -69,6 +68,7 @@ impl TryFrom<String> for ItemId {
     type Error = ItemIdError;
 
     fn try_from(text: String) -> Result<Self, ItemIdError> {
+        // Ids read from JSON pass the same checks, so a value of this type can always be addressed.
         Self::parse(&text)
     }
 }

@@ -197,9 +197,9 @@ fn err_ranges_are_of_dates_and_numbers() {
     refuse("date:[2027 TO 2026]", "the range is empty at character 6");
     refuse("date:{2026 TO 2026]", "the range is empty at character 6");
     let forms = "expected digits such as 4, -1 or 0.5";
-    refuse("urgency:high", &format!("high is no number, {forms} at character 9"));
-    refuse("urgency:4*", &format!("4* is no number, {forms} at character 9"));
-    refuse("urgency:[1 TO x]", &format!("x is no number, {forms} at character 15"));
+    refuse("urgency:high", &format!("high is not a number, {forms} at character 9"));
+    refuse("urgency:4*", &format!("4* is not a number, {forms} at character 9"));
+    refuse("urgency:[1 TO x]", &format!("x is not a number, {forms} at character 15"));
     refuse("urgency:[1 TO ]", "expected a number or * at character 15");
     refuse("urgency:[4 TO 1]", "the range is empty at character 9");
     refuse("urgency:{4 TO 4]", "the range is empty at character 9");
