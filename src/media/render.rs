@@ -325,6 +325,7 @@ struct RenderRun {
     task: Arc<RenderTask>,
     queued: Stopwatch,
     /// The permit of a slow encoder, held until the render has ended.
+    #[expect(dead_code, reason = "dropping it frees the encoder")]
     permit: Option<OwnedSemaphorePermit>,
 }
 

@@ -35,8 +35,9 @@ pub(crate) struct Reduction<'a> {
 }
 
 /// A reduced part of a picture as stored, not turned upright, in linear light.
-pub(crate) struct ReducedPicture {
-    pub(crate) pixels: LightPixels,
+pub(crate) struct ReducedPicture<T> {
+    /// What became of each slab of rows, from the top down.
+    pub(crate) slabs: Vec<T>,
     pub(crate) decoded_pixels: u64,
     pub(crate) warning: Option<String>,
     pub(crate) render_path: RenderPath,
@@ -71,10 +72,13 @@ pub(crate) fn light_of(conversion: &SrgbConversion) -> SampleLight {
 }
 
 impl Reduction<'_> {
-    /// Decodes and reduces the part.
+    /// Decodes and reduces the part, and calls `finish` with each slab of rows, from the top down.
     ///
     /// Fails with [`RasterError::Abandoned`] if [`BandDecoder::should_continue`] returns false.
-    pub(crate) fn run(&self) -> Result<ReducedPicture, RasterError> {
+    pub(crate) fn run<T>(
+        &self,
+        finish: impl Fn(LightPixels) -> T,
+    ) -> Result<ReducedPicture<T>, RasterError> {
         let is_level = self.header.size != self.source.stored;
         let stored = PixelRegion::from(self.stored_rect());
         let stored = stored.rescaled(self.source.stored, self.header.size);
@@ -92,21 +96,21 @@ impl Reduction<'_> {
         let bands = self.source.bands.filter(|_| !is_level);
         if let Some(bands) = bands
             && scale == DecodeScale::FULL
-            && let Some(reduced) = self.reduce_strips(&bands, stored, target)?
+            && let Some(reduced) = self.reduce_strips(&bands, stored, target, &finish)?
         {
             return Ok(reduced);
         }
         let (decoded, in_bands) = self.decode_whole(scale, bands)?;
         // A decoder's reduced pixel shows exactly so many pixels of the file, also the last one.
         let region = stored.scaled_by(f64::from(eighths) / 8.0);
-        let pixels = self.reduce_pixels(&decoded.value, region, target)?;
+        let slabs = self.reduce_pixels(&decoded.value, region, target, &finish)?;
         let render_path = match (is_level, in_bands) {
             (true, _) => RenderPath::Level,
             (false, true) => RenderPath::Bands,
             (false, false) => RenderPath::Whole,
         };
         let decoded_pixels = decoded.value.size.pixels();
-        Ok(ReducedPicture { pixels, decoded_pixels, warning: decoded.warning, render_path })
+        Ok(ReducedPicture { slabs, decoded_pixels, warning: decoded.warning, render_path })
     }
 
     fn orientation(&self) -> Orientation {
@@ -155,59 +159,66 @@ impl Reduction<'_> {
     }
 
     /// Converts and reduces a decoded picture, in strips.
-    fn reduce_pixels(
+    fn reduce_pixels<T>(
         &self,
         decoded: &Pixels,
         region: PixelRegion,
         target: Size,
-    ) -> Result<LightPixels, RasterError> {
+        finish: &impl Fn(LightPixels) -> T,
+    ) -> Result<Vec<T>, RasterError> {
         let channels = self.conversion.converted_channels();
-        let plan = Downscale::new(decoded.size, channels, region, target);
         let stride = index(decoded.size.width) * decoded.channels;
         let light = light_of(self.conversion).light_of();
-        plan.reduce_strips(&plan.strips(STRIP_PIXELS), self.parallel_map(), |strip| {
-            let rows = plan.source_rows(strip);
-            let samples = &decoded.data[rows.start * stride..rows.end * stride];
-            Ok(plan.reduce_strip(strip, &self.conversion.convert(samples)?, light))
-        })
+        let slabs = Downscale::new(decoded.size, channels, region, target).slabs();
+        let reduce = |slab: &Downscale| -> Result<LightPixels, RasterError> {
+            slab.reduce_strips(&slab.strips(STRIP_PIXELS), self.parallel_map(), |strip| {
+                let rows = slab.source_rows(strip);
+                let samples = &decoded.data[rows.start * stride..rows.end * stride];
+                Ok(slab.reduce_strip(strip, &self.conversion.convert(samples)?, light))
+            })
+        };
+        slabs.iter().map(|slab| Ok(finish(reduce(slab)?))).collect()
     }
 
     /// Decodes and reduces the part strip by strip; `None` if the picture cannot be decoded that way.
-    fn reduce_strips(
+    fn reduce_strips<T>(
         &self,
         bands: &BandDecoder<'_>,
         region: PixelRegion,
         target: Size,
-    ) -> Result<Option<ReducedPicture>, RasterError> {
+        finish: &impl Fn(LightPixels) -> T,
+    ) -> Result<Option<ReducedPicture<T>>, RasterError> {
         let decoder = StripDecoder::new(bands, self.file, self.stored_rect());
         let columns = decoder.columns();
         let size = Size { width: columns.end - columns.start, ..self.header.size };
         let region = PixelRegion { x: region.x - f64::from(columns.start), ..region };
         let channels = self.conversion.converted_channels();
-        let plan = Downscale::new(size, channels, region, target);
-        let light = light_of(self.conversion).light_of();
         let facts = Mutex::new(Vec::new());
-        let strips = plan.strips(DECODE_STRIP_PIXELS);
-        let pixels = plan.reduce_strips(&strips, bands.parallel_map, |strip| {
-            let rows = plan.source_rows(strip);
-            let decoded = decoder.decode(rows.clone()).map_err(StripError::Bands)?;
-            facts.lock().unwrap_or_else(PoisonError::into_inner).push(StripFacts {
-                first_row: rows.start,
-                decoded_pixels: decoded.decoded_pixels,
-                warning: decoded.warning.clone(),
+        let mut slabs = Vec::new();
+        for slab in Downscale::new(size, channels, region, target).slabs() {
+            let strips = slab.strips(DECODE_STRIP_PIXELS);
+            let pixels = slab.reduce_strips(&strips, bands.parallel_map, |strip| {
+                let rows = slab.source_rows(strip);
+                let decoded = decoder.decode(rows.clone()).map_err(StripError::Bands)?;
+                facts.lock().unwrap_or_else(PoisonError::into_inner).push(StripFacts {
+                    first_row: rows.start,
+                    decoded_pixels: decoded.decoded_pixels,
+                    warning: decoded.warning.clone(),
+                });
+                let samples = self.conversion.convert(decoded.samples());
+                let light = light_of(self.conversion).light_of();
+                Ok(slab.reduce_strip(strip, &samples.map_err(StripError::Raster)?, light))
             });
-            let samples = self.conversion.convert(decoded.samples());
-            Ok(plan.reduce_strip(strip, &samples.map_err(StripError::Raster)?, light))
-        });
-        let pixels = match pixels {
-            Ok(pixels) => pixels,
-            Err(StripError::Bands(BandsError::Scan(ScanError::Stopped))) => {
-                return Err(RasterError::Abandoned);
+            match pixels {
+                Ok(pixels) => slabs.push(finish(pixels)),
+                Err(StripError::Bands(BandsError::Scan(ScanError::Stopped))) => {
+                    return Err(RasterError::Abandoned);
+                }
+                // The whole file may still be readable.
+                Err(StripError::Bands(_)) => return Ok(None),
+                Err(StripError::Raster(error)) => return Err(error),
             }
-            // The whole file may still be readable.
-            Err(StripError::Bands(_)) => return Ok(None),
-            Err(StripError::Raster(error)) => return Err(error),
-        };
+        }
         let mut facts = facts.into_inner().unwrap_or_else(PoisonError::into_inner);
         // In the order of the picture, so that the warning does not depend on threads.
         facts.sort_by_key(|strip| strip.first_row);
@@ -215,7 +226,7 @@ impl Reduction<'_> {
         let warning = facts.into_iter().find_map(|strip| strip.warning);
         let is_whole = self.stored_rect().size() == self.header.size;
         let render_path = if is_whole { RenderPath::Bands } else { RenderPath::Region };
-        Ok(Some(ReducedPicture { pixels, decoded_pixels, warning, render_path }))
+        Ok(Some(ReducedPicture { slabs, decoded_pixels, warning, render_path }))
     }
 }
 

@@ -16,6 +16,7 @@ pub(super) const TAP_GROUP: usize = 4;
 const EDGE_TOLERANCE: f64 = 1e-6;
 
 /// How the pixels of one axis become those of the result.
+#[derive(Clone)]
 pub(super) struct Axis {
     /// The source pixels that are read.
     pub(super) source: Range<usize>,
@@ -88,6 +89,23 @@ impl Axis {
     pub(super) fn pixels_of(&self, box_index: usize) -> Range<usize> {
         let start = self.source.start + box_index * self.box_px;
         start..(start + self.box_px).min(self.source.end)
+    }
+
+    /// Returns the axis for a range of result pixels, which reads only the boxes that they need.
+    pub(super) fn part(&self, pixels: Range<usize>) -> Self {
+        let starts = &self.starts[pixels.clone()];
+        let first = starts.first().copied().unwrap_or(0);
+        let last = starts.last().copied().unwrap_or(0);
+        let end = (last + self.taps).min(self.boxes);
+        let source = self.pixels_of(first).start..self.pixels_of(end - 1).end;
+        Self {
+            source,
+            box_px: self.box_px,
+            boxes: end - first,
+            taps: self.taps,
+            starts: starts.iter().map(|start| start - first).collect(),
+            weights: self.weights[pixels.start * self.taps..pixels.end * self.taps].to_vec(),
+        }
     }
 
     /// Iterates over the result pixels: the first box and the weights of each.

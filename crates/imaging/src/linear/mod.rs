@@ -29,6 +29,9 @@ pub use light::SampleLight;
 
 /// The number of source pixels in a strip that is reduced at once.
 pub(crate) const STRIP_PIXELS: usize = 1 << 20;
+/// The number of samples, of 4 bytes each, between the filters of the two axes that are in memory at
+/// once. Pictures that are scaled down little are reduced in several slabs, one after the other.
+const SLAB_SAMPLES: usize = 12 << 20;
 /// The number of sums that are computed together when rows are added up.
 const SUMS: usize = 16;
 
@@ -82,8 +85,8 @@ impl PixelRegion {
 /// The region is clamped to the picture. Pixels outside the region do not affect the result; those at
 /// its edge are repeated. A `size` larger than the region is interpolated.
 ///
-/// The result is the same for any number of threads that `parallel_map` uses. Memory: 12 bytes for
-/// each pixel of a picture as wide as the result and as high as the region.
+/// The result is the same for any number of threads that `parallel_map` uses. Memory: about 100 MB at
+/// most besides the pixels and the result.
 #[must_use]
 pub fn scale_region(
     pixels: &Pixels,
@@ -93,7 +96,12 @@ pub fn scale_region(
     parallel_map: ParallelMap<'_>,
 ) -> Pixels {
     let plan = Downscale::new(pixels.size, pixels.channels, region, size);
-    plan.reduce_whole(&pixels.data, light.light_of(), parallel_map).encode(light)
+    let mut data = Vec::with_capacity(index(size.width) * index(size.height) * pixels.channels);
+    for slab in plan.slabs() {
+        let reduced = slab.reduce_whole(&pixels.data, light.light_of(), parallel_map);
+        data.extend(reduced.encode(light));
+    }
+    Pixels { size, channels: pixels.channels, data }
 }
 
 /// The plan of a reduction from one size to another.
@@ -122,6 +130,27 @@ impl Downscale {
             source,
             target,
         }
+    }
+
+    /// Splits the plan into slabs of rows of the result, from the top down, each of which takes a bounded
+    /// amount of memory; usually one.
+    pub(crate) fn slabs(&self) -> Vec<Self> {
+        let stride = index(self.target.width).max(1) * self.channels;
+        let height = index(self.target.height);
+        // At least one row of the result for each row of boxes that its slab holds.
+        let boxes = (SLAB_SAMPLES / stride).saturating_sub(self.rows.taps).max(1);
+        let length = (boxes * height / self.rows.boxes.max(1)).max(1);
+        let part = |start: usize| {
+            let pixels = start..(start + length).min(height);
+            let rows = u32::try_from(pixels.len()).expect("not more than the height");
+            Self {
+                columns: self.columns.clone(),
+                rows: self.rows.part(pixels),
+                target: Size { height: rows, ..self.target },
+                ..*self
+            }
+        };
+        (0..height).step_by(length).map(part).collect()
     }
 
     /// Returns the strips, each a range of rows of boxes, for sources of about `pixels` pixels each.
@@ -242,6 +271,19 @@ impl Downscale {
 }
 
 impl LightPixels {
+    /// Joins slabs of the same width, from the top down.
+    pub(crate) fn joined(slabs: Vec<Self>) -> Self {
+        let mut slabs = slabs.into_iter();
+        let first = slabs.next();
+        let mut joined =
+            first.unwrap_or(Self { size: Size::new(0, 0), channels: 1, data: Vec::new() });
+        for slab in slabs {
+            joined.size.height += slab.size.height;
+            joined.data.extend(slab.data);
+        }
+        joined
+    }
+
     /// Scales the picture down to `size`; it stays in linear light.
     pub(crate) fn reduced(&self, size: Size, parallel_map: ParallelMap<'_>) -> Self {
         let whole = Rect::new(0, 0, self.size).into();
@@ -250,10 +292,9 @@ impl LightPixels {
     }
 
     /// Converts light to 8-bit samples, rounded to the nearest level.
-    pub(crate) fn encode(&self, light: SampleLight) -> Pixels {
+    pub(crate) fn encode(&self, light: SampleLight) -> Vec<u8> {
         let tables = light.tables();
-        let data = self.data.iter().map(|light| tables.level(*light)).collect();
-        Pixels { size: self.size, channels: self.channels, data }
+        self.data.iter().map(|light| tables.level(*light)).collect()
     }
 }
 

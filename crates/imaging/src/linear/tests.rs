@@ -177,9 +177,26 @@ fn a_reduction_of_a_reduction_looks_like_a_direct_one() {
     let light = SampleLight::Srgb.light_of();
     let first = plan.reduce_whole(&original.data, light, &one_thread);
     let size = Size::new(128, 86);
-    let second = first.reduced(size, &one_thread).encode(SampleLight::Srgb);
+    let data = first.reduced(size, &one_thread).encode(SampleLight::Srgb);
+    let second = Pixels { size, channels: 3, data };
     let most = difference(&second, &scaled(&original, size));
     assert!(most <= 1, "{most} levels");
+}
+
+#[test]
+fn slabs_do_not_change_a_sample() {
+    let pixels = pictures::pixels(Size::new(2500, 2100), 3, 8);
+    let size = Size::new(2400, 2017);
+    let plan = Downscale::new(pixels.size, 3, whole(pixels.size), size);
+    assert!(plan.slabs().len() > 1);
+    let light = SampleLight::Srgb.light_of();
+    let at_once = plan.reduce_whole(&pixels.data, light, &one_thread).encode(SampleLight::Srgb);
+    assert!(at_once == scaled(&pixels, size).data);
+    let slabs = plan.slabs().into_iter();
+    let slabs = slabs.map(|slab| slab.reduce_whole(&pixels.data, light, &one_thread));
+    let joined = LightPixels::joined(slabs.collect());
+    assert_eq!(joined.size, size);
+    assert!(at_once == joined.encode(SampleLight::Srgb));
 }
 
 #[test]

@@ -34,7 +34,8 @@ use std::borrow::Cow;
 /// [`RasterError::Abandoned`]. A single part, such as decoding a whole picture, is not interrupted, except
 /// for decoding in bands, which calls [`BandDecoder::should_continue`] before each band.
 ///
-/// Memory: for a crop a small multiple of the crop; for a whole picture its samples once or twice;
+/// Memory: for a crop a small multiple of the crop; for a whole picture its samples once or twice, or,
+/// if it has an index and is scaled first, only strips of it;
 /// for progressive originals another two bytes for each sample of each component.
 ///
 /// Damaged picture data still gives a picture, the same every time, with
@@ -207,14 +208,17 @@ impl<'a> RenderState<'a> {
             target,
             conversion: &conversion,
         }
-        .run()?;
+        .run(|slab| slab.encode(light_of(&conversion)))?;
         self.srgb = output == OutputColour::Srgb;
         self.decoded_pixels += reduced.decoded_pixels;
         self.warning = self.warning.take().or(reduced.warning);
         self.render_path = reduced.render_path;
         // Lets the caller cancel between decoding and turning.
         self.begin(RenderStage::Decode)?;
-        Ok(source.orientation.orient(reduced.pixels.encode(light_of(&conversion))))
+        let size = source.orientation.oriented_size(target);
+        let channels = conversion.converted_channels();
+        let data = reduced.slabs.concat();
+        Ok(source.orientation.orient(Pixels { size, channels, data }))
     }
 
     /// Returns the pixels of the region with the pending watermarks blended in.
