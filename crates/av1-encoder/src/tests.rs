@@ -22,7 +22,7 @@ fn every_kind_and_size_has_a_level_and_a_profile() {
             (3, ChromaSampling::Full, 1),
         ] {
             let Av1Picture { obus, config } = encoded(size, channels, chroma);
-            assert_eq!(obus[0], 0b0_0001_0_1_0, "{size} begins with a sequence header");
+            assert_eq!(obus[0], 1 << 3 | 0b10, "{size} begins with a sequence header");
             assert_eq!(config.profile, profile, "{size}");
             assert_eq!(config.is_monochrome, channels == 1);
             assert_eq!(config.has_full_chroma, profile == 1);
