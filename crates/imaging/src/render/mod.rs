@@ -297,7 +297,7 @@ impl<'a> RenderState<'a> {
                 let pixels = self.marked_pixels()?;
                 let pixels = self.convert(pixels)?;
                 self.begin(RenderStage::Encode)?;
-                self.encode(pixels)?
+                self.encode(&pixels)?
             }
         };
         let RenderState { decoded_pixels, render_path, warning, .. } = self;
@@ -305,20 +305,20 @@ impl<'a> RenderState<'a> {
     }
 
     /// Encodes the pixels, with the highest quality that keeps to [`OutputOptions::bytes_max`].
-    fn encode(&self, pixels: Pixels) -> Result<Vec<u8>, RasterError> {
+    fn encode(&self, pixels: &Pixels) -> Result<Vec<u8>, RasterError> {
         let output = self.job.output;
-        let file = self.encode_at(&pixels, output.quality)?;
+        let file = self.encode_at(pixels, output.quality)?;
         let Some(bytes_max) = output.bytes_max else { return Ok(file) };
         let fits = |file: &Vec<u8>| file.len() as u64 <= bytes_max;
         if fits(&file) {
             return Ok(file);
         }
         // The best quality that is known to fit is below `high`; quality 1 is the best that can be done.
-        let (mut best, mut low, mut high) = (self.encode_at(&pixels, 1)?, 1, output.quality);
+        let (mut best, mut low, mut high) = (self.encode_at(pixels, 1)?, 1, output.quality);
         while high - low > 1 {
             self.begin(RenderStage::Encode)?;
             let middle = low + (high - low) / 2;
-            let file = self.encode_at(&pixels, middle)?;
+            let file = self.encode_at(pixels, middle)?;
             if fits(&file) {
                 (best, low) = (file, middle);
             } else {

@@ -186,7 +186,7 @@ impl MediaPath {
             MediaTarget::Rendition(file) => {
                 return Err(operation.not_allowed_error(FileExtension::Rendition(file.extension)));
             }
-            MediaTarget::Document(file) => file.add(operation)?,
+            MediaTarget::Document(file) => file.add(&operation)?,
         }
         Ok(self)
     }
@@ -219,11 +219,11 @@ fn missing_extension(operation: &PictureOperation) -> PathError {
 
 impl DocumentFile {
     /// Adds a crop; refuses other operations, and crops of anything but a `.json`.
-    fn add(&mut self, operation: PictureOperation) -> Result<(), PathError> {
+    fn add(&mut self, operation: &PictureOperation) -> Result<(), PathError> {
         match operation {
             PictureOperation::Crop(_) if self.crop.is_some() => Err(operation.repeated_error()),
             PictureOperation::Crop(crop) if self.extension.accepts_crop() => {
-                self.crop = Some(crop);
+                self.crop = Some(*crop);
                 Ok(())
             }
             PictureOperation::Crop(_)
