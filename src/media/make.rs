@@ -3,8 +3,8 @@
 use super::{
     MediaState,
     cache::{BlobExtent, BodyPart, RenditionBody},
-    original::{IndexedPicture, JpegHead, OpenOriginal, OriginalError},
-    plan::RenditionPlan,
+    original::{IndexedPicture, JpegHead, OpenOriginal, OriginalError, StandardSet},
+    plan::{RenditionPlan, STANDARD_BASE},
     render::RenderError,
 };
 use crate::runtime::compute;
@@ -30,6 +30,47 @@ pub(super) struct RenderHooks<'a> {
     pub(super) begin: &'a dyn Fn(RenderStage) -> bool,
     /// Called in the long loops of a stage, on all threads; false stops the render.
     pub(super) should_continue: ShouldContinue<'a>,
+}
+
+/// The file of a whole picture, and its random-access index if it has one.
+pub(super) struct FullPicture<'a> {
+    pub(super) jpeg: Vec<u8>,
+    /// The index with the segments that define the colours of the components.
+    indexed: Option<(&'a IndexedPicture<'a>, Vec<u8>)>,
+}
+
+impl<'a> FullPicture<'a> {
+    pub(super) fn read(
+        original: &OpenOriginal,
+        head: &JpegHead,
+        picture: Option<&'a IndexedPicture<'a>>,
+    ) -> Result<Self, OriginalError> {
+        let jpeg = match picture {
+            // The working copy is decoded with less memory than a progressive original.
+            Some(picture) if !picture.is_original() => picture.read_whole()?,
+            Some(_) | None => original.read_whole()?,
+        };
+        let indexed = picture.map(|picture| {
+            let head = picture.head(head);
+            (picture, colour_segments(&head.header, &head.bytes))
+        });
+        Ok(Self { jpeg, indexed })
+    }
+
+    /// The decoder of bands on several threads.
+    pub(super) fn bands<'b>(
+        &'b self,
+        should_continue: ShouldContinue<'b>,
+    ) -> Option<BandDecoder<'b>> {
+        let (picture, colour) = self.indexed.as_ref()?;
+        Some(BandDecoder {
+            scan: picture.scan(),
+            index: picture.index(),
+            colour,
+            parallel_map: &compute::run_parallel,
+            should_continue,
+        })
+    }
 }
 
 /// The inputs of one render.
@@ -91,6 +132,12 @@ impl MediaState {
         let Some(output) = plan.output else {
             return Ok((maker.original_body(), RenderPath::Original));
         };
+        if plan.is_small()
+            && let Some(set) = self.originals.standard_set(asset.blob)?
+            && let Some(made) = maker.serve_from_standard_set(&set, output)?
+        {
+            return Ok(made);
+        }
         let picture = original.picture(&head)?;
         if let Some(reason) = original.whole_decode_reason() {
             telemetry::count_abandoned_path("not-indexed");
@@ -254,31 +301,53 @@ impl RenditionMaker<'_> {
         output: OutputOptions,
     ) -> Result<(RenditionBody, RenderPath), RenderError> {
         let asset = &self.plan.source;
-        let (jpeg, shows) = match self.read_level()? {
-            Some(level) => level,
-            None => match picture {
-                // The working copy is decoded with less memory than a progressive original.
-                Some(picture) if !picture.is_original() => (picture.read_whole()?, asset.stored),
-                Some(_) | None => (self.original.read_whole()?, asset.stored),
-            },
+        let rendered = match self.read_level()? {
+            // Decoding in bands needs the index, which describes the picture and not the level.
+            Some((level, shows)) => {
+                let source = self.render_source(&level, asset.stored, shows, None);
+                self.render(source, &self.plan.steps, output)?
+            }
+            None => {
+                let full = FullPicture::read(self.original, self.head, picture)?;
+                let bands = full.bands(self.hooks.should_continue);
+                let source = self.render_source(&full.jpeg, asset.stored, asset.stored, bands);
+                self.render(source, &self.plan.steps, output)?
+            }
         };
-        let colour = picture.map(|picture| {
-            let head = picture.head(self.head);
-            colour_segments(&head.header, &head.bytes)
-        });
-        // Decoding in bands needs the index, which describes the picture and not the level.
-        let bands = picture.zip(colour.as_deref()).filter(|_| shows == asset.stored);
-        let bands = bands.map(|(picture, colour)| BandDecoder {
-            scan: picture.scan(),
-            index: picture.index(),
-            colour,
-            parallel_map: &compute::run_parallel,
-            should_continue: self.hooks.should_continue,
-        });
-        let source = self.render_source(&jpeg, asset.stored, shows, bands);
-        let rendered = self.render(source, &self.plan.steps, output)?;
         let icc = self.icc.filter(|_| rendered.keeps_profile);
         Ok((self.finish_file(&rendered.file, output.format, icc)?, rendered.render_path))
+    }
+
+    /// Takes the rendition from the standard set of the original, or makes it from the set's base; `None` if
+    /// the set has neither.
+    fn serve_from_standard_set(
+        &self,
+        set: &StandardSet,
+        output: OutputOptions,
+    ) -> Result<Option<(RenditionBody, RenderPath)>, RenderError> {
+        if let Some(picture) = self.plan.picture_key().and_then(|key| set.find(key)) {
+            let body = self.finish_file(&picture.file, output.format, None)?;
+            return Ok(Some((body, RenderPath::Stored)));
+        }
+        let Some(base) =
+            set.find(STANDARD_BASE).filter(|base| self.plan.is_enough_upright(base.size))
+        else {
+            return Ok(None);
+        };
+        // The base is upright and in sRGB already.
+        let source = imaging::RenderSource {
+            format: ImageFormat::JPEG,
+            file: &base.file,
+            orientation: Orientation::from_tag(1),
+            icc: None,
+            adobe: false,
+            stored: self.plan.source.upright(),
+            shows: base.size,
+            bands: None,
+        };
+        let rendered = self.render(source, &self.plan.steps, output)?;
+        let body = self.finish_file(&rendered.file, output.format, None)?;
+        Ok(Some((body, rendered.render_path)))
     }
 
     /// The level, if there is one that is large enough for the plan.

@@ -24,6 +24,7 @@ mod render;
 mod renditions_document;
 mod resize;
 mod settings;
+pub mod standard;
 mod stream;
 mod texts;
 mod timing;

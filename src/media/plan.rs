@@ -23,7 +23,7 @@ use model::{
 };
 
 /// Incremented when the same plan yields other bytes than in an earlier release.
-const FORMAT: u32 = 4;
+pub(super) const FORMAT: u32 = 4;
 
 /// Everything that determines the bytes of a rendition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -145,15 +145,106 @@ impl RenditionPlan {
         needed.saturating_add(decoded.saturating_mul(3))
     }
 
+    /// Whether the rendition is made from a small copy of the picture, in sRGB.
+    #[must_use]
+    pub(super) fn is_small(&self) -> bool {
+        let is_srgb = self.output.is_some_and(|output| output.colour == OutputColour::Srgb);
+        is_srgb
+            && self
+                .steps
+                .first()
+                .is_some_and(|step| scaled_size(self.source.upright(), step).is_some())
+    }
+
+    /// The key of the rendition in a standard set; `None` for one that is never kept.
+    pub(super) fn picture_key(&self) -> Option<ContentHash> {
+        match (&self.steps[..], &self.output) {
+            ([step], Some(output)) => Some(picture_key(&self.source, step, output)),
+            _ => None,
+        }
+    }
+
+    /// Whether an upright copy of this size suffices for the first step.
+    #[must_use]
+    pub(super) fn is_enough_upright(&self, copy: Size) -> bool {
+        let upright = self.source.upright();
+        let needed = self.steps.first().and_then(|step| scaled_size(upright, step));
+        needed.is_some_and(|needed| needed.width <= copy.width && needed.height <= copy.height)
+    }
+
     /// Whether a level of this size, before the EXIF orientation is applied, suffices for the first step.
     #[must_use]
     pub fn is_enough(&self, level: Size) -> bool {
-        let upright = self.source.upright();
-        let needed = self.steps.first().and_then(|step| scaled_size(upright, step));
         let orientation = Orientation::from_tag(u32::from(self.source.orientation));
-        let level = orientation.oriented_size(level);
-        needed.is_some_and(|needed| needed.width <= level.width && needed.height <= level.height)
+        self.is_enough_upright(orientation.oriented_size(level))
     }
+}
+
+/// The key of the base in a standard set.
+pub(super) const STANDARD_BASE: ContentHash = ContentHash([0; 32]);
+/// The long side of the base, in percent of the largest open picture's: scaling down needs more pixels than it
+/// yields.
+const STANDARD_BASE_PERCENT: u32 = 125;
+/// The quality of the base, from which other renditions are encoded once more.
+const STANDARD_BASE_QUALITY: u8 = 92;
+
+/// How one picture of a standard set is made.
+#[derive(Clone, Debug)]
+pub(super) struct PictureRecipe {
+    pub(super) key: ContentHash,
+    pub(super) step: RenderStep,
+    pub(super) output: OutputOptions,
+}
+
+/// The recipes of the standard set of `picture`, the whole picture of `files`: the standard renditions that are
+/// made from it, and the base.
+pub(super) fn standard_recipes(
+    files: AssetGroup<'_>,
+    picture: &PictureFile,
+    settings: &MediaSettings,
+) -> Vec<PictureRecipe> {
+    let names = [
+        RenditionName::NORMAL_PREVIEW,
+        RenditionName::WEB_PREVIEW,
+        RenditionName::NORMAL_THUMBNAIL,
+        RenditionName::CROPPED_THUMBNAIL,
+    ];
+    let recipe = |name| {
+        let (source, steps) = rendition_steps(files, name, settings)?;
+        let output = output(name, ImageFormat::JPEG, &steps, settings)?;
+        let step = steps.into_iter().next().filter(|_| source == picture)?;
+        Some(PictureRecipe { key: picture_key(picture, &step, &output), step, output })
+    };
+    let mut recipes: Vec<PictureRecipe> = names.into_iter().filter_map(recipe).collect();
+    let open_px = settings.open_px.max(settings.sizes.preview_px);
+    let base_px = open_px.saturating_mul(STANDARD_BASE_PERCENT) / 100;
+    let upright = picture.upright();
+    // A base that is not much smaller than its original saves nothing.
+    if upright.width.max(upright.height) > base_px.saturating_mul(2) {
+        let output = OutputOptions {
+            format: ImageFormat::JPEG,
+            quality: STANDARD_BASE_QUALITY,
+            sampling: OutputSampling::Keep,
+            colour: OutputColour::Srgb,
+            bytes_max: None,
+        };
+        let step = RenderStep::Fit { long_px: base_px };
+        recipes.push(PictureRecipe { key: STANDARD_BASE, step, output });
+    }
+    recipes
+}
+
+/// The memory in bytes to make a standard set: the file, bands, and the pictures as linear samples.
+pub(super) fn standard_memory_bytes(picture: &PictureFile) -> u64 {
+    let pixels = picture.stored.pixels().saturating_mul(u64::from(picture.components));
+    let by_scans = if picture.progressive { 2 } else { 0 };
+    picture.length.saturating_mul(3).saturating_add(pixels.saturating_mul(3 + by_scans))
+}
+
+/// The hash of everything that determines the picture data of a standard rendition.
+fn picture_key(source: &PictureFile, step: &RenderStep, output: &OutputOptions) -> ContentHash {
+    let recipe = serde_json::json!([FORMAT, source.orientation, step, output]);
+    ContentHash::of(recipe.to_string().as_bytes())
 }
 
 /// The cache partition of a rendition.

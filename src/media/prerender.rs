@@ -19,6 +19,7 @@ const RENDER_TIMEOUT: Duration = Duration::from_secs(60);
 /// other, so that requests find idle workers. Ends when the sender is dropped.
 pub async fn run(media: Media, mut keys: Receiver<ItemKey>) {
     while let Some(key) = keys.recv().await {
+        media.keep_new(&key).await;
         for name in NAMES {
             media.prerender(&key, name).await;
         }
@@ -26,6 +27,15 @@ pub async fn run(media: Media, mut keys: Receiver<ItemKey>) {
 }
 
 impl Media {
+    /// Makes and keeps the standard renditions of a new item.
+    async fn keep_new(&self, key: &ItemKey) {
+        let Ok(Some(entry)) = self.inner.catalog.find(key).await else { return };
+        // The background job repeats it, and requests are answered without.
+        if let Err(cause) = self.keep_standard(&entry.assets).await {
+            tracing::debug!(item = %key, "standard renditions not kept: {cause}");
+        }
+    }
+
     /// Renders a rendition if the item is public and no cache has it.
     ///
     /// A failure needs no handling here: the next request repeats it and reports it.

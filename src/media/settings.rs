@@ -95,6 +95,13 @@ impl DecodeLimits {
 }
 
 impl MediaSettings {
+    /// Describes what the standard renditions of a picture depend on besides the picture.
+    #[must_use]
+    pub fn standard_recipe(&self) -> String {
+        let Self { sizes, qualities, open_px, .. } = self;
+        format!("{} {sizes:?} {qualities:?} {open_px}", super::plan::FORMAT)
+    }
+
     /// Converts the settings of the section from `config`.
     ///
     /// Fails when the watermark's PNG cannot be read or is not a PNG, or its text has nothing to draw; the

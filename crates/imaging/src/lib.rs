@@ -28,7 +28,7 @@ use thiserror::Error;
 pub use bands::{BandsError, ParallelMap, decode_bands};
 pub use colour::is_profile_for as profile_fits;
 pub use direct::{DirectError, DirectOutput, DirectPlan, IndexedSource};
-pub use format::ImageFormat;
+pub use format::{ImageFormat, encode_pixels};
 pub use linear::{PixelRegion, SampleLight, scale_region};
 pub use mark::{MarkError, MarkKind, MarkSetup, Watermark};
 pub use orient::{Orientation, ReversedAxes};
@@ -167,6 +167,8 @@ pub enum RenderPath {
     LocalMark,
     /// The original was decoded in bands, in parallel.
     Bands,
+    /// The picture data was made before and kept.
+    Stored,
     /// The result was rendered from a level, a smaller copy of the original.
     Level,
     /// The original was decoded as a whole.
@@ -183,6 +185,7 @@ impl RenderPath {
             Self::Region => "region",
             Self::LocalMark => "local-mark",
             Self::Bands => "bands",
+            Self::Stored => "stored",
             Self::Level => "level",
             Self::Whole => "whole",
         }

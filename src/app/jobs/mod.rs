@@ -2,6 +2,7 @@
 
 mod follower;
 mod matching;
+mod standard_sets;
 mod watched_folder;
 
 use std::convert::Infallible;
@@ -24,6 +25,7 @@ use crate::runtime::limits::{
 use crate::storage::database::Db;
 pub(super) use follower::start_follower;
 use matching::{start_matcher, start_reader_waker};
+use standard_sets::StandardSetsJob;
 pub(super) use watched_folder::WatchedFolder;
 
 /// What starting a job needs: the runtime, and the guard that decides whether the job may run.
@@ -102,6 +104,11 @@ impl JobContext<'_> {
                 all.sweep(now).await
             });
         self.run_until(stop(), collection_sweep);
+        // The same setting as for renditions that are made ahead of the first request.
+        if config.media.warm {
+            let (media, db) = (shared.media.clone(), db.clone());
+            self.run_until(stop(), StandardSetsJob { media, db });
+        }
     }
 }
 

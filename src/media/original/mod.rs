@@ -14,12 +14,15 @@ mod facts;
 mod picture;
 mod prepare;
 mod reading;
+mod standard_set;
 
 use std::{ops::Range, path::Path, sync::Arc};
 
 use moka::sync::Cache;
 
-use crate::runtime::limits::{DERIVED_RETRY_DELAY, INDEX_CACHE_BYTES, SIDE_FILE_BYTES_MAX};
+use crate::runtime::limits::{
+    DERIVED_RETRY_DELAY, INDEX_CACHE_BYTES, SIDE_FILE_BYTES_MAX, STANDARD_SET_BYTES_MAX,
+};
 use crate::runtime::telemetry;
 use crate::storage::blobs::{BlobReader, BlobStore, DerivedKind, DerivedStore, StoreError};
 pub use checksums::BLOCK_BYTES;
@@ -32,6 +35,7 @@ use model::{ContentHash, Size};
 pub use picture::{IndexedPicture, JpegHead};
 use prepare::PrepareRequest;
 use reading::{hash_and_sums, read_blocks, read_checked};
+pub use standard_set::{StandardPicture, StandardSet};
 
 /// The reason why a file that is not a JPEG has no random access.
 const NO_PICTURE: &str = "it is not a picture";
@@ -462,6 +466,26 @@ impl OriginalStore {
             found.push(OriginalFault::Derived(DerivedKind::Level));
         }
         Ok(found)
+    }
+
+    /// Reads the standard set of an original; `None` if there is none, or it is damaged.
+    ///
+    /// Fails when the bucket that holds it does not answer.
+    pub fn standard_set(&self, hash: ContentHash) -> Result<Option<StandardSet>, OriginalError> {
+        match self.derived.read(DerivedKind::Standard, hash, STANDARD_SET_BYTES_MAX) {
+            Err(unavailable @ StoreError::Unavailable { .. }) => Err(unavailable.into()),
+            Err(_) => Ok(None),
+            Ok(file) => Ok(file.and_then(StandardSet::parse)),
+        }
+    }
+
+    /// Keeps the standard set of an original.
+    pub fn keep_standard_set(
+        &self,
+        hash: ContentHash,
+        set: &StandardSet,
+    ) -> Result<(), OriginalError> {
+        Ok(self.derived.write(DerivedKind::Standard, hash, &set.print())?)
     }
 
     /// Lists all derived files in the store.

@@ -308,6 +308,12 @@ pub const RETRY_AFTER_S: u32 = 2;
 /// `Retry-After` in seconds for a render that exceeded its time limit: it will probably exceed it again,
 /// and each attempt costs that time.
 pub const SLOW_RETRY_AFTER_S: u32 = 60;
+/// Maximum length of the file with an original's standard renditions, in bytes.
+pub const STANDARD_SET_BYTES_MAX: u64 = 128 << 20;
+/// Items whose standard renditions are looked at in one run of the job, after which its progress is stored.
+pub const STANDARD_SETS_BATCH: usize = 16;
+/// Time between two looks for pictures whose standard renditions are not kept yet.
+pub const STANDARD_SETS_INTERVAL: std::time::Duration = std::time::Duration::from_secs(30);
 /// Encoders that take at least this many times as long as JPEG's share a budget of their own.
 pub const SLOW_ENCODING_COST_MIN: u32 = 50;
 /// Clients whose token buckets of megapixels are kept; full buckets are dropped first.

@@ -56,6 +56,10 @@ pub const NOT_INDEXED: &str = "wirephoto_originals_not_indexed_total";
 pub const ORIGINALS_DAMAGED: &str = "wirephoto_originals_damaged_total";
 /// Originals whose derived files were rebuilt (counter).
 pub const INDEX_REBUILDS: &str = "wirephoto_index_rebuilds_total";
+/// Originals whose standard renditions were made and kept (counter).
+pub const STANDARD_SETS: &str = "wirephoto_standard_sets_total";
+/// Items whose standard renditions the background job has not looked at yet, on the node that does it (gauge).
+pub const STANDARD_SETS_BEHIND: &str = "wirephoto_standard_sets_behind";
 /// Share of the items whose originals the current scrub pass has read, on the node that scrubs (gauge).
 pub const SCRUB_DONE_RATIO: &str = "wirephoto_scrub_done_ratio";
 /// Start of the current scrub pass, in seconds since 1970; 0 on nodes that do not scrub (gauge).
@@ -273,6 +277,11 @@ fn describe() {
     );
     counter!(ORIGINALS_DAMAGED, "Times that an original was found missing or damaged");
     counter!(INDEX_REBUILDS, "Originals whose derived files were rebuilt");
+    counter!(STANDARD_SETS, "Originals whose standard renditions were made and kept");
+    gauge!(
+        STANDARD_SETS_BEHIND,
+        "Items whose standard renditions the background job has not looked at yet, on the node that does it"
+    );
     gauge!(SCRUB_DONE_RATIO, "Share of the current scrub pass that is done");
     gauge!(SCRUB_BEGAN_SECONDS, "Start of the current scrub pass, in seconds since 1970");
     gauge!(SCRUB_ENDED_SECONDS, "End of the last complete scrub pass, in seconds since 1970");

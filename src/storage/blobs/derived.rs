@@ -31,11 +31,13 @@ pub enum DerivedKind {
     Working,
     /// A smaller copy, from which Previews are scaled.
     Level,
+    /// The picture data of the standard renditions.
+    Standard,
 }
 
 impl DerivedKind {
     /// All kinds of derived files.
-    pub const ALL: [Self; 3] = [Self::Index, Self::Working, Self::Level];
+    pub const ALL: [Self; 4] = [Self::Index, Self::Working, Self::Level, Self::Standard];
 
     /// Returns the word in file names and messages.
     #[must_use]
@@ -44,6 +46,7 @@ impl DerivedKind {
             Self::Index => "index",
             Self::Working => "working",
             Self::Level => "level",
+            Self::Standard => "standard",
         }
     }
 }

@@ -11,7 +11,9 @@ mod webp;
 
 use std::{borrow::Cow, cmp::Ordering, fmt, hash};
 
-use ::jpeg::codec::{DecodeOutput, DecodeScale, PictureHeader, Pixels};
+use ::jpeg::codec::{
+    ChromaSubsampling, ColourSpace, DecodeOutput, DecodeScale, PictureHeader, Pixels,
+};
 use metadata::EmbeddedMetadata;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
@@ -84,6 +86,31 @@ pub struct UnencodedPicture<'a> {
     pub is_quarter_turned: bool,
     /// Whether inks are stored inverted, 0 for full ink.
     pub inks_inverted: bool,
+}
+
+/// Encodes grey or sRGB pixels that came from no particular file, without metadata.
+///
+/// # Errors
+///
+/// [`RasterError::Unsupported`] for pixels with four channels or a side that is too long for the format.
+pub fn encode_pixels(pixels: &Pixels, output: &OutputOptions) -> Result<Vec<u8>, RasterError> {
+    let space = match pixels.channels {
+        1 => ColourSpace::Grey,
+        3 => ColourSpace::YCbCr,
+        channels => {
+            return Err(RasterError::Unsupported(format!("pixels with {channels} channels")));
+        }
+    };
+    // What the output keeps of an original: every chroma sample.
+    let original = PictureHeader { size: pixels.size, space, chroma: ChromaSubsampling::Full };
+    let picture = UnencodedPicture {
+        pixels: Cow::Borrowed(pixels),
+        output: *output,
+        original,
+        is_quarter_turned: false,
+        inks_inverted: false,
+    };
+    output.format.encode(picture, None)
 }
 
 /// An image file format; as cheap to copy as a reference.

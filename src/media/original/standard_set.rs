@@ -1,0 +1,138 @@
+//! The standard renditions of an original, encoded once and kept beside it.
+//!
+//! Their metadata follows the item's document, so it is embedded when they are served; the picture data never
+//! changes. The set also has a *base*: an upright copy in sRGB, somewhat larger than the open picture, from
+//! which marked and resized renditions are made without a decode of the original.
+//!
+//! ```text
+//! "WPrs"  version  CRC-32 of the rest, 4 bytes
+//! number of pictures, and for each: key, 32 bytes   width   height   length
+//! the files, one after the other
+//! ```
+//!
+//! Numbers are of variable length ([`jpeg::scan::pack`]). A file that does not match this format exactly counts
+//! as missing.
+
+use bytes::Bytes;
+
+use jpeg::scan::index_codec::{put_varint, take_varint};
+use model::{ContentHash, Size};
+
+const MAGIC: &[u8; 4] = b"WPrs";
+const VERSION: u8 = 1;
+/// Bytes before the part that the checksum covers.
+const HEAD_BYTES: usize = MAGIC.len() + 1 + 4;
+/// The maximum number of pictures of a set.
+const PICTURES_MAX: u64 = 16;
+
+/// The encoded standard renditions of an original.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StandardSet {
+    /// The pictures, each under a key of its own.
+    pub pictures: Vec<StandardPicture>,
+}
+
+/// An encoded picture without metadata.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StandardPicture {
+    /// The hash of everything that determines the picture data.
+    pub key: ContentHash,
+    /// The upright size in pixels.
+    pub size: Size,
+    /// The JPEG file.
+    pub file: Bytes,
+}
+
+impl StandardSet {
+    /// Returns the picture under `key`.
+    #[must_use]
+    pub fn find(&self, key: ContentHash) -> Option<&StandardPicture> {
+        self.pictures.iter().find(|picture| picture.key == key)
+    }
+
+    pub(super) fn print(&self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        put_varint(&mut rest, self.pictures.len() as u64);
+        for StandardPicture { key, size, file } in &self.pictures {
+            rest.extend_from_slice(&key.0);
+            for number in [u64::from(size.width), u64::from(size.height), file.len() as u64] {
+                put_varint(&mut rest, number);
+            }
+        }
+        for picture in &self.pictures {
+            rest.extend_from_slice(&picture.file);
+        }
+        let mut out = MAGIC.to_vec();
+        out.push(VERSION);
+        out.extend_from_slice(&crc32fast::hash(&rest).to_be_bytes());
+        out.append(&mut rest);
+        out
+    }
+
+    pub(super) fn parse(file: Vec<u8>) -> Option<Self> {
+        let file = Bytes::from(file);
+        let head = file.get(..HEAD_BYTES)?;
+        let checksum = crc32fast::hash(&file[HEAD_BYTES..]).to_be_bytes();
+        if !head.starts_with(MAGIC) || head[4] != VERSION || head[5..] != checksum {
+            return None;
+        }
+        let mut rest = &file[HEAD_BYTES..];
+        let count = take_varint(&mut rest).filter(|count| *count <= PICTURES_MAX)?;
+        let mut described = Vec::new();
+        for _ in 0..count {
+            let (key, behind) = rest.split_first_chunk::<32>()?;
+            rest = behind;
+            let width = u32::try_from(take_varint(&mut rest)?).ok()?;
+            let height = u32::try_from(take_varint(&mut rest)?).ok()?;
+            let length = usize::try_from(take_varint(&mut rest)?).ok()?;
+            described.push((ContentHash(*key), Size { width, height }, length));
+        }
+        let mut start = file.len() - rest.len();
+        let mut pictures = Vec::new();
+        for (key, size, length) in described {
+            let end = start.checked_add(length).filter(|end| *end <= file.len())?;
+            pictures.push(StandardPicture { key, size, file: file.slice(start..end) });
+            start = end;
+        }
+        // Bytes behind the last file would mean that the lengths are wrong.
+        (start == file.len()).then_some(Self { pictures })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn any_set() -> impl Strategy<Value = StandardSet> {
+        let picture =
+            (any::<[u8; 32]>(), any::<(u32, u32)>(), prop::collection::vec(any::<u8>(), 0..50));
+        let picture = picture.prop_map(|(key, (width, height), file)| StandardPicture {
+            key: ContentHash(key),
+            size: Size { width, height },
+            file: file.into(),
+        });
+        prop::collection::vec(picture, 0..6).prop_map(|pictures| StandardSet { pictures })
+    }
+
+    proptest! {
+        #[test]
+        fn a_set_reads_as_it_was_written(set in any_set()) {
+            prop_assert_eq!(StandardSet::parse(set.print()), Some(set));
+        }
+
+        #[test]
+        fn a_damaged_set_counts_as_missing(set in any_set(), at in any::<prop::sample::Index>(), bit in 0..8_u8) {
+            let mut file = set.print();
+            let at = at.index(file.len());
+            file[at] ^= 1 << bit;
+            prop_assert_eq!(StandardSet::parse(file), None);
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+            let _: Option<StandardSet> = StandardSet::parse(bytes);
+        }
+    }
+}
