@@ -10,11 +10,12 @@ use thiserror::Error;
 use crate::planes::YuvPlanes;
 pub use crate::sequence::Av1Config;
 
-/// The maximum width and height of a picture, in pixels. AV1 allows 65,536; libavif, with which
-/// browsers decode, refuses more than this.
-pub const SIDE_PX_MAX: u32 = 32_768;
-/// The maximum number of pixels of a picture: libavif's limit too, 16,384 x 16,384.
-pub const PIXELS_MAX: u64 = 1 << 28;
+/// The maximum width and height of a picture, in pixels: the width of AV1's highest levels, 6.0 to 6.3.
+/// The format allows 65,536, which decoders refuse.
+pub const SIDE_PX_MAX: u32 = 16_384;
+/// The maximum number of pixels of a picture: that of the same levels, 16,384 x 2,176. It bounds the
+/// memory of an encode.
+pub const PIXELS_MAX: u64 = 35_651_584;
 /// The coarsest quantizer on libaom's scale, where 0 is lossless.
 pub const QUANTIZER_MAX: u8 = 63;
 /// The fastest speed of libaom for still pictures.
@@ -101,8 +102,8 @@ pub enum Av1Error {
 /// and transfer are left to the container. Grey pictures are monochrome. The result depends on the
 /// arguments alone: libaom runs on the calling thread.
 ///
-/// Memory: 1.5 bytes per pixel for 4:2:0 or 3 for 4:4:4 and grey at most, and what libaom allocates,
-/// which is about 40 bytes per pixel.
+/// Memory: 1.5 bytes per pixel for the planes, or 3 for 4:4:4, and what libaom allocates. Together they
+/// are about 100 bytes per pixel at speed 7, so at most 3.6 GB for [`PIXELS_MAX`].
 ///
 /// Fails with [`Av1Error::Size`] or [`Av1Error::Layout`] before memory is allocated.
 pub fn encode(picture: PixelView<'_>, options: Av1Options) -> Result<Av1Picture, Av1Error> {

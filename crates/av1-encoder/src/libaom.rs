@@ -177,7 +177,7 @@ fn image(planes: &YuvPlanes) -> Result<aom::aom_image_t, Av1Error> {
         // The proof of `aom_codec_encode` rests on this: each plane has all samples of its size.
         assert_eq!(u64::try_from(plane.len()), Ok(size.pixels()), "plane {index} is complete");
         image.planes[index] = plane.as_ptr().cast_mut();
-        image.stride[index] = c_int::try_from(size.width).expect("at most 32,768");
+        image.stride[index] = c_int::try_from(size.width).expect("at most 16,384");
     }
     Ok(image)
 }

@@ -61,9 +61,9 @@ impl YuvPlanes {
     }
 }
 
-/// The number of samples of a plane; pictures are limited to 2^28 pixels.
+/// The number of samples of a plane; pictures are limited to 35 megapixels.
 fn length(size: Size) -> usize {
-    usize::try_from(size.pixels()).expect("a picture of at most 2^28 pixels")
+    usize::try_from(size.pixels()).expect("at most 35 megapixels")
 }
 
 fn luma(pixel: [u8; 3]) -> u8 {
@@ -78,7 +78,7 @@ fn full_chroma(pixels: &[u8]) -> [Vec<u8>; 2] {
 }
 
 fn quarter_chroma(picture: PixelView<'_>) -> [Vec<u8>; 2] {
-    let width = usize::try_from(picture.size.width).expect("at most 32,768");
+    let width = usize::try_from(picture.size.width).expect("at most 16,384");
     let mut planes = [const { Vec::new() }; 2];
     let samples = length(picture.size).div_ceil(4);
     planes.iter_mut().for_each(|plane| plane.reserve_exact(samples));

@@ -67,8 +67,8 @@ pub enum WebpError {
 /// Chroma is subsampled (4:2:0), because the format has nothing else. Grey pictures have neutral chroma.
 /// The result depends on the arguments alone: libwebp runs on the calling thread.
 ///
-/// Memory: 1.5 bytes per pixel for the planes, and what libwebp allocates, which is about 8 bytes per
-/// pixel; grey needs 3 more for its copy in RGB.
+/// Memory: about 4 bytes per pixel in all, the planes and the file included; grey needs 3 more for its
+/// copy in RGB. That is at most 1.9 GB for the largest picture.
 ///
 /// Fails with [`WebpError::Size`] or [`WebpError::Layout`] before memory is allocated.
 pub fn encode(picture: PixelView<'_>, options: WebpOptions) -> Result<Vec<u8>, WebpError> {
