@@ -271,6 +271,24 @@ pub struct PlannedRendition {
     pub operation: &'static str,
 }
 
+/// Encoding this many pixels as JPEG takes as long as decoding one.
+const ENCODED_PIXELS_PER_DECODED: u64 = 8;
+
+impl PlannedRendition {
+    /// The pixels that the client is charged for: what is decoded, or more where encoding takes longer.
+    ///
+    /// `summary` is as for [`RenditionPlan::memory_bytes`].
+    pub(super) fn charged_pixels(&self, summary: Option<(bool, Option<Size>)>) -> u64 {
+        let cost = u64::from(self.format.encoding_cost());
+        let encoded = self.size.pixels().saturating_mul(cost) / ENCODED_PIXELS_PER_DECODED;
+        match self.plan.output {
+            // The original's own picture data is sent as it is.
+            None => 0,
+            Some(_) => self.plan.decoded_pixels(summary).max(encoded),
+        }
+    }
+}
+
 /// Plans the picture that `path` refers to, of the item itself or of one of its associated objects.
 ///
 /// Fails with [`ErrorKind::NotFound`] for a rendition that the item does not have, and with
@@ -445,11 +463,15 @@ fn resized_steps<'a>(
         };
         steps.extend(part.steps(wanted, widths));
         // The whole picture in the size of the named rendition is that rendition.
-        let unmarked: Vec<_> =
-            base.steps.iter().filter(|step| **step != RenderStep::Watermark).cloned().collect();
         let whole = Rect::new(0, 0, base.upright);
-        if steps == [RenderStep::Scale { region: whole, size: named_size }] {
-            steps = unmarked;
+        let is_named = match &steps[..] {
+            [] => true,
+            [RenderStep::Scale { region, size }] => *region == whole && *size == named_size,
+            _ => false,
+        };
+        if is_named {
+            let is_mark = |step: &RenderStep| *step == RenderStep::Watermark;
+            steps = base.steps.iter().filter(|step| !is_mark(step)).cloned().collect();
         }
     }
     if is_marked {

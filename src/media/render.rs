@@ -237,7 +237,7 @@ impl Media {
             }
         }
         let summary = self.inner.originals.cached_summary(planned.plan.source.blob);
-        let pixels = planned.plan.decoded_pixels(summary);
+        let pixels = planned.charged_pixels(summary);
         // Called only for the request that starts the render; the others share it free of charge
         // (contract reliability-2).
         let charge = || self.inner.rate_limiter.acquire(payer, pixels);

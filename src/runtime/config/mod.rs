@@ -252,9 +252,9 @@ settings! {
         widths: RenditionWidths = "160, 240, 320, 480, 640, 800, 960, 1024, 1280, 1600, 2048", AnyValue, "px", "Widths in which Preview and Thumbnail names with a size are served: another one becomes the next larger, so that caches hold few sizes; any: exactly as asked for";
         presets: RenditionPresets = "", AnyValue, "tables", "Named sizes for -preset_<name>: a table [media.presets.NAME] with fit or fill = [width, height] and, where wanted, quality, mark and max_bytes; as JSON in the environment and in flags";
         hires_quality: u8 = "90", 1..=100, "", "JPEG quality of cropped and watermarked Hires";
-        preview_quality: u8 = "82", 1..=100, "", "JPEG quality of Previews";
-        thumbnail_quality: u8 = "80", 1..=100, "", "JPEG quality of Thumbnails";
-        web_preview_quality: u8 = "80", 1..=100, "", "JPEG quality of WebPreviews";
+        preview_quality: u8 = "85", 1..=100, "", "JPEG quality of Previews";
+        thumbnail_quality: u8 = "84", 1..=100, "", "JPEG quality of Thumbnails";
+        web_preview_quality: u8 = "84", 1..=100, "", "JPEG quality of WebPreviews";
         watermark_text: String = "WIREPHOTO", AnyValue, "text", "Text of the watermark";
         watermark_png: PathBuf = "", AnyValue, "file", "PNG to use as watermark instead of the text";
         watermark_width: f32 = "0.25", 0.01..=1.0, "of width", "Width of the watermark";
