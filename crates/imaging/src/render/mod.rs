@@ -408,4 +408,6 @@ pub(super) fn orient_planes(planes: Planes, region: Rect, orientation: Orientati
 }
 
 #[cfg(test)]
+mod scale_tests;
+#[cfg(test)]
 pub(crate) mod tests;
