@@ -17,7 +17,7 @@ use jpeg::scan::{ByteRanges, ScanError};
 
 /// The number of source pixels in a strip that is decoded at once.
 ///
-/// Neighbouring strips decode a few rows twice, 5 % of a picture of 24 megapixels at this size.
+/// Neighbouring strips decode a few rows twice, 3 % of a picture of 24 megapixels at this size.
 const DECODE_STRIP_PIXELS: usize = 1 << 22;
 
 /// A part of a picture, and the size to which it is reduced.

@@ -121,6 +121,9 @@ pub(crate) struct LightPixels {
     data: Vec<f32>,
 }
 
+/// The reduced rows of a strip, or why there are none; empty until the strip is reduced.
+type StripSlot<E> = Mutex<Option<Result<Vec<f32>, E>>>;
+
 impl Downscale {
     pub(crate) fn new(source: Size, channels: usize, region: PixelRegion, target: Size) -> Self {
         Self {
@@ -194,8 +197,7 @@ impl Downscale {
         parallel_map: ParallelMap<'_>,
         reduce: impl Fn(&Range<usize>) -> Result<Vec<f32>, E> + Sync,
     ) -> Result<LightPixels, E> {
-        let slots: Vec<Mutex<Option<Result<Vec<f32>, E>>>> =
-            strips.iter().map(|_| Mutex::new(None)).collect();
+        let slots: Vec<StripSlot<E>> = strips.iter().map(|_| Mutex::new(None)).collect();
         parallel_map(strips.len(), &|number| {
             let reduced = reduce(&strips[number]);
             // A panic cannot leave a slot half-written, so a poisoned lock is still sound.

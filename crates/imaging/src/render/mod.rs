@@ -34,9 +34,10 @@ use std::borrow::Cow;
 /// [`RasterError::Abandoned`]. A single part, such as decoding a whole picture, is not interrupted, except
 /// for decoding in bands, which calls [`BandDecoder::should_continue`] before each band.
 ///
-/// Memory: for a crop a small multiple of the crop; for a whole picture its samples once or twice, or,
-/// if it has an index and is scaled first, only strips of it;
-/// for progressive originals another two bytes for each sample of each component.
+/// Memory: for a crop a small multiple of the crop; for a whole picture its samples once or twice. To
+/// scale takes about 100 MB at most and the result twice; if the picture has an index and is scaled
+/// first, only strips of it are in memory. For progressive originals another two bytes for each sample
+/// of each component.
 ///
 /// Damaged picture data still gives a picture, the same every time, with
 /// [`RenderOutput::warning`].
@@ -434,5 +435,7 @@ pub(super) fn orient_planes(planes: Planes, region: Rect, orientation: Orientati
     Planes { size: orientation.oriented_size(size_of(region)), space, chroma, data: out }
 }
 
+#[cfg(test)]
+mod scale_tests;
 #[cfg(test)]
 pub(crate) mod tests;
