@@ -199,8 +199,7 @@ pub fn plan(
     let (name, operations) = (file.name(), file.operations());
     let missing = || access::not_available(path);
     // The Hires of another format would be another picture than the one that is bought.
-    let is_untouched = operations.is_empty() && format != ImageFormat::JPEG;
-    if is_untouched && name.usage == RenditionUsage::Hires {
+    if file.is_whole_hires() && file.extension() != RenditionExtension::JPEG {
         return Err(missing());
     }
     let files = match file.association() {
