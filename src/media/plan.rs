@@ -352,7 +352,13 @@ fn resized_steps<'a>(
         let unmarked: Vec<_> =
             base.steps.iter().filter(|step| **step != RenderStep::Watermark).cloned().collect();
         let whole = Rect::new(0, 0, base.upright);
-        if steps == [RenderStep::Scale { region: whole, size: named_size }] {
+        // Without a step it is the whole picture in its own size, which a small picture's Preview has.
+        let is_named = match &steps[..] {
+            [] => named_size == base.upright,
+            [step] => *step == RenderStep::Scale { region: whole, size: named_size },
+            _ => false,
+        };
+        if is_named {
             steps = unmarked;
         }
     }
