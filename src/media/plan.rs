@@ -339,12 +339,12 @@ fn resized_steps<'a>(
             push_mark(&mut steps);
         }
         let part = ShownPart::open(crop, named_size, settings.open_px.max(1));
-        let part = if is_bought { ShownPart::full_size(crop) } else { part };
+        let part = if is_bought { ShownPart::full_size(crop, named_size) } else { part };
         steps.extend(part.steps(wanted, widths));
     } else {
         let region = scale_crop(crop, named_size, base.upright).map_err(Error::internal)?;
         let part = match is_bought {
-            true => ShownPart::full_size(region),
+            true => ShownPart::full_size(region, base.upright),
             false => ShownPart::open(region, base.upright, settings.open_px),
         };
         steps.extend(part.steps(wanted, widths));
