@@ -238,7 +238,11 @@ pub fn plan(
     let operation = operation_name(name, &plan.steps);
     let is_variant =
         |step: &RenderStep| matches!(step, RenderStep::Crop(_) | RenderStep::Scale { .. });
-    let class = match plan.steps.iter().any(is_variant) {
+    // A fill that is as large as one side of the picture cuts without scaling.
+    let covers = |steps: &[RenderStep]| {
+        steps.iter().filter(|step| matches!(step, RenderStep::Cover { .. })).count()
+    };
+    let class = match plan.steps.iter().any(is_variant) || covers(&plan.steps) > covers(&base) {
         true => CacheClass::Variant,
         false => CacheClass::Standard,
     };
