@@ -23,6 +23,7 @@ use crate::{
         ports::free_port, tokens,
     },
     deliveries::{ask, run},
+    documented::pages::block,
 };
 
 const PREVIEW: &str = "/media/image/a_NormalPreview.jpg";
@@ -373,6 +374,18 @@ fn check_clients(server: &Server, front: &Front) {
     });
     let line: Value = serde_json::from_str(&line).unwrap();
     assert_eq!(line["client"], "127.0.0.2");
+}
+
+#[test]
+fn recipes_of_the_documentation_are_those_of_the_examples() {
+    for (start, name) in [("map $http_accept", "nginx.conf"), ("if (req.url ~", "varnish.vcl")] {
+        let example = example(name, &[]);
+        let lines: Vec<&str> = example.lines().map(str::trim).collect();
+        let recipe = block("docs/operations/cdn.md", start).text;
+        for line in recipe.lines().map(str::trim) {
+            assert!(lines.contains(&line), "examples/{name} has no {line:?}");
+        }
+    }
 }
 
 /// Long polls may exceed the timeout of media requests, which is a second here.
