@@ -312,8 +312,7 @@ pub fn plan(
     let (name, operations) = (file.name(), file.operations());
     let missing = || access::not_available(path);
     // The Hires of another format would be another picture than the one that is bought.
-    let is_untouched = operations.is_empty() && format != ImageFormat::JPEG;
-    if is_untouched && name.usage == RenditionUsage::Hires {
+    if file.is_whole_hires() && file.extension() != RenditionExtension::JPEG {
         return Err(missing());
     }
     let files = match file.association() {
@@ -352,7 +351,11 @@ pub fn plan(
     let operation = operation_name(name, &plan.steps);
     let is_variant =
         |step: &RenderStep| matches!(step, RenderStep::Crop(_) | RenderStep::Scale { .. });
-    let class = match plan.steps.iter().any(is_variant) {
+    // A fill that is as large as one side of the picture cuts without scaling.
+    let covers = |steps: &[RenderStep]| {
+        steps.iter().filter(|step| matches!(step, RenderStep::Cover { .. })).count()
+    };
+    let class = match plan.steps.iter().any(is_variant) || covers(&plan.steps) > covers(&base) {
         true => CacheClass::Variant,
         false => CacheClass::Standard,
     };
@@ -453,20 +456,21 @@ fn resized_steps<'a>(
             push_mark(&mut steps);
         }
         let part = ShownPart::open(crop, named_size, settings.open_px.max(1));
-        let part = if is_bought { ShownPart::full_size(crop) } else { part };
+        let part = if is_bought { ShownPart::full_size(crop, named_size) } else { part };
         steps.extend(part.steps(wanted, widths));
     } else {
         let region = scale_crop(crop, named_size, base.upright).map_err(Error::internal)?;
         let part = match is_bought {
-            true => ShownPart::full_size(region),
+            true => ShownPart::full_size(region, base.upright),
             false => ShownPart::open(region, base.upright, settings.open_px),
         };
         steps.extend(part.steps(wanted, widths));
         // The whole picture in the size of the named rendition is that rendition.
         let whole = Rect::new(0, 0, base.upright);
+        // Without a step it is the whole picture in its own size, which a small picture's Preview has.
         let is_named = match &steps[..] {
-            [] => true,
-            [RenderStep::Scale { region, size }] => *region == whole && *size == named_size,
+            [] => named_size == base.upright,
+            [step] => *step == RenderStep::Scale { region: whole, size: named_size },
             _ => false,
         };
         if is_named {

@@ -11,6 +11,8 @@ use model::{Rect, ResizeSpec, Size};
 /// The part of a picture that is shown, and the largest size in which the caller may see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ShownPart {
+    /// The size of the upright picture.
+    pub(super) upright: Size,
     /// The part, in pixels of the upright picture.
     pub(super) region: Rect,
     /// The largest size, not larger than the part.
@@ -18,9 +20,9 @@ pub(super) struct ShownPart {
 }
 
 impl ShownPart {
-    /// A part that may be seen in its full size.
-    pub(super) fn full_size(region: Rect) -> Self {
-        Self { region, limit: region.size() }
+    /// A part of the picture `upright` that may be seen in its full size.
+    pub(super) fn full_size(region: Rect, upright: Size) -> Self {
+        Self { upright, region, limit: region.size() }
     }
 
     /// A part of the picture `upright` that may be seen at the scale at which the whole picture has a long
@@ -29,7 +31,7 @@ impl ShownPart {
         let long = upright.width.max(upright.height);
         let scaled = |side: u32| scale(side, open_px.min(long), long).min(side).max(1);
         let limit = Size { width: scaled(region.width), height: scaled(region.height) };
-        Self { region, limit }
+        Self { upright, region, limit }
     }
 
     /// Returns the steps that show the part in the size `resize`, and the size of the result.
@@ -40,11 +42,14 @@ impl ShownPart {
     pub(super) fn steps(self, resize: &ResizeSpec, widths: &RenditionWidths) -> Vec<RenderStep> {
         match *resize {
             ResizeSpec::Fit { width, height } => {
-                let size = self.on_ladder(self.fit(width, height), widths);
+                let size = self.fit(width, height);
+                let rung = widths.rung(size.width);
+                // From the part and not from the rounded size: every width up to a rung gives one rendition.
+                let size = if rung > size.width { self.fit(Some(rung), None) } else { size };
                 self.scaling(size).into_iter().collect()
             }
             ResizeSpec::Fill(size) => {
-                let size = self.on_ladder(within(size, self.limit), widths);
+                let size = self.fill_on_ladder(within(size, self.limit), widths);
                 let covering = self.covering(size);
                 let cut = RenderStep::Cover { width: size.width, height: size.height };
                 let is_cut = covering != size;
@@ -84,7 +89,7 @@ impl ShownPart {
     }
 
     /// `size` with the next larger width of the ladder, in the same ratio and within the limit.
-    fn on_ladder(self, size: Size, widths: &RenditionWidths) -> Size {
+    fn fill_on_ladder(self, size: Size, widths: &RenditionWidths) -> Size {
         let width = widths.rung(size.width);
         if width <= size.width {
             return size;
@@ -96,7 +101,7 @@ impl ShownPart {
     fn scaling(self, size: Size) -> Option<RenderStep> {
         let region = self.region;
         if size == region.size() {
-            let is_part = region.x > 0 || region.y > 0;
+            let is_part = size != self.upright;
             return is_part.then_some(RenderStep::Crop(region));
         }
         Some(RenderStep::Scale { region, size })
@@ -156,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_fit_keeps_the_ratio_and_never_enlarges() {
-        let whole = ShownPart::full_size(rect(0, 0, 6000, 4000));
+        let whole = ShownPart::full_size(rect(0, 0, 6000, 4000), UPRIGHT);
         check(whole, &fit(2000, 0), (2000, 1333));
         check(whole, &fit(0, 1000), (1500, 1000));
         check(whole, &fit(600, 600), (600, 400));
@@ -166,8 +171,19 @@ mod tests {
     }
 
     #[test]
+    fn a_part_in_its_own_size_is_cut_out() {
+        let any = &RenditionWidths::Any;
+        for region in [rect(0, 0, 600, 400), rect(10, 0, 600, 400), rect(0, 0, 6000, 400)] {
+            let part = ShownPart::full_size(region, UPRIGHT);
+            assert_eq!(part.steps(&fit(9000, 0), any), [RenderStep::Crop(region)]);
+        }
+        let whole = ShownPart::full_size(rect(0, 0, 6000, 4000), UPRIGHT);
+        assert!(whole.steps(&fit(9000, 0), any).is_empty());
+    }
+
+    #[test]
     fn a_fill_has_the_ratio_that_was_asked_for() {
-        let whole = ShownPart::full_size(rect(0, 0, 6000, 4000));
+        let whole = ShownPart::full_size(rect(0, 0, 6000, 4000), UPRIGHT);
         let fill = |width, height| ResizeSpec::Fill(Size { width, height });
         check(whole, &fill(640, 360), (640, 360));
         check(whole, &fill(100, 4000), (100, 4000));
@@ -190,6 +206,9 @@ mod tests {
         let ladder = RenditionWidths::Ladder(vec![160, 320, 640]);
         let open = ShownPart::open(rect(0, 0, 6000, 4000), UPRIGHT, 1024);
         assert_eq!(size_of(open, &fit(161, 0), &ladder), (320, 213));
+        for width in 321..=640 {
+            assert_eq!(size_of(open, &fit(width, 0), &ladder), (640, 427));
+        }
         assert_eq!(size_of(open, &fit(320, 0), &ladder), (320, 213));
         assert_eq!(size_of(open, &fit(641, 0), &ladder), (641, 427), "beyond the ladder");
         let fill = ResizeSpec::Fill(Size { width: 600, height: 300 });

@@ -23,6 +23,7 @@ use crate::{
         ports::free_port, tokens,
     },
     deliveries::{ask, run},
+    documented::pages::block,
 };
 
 const PREVIEW: &str = "/media/image/a_NormalPreview.jpg";
@@ -236,6 +237,7 @@ fn check_rules(server: &Server, front: &Front) {
     assert_ne!(header(&own, "x-cache"), "HIT");
     assert_eq!(front.get("/media/image/none.json").status(), 404);
     check_codings(server, front);
+    check_negotiation(server, front);
     check_purchases(server, front);
     check_clients(server, front);
     assert_eq!(server.get("/metrics").status(), 200);
@@ -267,6 +269,56 @@ fn check_codings(server: &Server, front: &Front) {
     assert_eq!(cache_status(&coded), (200, "HIT"));
     let tag = header(&coded, "etag").to_owned();
     assert_eq!(ask("gzip", &[("if-none-match", &tag)]).status(), 304);
+}
+
+/// An address that ends in `.auto` is cached once for each format, however clients write `Accept`.
+fn check_negotiation(server: &Server, front: &Front) {
+    const CLIENTS: [(&str, &[&str]); 3] = [
+        (
+            "image/avif",
+            &[
+                "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8",
+                "image/webp,image/avif,image/jxl,image/heic,image/*;q=0.8,*/*;q=0.5",
+                "IMAGE/AVIF",
+            ],
+        ),
+        (
+            "image/webp",
+            &["image/webp,*/*;q=0.8", "image/png,image/webp", "image/avif;q=0,image/webp"],
+        ),
+        ("image/jpeg", &["*/*", "text/html", "image/avif;q=0.0, image/*", "image/webp ; q=0"]),
+    ];
+    let path = "/media/image/b_NormalPreview.auto";
+    server.until("the AVIF", || {
+        let answer = server.get_with(path, &[("accept", "image/avif,*/*")]);
+        (header(&answer, "content-type") == "image/avif").then_some(())
+    });
+    let before = answered(server);
+    for (kind, accepts) in CLIENTS {
+        let direct = server.get_with(path, &[("accept", accepts[0])]).bytes().unwrap();
+        for (at, accept) in accepts.iter().enumerate() {
+            let answer = front.ask(Method::GET, path, &[("accept", accept)]);
+            assert_eq!(header(&answer, "content-type"), kind, "{accept}");
+            assert_eq!(header(&answer, "vary"), "Accept", "{accept}");
+            let expected = if at == 0 { "MISS" } else { "HIT" };
+            assert_eq!(cache_status(&answer), (200, expected), "{accept}");
+            assert_eq!(answer.bytes().unwrap(), direct, "{accept}");
+        }
+    }
+    // Each of the three was asked for directly too.
+    assert_eq!(answered(server) - before, 6.0, "the cache asks once for each format");
+    let missing = "/media/image/none_NormalPreview.auto";
+    assert_eq!(front.ask(Method::GET, missing, &[("accept", "image/webp")]).status(), 404);
+}
+
+/// A format that stands in until the AVIF is made is cached for seconds only.
+fn check_interim(front: &Front) {
+    let path = "/media/image/b-fill_w30_h30_NormalPreview.auto";
+    let ask = || front.ask(Method::GET, path, &[("accept", "image/avif,image/webp,*/*;q=0.8")]);
+    let first = ask();
+    assert_eq!((first.status().as_u16(), header(&first, "content-type")), (200, "image/jpeg"));
+    assert_eq!(header(&first, "cache-control"), "public, max-age=10");
+    front.until("the AVIF", || (header(&ask(), "content-type") == "image/avif").then_some(()));
 }
 
 /// HEAD, conditional and unsatisfiable requests for a Hires buy nothing; a range is bought and sent as a range.
@@ -324,6 +376,18 @@ fn check_clients(server: &Server, front: &Front) {
     assert_eq!(line["client"], "127.0.0.2");
 }
 
+#[test]
+fn recipes_of_the_documentation_are_those_of_the_examples() {
+    for (start, name) in [("map $http_accept", "nginx.conf"), ("if (req.url ~", "varnish.vcl")] {
+        let example = example(name, &[]);
+        let lines: Vec<&str> = example.lines().map(str::trim).collect();
+        let recipe = block("docs/operations/cdn.md", start).text;
+        for line in recipe.lines().map(str::trim) {
+            assert!(lines.contains(&line), "examples/{name} has no {line:?}");
+        }
+    }
+}
+
 /// Long polls may exceed the timeout of media requests, which is a second here.
 #[test]
 fn long_polls_have_a_longer_timeout_than_media() {
@@ -369,11 +433,18 @@ fn varnish_caches_open_renditions_and_purges_withdrawn_ones() {
     let front = Front::varnish(&server, port);
     check_rules(&server, &front);
     check_collapsing(&server, &front, "/media/image/a-crop_w9_h9_x1_y1_NormalPreview.jpg");
+    check_interim(&front);
+    let formats = ["image/avif,*/*", "image/webp", "*/*"];
+    let auto = |accept: &str| {
+        front.ask(Method::GET, "/media/image/a_NormalPreview.auto", &[("accept", accept)])
+    };
+    formats.iter().for_each(|accept| assert_eq!(auto(accept).status(), 200));
     // Withdrawn: the entry that would be cached for a day is purged, and entries of other items are not.
     run(&server, &["withdraw", "image/a"], 0);
     server.until("Varnish to forget", || (front.get(PREVIEW).status() == 404).then_some(()));
     let crop = front.get("/media/image/a-crop_w9_h9_x1_y1_NormalPreview.jpg");
     assert_eq!(crop.status(), 404);
+    formats.iter().for_each(|accept| assert_eq!(auto(accept).status(), 404));
     assert_eq!(cache_status(&front.get("/media/image/b_NormalPreview.jpg")), (200, "HIT"));
     // The item is served again as soon as it returns, although its absence could be cached for a minute.
     news::ingest(&server, "image/a", &document("A again"));
@@ -415,6 +486,7 @@ fn nginx_caches_open_renditions_and_nothing_else() {
     let server = server(&[]);
     let front = Front::nginx(&server);
     check_rules(&server, &front);
+    check_interim(&front);
     // Large enough that it takes a while to render.
     let wide = Picture::waves(2000, 1500).jpeg();
     fs::write(server.dir.path().join("wide.jpg"), wide).unwrap();

@@ -79,6 +79,7 @@ mod site_sets;
 mod site_studio;
 mod site_swedish;
 mod site_wall;
+mod sizes;
 mod store_s3;
 mod stream;
 mod systemd;

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use crate::common::pictures::{Picture, with_orientation};
 use crate::common::{DEMO_KEY, LARGE, Server, news};
 
-/// The only detail of a 400 response.
-fn refusal(server: &Server, path: &str) -> (String, String) {
+/// The part and the message of the only detail of a 400 response.
+pub fn refusal(server: &Server, path: &str) -> (String, String) {
     let response = server.get(path);
     assert_eq!(response.status(), 400, "{path}");
     let body: Value = response.json().unwrap();

@@ -35,6 +35,7 @@ fn operations(document: &Value) -> Vec<(Method, String, &Value)> {
 /// The path with example values for its parameters.
 fn filled(path: &str) -> String {
     let mut path = path.replace("{mediaType}", "image").replace("{rendition}", "NormalPreview");
+    path = path.replace("{extension}", "webp").replace("{preset}", "card");
     for name in ["id", "w", "h", "x", "y", "token", "property", "association", "name"] {
         path = path.replace(&format!("{{{name}}}"), "1");
     }
@@ -184,6 +185,8 @@ fn responses_have_exactly_the_described_properties() {
     assert_eq!(check(&key, "/user/v1/order?size=x", "/user/v1/order"), "400");
     let item = "/media/{mediaType}/{id}";
     assert_eq!(check(&key, &format!("/media/{LARGE}.json"), &format!("{item}.json")), "200");
+    let sizes = format!("/media/{LARGE}.renditions.json");
+    assert_eq!(check(&key, &sizes, &format!("{item}.renditions.json")), "200");
     let prices = format!("/media/{LARGE}/pricelist");
     assert_eq!(check(&key, &prices, &format!("{item}/pricelist")), "200");
     for path in ["/o/v2/user", "/o/oauth2/keys", "/health/live", "/health/ready"] {
@@ -244,6 +247,10 @@ fn schemathesis_finds_no_server_error_and_no_undocumented_response() {
         "auth.failures_per_user=1000000",
         "auth.failures_per_user_total=1000000",
         "auth.failures_per_address=1000000",
+        // And it asks for sizes of any rendition, one of them a whole Hires as AVIF, which takes this build long.
+        "media.client_megapixels_s=0",
+        "media.render_time_s=100",
+        "server.request_timeout_s=110",
     ]);
     let folder = clients::python_scripts("schemathesis.txt", "schemathesis");
     let admin = format!("Bearer {}", tokens::admin(&server));

@@ -264,7 +264,7 @@ fn ycck(width: usize, height: usize, inks: &[u8]) -> Vec<u8> {
 }
 
 /// One picture in every colour space, with Pillow's name for its mode.
-fn colour_spaces() -> Vec<(&'static str, &'static str, Vec<u8>)> {
+pub fn colour_spaces() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     let waves = Picture::waves(240, 160);
     let plain = waves.jpeg();
     let grey = waves.jpeg_with(Subsamp::Gray, 95);
@@ -440,7 +440,7 @@ Image.new('RGBA', (80, 40), (255, 0, 255, 255)).save(sys.stdout.buffer, 'PNG')
 // ---- Caption metadata --------------------------------------------------------------------------
 
 /// A photograph with a caption, a position and a thumbnail of another picture.
-fn captioned() -> Vec<u8> {
+pub fn captioned() -> Vec<u8> {
     let dir = tempfile::tempdir().expect("folder");
     let thumbnail = dir.path().join("thumbnail.jpg");
     fs::write(&thumbnail, Picture::flat(40, 30, [200, 0, 0]).jpeg()).expect("written");
@@ -464,7 +464,7 @@ fn captioned() -> Vec<u8> {
     oracle::exiftool_write(&Picture::waves(1100, 700).jpeg(), &arguments)
 }
 
-const CAPTION: [(&str, &str, &str); 6] = [
+pub const CAPTION: [(&str, &str, &str); 6] = [
     ("IPTC:Headline", "XMP-photoshop:Headline", "Älgar på väg över ån"),
     ("IPTC:Caption-Abstract", "XMP-dc:Description", "Två älgar går över Ångermanälven."),
     ("IPTC:By-line", "XMP-dc:Creator", "Åsa Öberg"),
@@ -484,7 +484,7 @@ const CAPTIONED: [&str; 7] = [
 ];
 
 /// Whether any tag belongs to the group.
-fn has_group(tags: &serde_json::Map<String, Value>, group: &str) -> bool {
+pub fn has_group(tags: &serde_json::Map<String, Value>, group: &str) -> bool {
     tags.keys().any(|key| key.starts_with(group))
 }
 

@@ -25,7 +25,7 @@ use model::account::{
 };
 use model::item::{PubStatus, has_picture};
 use model::limits::CHANNEL_NAME_CHARS_MAX;
-use model::{ItemId, MediaType, RenditionName};
+use model::{ItemId, MediaType, PresetName, RenditionExtension, RenditionName};
 use query::Facet;
 
 /// Routes that a browser visits. Programs do not call them, so they are not described.
@@ -359,6 +359,8 @@ fn expected_words() -> Vec<(&'static str, Value)> {
         |types: &[MediaType]| json!(types.iter().map(|one| one.as_str()).collect::<Vec<_>>());
     let pictures: Vec<_> = MediaType::ALL.into_iter().filter(|one| has_picture(*one)).collect();
     let statuses = [PubStatus::Usable, PubStatus::Replaced, PubStatus::Commissioned];
+    let extensions = RenditionExtension::all().filter(|one| one.is_image());
+    let extensions = extensions.map(|one| json!(&one.as_str()[1..]));
     let grants = [GrantType::AuthorizationCode, GrantType::Password, GrantType::RefreshToken];
     vec![
         ("mediaType", with_all(|_| true)),
@@ -369,6 +371,8 @@ fn expected_words() -> Vec<(&'static str, Value)> {
         ("mediaType", types(&[MediaType::Graphic])),
         ("mediaType", types(&[MediaType::Video])),
         ("rendition", json!(RenditionName::PICTURES.map(|name| name.to_string()))),
+        ("extension", extensions.collect()),
+        ("access", json!(["open", "purchase"])),
         ("pubstatus", json!(statuses.map(PubStatus::as_str))),
         ("facets", json!(Facet::ALL.map(Facet::as_str))),
         ("type", json!(DeviceKind::ALL.map(DeviceKind::as_str))),
@@ -433,7 +437,7 @@ fn lists_of_words_are_those_of_the_types() {
 }
 
 /// Every bound, and every numeric default above 1.
-const BOUNDS: [(&str, &str, usize); 33] = [
+const BOUNDS: [(&str, &str, usize); 34] = [
     ("CollectionItems", "maxItems", COLLECTION_ELEMENTS_MAX),
     ("content", "maxItems", COLLECTION_ELEMENTS_MAX),
     ("content", "maxLength", URI_CHARS_MAX),
@@ -453,6 +457,7 @@ const BOUNDS: [(&str, &str, usize); 33] = [
     ("invoiceText", "maxLength", INVOICE_TEXT_CHARS_MAX),
     ("token", "maxLength", DEVICE_TOKEN_BYTES_MAX),
     ("id", "maxLength", ItemId::CHARS_MAX),
+    ("preset", "maxLength", PresetName::CHARS_MAX),
     ("title", "maxLength", NOTIFICATION_TEXT_CHARS_MAX),
     ("email", "maxLength", NOTIFICATION_TEXT_CHARS_MAX),
     ("timezone", "maxLength", NOTIFICATION_TEXT_CHARS_MAX),

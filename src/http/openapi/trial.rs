@@ -319,6 +319,11 @@ mod tests {
         check("/media/image/a_b_normalpreview.jpg", Some("getRendition"));
         check("/media/image/a-crop_w1_h2_x3_y4_NormalPreview.jpg", Some("getCrop"));
         check("/media/image/a_x0-crop_w1_h2_x3_y4.json", Some("getCroppedItemDocument"));
+        check("/media/image/a_b_normalpreview.webp", Some("getFormat"));
+        check("/media/image/a-fit_w640_h480_NormalPreview.jpg", Some("getFitted"));
+        check("/media/image/a-fill_w640_h360_NormalHires.avif", Some("getFilled"));
+        check("/media/image/a-preset_card_NormalPreview.auto", Some("getPreset"));
+        check("/media/image/a.renditions.json", Some("getRenditions"));
         check("/media/image/", None);
         check("/media/nothing/a.jpg", None);
         check("/nowhere", None);

@@ -1,6 +1,7 @@
-//! Other programs that read our output: Pillow with LittleCMS, libvips, exiftool.
+//! Other programs that read our output: Pillow with LittleCMS and libwebp, libavif, libvips, exiftool.
 
 use std::{
+    fs,
     io::Write,
     process::{Command, Stdio},
 };
@@ -24,6 +25,19 @@ fn pipe(command: &mut Command, input: &[u8]) -> Vec<u8> {
     writer.join().expect("written");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     output.stdout
+}
+
+/// The file as Pillow reads it: an AVIF becomes a PNG with its profile, decoded by libavif.
+pub fn readable(file: &[u8]) -> Vec<u8> {
+    if !file.get(4..).is_some_and(|rest| rest.starts_with(b"ftypavif")) {
+        return file.to_vec();
+    }
+    let folder = tempfile::tempdir().expect("folder");
+    let (avif, png) = (folder.path().join("picture.avif"), folder.path().join("picture.png"));
+    fs::write(&avif, file).expect("written");
+    let output = Command::new("avifdec").arg(avif).arg(&png).output().expect("./test installs it");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    fs::read(png).expect("decoded")
 }
 
 const TO_SRGB: &str = "

@@ -66,7 +66,12 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ),
     ("docs/guide/notifications.md", "curl -X POST 'http", Run(CALLS)),
     ("docs/guide/renditions.md", "/media/image/<id>-crop", Shown),
+    ("docs/guide/renditions.md", "/media/image/<id>-fit", Shown),
+    ("docs/guide/renditions.md", "[media]", Settings),
+    ("docs/guide/renditions.md", "<picture>", Shown),
     ("docs/guide/renditions.md", "curl -o preview.jpg", Run(RENDITIONS)),
+    ("docs/guide/renditions.md", "curl -o small.webp", Run(RENDITIONS)),
+    ("docs/guide/renditions.md", "curl http", Run(RENDITIONS)),
     ("docs/guide/renditions.md", "curl 'http", Run(RENDITIONS)),
     ("docs/guide/renditions.md", "Server-Timing: ", Shown),
     ("docs/guide/search.md", "curl 'http://127.0.0.1:8080/content", Run(CALLS)),
@@ -96,6 +101,9 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/operations/backup.md", "wirephoto check", Run("backups_work_as_documented")),
     ("docs/operations/load-balancing.md", "[server]", Settings),
     ("docs/operations/cdn.md", "cargo test", Tests),
+    ("docs/operations/cdn.md", "map $http_accept", Run(RECIPES)),
+    ("docs/operations/cdn.md", "if (req.url ~", Run(RECIPES)),
+    ("docs/operations/cdn.md", "if (req.url.path ~", Shown),
     ("docs/operations/cdn.md", "Surrogate-Key: ", Shown),
     ("docs/operations/cdn.md", "[cdn]", Settings),
     ("docs/operations/cdn.md", "[server]", Settings),
@@ -272,6 +280,7 @@ const REGISTER: &[(&str, &str, Proof)] = &[
 
 const CALLS: &str = "calls_of_the_guides_work_as_printed";
 const COMMANDS: &str = "commands_of_the_pages_work_as_printed";
+const RECIPES: &str = "recipes_of_the_documentation_are_those_of_the_examples";
 const RENDITIONS: &str = "renditions_of_the_guide_are_served_as_printed";
 const CLUSTER: &str =
     "it needs a cluster; the_container_pages_name_existing_files compares names and files";

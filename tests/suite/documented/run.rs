@@ -222,6 +222,19 @@ fn renditions_of_the_guide_are_served_as_printed() {
         let name = call.split_whitespace().nth(2).expect("a file behind -o");
         assert!(fs::read(terminal.path(name)).unwrap().starts_with(&[0xff, 0xd8]), "{call}");
     }
+    for call in block(page, "curl -o small.webp").commands() {
+        terminal.run(&call);
+        let name = call.split_whitespace().nth(2).expect("a file behind -o");
+        let file = fs::read(terminal.path(name)).unwrap();
+        let is_webp = file.starts_with(b"RIFF") && name.ends_with(".webp");
+        assert!(
+            is_webp || file[4..].starts_with(b"ftypavif") && name.ends_with(".avif"),
+            "{call}"
+        );
+    }
+    let sizes = json_of(&terminal.run(&block(page, "curl http").text));
+    let srcset = sizes["srcset"]["webp"].as_str().unwrap();
+    assert!(srcset.contains("-fit_w640_NormalPreview.webp 640w, "), "{srcset}");
     let document = json_of(&terminal.run(&block(page, "curl 'http").text));
     let renditions = document["renditions"].as_object().unwrap();
     let has_crop = |it: &Value| it["href"].as_str().is_some_and(|href| href.contains("-crop_w"));

@@ -3,8 +3,8 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::ItemKey;
 use crate::media_url::{DocumentExtension, MediaPath, MediaTarget, PathError, PictureOperation};
+use crate::{ItemKey, RenditionExtension};
 
 /// A placeholder item. Its id has the minimum length, so that text that a format would add to the id is
 /// noticed.
@@ -35,18 +35,21 @@ pub enum FormatError {
     /// The text has a crop, which fits only one picture.
     #[error("a format cannot have a crop")]
     Crop,
+    /// The text leaves the image format to the client of a request, which a delivery has not.
+    #[error("a format names its image format, such as `.jpg` or `.webp`, not `.auto`")]
+    Auto,
     /// The text names the bundle of all other files.
     #[error("a format is a file, not `.zip`")]
     Zip,
 }
 
 impl MediaFormat {
-    /// The maximum length of a format in bytes; the longest canonical one has fewer than 50.
+    /// The maximum length of a format in bytes; the longest canonical one has fewer than 70.
     pub const BYTES_MAX: usize = 128;
 
     /// Parses the text that follows the id in a media URL.
     ///
-    /// Fails with [`FormatError`] if the text does not name a file, has a crop, or is `.zip`.
+    /// Fails with [`FormatError`] if the text does not name a file, has a crop, or ends in `.auto` or `.zip`.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         if text.len() > Self::BYTES_MAX {
             return Err(PathError::TooLong { bytes: text.len(), max: Self::BYTES_MAX }.into());
@@ -62,6 +65,9 @@ impl MediaFormat {
         }
         let has_crop = match path.target() {
             MediaTarget::Item(_) | MediaTarget::Pricelist => return Err(FormatError::NoFile),
+            MediaTarget::Rendition(file) if file.extension() == RenditionExtension::Auto => {
+                return Err(FormatError::Auto);
+            }
             MediaTarget::Rendition(file) => {
                 file.operations().iter().any(|operation| match operation {
                     PictureOperation::Crop(_) => true,
@@ -136,6 +142,9 @@ mod tests {
             ("_NormalPreview.mp4", "_NormalPreview.mp4"),
             (".pdf", ".pdf"),
             ("_BlackAndWhite.eps", "_BlackAndWhiteHires.eps"),
+            ("_NormalPreview.webp", "_NormalPreview.webp"),
+            ("-fit_h480_w640_NormalPreview.avif", "-fit_w640_h480_NormalPreview.avif"),
+            ("-preset_card.jpg", "-preset_card_NormalHires.jpg"),
         ] {
             check(text, Ok(canonical));
         }
@@ -154,6 +163,7 @@ mod tests {
             ("-crop_w1_h1_NormalPreview.jpg", "a crop"),
             ("-crop_w1_h1.json", "a crop"),
             ("-watermark.json", "watermark"),
+            ("_NormalPreview.auto", "not `.auto`"),
             (".gif", "gif"),
             ("../../etc/passwd", "associated"),
             ("%2e.jpg", "%"),
