@@ -49,6 +49,17 @@ sub vcl_recv {
     if (req.url !~ "^/media/" || req.http.Authorization || req.http.Cookie || req.url ~ "\?") {
         return (pass);
     }
+    # The format of an address that ends in .auto depends on Accept. Browsers write it in many ways; three values
+    # are left, so that the cache holds three files of a picture.
+    if (req.url ~ "(?i)\.auto$") {
+        if (req.http.Accept ~ "(?i)image/avif(?!\s*;\s*q=0(\.0*)?\s*(,|$))") {
+            set req.http.Accept = "image/avif,*/*";
+        } elsif (req.http.Accept ~ "(?i)image/webp(?!\s*;\s*q=0(\.0*)?\s*(,|$))") {
+            set req.http.Accept = "image/webp,*/*";
+        } else {
+            set req.http.Accept = "*/*";
+        }
+    }
     # While the service is well, what is stale is not given out.
     if (std.healthy(req.backend_hint)) {
         set req.grace = 0s;

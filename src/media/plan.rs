@@ -199,8 +199,7 @@ pub fn plan(
     let (name, operations) = (file.name(), file.operations());
     let missing = || access::not_available(path);
     // The Hires of another format would be another picture than the one that is bought.
-    let is_untouched = operations.is_empty() && format != ImageFormat::JPEG;
-    if is_untouched && name.usage == RenditionUsage::Hires {
+    if file.is_whole_hires() && file.extension() != RenditionExtension::JPEG {
         return Err(missing());
     }
     let files = match file.association() {
@@ -353,7 +352,13 @@ fn resized_steps<'a>(
         let unmarked: Vec<_> =
             base.steps.iter().filter(|step| **step != RenderStep::Watermark).cloned().collect();
         let whole = Rect::new(0, 0, base.upright);
-        if steps == [RenderStep::Scale { region: whole, size: named_size }] {
+        // Without a step it is the whole picture in its own size, which a small picture's Preview has.
+        let is_named = match &steps[..] {
+            [] => named_size == base.upright,
+            [step] => *step == RenderStep::Scale { region: whole, size: named_size },
+            _ => false,
+        };
+        if is_named {
             steps = unmarked;
         }
     }

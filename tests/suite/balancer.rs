@@ -137,6 +137,12 @@ fn check_routing(nodes: &[Server], front: &Front) {
             "-crop_w20_h20_x1_y1-watermark.jpg",
             "-CROP_W9_H9.jpg",
             "-crop_w9_h9.json",
+            ".renditions.json",
+            "-fit_w9_h8_NormalPreview.jpg",
+            "-FILL_W9_H8.webp",
+            "-crop_w20_h20_x1_y1-fit_h9-watermark.jpg",
+            "-preset_card_NormalPreview.webp",
+            "_NormalPreview.auto",
         ];
         for name in names {
             let path = format!("/media/image/{id}{name}");
@@ -187,7 +193,7 @@ fn check_other_requests(nodes: &[Server], front: &Front) {
 
 #[test]
 fn each_balancer_routes_all_requests_for_an_item_to_one_node() {
-    let nodes = nodes(3, &[]);
+    let nodes = nodes(3, &[r#"media.presets={"card":{"fit":[9,9]}}"#]);
     check_routing(&nodes, &nginx(&nodes));
     check_routing(&nodes, &haproxy(&nodes, &[]));
 }

@@ -195,8 +195,8 @@ fn extended_xmp_is_read() {
 fn a_file_name_that_is_no_id_gets_an_id_from_the_content() {
     let server = Server::empty();
     let dir = input(&server);
-    let names = ["två ord.jpg", "x-watermark.jpg", "y_NormalHires.jpg", "_z.jpeg"];
-    for (shade, name) in [20, 90, 160, 230].into_iter().zip(names) {
+    let names = ["två ord.jpg", "x-watermark.jpg", "y_NormalHires.jpg", "_z.jpeg", "x-fit_w2.jpg"];
+    for (shade, name) in [20, 70, 120, 170, 230].into_iter().zip(names) {
         fs::write(dir.join(name), Picture::flat(64, 48, [shade, 0, 0]).jpeg()).unwrap();
     }
     let output = server.command(&["ingest", "--json", &dir.to_string_lossy()]);
@@ -205,13 +205,13 @@ fn a_file_name_that_is_no_id_gets_an_id_from_the_content() {
     let items: Vec<Value> =
         lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let keys: Vec<_> = items.iter().filter_map(|item| item["item"].as_str()).collect();
-    assert_eq!(keys.len(), 4);
+    assert_eq!(keys.len(), 5);
     for key in keys {
         let id = key.strip_prefix("image/p").unwrap_or_default();
         assert!(id.len() == 20 && id.bytes().all(|b| b.is_ascii_hexdigit()), "{key}");
         assert_eq!(document(&server, key)["type"], "picture");
     }
-    assert_eq!(items.last().unwrap()["created"], 4);
+    assert_eq!(items.last().unwrap()["created"], 5);
 }
 
 #[test]
@@ -295,6 +295,7 @@ fn a_bad_item_folder_is_refused_with_the_position_of_the_error() {
     );
     check("image/x", json!({ "type": "text" }), &["type", "picture"]);
     check("image/x-watermark", json!({}), &["-watermark"]);
+    check("image/x-fit_w2", json!({}), &["image/x-fit_w2", "\"-fit\""]);
     check("photo/x", json!({}), &["photo"]);
     check("video/x", json!({}), &["video"]);
 }

@@ -255,6 +255,7 @@ fn a_file_of_documents_is_ingested_except_its_bad_lines() {
         b"[1]".to_vec(),
         b"  \r".to_vec(),
         line("x-watermark", "an id that no URL can name"),
+        line("x-preset_card-2", "another one"),
         line("twice", "earlier"),
         [line("twice", "later").as_slice(), b"\r"].concat(),
         line("last", "no line end"),
@@ -262,7 +263,7 @@ fn a_file_of_documents_is_ingested_except_its_bad_lines() {
     fs::write(&path, rows.join(b"\n".as_slice())).unwrap();
     let (said, errors, status) = ingest(&server, &path);
     assert_eq!(status, 1);
-    assert!(said.contains("3 created, 1 replaced, 10 failed"), "{said} {errors}");
+    assert!(said.contains("3 created, 1 replaced, 11 failed"), "{said} {errors}");
     let reasons = [
         (3, "not a JSON object"),
         (4, "has no uri"),
@@ -274,6 +275,7 @@ fn a_file_of_documents_is_ingested_except_its_bad_lines() {
         (10, "more than the limit of 4194304"),
         (11, "not a JSON object"),
         (13, "-watermark"),
+        (14, "-preset"),
     ];
     for (number, reason) in reasons {
         let start = format!("archive.jsonl:{number}: ");
@@ -287,10 +289,10 @@ fn a_file_of_documents_is_ingested_except_its_bad_lines() {
     let output = server.command(&["ingest", "--json", &path.to_string_lossy()]);
     let (said, ..) = text(&output);
     let rows: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(rows.len(), 12, "failures, the file, all of it: {said}");
+    assert_eq!(rows.len(), 13, "failures, the file, all of it: {said}");
     assert_eq!((&rows[0]["line"], &rows[0]["status"]), (&json!(3), &json!("failed")));
-    assert_eq!((&rows[10]["replaced"], &rows[10]["failed"]), (&json!(4), &json!(10)));
-    assert_eq!(rows[11]["replaced"], 4);
+    assert_eq!((&rows[11]["replaced"], &rows[11]["failed"]), (&json!(4), &json!(11)));
+    assert_eq!(rows[12]["replaced"], 4);
 }
 
 #[test]
@@ -508,6 +510,7 @@ fn a_bad_upload_is_answered_with_every_error() {
     };
     let json = |text: &str| ("application/json", text.as_bytes().to_vec());
     assert_eq!(places("photo/x-watermark", json("{}")), ["path mediaType", "path id"]);
+    assert_eq!(places("text/x-fill_w1_h1", json("{}")), ["path id"]);
     assert_eq!(places("text/x", json("{")), ["body "]);
     assert_eq!(places("text/x", json("{\"type\": \"picture\"}")), ["body type"]);
     let foreign = json("{\"uri\": \"http://a/media/text/y\"}");

@@ -27,13 +27,18 @@ fn dumps() -> impl Iterator<Item = u32> {
 
 /// A data directory below `dir` with the archive of a dump.
 fn archive(dir: &Path, number: u32) -> PathBuf {
+    archive_of(dir, &fs::read_to_string(dump(number)).unwrap())
+}
+
+/// A data directory below `dir` with the archive of the statements of a dump.
+fn archive_of(dir: &Path, statements: &str) -> PathBuf {
     let data = dir.join("data");
     let folder = data.join("originals").join(&ORIGINAL[..2]);
     fs::create_dir_all(&folder).unwrap();
     let original = checkout("tests/schemas/database/original.jpg");
     fs::copy(original, folder.join(&ORIGINAL[2..])).unwrap();
     let database = Connection::open(data.join("wirephoto.db")).unwrap();
-    database.execute_batch(&fs::read_to_string(dump(number)).unwrap()).unwrap();
+    database.execute_batch(statements).unwrap();
     database.pragma_update(None, "journal_mode", "WAL").unwrap();
     data
 }
@@ -167,6 +172,43 @@ fn hides_secrets(server: &Server, schema: u32) {
         assert!(channels.contains("***") && !channels.contains("schema-9"), "{channels}");
         assert!(!has(b"channel-password-of-schema-9"), "schema {schema}");
     }
+}
+
+#[test]
+fn an_item_of_before_whose_id_contains_a_size_is_found_and_replaced_and_named_by_check() {
+    let dir = tempfile::tempdir().unwrap();
+    let statements = fs::read_to_string(dump(dumps().last().unwrap())).unwrap();
+    let renamed = statements.replace("'image', 'old'", "'image', 'x-fit_w2'");
+    assert_ne!(renamed, statements);
+    archive_of(dir.path(), &renamed);
+    let server = Server::start(dir, &["media.warm=false"]);
+    server.wait_for_index();
+    let found: Value = server.get("/content/v1/image/search?q=isbrytar*").json().unwrap();
+    assert!(found.to_string().contains("/media/image/x-fit_w2\""), "{found}");
+    assert_eq!(server.get("/media/image/x-fit_w2").status(), 302);
+    assert_eq!(server.get("/item/image/x-fit_w2").status(), 200);
+    // With an extension the address is that of a size of another item.
+    assert_eq!(server.get("/media/image/x-fit_w2.json").status(), 400);
+    assert_eq!(server.get("/media/image/x-fit_w2_NormalPreview.jpg").status(), 404);
+    let checked = server.command(&["check", "--repair", "--json"]);
+    let said = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert!(checked.status.success(), "{said}");
+    let named = |line: &str| line.contains("\"warning\"") && line.contains("image/x-fit_w2");
+    assert_eq!(said.lines().filter(|line| named(line)).count(), 1, "{said}");
+    let folder = |id: &str| {
+        let folder = server.dir.path().join("image").join(id);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("item.json"), r#"{"headline": "Oden"}"#).unwrap();
+        let original = checkout("tests/schemas/database/original.jpg");
+        fs::copy(original, folder.join("NormalHires.jpg")).unwrap();
+        server.command(&["ingest", &folder.to_string_lossy()])
+    };
+    let replaced = folder("x-fit_w2");
+    let said = String::from_utf8_lossy(&replaced.stdout).into_owned();
+    assert!(said.contains("0 created, 1 replaced, 0 failed"), "{said}");
+    let refused = folder("y-fit_w2");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(1) && said.contains("\"-fit\""), "{said}");
 }
 
 #[test]

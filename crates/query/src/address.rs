@@ -40,7 +40,11 @@ fn find_id(name: &str) -> Option<ItemId> {
     let mut stem = name.split('.').next()?.trim_end_matches(|c: char| !is_of_id(c));
     loop {
         let before = match ItemId::parse(stem) {
-            Ok(id) => return Some(id),
+            Ok(id) => match token::split_resize(stem) {
+                // Without an extension it is the item itself, whose id may contain a size.
+                Some((before, ..)) if name.contains('.') => before,
+                Some(_) | None => return Some(id),
+            },
             Err(ItemIdError::EndsInSuffix { .. }) => token::split_suffix(stem)?.0,
             // A crop is followed by its parameters, any other operation ends the text.
             Err(ItemIdError::HasOperation { operation }) => match token::split_crop(stem) {
@@ -88,6 +92,10 @@ mod tests {
             "-crop_w10_h20_x1_y2",
             "-crop_w10_h20-watermark_NormalHires.jpg",
             "-crop_w10_h20_NormalPreview-watermark.jpg",
+            "-fit_w640.avif",
+            "-preset_card_NormalPreview.auto",
+            "-crop_w10_h20-fill_w640_h360-watermark_NormalPreview.webp",
+            ".renditions.json",
             "/pricelist",
             "/",
             ".",
@@ -97,6 +105,7 @@ mod tests {
             check(&format!("https://a.b:80/media/image/sdl_1-R{end}"), Some("image/sdl_1-R"));
         }
         check("HTTP://a/item/text/x-1", Some("text/x-1"));
+        check("http://a/item/image/x-fit_w2", Some("image/x-fit_w2"));
         check("http://a/base/media/text/x/a001_NormalPreview.jpg", Some("text/x"));
         check("http://a/media-cutpaste/media/text/t-cutpaste.txt", Some("text/t"));
     }

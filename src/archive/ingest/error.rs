@@ -13,6 +13,7 @@ use crate::runtime::limits::PANIC_CHARS_MAX;
 use crate::runtime::programs::ProgramError;
 use crate::storage::blobs::StoreError;
 use crate::storage::database::DbError;
+use model::ItemIdError;
 use model::item::DocumentError;
 
 /// The reason for which something was not ingested. The text does not name the file; [`IngestFailure`] does.
@@ -58,6 +59,9 @@ pub enum IngestError {
     /// A document without a folder does not identify its item.
     #[error("has no uri of the form http://…/media/<mediaType>/<id>: {0}")]
     Uri(String),
+    /// The id of a new item contains an operation, which a media URL takes off.
+    #[error("cannot be addressed: {0}")]
+    Id(ItemIdError),
     /// The picture is missing.
     #[error("has no NormalHires.jpg")]
     NoPicture,
@@ -128,6 +132,7 @@ impl IngestError {
             | Self::Name(_)
             | Self::Document(_)
             | Self::Uri(_)
+            | Self::Id(_)
             | Self::NoPicture
             | Self::SameId(_) => false,
         }
@@ -174,6 +179,7 @@ impl IngestError {
             | Self::Name(_)
             | Self::Document(DocumentError::NotJson(_))
             | Self::Uri(_)
+            | Self::Id(_)
             | Self::NoPicture
             | Self::SameId(_)
             | Self::Store(_)

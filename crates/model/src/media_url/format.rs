@@ -173,6 +173,9 @@ mod tests {
             ("_NormalPreview.mp4", "_NormalPreview.mp4"),
             (".pdf", ".pdf"),
             ("_BlackAndWhite.eps", "_BlackAndWhiteHires.eps"),
+            ("_NormalPreview.webp", "_NormalPreview.webp"),
+            ("-fit_h480_w640_NormalPreview.avif", "-fit_w640_h480_NormalPreview.avif"),
+            ("-preset_card.jpg", "-preset_card_NormalHires.jpg"),
         ] {
             check(text, Ok(canonical));
         }

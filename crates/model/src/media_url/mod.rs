@@ -34,7 +34,7 @@ pub use crate::media_url::extension::{DocumentExtension, FileExtension};
 pub use crate::media_url::format::{FormatError, MediaFormat};
 pub use crate::media_url::operation::{OperationList, PictureOperation};
 pub use crate::{AssociationKey, AssociationKeyError, RenditionExtension};
-use crate::{CropSpec, ItemKey, RenditionName};
+use crate::{CropSpec, ItemKey, RenditionName, RenditionUsage};
 
 /// A parsed media URL, below `/media/`.
 ///
@@ -88,6 +88,11 @@ impl RenditionFile {
     /// Returns the extension of the rendition.
     pub fn extension(&self) -> RenditionExtension {
         self.extension
+    }
+
+    /// Reports whether it is a Hires without an operation, which exists in the format of its original only.
+    pub fn is_whole_hires(&self) -> bool {
+        self.name.usage == RenditionUsage::Hires && self.operations().is_empty()
     }
 }
 
@@ -201,11 +206,13 @@ impl MediaPath {
         &self.target
     }
 
-    /// Returns the path of the same picture in the format `format`; other paths stay as they are.
+    /// Returns the path of the same picture in the format `format`; other paths stay as they are, and so does a
+    /// Hires without an operation.
     #[must_use]
     pub fn with_image_format(mut self, format: ImageFormat) -> Self {
         if let MediaTarget::Rendition(file) = &mut self.target
             && file.extension.is_image()
+            && !file.is_whole_hires()
         {
             file.extension = RenditionExtension::Image(format);
         }
