@@ -32,9 +32,11 @@ export function cropOperator(rect) {
   return `-crop_w${rect.width}_h${rect.height}_x${rect.x}_y${rect.y}`;
 }
 
-/** The address of a rendition of `item` with a crop in its own pixels. */
-export function renditionUrl(item, name, rect, isMarked) {
-  return `${item}${cropOperator(rect)}${isMarked ? "-watermark" : ""}_${name}.jpg`;
+/** The address of a rendition of `item` with a crop in its own pixels; `width` is that of the result,
+ *  where it is not the crop's own. */
+export function renditionUrl(item, name, rect, isMarked, width = null, extension = "jpg") {
+  const fit = width === null ? "" : `-fit_w${width}`;
+  return `${item}${cropOperator(rect)}${fit}${isMarked ? "-watermark" : ""}_${name}.${extension}`;
 }
 
 export function wholeOf(image) {

@@ -8,6 +8,7 @@ import {
   cropOperator, drawn, isInside, isSame, moved, parsePx, parseRatio, renditionUrl,
   resized, scaleCrop, shaped, sized, turned, wholeOf,
 } from "./crop.js";
+import { candidateWidths, pictureMarkup } from "./markup.js";
 
 const PREVIEW_EVERY_MS = 150;
 const ADDRESS_AFTER_MS = 250;
@@ -33,6 +34,11 @@ const renditions = {
   hires: { name: "NormalHires", size: hires },
   preview: { name: "NormalPreview", size: sizeOf(root.dataset.preview) },
   thumbnail: { name: "NormalThumbnail", size: sizeOf(root.dataset.thumbnail) },
+};
+/** The widths in which the photograph is open. */
+const openWidths = {
+  whole: Number(root.dataset.open),
+  smaller: root.dataset.smaller.split(" ").filter(Boolean).map(Number),
 };
 const [canvas, frame, mover] = ["canvas", "frame", "mover"].map(byId);
 const settings = byId("settings");
@@ -131,10 +137,14 @@ function drawTexts() {
   const { width, height } = found.preview;
   smaller.textContent = fill(smaller.dataset.text, width, height, rect.width, rect.height);
   smaller.hidden = width >= rect.width;
-  // Two candidates of one width would be one too many.
-  for (const part of root.querySelectorAll('[data-when="srcset"]')) {
-    part.hidden = found.thumbnail.width >= found.preview.width;
-  }
+  byId("code-html").firstElementChild.textContent = pictureMarkup({
+    uri,
+    hires: found.hires,
+    preview: found.preview,
+    isMarked: isMarked(),
+    widths: candidateWidths(found.preview.width, rect.width, hires.width, openWidths),
+    alt: root.dataset.alt,
+  });
 }
 
 function drawFields(except) {

@@ -199,7 +199,7 @@ pub(super) fn shared(
 ) -> Result<SharedState> {
     let DomainServices { auth, oauth, users, orders, media, content, uploads, .. } = domain;
     let DomainServices { deliveries, notifications, recipients, .. } = domain;
-    let pages = PageRenderer::compile(&config.ingest.timezone.0)?;
+    let pages = PageRenderer::compile(&config.ingest.timezone.0, media.settings().avif_ahead)?;
     let bases = BaseUrls {
         public: &config.server.public_url.0,
         media: config.media_url(),

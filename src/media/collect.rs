@@ -476,7 +476,7 @@ impl MemberListing<'_> {
         let framed = framing::apply_crop(self.entry, path.clone(), crop, settings)?;
         // Name and URL carry the crop in pixels of the hires image, as clients write it.
         let cropped = crop.map(PictureOperation::Crop).filter(|_| framed != path);
-        let named = cropped.and_then(|crop| path.clone().with_operation(crop).ok());
+        let named = cropped.and_then(|crop| with_first_operation(&path, crop));
         self.media.member(self.entry, &framed, &named.unwrap_or(path)).await
     }
 
@@ -571,8 +571,20 @@ fn of_association(path: &MediaPath, key: &AssociationKey) -> Option<MediaPath> {
         .try_fold(named, |named, operation| named.with_operation(operation.clone()).ok())
 }
 
-/// The file name: `<id><suffix><extension>`, for an associated object
-/// `<id>_<association><suffix><extension>`.
+/// The path of a file of the item itself with one more operation, before its other ones: a size applies to
+/// what a crop shows.
+fn with_first_operation(path: &MediaPath, first: PictureOperation) -> Option<MediaPath> {
+    let MediaTarget::Rendition(file) = path.target() else {
+        return path.clone().with_operation(first).ok();
+    };
+    let plain = MediaPath::rendition(path.key().clone(), file.name(), file.extension());
+    std::iter::once(first)
+        .chain(file.operations().iter().cloned())
+        .try_fold(plain, |named, operation| named.with_operation(operation).ok())
+}
+
+/// The file name: `<id><operations><suffix><extension>`, for an associated object
+/// `<id>_<association><operations><suffix><extension>`.
 fn member_name(path: &MediaPath) -> String {
     let text = path.print();
     let (_, name) = text.split_once('/').unwrap_or(("", &text));

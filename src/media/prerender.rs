@@ -1,11 +1,13 @@
 //! Pre-rendering: renders the standard renditions of new items before the first request.
 
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
 use tokio::sync::mpsc::Receiver;
 
 use super::{Media, MediaAnswer, MediaCaller};
 use crate::runtime::clock;
+use crate::runtime::limits::WARM_QUEUE_MAX;
+use imaging::ImageFormat;
 use model::media_url::MediaPath;
 use model::{ItemKey, RenditionExtension, RenditionName};
 
@@ -18,10 +20,30 @@ const RENDER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Pre-renders the standard renditions of the items that it receives from `keys`, one after the
 /// other, so that requests find idle workers. Ends when the sender is dropped.
 pub async fn run(media: Media, mut keys: Receiver<ItemKey>) {
-    while let Some(key) = keys.recv().await {
-        media.keep_new(&key).await;
-        for name in NAMES {
-            media.prerender(&key, name).await;
+    // AVIF takes many times longer than JPEG, so it waits until no item lacks its JPEG.
+    let mut without_avif = VecDeque::new();
+    loop {
+        let received = match without_avif.is_empty() {
+            true => keys.recv().await,
+            false => keys.try_recv().ok(),
+        };
+        if let Some(key) = received {
+            media.keep_new(&key).await;
+            // The formats that our own pages offer.
+            for format in [ImageFormat::JPEG, ImageFormat::WEBP] {
+                media.prerender(&key, format).await;
+            }
+            if media.settings().avif_ahead {
+                if without_avif.len() == WARM_QUEUE_MAX {
+                    // The newest items are requested most; AVIF of the others is made on request.
+                    without_avif.pop_front();
+                }
+                without_avif.push_back(key);
+            }
+        } else if let Some(key) = without_avif.pop_front() {
+            media.prerender(&key, ImageFormat::AVIF).await;
+        } else {
+            return;
         }
     }
 }
@@ -36,22 +58,25 @@ impl Media {
         }
     }
 
-    /// Renders a rendition if the item is public and no cache has it.
+    /// Renders the standard renditions of an item in `format`, if the item is public and no cache has them.
     ///
     /// A failure needs no handling here: the next request repeats it and reports it.
-    async fn prerender(&self, key: &ItemKey, name: RenditionName) {
+    async fn prerender(&self, key: &ItemKey, format: ImageFormat) {
         // Without a cache the work would be lost at once.
         if !self.inner.cache.is_enabled() {
             return;
         }
-        let path = MediaPath::rendition(key.clone(), name, RenditionExtension::JPEG);
-        // Without credentials only public items resolve, which are those that many clients request.
-        let answer = self.resolve(&path, MediaCaller::default(), clock::now()).await;
-        if let Ok(MediaAnswer::Rendition(answer)) = answer
-            && self.find_cached(&answer).is_none()
-            && let Err(cause) = self.obtain(&answer, RENDER_TIMEOUT).await
-        {
-            tracing::debug!(item = %key, "pre-rendering {name} failed: {cause}");
+        for name in NAMES {
+            let extension = RenditionExtension::Image(format);
+            let path = MediaPath::rendition(key.clone(), name, extension);
+            // Without credentials only public items resolve, which are those that many clients request.
+            let answer = self.resolve(&path, MediaCaller::default(), clock::now()).await;
+            if let Ok(MediaAnswer::Rendition(answer)) = answer
+                && self.find_cached(&answer).is_none()
+                && let Err(cause) = self.obtain(&answer, RENDER_TIMEOUT).await
+            {
+                tracing::debug!(item = %key, "pre-rendering {path} failed: {cause}");
+            }
         }
     }
 }

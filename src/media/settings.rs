@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use crate::runtime::config::{Config, RenditionPresets, RenditionWidths};
+use crate::runtime::config::{AvifRendering, Config, RenditionPresets, RenditionWidths};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::hot_swap::HotSwap;
 use crate::runtime::limits::WATERMARK_BYTES_MAX;
@@ -43,6 +43,8 @@ pub struct MediaSettings {
     /// The widths of open renditions with a size.
     pub widths: RenditionWidths,
     pub presets: RenditionPresets,
+    /// Whether the AVIF of the standard renditions is made before the first request.
+    pub avif_ahead: bool,
     pub qualities: EncoderQualities,
     pub marker: std::sync::Arc<Watermark>,
     /// Whether renditions retain the original's GPS position.
@@ -119,6 +121,8 @@ impl MediaSettings {
             open_px: media.open_px,
             widths: media.widths.clone(),
             presets: media.presets.clone(),
+            // Without cache warming nothing is made ahead.
+            avif_ahead: media.warm && media.avif == AvifRendering::Ahead,
             qualities: EncoderQualities {
                 hires: media.hires_quality,
                 preview: media.preview_quality,

@@ -76,7 +76,7 @@ fn modules_and_fonts_load_once_from_content_addressed_urls() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
     for (page, imported) in [
-        ("/item/image/demo-urtavla/crop", &["js/studio.js", "js/crop.js"][..]),
+        ("/item/image/demo-urtavla/crop", &["js/studio.js", "js/crop.js", "js/markup.js"][..]),
         ("/docs/try/getRendition", &["js/try.js", "js/panels.js", "js/snippets.js"][..]),
     ] {
         browser.visit(&format!("{}{page}", server.url));

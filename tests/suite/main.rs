@@ -24,6 +24,7 @@ mod compression;
 mod container;
 mod damage;
 mod deliveries;
+mod delivery_formats;
 mod documented;
 mod engine;
 mod faults;

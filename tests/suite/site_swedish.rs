@@ -59,7 +59,7 @@ const NOTIFICATIONS: [&str; 18] = [
 ];
 
 /// Forms with an error: their target and their fields. `LONG` stands for a text that is too long.
-const FORMS: [(&str, &str); 18] = [
+const FORMS: [(&str, &str); 21] = [
     ("/collections", "name="),
     ("/collections", "name=LONG"),
     ("/collections/add", "name=a"),
@@ -76,6 +76,9 @@ const FORMS: [(&str, &str); 18] = [
         "method=sftp&name=a&setting.host=example.org&setting.port=0&setting.hostKey=x",
     ),
     ("/account/channels/edit", "method=email&name=a&setting.to=nobody"),
+    ("/account/channels/edit", "method=download&name=a&formats=_NormalPreview.auto"),
+    ("/account/channels/edit", "method=download&name=a&formats=.webp"),
+    ("/account/channels/edit", "method=download&name=a&formats=.renditions.json"),
     ("/account/channels/edit", "method=webhook&name=a&setting.url=ftp://x&secret.secret=x"),
     ("/account/channels/edit", "method=s3&name=a&setting.bucket=x+y&setting.region=!"),
     ("/account/users/new", "emailAddress="),

@@ -6,6 +6,7 @@ use crate::common::{
     DEMO_KEY, Server,
     browser::{Browser, DESKTOP},
     checkout,
+    pictures::Picture,
 };
 use crate::site::Session;
 
@@ -35,7 +36,7 @@ fn set_pixel_ratio(browser: &Browser, ratio: u32) {
 #[test]
 fn a_tile_loads_the_rendition_that_fits_it() {
     let server = Server::demo();
-    for (ratio, name) in [(1, "_WebPreview.jpg"), (2, "_NormalPreview.jpg")] {
+    for (ratio, name) in [(1, "_WebPreview.webp"), (2, "_NormalPreview.webp")] {
         let browser = Browser::open(DESKTOP);
         set_pixel_ratio(&browser, ratio);
         browser.visit(&format!("{}/", server.url));
@@ -69,17 +70,101 @@ fn walls_of_collections_offer_three_sizes() {
         let page = Session::open(&server, user).get(&server, &path).text().expect("text");
         let page = page.replace("&#x2f;", "/");
         assert!(page.contains(class), "{user}: {page}");
-        for size in
-            ["_NormalThumbnail.jpg 256w", "_WebPreview.jpg 512w", "_NormalPreview.jpg 1024w"]
+        for (name, width) in
+            [("NormalThumbnail", 256), ("WebPreview", 512), ("NormalPreview", 1024)]
         {
-            assert_eq!(page.matches(size).count(), 2, "{user} {size}: {page}");
+            for extension in ["webp", "jpg"] {
+                let candidate = format!("_{name}.{extension} {width}w");
+                assert_eq!(page.matches(&candidate).count(), 2, "{user} {candidate}: {page}");
+            }
         }
     }
     let browser = Browser::open(DESKTOP);
     browser.log_in(&server.url, "demo-admin", &path);
     for (src, width) in shown(&browser) {
-        assert!(src.ends_with("_WebPreview.jpg"), "{width} px: {src}");
+        assert!(src.ends_with("_WebPreview.webp"), "{width} px: {src}");
     }
+}
+
+/// The pictures of a page: their formats besides JPEG, whether these have the widths of the JPEG, the format that the
+/// browser chose, and whether it loaded.
+const PICTURES: &str = "[...document.querySelectorAll('main picture')].map(picture => {
+    const [image, sources] = [picture.querySelector('img'), [...picture.querySelectorAll('source')]];
+    const jpegs = image.getAttribute('srcset') ?? image.getAttribute('src');
+    const isSame = source => source.srcset.replaceAll(/[.](webp|avif)/g, '.jpg') === jpegs
+        && source.sizes === image.sizes;
+    return [sources.map(source => source.type).join(), sources.every(isSame),
+        image.currentSrc.split('.').at(-1), image.naturalWidth > 0 && image.hasAttribute('alt')];
+})";
+
+#[test]
+fn every_page_offers_webp_and_jpeg_of_its_pictures_and_all_load() {
+    let server = Server::demo();
+    let owner = Session::open(&server, "demo-admin");
+    let uri = |key: &str| format!("{}/media/{key}", server.url);
+    let (photograph, graphic) = (uri("image/demo-urtavla"), uri("graphic/demo-sweden-map"));
+    let fields = [("name", "All"), ("uri", &photograph), ("uri", &graphic), ("return_to", "/")];
+    assert_eq!(owner.post(&server, "/collections/add", &fields).status(), 303);
+    let browser = Browser::open(DESKTOP);
+    browser.log_in(&server.url, "demo-admin", "/collections");
+    let collection = browser.text("document.querySelector('.sets h2 a').pathname");
+    for (path, count) in [
+        ("/collections", 1),
+        (collection.as_str(), 2),
+        ("/", 15),
+        ("/?type=_all", 10),
+        ("/item/image/demo-urtavla", 1),
+        ("/item/graphic/demo-sweden-map", 1),
+        ("/item/text/demo-aceh-rescue", 1),
+    ] {
+        browser.visit(&format!("{}{path}", server.url));
+        let pictures = browser.eval(PICTURES);
+        let pictures = pictures.as_array().expect("a list");
+        assert!(pictures.len() >= count, "{path}: {pictures:?}");
+        for picture in pictures {
+            assert_eq!(picture, &json!(["image/webp", true, "webp", true]), "{path}");
+        }
+        browser.check_layout(path);
+    }
+    // A browser without WebP shows the JPEG.
+    browser.visit(&format!("{}/item/image/demo-urtavla", server.url));
+    browser.eval("document.querySelectorAll('source').forEach(one => { one.type = 'image/x' })");
+    browser.wait(
+        "the JPEG",
+        "(image => image.currentSrc.endsWith('.jpg') && image.complete && image.naturalWidth > 0)\
+         (document.querySelector('.mat img'))",
+    );
+    // The sizes and formats for programs.
+    let link = "document.querySelector('a[href$=\".renditions.json\"]').href";
+    let told: Value = server.client.get(browser.text(link)).send().unwrap().json().expect("JSON");
+    assert_eq!(told["uri"], json!(photograph));
+}
+
+#[test]
+fn avif_that_is_made_ahead_is_offered_first() {
+    let jpeg = Picture::waves(1500, 1000).jpeg();
+    let server = Server::with_pictures(&["media.avif=ahead"], &[("early", jpeg.clone())]);
+    let file = server.dir.path().join("late.jpg");
+    std::fs::write(&file, jpeg).expect("written");
+    let output = server.command(&["ingest", &file.to_string_lossy()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    // Three renditions of the item that arrived, each as JPEG and as AVIF.
+    let renders = || server.metric("wirephoto_renders_total", "outcome=\"done\"");
+    server.until("pre-rendering", || (renders() >= 6.0).then_some(()));
+    for name in ["NormalPreview", "NormalThumbnail", "WebPreview"] {
+        server.until(name, || {
+            let answer = server.get(&format!("/media/image/late_{name}.avif"));
+            assert_eq!(answer.headers()["content-type"], "image/avif");
+            (answer.headers()["wirephoto-path"] == "cache").then_some(())
+        });
+    }
+    assert!((renders() - 6.0).abs() < f64::EPSILON, "{}", renders());
+    let browser = Browser::open(DESKTOP);
+    browser.visit(&format!("{}/", server.url));
+    for picture in browser.eval(PICTURES).as_array().expect("a list") {
+        assert_eq!(picture, &json!(["image/avif,image/webp", true, "avif", true]));
+    }
+    browser.check_layout("AVIF");
 }
 
 #[test]

@@ -63,12 +63,14 @@ fn recipe(operation: &str, at: (u32, u32)) -> Option<(Vec<RenderStep>, OutputOpt
         quality: 85,
         sampling: OutputSampling::S420,
         colour: OutputColour::Srgb,
+        bytes_max: None,
     };
     let hires = |quality| OutputOptions {
         format: ImageFormat::JPEG,
         quality,
         sampling: OutputSampling::Keep,
         colour: OutputColour::Keep,
+        bytes_max: None,
     };
     let preview = RenderStep::Fit { long_px: 1024 };
     let crop = Rect::new(at.0, at.1, CROP);

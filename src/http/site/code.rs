@@ -9,6 +9,7 @@ use super::{
     activity::RecordedCall,
     docs,
     snippets::{CodeSnippets, SnippetCall},
+    studio,
 };
 use crate::http::openapi::ApiDescription;
 use crate::runtime::clock;
@@ -28,15 +29,19 @@ struct CallView {
     target: String,
     at: String,
     code: CodeSnippets,
+    /// The markup of the crop, if the call names one.
+    html: Option<String>,
 }
 
 async fn show(member: MemberRequest) -> PageResult {
     let shared = &member.app.shared;
     let calls = shared.site.activity.list(&member.visitor, clock::now()).await?;
-    let shown: Vec<CallView> = calls
-        .iter()
-        .map(|recorded| call_view(&shared.description, &shared.site.url, recorded))
-        .collect();
+    let mut shown = Vec::with_capacity(calls.len());
+    for recorded in &calls {
+        let view = call_view(&shared.description, &shared.site.url, recorded);
+        let html = studio::markup_of_target(&member, &recorded.call.target).await;
+        shown.push(CallView { html, ..view });
+    }
     member.page(
         "code.html",
         context! {
@@ -69,5 +74,6 @@ fn call_view(description: &ApiDescription, site_url: &str, recorded: &RecordedCa
         target: target.to_owned(),
         at: recorded.at.to_string(),
         code: CodeSnippets::from(&snippet),
+        html: None,
     }
 }

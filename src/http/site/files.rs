@@ -11,7 +11,7 @@ use super::{
 use crate::media::access;
 use crate::runtime::error::{Error, Result};
 use model::item::has_picture;
-use model::media_url::{MediaPath, MediaTarget};
+use model::media_url::{MediaPath, MediaTarget, RenditionExtension};
 use model::{ItemKey, MediaType, RenditionName};
 
 /// The visitor's right to download the item.
@@ -104,13 +104,17 @@ fn row(key: &ItemKey, entry: &Value, base: &str, rights: DownloadRights) -> Opti
     })
 }
 
-/// Parses a form's file name, which must be a file of the item `key`.
+/// Parses a form's file name, which must be a file of the item `key` in a format that the name decides.
 pub(super) fn parse(file: &str, key: &ItemKey) -> Result<MediaPath> {
     let bad = || Error::invalid("body", "file", "format", "file is not a file of this item");
     let path = MediaPath::parse(file).map_err(|_| bad())?;
     match path.target() {
         // A changed form must not buy another item under the agreement shown for this one.
-        MediaTarget::Rendition(_) if path.key() == key => Ok(path),
+        MediaTarget::Rendition(file)
+            if path.key() == key && file.extension() != RenditionExtension::Auto =>
+        {
+            Ok(path)
+        }
         MediaTarget::Rendition(_)
         | MediaTarget::Document(_)
         | MediaTarget::Item(_)
@@ -172,7 +176,11 @@ mod tests {
     fn a_form_names_files_of_its_own_item_alone() {
         let key: ItemKey = "graphic/g".parse().unwrap();
         assert_eq!(parse("graphic/g.pdf", &key).unwrap().to_string(), "graphic/g.pdf");
-        for file in ["graphic/h.pdf", "graphic/g.zip", "graphic/g", "x", ""] {
+        let sized = "graphic/g-fit_w800_NormalHires.webp";
+        assert_eq!(parse(sized, &key).unwrap().to_string(), sized);
+        for file in
+            ["graphic/h.pdf", "graphic/g.zip", "graphic/g", "graphic/g-fit_w8.auto", "x", ""]
+        {
             assert!(parse(file, &key).is_err(), "{file}");
         }
     }

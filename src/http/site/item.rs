@@ -259,6 +259,7 @@ fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>)
         media_type => key.media_type.as_str(),
         is_photograph => is_photograph,
         picture_shape => picture.as_ref().map(ItemPicture::shape),
+        srcset => hit.as_ref().map(|hit| hit.srcset.clone()),
         picture => PageValue::from(Serde(picture.as_ref().and(hit.and_then(|hit| hit.preview)))),
         video_url => video_url(document),
         // The studio crops on the Preview.
@@ -281,7 +282,7 @@ async fn associations(site: &SiteRequest, document: &Value) -> Vec<ItemSummary> 
         // If the item is gone or hidden from the visitor, the link stays without a picture.
         let Ok(document) = site.get(format!("/media/{}.json", object.key)).await else { continue };
         let Some(summary) = ItemSummary::of(&document) else { continue };
-        object.thumbnail = summary.thumbnail;
+        (object.thumbnail, object.srcset) = (summary.thumbnail, summary.srcset);
         if object.headline.is_empty() {
             object.headline = summary.headline;
             object.language = summary.language;

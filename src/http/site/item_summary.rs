@@ -35,7 +35,7 @@ pub(super) struct ItemSummary {
     pub(super) date: String,
     pub(super) thumbnail: Option<ItemPicture>,
     pub(super) preview: Option<ItemPicture>,
-    /// The pictures as the value of `srcset`.
+    /// The JPEGs of the pictures, as the value of `srcset`.
     pub(super) srcset: String,
     pub(super) is_video: bool,
 }

@@ -31,6 +31,7 @@ mod notification_form;
 mod notifications;
 pub(crate) mod pages;
 pub(crate) mod passwords;
+mod picture_sources;
 mod query_reading;
 mod search;
 pub(crate) mod session;

@@ -33,13 +33,15 @@ pub struct PageRenderer {
 }
 
 impl PageRenderer {
-    /// Compiles the templates in the binary; times are shown in `zone`.
+    /// Compiles the templates in the binary; times are shown in `zone`, and pictures are offered as AVIF if
+    /// `offers_avif`.
     ///
     /// Fails when a template is not UTF-8 or does not parse, and when the translations cannot be loaded.
-    pub fn compile(zone: &TimeZone) -> Result<Self> {
+    pub fn compile(zone: &TimeZone, offers_avif: bool) -> Result<Self> {
         let environment = |language| {
             let texts = Arc::new(language::translations(language)?);
-            let mut environment = template_environment::environment(language, &texts, zone);
+            let mut environment =
+                template_environment::environment(language, &texts, zone, offers_avif);
             for name in PageTemplates::iter() {
                 let Some(file) = PageTemplates::get(&name) else { continue };
                 // Compiled at start, so that a broken template stops the process and no request.

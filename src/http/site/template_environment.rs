@@ -5,12 +5,13 @@ use std::{collections::HashMap, sync::Arc};
 use jiff::{Timestamp, Zoned, tz::TimeZone};
 use minijinja::{
     Environment,
-    value::{Rest, Value},
+    value::{Rest, Serde, Value},
 };
 
 use crate::http::site::assets;
 use crate::http::site::language::PageLanguage;
 use crate::http::site::language::fill_placeholders;
+use crate::http::site::picture_sources::picture_sources;
 
 const SWEDISH_MONTHS: [&str; 12] = [
     "jan.", "feb.", "mars", "apr.", "maj", "juni", "juli", "aug.", "sep.", "okt.", "nov.", "dec.",
@@ -26,11 +27,13 @@ const SWEDISH_MONTHS: [&str; 12] = [
 /// - `… | bytes`: a size;
 /// - `… | sentence`: an API message as a sentence for people, translated if known; `… | phrase`: the same as
 ///   a part of another sentence;
-/// - `asset(name)`: the URL of a style sheet, a script, a font or the icon.
+/// - `asset(name)`: the URL of a style sheet, a script, a font or the icon;
+/// - `picture_sources(srcset)`: the formats of a picture besides JPEG, with AVIF if `offers_avif`.
 pub(crate) fn environment(
     language: PageLanguage,
     texts: &Arc<HashMap<String, String>>,
     zone: &TimeZone,
+    offers_avif: bool,
 ) -> Environment<'static> {
     let mut environment = Environment::new();
     let (translations, messages, phrases) =
@@ -62,6 +65,9 @@ pub(crate) fn environment(
     environment.add_filter("bytes", move |size: u64| size_text(language, size));
     // Our own address: escaping would turn its slashes into entities.
     environment.add_function("asset", |name: &str| Value::from_safe_string(assets::address(name)));
+    environment.add_function("picture_sources", move |srcset: &str| {
+        Value::from(Serde(picture_sources(srcset, offers_avif)))
+    });
     environment.add_global("lang", language.tag());
     environment
 }
@@ -247,7 +253,7 @@ mod tests {
             }
         };
         let zone = TimeZone::get("Europe/Stockholm").unwrap();
-        let mut environment = environment(language, &Arc::new(texts), &zone);
+        let mut environment = environment(language, &Arc::new(texts), &zone, false);
         environment.add_template("page.html", template).unwrap();
         let page = environment.get_template("page.html").unwrap();
         assert_eq!(page.render(context! { hostile => "<b>" }).unwrap(), expected, "{template}");

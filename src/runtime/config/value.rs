@@ -405,6 +405,32 @@ impl SettingValue for PdfActiveContent {
     }
 }
 
+/// When the AVIF of the standard renditions is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AvifRendering {
+    /// At the first request.
+    OnRequest,
+    /// When a photograph is new, as part of cache warming.
+    Ahead,
+}
+
+impl SettingValue for AvifRendering {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "on-request" => Ok(Self::OnRequest),
+            "ahead" => Ok(Self::Ahead),
+            _ => Err("expected on-request or ahead".to_owned()),
+        }
+    }
+    fn print(&self) -> String {
+        match self {
+            Self::OnRequest => "on-request",
+            Self::Ahead => "ahead",
+        }
+        .to_owned()
+    }
+}
+
 /// A time zone name of the IANA database.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimeZoneName(pub jiff::tz::TimeZone);

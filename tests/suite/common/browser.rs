@@ -177,6 +177,17 @@ impl Browser {
         folder
     }
 
+    /// Makes the image that `selector` finds load nothing, in any format.
+    pub fn break_picture(&self, selector: &str) {
+        self.eval(&format!(
+            "(image => {{
+                image.closest('picture')?.querySelectorAll('source').forEach(one => one.remove());
+                image.removeAttribute('srcset');
+                image.src = 'data:,';
+            }})(document.querySelector('{selector}'))"
+        ));
+    }
+
     /// Evaluates an expression in the page.
     pub fn eval(&self, expression: &str) -> Value {
         let script = format!("return {expression};");

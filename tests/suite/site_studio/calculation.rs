@@ -104,6 +104,68 @@ fn crops_computed_by_the_script_match_the_metadata_to_the_pixel() {
 }
 
 #[test]
+fn markup_of_the_script_equals_that_of_the_server() {
+    let plain = |width, height| Picture::flat(width, height, [90, 120, 60]).jpeg();
+    let pictures =
+        [("large", plain(4001, 2667)), ("portrait", plain(1201, 1999)), ("tiny", plain(7, 5))];
+    for settings in [&[][..], &["media.widths=any", "media.open_px=2000"]] {
+        let server = Server::with_pictures(settings, &pictures);
+        let browser = Browser::open(DESKTOP);
+        let shown = || browser.text("document.getElementById('code-html').textContent");
+        for (id, query) in [
+            ("large", "x=0&y=0&width=4001&height=2000"),
+            ("large", "x=101&y=57&width=2003&height=1201"),
+            ("large", "x=3990&y=0&width=11&height=2667"),
+            ("portrait", "x=3&y=5&width=701&height=700"),
+            ("tiny", "x=1&y=1&width=5&height=3"),
+        ] {
+            let page = format!("{}/item/image/{id}/crop?{query}", server.url);
+            browser.visit(&page);
+            let plain = shown();
+            browser.visit(&format!("{page}&watermark=1"));
+            let marked = shown();
+            assert!(marked.contains("-watermark_NormalPreview.avif"), "{marked}");
+            assert_ne!(plain, marked);
+            browser.click("#watermark");
+            assert_eq!(shown(), plain, "{id} {query}");
+            browser.click("#watermark");
+            assert_eq!(shown(), marked, "{id} {query}");
+        }
+    }
+}
+
+#[test]
+fn the_markup_has_the_widths_that_the_settings_open() {
+    let picture = Picture::flat(4001, 2667, [90, 120, 60]).jpeg();
+    let check = |settings: &[&str], expected: &[u32]| {
+        let server = Server::with_pictures(settings, &[("large", picture.clone())]);
+        let page = server.get("/item/image/large/crop?x=0&y=0&width=4001&height=2000");
+        let page = page.text().expect("text").replace("&#x2f;", "/");
+        let start = "-fit_w";
+        let markup = page.split_once("id=\"code-html\"").expect("the markup").1;
+        let markup = markup.split("</pre>").next().expect("its end");
+        let jpegs = markup.split_once("&lt;img").expect("an image").1;
+        let widths: Vec<u32> = jpegs
+            .split(start)
+            .skip(1)
+            .map(|rest| rest.split('_').next().expect("a width").parse().expect("a number"))
+            .collect();
+        assert_eq!(widths, expected, "{settings:?}");
+        for width in widths {
+            let crop = "-crop_w1024_h512_x0_y0";
+            let path = format!("/media/image/large{crop}{start}{width}_NormalPreview.webp");
+            let size = server.get(&path).headers()["wirephoto-size"].clone();
+            let size = size.to_str().expect("ASCII");
+            assert!(size.starts_with(&format!("{width}x")), "{path}: {size}");
+        }
+    };
+    check(&[], &[160, 320, 640]);
+    check(&["media.widths=200, 400, 1500", "media.open_px=2000"], &[200, 400]);
+    check(&["media.widths=200, 400, 1600", "media.open_px=2000"], &[200, 400, 1600]);
+    check(&["media.widths=any", "media.open_px=512"], &[160, 320]);
+}
+
+#[test]
 fn every_operation_keeps_the_rectangle_inside_the_picture() {
     let server = Server::with_pictures(&[], &[("map", map(60, 40).jpeg())]);
     let browser = Browser::open(DESKTOP);

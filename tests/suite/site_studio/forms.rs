@@ -51,9 +51,12 @@ fn without_scripts_the_form_crops_and_the_metadata_has_the_urls() {
     check("?aspect=custom&ratio=5:7&width=50&height=10&y=1000", [50, 70, 0, 971]);
     let marked = text("?x=10&y=20&width=300&height=200&watermark=1");
     assert!(marked.contains("-watermark_NormalPreview.jpg\" width=\"118\""), "{marked}");
-    // The thumbnail of a small picture is not offered in addition to an equal Preview.
-    let markup = text("?width=1&height=1");
-    assert!(markup.contains("data-when=\"srcset\" hidden"), "{markup}");
+    // A picture with one width has no list of them.
+    let small = text("?width=1&height=1");
+    let markup = small.split_once("id=\"code-html\"").expect("the markup").1;
+    let markup = markup.split("</pre>").next().expect("its end");
+    assert_eq!(markup.matches("srcset=").count(), 2, "{markup}");
+    assert!(!markup.contains("sizes="), "{markup}");
 }
 
 #[test]
@@ -174,23 +177,28 @@ fn copied_text_equals_the_displayed_text() {
     let json_url = copied("url-json");
     let same: Value = server.client.get(&json_url).send().unwrap().json().unwrap();
     assert_eq!(same, reported);
-    // The markup works on any page: the candidates have the stated widths.
+    // The markup works on any page: the candidates of each format have the stated widths.
     let html = copied("code-html");
     let found = run(
         &browser,
-        "const image = new DOMParser().parseFromString(given, 'text/html').images[0];
-         const candidates = image.srcset.split(',').map((one) => one.trim().split(/\\s+/));
+        "const page = new DOMParser().parseFromString(given, 'text/html');
+         const image = page.querySelector('picture > img');
+         const sources = [...page.querySelectorAll('picture > source')];
+         const sets = sources.concat(image).map((one) => one.srcset.split(','));
+         const candidates = sets.flat().map((one) => one.trim().split(/\\s+/));
          const widths = await Promise.all(candidates.map(async ([url, width]) => {
              const bitmap = await createImageBitmap(await (await fetch(url)).blob());
              return `${bitmap.width}w` === width;
          }));
-         return [image.src, image.width, image.height, image.sizes, widths];",
+         const kinds = sources.map((one) => `${one.type} ${one.sizes === image.sizes}`);
+         return [image.src, image.width, image.height, image.sizes, kinds, widths];",
         &json!(html),
     );
     let preview = rendition(&reported, "Preview");
     let width = preview["width"].as_u64().unwrap();
     let sizes = format!("(max-width: {width}px) 100vw, {width}px");
-    let expected = json!([preview["href"], width, preview["height"], sizes, [true, true]]);
+    let kinds = ["image/avif true", "image/webp true"];
+    let expected = json!([preview["href"], width, preview["height"], sizes, kinds, vec![true; 9]]);
     assert_eq!(found, expected, "{html}");
     assert!(html.contains(rendition(&reported, "Hires")["href"].as_str().unwrap()), "{html}");
     // The programs run.

@@ -197,6 +197,7 @@ fn a_side_that_a_format_does_not_hold_is_refused() {
                 quality: 80,
                 sampling: OutputSampling::S420,
                 colour: OutputColour::Srgb,
+                bytes_max: None,
             },
             original: PictureHeader {
                 size,

@@ -35,6 +35,7 @@ fn picture(size: Size, channels: usize) -> UnencodedPicture<'static> {
             quality: 80,
             sampling: OutputSampling::Keep,
             colour: OutputColour::Keep,
+            bytes_max: None,
         },
         original: PictureHeader {
             size,

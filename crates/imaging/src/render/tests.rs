@@ -16,6 +16,7 @@ const BEST: OutputOptions = OutputOptions {
     quality: 100,
     sampling: OutputSampling::Keep,
     colour: OutputColour::Keep,
+    bytes_max: None,
 };
 
 pub(crate) fn marker() -> Watermark {

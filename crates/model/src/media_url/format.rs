@@ -3,14 +3,16 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::media_url::{DocumentExtension, MediaPath, MediaTarget, PathError, PictureOperation};
-use crate::{ItemKey, RenditionExtension};
+use crate::media_url::{
+    DocumentExtension, MediaPath, MediaTarget, PathError, PictureOperation, RenditionFile,
+};
+use crate::{ItemKey, RenditionExtension, RenditionUsage};
 
 /// A placeholder item. Its id has the minimum length, so that text that a format would add to the id is
 /// noticed.
 const PLACEHOLDER_ITEM: &str = "image/x";
 
-/// A file format for any item, such as `_NormalPreview.jpg`, `-watermark_NormalPreview.jpg` or `.json`.
+/// A file format for any item, such as `_NormalPreview.jpg`, `-fit_w800_NormalPreview.webp` or `.json`.
 ///
 /// Equality ignores spelling: `.jpg` and `_normalhires.JPG` are equal and print alike. Whether an item has
 /// the file is decided elsewhere.
@@ -35,12 +37,18 @@ pub enum FormatError {
     /// The text has a crop, which fits only one picture.
     #[error("a format cannot have a crop")]
     Crop,
-    /// The text leaves the image format to the client of a request, which a delivery has not.
-    #[error("a format names its image format, such as `.jpg` or `.webp`, not `.auto`")]
-    Auto,
     /// The text names the bundle of all other files.
     #[error("a format is a file, not `.zip`")]
     Zip,
+    /// The text names the list of the other files.
+    #[error("a format is a file, not the list `.renditions.json`")]
+    Listing,
+    /// The text leaves the file type to the `Accept` header of a client.
+    #[error("`.auto` is no format of a delivery: expected `.jpg`, `.webp` or `.avif`")]
+    Negotiated,
+    /// The text names the Hires without an operation in another format than JPEG, which no item has.
+    #[error("the full size is `.jpg`; `{found}` needs a smaller suffix or an operation")]
+    FullSize { found: &'static str },
 }
 
 impl MediaFormat {
@@ -49,7 +57,8 @@ impl MediaFormat {
 
     /// Parses the text that follows the id in a media URL.
     ///
-    /// Fails with [`FormatError`] if the text does not name a file, has a crop, or ends in `.auto` or `.zip`.
+    /// Fails with [`FormatError`] if the text does not name a file, has a crop, or ends in `.zip`, `.auto` or
+    /// `.renditions.json`.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         if text.len() > Self::BYTES_MAX {
             return Err(PathError::TooLong { bytes: text.len(), max: Self::BYTES_MAX }.into());
@@ -65,19 +74,21 @@ impl MediaFormat {
         }
         let has_crop = match path.target() {
             MediaTarget::Item(_) | MediaTarget::Pricelist => return Err(FormatError::NoFile),
-            MediaTarget::Rendition(file) if file.extension() == RenditionExtension::Auto => {
-                return Err(FormatError::Auto);
-            }
             MediaTarget::Rendition(file) => {
+                check_extension(file)?;
                 file.operations().iter().any(|operation| match operation {
                     PictureOperation::Crop(_) => true,
                     PictureOperation::Watermark | PictureOperation::Resize(_) => false,
                 })
             }
-            MediaTarget::Document(file) if file.extension() == DocumentExtension::Zip => {
-                return Err(FormatError::Zip);
-            }
-            MediaTarget::Document(file) => file.crop().is_some(),
+            MediaTarget::Document(file) => match file.extension() {
+                DocumentExtension::Zip => return Err(FormatError::Zip),
+                DocumentExtension::Renditions => return Err(FormatError::Listing),
+                DocumentExtension::Json
+                | DocumentExtension::Xml
+                | DocumentExtension::Cutpaste
+                | DocumentExtension::Indesign => file.crop().is_some(),
+            },
         };
         if has_crop { Err(FormatError::Crop) } else { Ok(Self(path.target)) }
     }
@@ -86,6 +97,22 @@ impl MediaFormat {
     #[must_use]
     pub fn path(&self, key: &ItemKey) -> MediaPath {
         MediaPath { key: key.clone(), target: self.0.clone() }
+    }
+}
+
+/// Refuses an extension with which the rendition is a file of no item.
+fn check_extension(file: &RenditionFile) -> Result<(), FormatError> {
+    match file.extension() {
+        RenditionExtension::Auto => Err(FormatError::Negotiated),
+        RenditionExtension::Image(format) => {
+            let is_full_size =
+                file.name().usage == RenditionUsage::Hires && file.operations().is_empty();
+            match is_full_size && file.extension() != RenditionExtension::JPEG {
+                true => Err(FormatError::FullSize { found: format.extension() }),
+                false => Ok(()),
+            }
+        }
+        RenditionExtension::Pdf | RenditionExtension::Eps | RenditionExtension::Mp4 => Ok(()),
     }
 }
 
@@ -135,6 +162,10 @@ mod tests {
             ("_WatermarkedPreview.jpg", "_WatermarkPreview.jpg"),
             ("-watermark_NormalPreview.jpg", "-watermark_NormalPreview.jpg"),
             ("_CroppedThumbnail.jpg", "_CroppedThumbnail.jpg"),
+            ("_webpreview.WEBP", "_WebPreview.webp"),
+            ("-fit_h0600_w800_NormalPreview.webp", "-fit_w800_h600_NormalPreview.webp"),
+            ("-watermark-fill_w640_h360.avif", "-fill_w640_h360-watermark_NormalHires.avif"),
+            ("-Preset_Card_NormalPreview.jpg", "-preset_card_NormalPreview.jpg"),
             (".json", ".json"),
             (".xml", ".xml"),
             ("-cutpaste.txt", "-cutpaste.txt"),
@@ -160,10 +191,17 @@ mod tests {
             ("other.jpg", "not a known suffix"),
             ("-other_NormalPreview.jpg", "not a known suffix"),
             (".zip", "not `.zip`"),
+            (".renditions.json", "not the list"),
+            ("_NormalPreview.auto", "`.auto` is no format"),
+            ("-fit_w800.auto", "`.auto` is no format"),
+            (".webp", "the full size is `.jpg`"),
+            ("_WatermarkHires.avif", "the full size is `.jpg`"),
+            ("-fit_w0_NormalPreview.webp", "is zero"),
+            ("-fit_w1-fill_w1_h1.webp", "second size"),
+            ("-crop_w1_h1-fit_w1_NormalPreview.webp", "a crop"),
             ("-crop_w1_h1_NormalPreview.jpg", "a crop"),
             ("-crop_w1_h1.json", "a crop"),
             ("-watermark.json", "watermark"),
-            ("_NormalPreview.auto", "not `.auto`"),
             (".gif", "gif"),
             ("../../etc/passwd", "associated"),
             ("%2e.jpg", "%"),
@@ -177,8 +215,10 @@ mod tests {
     proptest! {
         #[test]
         fn a_format_parses_as_it_prints_and_is_a_file_of_any_item(
-            text in "(-watermark|-crop_w1)?(_(Normal|Watermark|Cropped)(Hires|Preview|Thumbnail))?\
-                     [.](jpg|json|xml|pdf|eps|mp4|zip)",
+            text in "(-watermark|-crop_w1|-fit_w[1-9]|-fill_w9_h9|-preset_[a-z])?\
+                     (-watermark|-fit_h[1-9])?\
+                     (_(Normal|Watermark|Cropped|Web)(Hires|Preview|Thumbnail))?\
+                     [.](jpg|webp|avif|auto|json|renditions[.]json|xml|pdf|eps|mp4|zip)",
         ) {
             if let Ok(format) = MediaFormat::parse(&text) {
                 prop_assert_eq!(&MediaFormat::parse(&format.to_string()), &Ok(format.clone()));

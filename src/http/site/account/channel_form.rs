@@ -130,9 +130,10 @@ const DIRECTORY: [ChannelSetting; 1] =
 const OFFERED_METHODS: [&str; 7] = ["email", "ftps", "sftp", "s3", "webhook", "ftp", "download"];
 
 /// Formats with a check box; others are entered as text.
-const FORMATS: [(&str, &str); 11] = [
+const FORMATS: [(&str, &str); 12] = [
     ("_NormalHires.jpg", "Original (JPEG)"),
     ("_NormalPreview.jpg", "Preview (JPEG)"),
+    ("_NormalPreview.webp", "Preview (WebP)"),
     ("_WatermarkPreview.jpg", "Preview with watermark (JPEG)"),
     ("_WebPreview.jpg", "Web preview (JPEG)"),
     ("_NormalThumbnail.jpg", "Thumbnail (JPEG)"),
@@ -427,6 +428,10 @@ mod tests {
         let ticks = draft.format_choices();
         let ticked = ticks.as_array().unwrap().iter().filter(|tick| tick["ticked"] == true);
         assert_eq!(ticked.count(), 3);
+        let form =
+            "format=_NormalPreview.webp&formats=-fit_w800_NormalPreview.avif+-preset_card.jpg";
+        let expected = "-fit_w800_NormalPreview.avif\n-preset_card.jpg";
+        assert_eq!(drafted(form).other_formats(), expected);
     }
 
     #[test]

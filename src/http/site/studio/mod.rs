@@ -5,6 +5,7 @@
 
 mod aspect_ratio;
 mod crop_form;
+mod markup;
 mod proof;
 
 use axum::{
@@ -33,6 +34,8 @@ use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::STUDIO_PROOF_PX_MAX;
 use aspect_ratio::CropSizes;
 use crop_form::CropForm;
+pub(super) use markup::markup_of_target;
+use markup::{OpenWidths, in_markup, picture_markup};
 use model::account::AgreementId;
 use model::item::has_picture;
 use model::media_url::{MediaPath, MediaTarget, PictureOperation, RenditionExtension};
@@ -280,6 +283,7 @@ async fn studio_page(
         CropProof::of(&pictures.preview, *rect, hires)
     });
     let back = BackLink::of(site, &photo.key)?;
+    let widths = OpenWidths::load(site, &photo.key).await;
     let sentence = |error: &'_ Error| {
         let detail = error.details().first();
         detail.map_or(error.message(), |detail| &detail.message).to_owned()
@@ -293,16 +297,20 @@ async fn studio_page(
         proof => proof.map(|proof| PageValue::from(Serde(proof))),
         proof_url => is_bought.then(|| proof::address(&photo.key)),
         proof_px_max => STUDIO_PROOF_PX_MAX,
-        ..crop_context(photo, form, cut, mistake.as_ref())
+        open_width => widths.as_ref().map_or(0, |widths| widths.whole),
+        smaller_widths => widths.as_ref().map_or_else(Vec::new, |widths| widths.smaller.clone()),
+        ..crop_context(photo, form, cut, mistake.as_ref(), widths.as_ref())
     };
     site.page_with(status, "studio.html", context)
 }
 
+/// The template's context of the crop `cut`, or of the complete picture.
 fn crop_context(
     photo: &StudioPhoto,
     form: &CropForm,
     cut: Option<(CropPictures, Rect)>,
     mistake: Option<&ApiRefusal>,
+    widths: Option<&OpenWidths>,
 ) -> PageValue {
     let full = (photo.pictures.clone(), Rect::new(0, 0, photo.hires()));
     let is_cut = cut.is_some();
@@ -330,6 +338,7 @@ fn crop_context(
         json_url => format!("{uri}{}.json", crop_operator(rect)),
         headline => text("headline"),
         alt => in_markup(text("headline")),
+        markup => picture_markup(&pictures, widths, text("headline")),
         language => text("language"),
         shape => shape_class(photo.pictures.preview.size()),
         photo => PageValue::from(Serde(photo.pictures.clone())),
@@ -386,14 +395,6 @@ fn shape_class(size: Size) -> String {
     }
 }
 
-/// Escapes a text as an attribute value in the markup shown for copying.
-fn in_markup(text: &str) -> String {
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    // The ampersand comes first, or the other escapes would be escaped again.
-    let escaped = words.replace('&', "&amp;").replace('"', "&quot;");
-    escaped.replace('<', "&lt;").replace('>', "&gt;")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -404,11 +405,6 @@ mod tests {
         let marked = RenditionLink { href, width: 1, height: 1 }.with_watermark(true);
         let expected = "http://a/media/image/a_b-crop_w1_h1_x0_y0-watermark_NormalPreview.jpg";
         assert_eq!(marked.href, expected);
-    }
-
-    #[test]
-    fn a_headline_stays_inside_its_attribute() {
-        assert_eq!(in_markup("a\n \"b\" <i>&amp;"), "a &quot;b&quot; &lt;i&gt;&amp;amp;");
     }
 
     #[test]

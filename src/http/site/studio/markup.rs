@@ -1,0 +1,301 @@
+//! The markup that shows a crop on a customer's own page: a `<picture>` in three formats and several widths.
+//!
+//! `assets/js/markup.js` writes the same text while the frame moves; a test compares both.
+
+use serde_json::Value;
+
+use super::{CropPictures, RenditionLink, SiteRequest};
+use imaging::ImageFormat;
+use model::item::has_picture;
+use model::media_url::{MediaPath, MediaTarget, PictureOperation};
+use model::{CropSpec, ItemKey, RenditionName, ResizeSpec};
+
+/// The widths that are offered where the settings allow any.
+const WIDTHS: [u32; 6] = [160, 320, 640, 1024, 1600, 2048];
+
+/// The widths in which a photograph is open, from its `.renditions.json`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct OpenWidths {
+    /// Width of the Hires.
+    hires: u32,
+    /// The largest open width of the whole photograph.
+    pub(super) whole: u32,
+    /// The smaller widths, in ascending order.
+    pub(super) smaller: Vec<u32>,
+}
+
+impl OpenWidths {
+    /// Loads the widths of the photograph `key`; `None` if they cannot be loaded.
+    pub(super) async fn load(site: &SiteRequest, key: &ItemKey) -> Option<Self> {
+        Self::of(&site.get(format!("/media/{key}.renditions.json")).await.ok()?)
+    }
+
+    fn of(listed: &Value) -> Option<Self> {
+        let is_hires = |one: &&Value| one["variant"] == "Normal" && one["usage"] == "Hires";
+        let hires = listed["renditions"].as_array()?.iter().find(is_hires)?["width"].as_u64()?;
+        let mut smaller: Vec<u32> =
+            listed["srcset"]["jpg"].as_str()?.split(", ").filter_map(width_of).collect();
+        let whole = smaller.pop()?;
+        if listed["widths"] == "any" {
+            smaller = WIDTHS.into_iter().filter(|width| *width < whole).collect();
+        }
+        Some(Self { hires: u32::try_from(hires).ok()?, whole, smaller })
+    }
+
+    /// Chooses the widths in which a crop is offered, in ascending order: that of its cut of the Preview, and
+    /// others that are at most two thirds of the next one.
+    fn of_crop(&self, pictures: &CropPictures) -> Vec<u32> {
+        let open = open_width(pictures.hires.width, self);
+        let mut chosen = vec![pictures.preview.width];
+        let last = |chosen: &[u32]| chosen.last().map_or(0, |width| u64::from(*width));
+        let allowed = || self.smaller.iter().copied().filter(move |width| *width <= open);
+        for width in allowed().rev() {
+            if u64::from(width) * 3 <= last(&chosen) * 2 {
+                chosen.push(width);
+            }
+        }
+        chosen.reverse();
+        // A setting may open more than the Preview.
+        for width in allowed() {
+            if u64::from(width) * 2 >= last(&chosen) * 3 {
+                chosen.push(width);
+            }
+        }
+        chosen
+    }
+}
+
+/// The largest open width of a crop that is `width` pixels wide on the Hires, rounded to the nearest pixel.
+fn open_width(width: u32, widths: &OpenWidths) -> u32 {
+    let (whole, hires) = (u64::from(widths.whole), u64::from(widths.hires.max(1)));
+    let open = (2 * u64::from(width) * whole + hires) / (2 * hires);
+    u32::try_from(open).unwrap_or(u32::MAX)
+}
+
+/// The width of a candidate of a `srcset`, `<address> <width>w`.
+fn width_of(candidate: &str) -> Option<u32> {
+    candidate.rsplit_once(' ')?.1.strip_suffix('w')?.parse().ok()
+}
+
+/// Writes the markup of the crop `pictures` with an alternative text. Without `widths` it has one width.
+pub(super) fn picture_markup(
+    pictures: &CropPictures,
+    widths: Option<&OpenWidths>,
+    headline: &str,
+) -> String {
+    let CropPictures { hires, preview, .. } = pictures;
+    let RenditionLink { href, width, height } = preview;
+    let widths = widths.map_or_else(|| vec![*width], |widths| widths.of_crop(pictures));
+    let source = |format: ImageFormat| {
+        let candidates = candidates(preview, &widths, format);
+        format!("  <source\n    type=\"{}\"\n{candidates}>\n", format.mime_type())
+    };
+    let sources = [ImageFormat::AVIF, ImageFormat::WEBP].map(source).concat();
+    let jpegs = match widths.len() {
+        // The address in `src` says it already.
+        1 => String::new(),
+        _ => format!("{}\n", candidates(preview, &widths, ImageFormat::JPEG)),
+    };
+    format!(
+        "<!-- This is the preview. The original, {} × {}, with a key: {} -->\n<picture>\n{sources}  \
+         <img\n    src=\"{href}\"\n{jpegs}    width=\"{width}\" height=\"{height}\"\n    \
+         alt=\"{}\" loading=\"lazy\">\n</picture>",
+        hires.width,
+        hires.height,
+        hires.href,
+        in_markup(headline)
+    )
+}
+
+/// The attributes `srcset` and `sizes` for one format, in lines of their own.
+fn candidates(preview: &RenditionLink, widths: &[u32], format: ImageFormat) -> String {
+    let own = preview.width;
+    let address = |width: u32| {
+        // The cut of the Preview is one of the widths and has the address that the page shows.
+        let resized = (width != own).then_some(width);
+        address(&preview.href, resized, format).unwrap_or_else(|| preview.href.clone())
+    };
+    if let [width] = widths {
+        return format!("    srcset=\"{}\"", address(*width));
+    }
+    let listed = widths.iter().map(|width| format!("{} {width}w", address(*width)));
+    let listed = listed.collect::<Vec<_>>().join(",\n            ");
+    format!("    srcset=\"{listed}\"\n    sizes=\"(max-width: {own}px) 100vw, {own}px\"")
+}
+
+/// The address of the picture at `href` in another width and format.
+fn address(href: &str, width: Option<u32>, format: ImageFormat) -> Option<String> {
+    let (base, path) = href.rsplit_once("/media/")?;
+    let mut path = MediaPath::parse(path).ok()?;
+    if width.is_some() {
+        let fit = ResizeSpec::Fit { width, height: None };
+        path = path.with_operation(PictureOperation::Resize(fit)).ok()?;
+    }
+    Some(format!("{base}/media/{}", path.with_image_format(format)))
+}
+
+/// Escapes a text as an attribute value in the markup shown for copying.
+pub(super) fn in_markup(text: &str) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    // The ampersand comes first, or the other escapes would be escaped again.
+    let escaped = words.replace('&', "&amp;").replace('"', "&quot;");
+    escaped.replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// The markup of the crop that the target of an API call names: of its document, or of its cut of the Hires.
+/// `None` for other targets, and for a photograph that the visitor cannot see.
+pub(in crate::http::site) async fn markup_of_target(
+    site: &SiteRequest,
+    target: &str,
+) -> Option<String> {
+    let CroppedPhotograph { key, crop, is_marked } = CroppedPhotograph::of_target(target)?;
+    let document = site.get(format!("/media/{key}{crop}.json")).await.ok()?;
+    let pictures = CropPictures::find(&document, is_marked).ok()?;
+    let widths = OpenWidths::load(site, &key).await;
+    let headline = document["headline"].as_str().unwrap_or_default();
+    Some(picture_markup(&pictures, widths.as_ref(), headline))
+}
+
+/// A crop of a photograph, in pixels of its Hires.
+#[derive(Debug, PartialEq, Eq)]
+struct CroppedPhotograph {
+    key: ItemKey,
+    crop: CropSpec,
+    is_marked: bool,
+}
+
+impl CroppedPhotograph {
+    fn of_target(target: &str) -> Option<Self> {
+        let path = target.split('?').next()?.strip_prefix("/media/")?;
+        let path = MediaPath::parse(path).ok()?;
+        let (crop, is_marked) = match path.target() {
+            MediaTarget::Document(file) => (file.crop(), false),
+            MediaTarget::Rendition(file)
+                if file.association().is_none() && file.name() == RenditionName::NORMAL_HIRES =>
+            {
+                let crop = file.operations().iter().find_map(|operation| match operation {
+                    PictureOperation::Crop(crop) => Some(*crop),
+                    PictureOperation::Watermark | PictureOperation::Resize(_) => None,
+                });
+                (crop, file.operations().contains(&PictureOperation::Watermark))
+            }
+            // Crops of other renditions are in other pixels.
+            MediaTarget::Rendition(_) | MediaTarget::Item(_) | MediaTarget::Pricelist => {
+                (None, false)
+            }
+        };
+        let key = path.key().clone();
+        let crop = crop.filter(|_| has_picture(key.media_type))?;
+        Some(Self { key, crop, is_marked })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn listed(srcset: &str, widths: Value) -> Option<OpenWidths> {
+        OpenWidths::of(&json!({
+            "widths": widths,
+            "renditions": [
+                { "variant": "Watermark", "usage": "Hires", "width": 1 },
+                { "variant": "Normal", "usage": "Hires", "width": 4000 },
+            ],
+            "srcset": { "jpg": srcset },
+        }))
+    }
+
+    /// A crop of the Preview of a photograph of 4000 pixels.
+    fn cut(width: u32) -> CropPictures {
+        let link = |width: u32, name: &str| RenditionLink {
+            href: format!("http://a/media/image/a_b-crop_w{width}_h9_x0_y0_{name}.jpg"),
+            width,
+            height: 9,
+        };
+        CropPictures {
+            hires: link(4 * width, "NormalHires"),
+            preview: link(width, "NormalPreview"),
+            thumbnail: link(1, "NormalThumbnail"),
+        }
+    }
+
+    #[test]
+    fn a_crop_is_offered_in_widths_that_differ_by_a_half() {
+        let ladder: Vec<u32> = (1..=20).map(|step| step * 80).collect();
+        let srcset = |whole: u32| {
+            let widths = ladder.iter().filter(|width| **width < whole).chain([&whole]);
+            widths.map(|width| format!("http://a/b {width}w")).collect::<Vec<_>>().join(", ")
+        };
+        let check = |whole: u32, crop: u32, expected: &[u32]| {
+            let widths = listed(&srcset(whole), json!(ladder)).expect("widths");
+            assert_eq!(widths.of_crop(&cut(crop)), expected, "{crop} of {whole}");
+        };
+        check(1000, 1000, &[80, 160, 240, 400, 640, 1000]);
+        check(1000, 479, &[80, 160, 240, 479]);
+        check(1000, 100, &[100]);
+        // Less is open than the Preview shows, or more.
+        check(500, 900, &[80, 160, 240, 400, 900]);
+        check(2000, 500, &[80, 160, 320, 500, 800]);
+        let any = listed("http://a/b 1000w", json!("any")).expect("widths");
+        assert_eq!(any.smaller, [160, 320, 640]);
+        for text in ["", "http://a/b", "http://a/b 2x"] {
+            assert_eq!(listed(text, json!([])), None, "{text}");
+        }
+        assert_eq!(OpenWidths::of(&Value::Null), None);
+    }
+
+    #[test]
+    fn a_size_precedes_the_watermark_in_an_address() {
+        let crop = "http://a/media/x/media/image/a_b-crop_w9_h9_x0_y0";
+        let marked = format!("{crop}-watermark_NormalPreview.jpg");
+        let found = address(&marked, Some(3), ImageFormat::AVIF);
+        assert_eq!(found, Some(format!("{crop}-fit_w3-watermark_NormalPreview.avif")));
+        let found = address(&marked, None, ImageFormat::WEBP);
+        assert_eq!(found, Some(format!("{crop}-watermark_NormalPreview.webp")));
+    }
+
+    #[test]
+    fn a_picture_of_one_width_has_one_address_for_each_format() {
+        let markup = picture_markup(&cut(3), None, "a \"b\"");
+        let preview = "http://a/media/image/a_b-crop_w3_h9_x0_y0_NormalPreview";
+        let hires = "http://a/media/image/a_b-crop_w12_h9_x0_y0_NormalHires.jpg";
+        let expected = format!(
+            "<!-- This is the preview. The original, 12 × 9, with a key: {hires} -->\n\
+             <picture>\n  \
+             <source\n    type=\"image/avif\"\n    srcset=\"{preview}.avif\">\n  \
+             <source\n    type=\"image/webp\"\n    srcset=\"{preview}.webp\">\n  \
+             <img\n    src=\"{preview}.jpg\"\n    width=\"3\" height=\"9\"\n    \
+             alt=\"a &quot;b&quot;\" loading=\"lazy\">\n</picture>"
+        );
+        assert_eq!(markup, expected);
+    }
+
+    #[test]
+    fn a_headline_stays_inside_its_attribute() {
+        assert_eq!(in_markup("a\n \"b\" <i>&amp;"), "a &quot;b&quot; &lt;i&gt;&amp;amp;");
+    }
+
+    #[test]
+    fn calls_that_cut_the_hires_have_markup() {
+        let check = |target: &str, expected: Option<(&str, bool)>| {
+            let found = CroppedPhotograph::of_target(target);
+            let found = found.map(|found| (found.crop.to_string(), found.is_marked));
+            let expected = expected.map(|(crop, is_marked)| (crop.to_owned(), is_marked));
+            assert_eq!(found, expected, "{target}");
+        };
+        let crop = "-crop_w3_h2_x1_y0";
+        check("/media/image/a-crop_w3_h2_x1_y0.json", Some((crop, false)));
+        check("/media/image/a-crop_w3_h2_x1-watermark.jpg?agr=1", Some((crop, true)));
+        for target in [
+            "/media/image/a.json",
+            "/media/image/a-watermark.jpg",
+            "/media/image/a-crop_w3_h2_NormalPreview.jpg",
+            "/media/text/a-crop_w3_h2.json",
+            "/content/v1/image/search?q=a",
+        ] {
+            check(target, None);
+        }
+    }
+}
