@@ -215,6 +215,8 @@ fn headings_are_found_first_and_guides_before_reference_and_contract() {
 /// The excerpts of the results, as a browser shows them.
 fn excerpts(page: &str) -> Vec<String> {
     let (_, results) = page.split_once("<ol class=\"hits\"").expect("results");
+    // The footer has a paragraph too.
+    let (results, _) = results.split_once("</ol>").expect("the end of the list");
     let texts = results.split("<p>").skip(1).filter_map(|rest| rest.split("</p>").next());
     texts.map(|text| unescaped(&text.replace("<mark>", "").replace("</mark>", ""))).collect()
 }
