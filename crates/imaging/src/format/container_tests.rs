@@ -12,7 +12,7 @@ fn file(format: ImageFormat, size: Size, channels: usize) -> Vec<u8> {
     let (sampling, colour) = (OutputSampling::S420, OutputColour::Srgb);
     let picture = UnencodedPicture {
         pixels: Cow::Owned(Pixels { size, channels, data }),
-        output: OutputOptions { format, quality: 80, sampling, colour },
+        output: OutputOptions { format, quality: 80, sampling, colour, bytes_max: None },
         original: PictureHeader { size, space, chroma: ChromaSubsampling::Quarter },
         is_quarter_turned: false,
         inks_inverted: false,

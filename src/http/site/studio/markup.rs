@@ -196,7 +196,7 @@ mod tests {
 
     use super::*;
 
-    fn listed(srcset: &str, widths: Value) -> Option<OpenWidths> {
+    fn listed(srcset: &str, widths: &Value) -> Option<OpenWidths> {
         OpenWidths::of(&json!({
             "widths": widths,
             "renditions": [
@@ -229,7 +229,7 @@ mod tests {
             widths.map(|width| format!("http://a/b {width}w")).collect::<Vec<_>>().join(", ")
         };
         let check = |whole: u32, crop: u32, expected: &[u32]| {
-            let widths = listed(&srcset(whole), json!(ladder)).expect("widths");
+            let widths = listed(&srcset(whole), &json!(ladder)).expect("widths");
             assert_eq!(widths.of_crop(&cut(crop)), expected, "{crop} of {whole}");
         };
         check(1000, 1000, &[80, 160, 240, 400, 640, 1000]);
@@ -238,10 +238,10 @@ mod tests {
         // Less is open than the Preview shows, or more.
         check(500, 900, &[80, 160, 240, 400, 900]);
         check(2000, 500, &[80, 160, 320, 500, 800]);
-        let any = listed("http://a/b 1000w", json!("any")).expect("widths");
+        let any = listed("http://a/b 1000w", &json!("any")).expect("widths");
         assert_eq!(any.smaller, [160, 320, 640]);
         for text in ["", "http://a/b", "http://a/b 2x"] {
-            assert_eq!(listed(text, json!([])), None, "{text}");
+            assert_eq!(listed(text, &json!([])), None, "{text}");
         }
         assert_eq!(OpenWidths::of(&Value::Null), None);
     }
