@@ -149,6 +149,19 @@ fn hostile_captions_stay_text_in_the_studio_and_in_its_markup() {
     assert_eq!(alt, json!([1, 0, headline]));
 }
 
+/// Returns what the `<picture>` of a markup says, and whether each candidate has the width that it states.
+const PICTURE_OF_MARKUP: &str = "const page = new DOMParser().parseFromString(given, 'text/html');
+         const image = page.querySelector('picture > img');
+         const sources = [...page.querySelectorAll('picture > source')];
+         const sets = sources.concat(image).map((one) => one.srcset.split(','));
+         const candidates = sets.flat().map((one) => one.trim().split(/\\s+/));
+         const widths = await Promise.all(candidates.map(async ([url, width]) => {
+             const bitmap = await createImageBitmap(await (await fetch(url)).blob());
+             return `${bitmap.width}w` === width;
+         }));
+         const kinds = sources.map((one) => `${one.type} ${one.sizes === image.sizes}`);
+         return [image.src, image.width, image.height, image.sizes, kinds, widths];";
+
 #[test]
 fn copied_text_equals_the_displayed_text() {
     let server = Server::demo();
@@ -179,21 +192,7 @@ fn copied_text_equals_the_displayed_text() {
     assert_eq!(same, reported);
     // The markup works on any page: the candidates of each format have the stated widths.
     let html = copied("code-html");
-    let found = run(
-        &browser,
-        "const page = new DOMParser().parseFromString(given, 'text/html');
-         const image = page.querySelector('picture > img');
-         const sources = [...page.querySelectorAll('picture > source')];
-         const sets = sources.concat(image).map((one) => one.srcset.split(','));
-         const candidates = sets.flat().map((one) => one.trim().split(/\\s+/));
-         const widths = await Promise.all(candidates.map(async ([url, width]) => {
-             const bitmap = await createImageBitmap(await (await fetch(url)).blob());
-             return `${bitmap.width}w` === width;
-         }));
-         const kinds = sources.map((one) => `${one.type} ${one.sizes === image.sizes}`);
-         return [image.src, image.width, image.height, image.sizes, kinds, widths];",
-        &json!(html),
-    );
+    let found = run(&browser, PICTURE_OF_MARKUP, &json!(html));
     let preview = rendition(&reported, "Preview");
     let width = preview["width"].as_u64().unwrap();
     let sizes = format!("(max-width: {width}px) 100vw, {width}px");
