@@ -53,8 +53,7 @@ pub fn decode_bands(
         let band = bands::band(scan, index, bytes, &rows[number], colour);
         let decoded =
             band.map_err(BandsError::from).and_then(|band| Ok(codec::decode(&band, scale)?));
-        // A panic cannot leave the value of a slot half-written, so a poisoned lock is still
-        // sound.
+        // A panic cannot leave the value of a slot half-written, so a poisoned lock is still sound.
         *slots[number].lock().unwrap_or_else(PoisonError::into_inner) = Some(decoded);
     });
     let size = scale.scaled_size(scan.size);
