@@ -220,9 +220,9 @@ impl OpenArchive {
         let node = ClusterNode::start(&self.db, &config.data.dir, role, about, clock::now())?;
         let keeper = node.start_heartbeat()?;
         if !config.database.url.0.is_empty() {
-            // Undoing a migration looks for nodes and marks the database as incomplete in one transaction.
-            // Registering first and checking the mark afterwards guarantees that one of the two detects the
-            // other.
+            // Undoing a migration looks for nodes and marks the database as incomplete in one
+            // transaction. Registering first and checking the mark afterwards guarantees that one
+            // of the two detects the other.
             self.db.is_being_filled().map_err(unusable_database).and_then(refuse_part)?;
         }
         Ok((node, keeper))

@@ -73,9 +73,9 @@ pub(super) fn determine_ownership(
     match mark {
         Some(found) if found.id == id => determine_marked(db, store, names, found, claim),
         Some(found) => Err(names.foreign_store(&found.id, &id)),
-        // A store without an id next to a claim on another one may be a copy that was made by other tools. It
-        // must be adopted explicitly: the database names the other store, and the next start would refuse
-        // this one.
+        // A store without an id next to a claim on another one may be a copy that was made by other
+        // tools. It must be adopted explicitly: the database names the other store, and the next
+        // start would refuse this one.
         None => match claim.filter(|claim| store.differs_from(claim)) {
             Some(claim) => Err(names.store_moved(&claim)),
             None => determine_unmarked(db, store, names, &id),

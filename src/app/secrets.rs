@@ -79,8 +79,8 @@ fn try_unlock(config: &Config, db: &Db) -> Result<()> {
     if let Some(id) = db.secrets_key()? {
         return use_keys(config, db, source, id);
     }
-    // Secrets are stored in plain text; a read-only node, and a database that no longer accepts writes,
-    // cannot encrypt them.
+    // Secrets are stored in plain text; a read-only node, and a database that no longer accepts
+    // writes, cannot encrypt them.
     if db.is_read_only() || db.moved_to()?.is_some() {
         return Ok(());
     }

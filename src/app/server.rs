@@ -92,8 +92,8 @@ impl ServerProcess {
             stopping: watch::Sender::new(false),
         };
         let app = AppState { shared: Arc::new(shared(&config, domain, process, traces)?) };
-        // Signals are caught before the server is announced as listening, because a signal in between would
-        // kill it.
+        // Signals are caught before the server is announced as listening, because a signal in
+        // between would kill it.
         let (runtime, signals) = runtime()?;
         let guard = storage.guard.clone();
         let drain = http.settings.limits.get().drain;

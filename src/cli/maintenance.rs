@@ -377,8 +377,8 @@ pub(super) fn restore(
     if let Some(lacks) = &lacks {
         print_error(lacks);
     }
-    // Check the restored archive. Derived files that are missing are counted, not reported: they are built on
-    // demand.
+    // Check the restored archive. Derived files that are missing are counted, not reported: they
+    // are built on demand.
     let archive = open_archive(config)?;
     let underived = AtomicUsize::new(0);
     let report =

@@ -71,9 +71,9 @@ impl RenditionPlan {
                     | RenderStep::Scale { .. }
                     | RenderStep::Watermark => None,
                 });
-                // A mark alone rewrites the scan data from the mark on: about half the file. The output of a
-                // progressive original comes from its working copy, at most 4 times as long, and is held in
-                // memory.
+                // A mark alone rewrites the scan data from the mark on: about half the file. The
+                // output of a progressive original comes from its working copy, at most 4 times as
+                // long, and is held in memory.
                 let copied = if self.source.progressive { 4 * length } else { 0 };
                 cut.map_or(length / 2 + copied, |cut| cut.saturating_add(length))
             }
@@ -139,8 +139,8 @@ impl RenditionPlan {
         // A progressive picture is held as coefficients, two bytes each, until its last scan.
         let by_scans = self.source.progressive && !has_random_access;
         let coefficients = if by_scans { samples(stored).saturating_mul(2) } else { 0 };
-        // The file, or a longer working copy, and its bands; the pixels, the pixels rotated or converted, and
-        // the output.
+        // The file, or a longer working copy, and its bands; the pixels, the pixels rotated or
+        // converted, and the output.
         let needed = length.saturating_mul(3).saturating_add(coefficients);
         needed.saturating_add(decoded.saturating_mul(3))
     }

@@ -355,8 +355,8 @@ impl ComputeShared {
     fn take_stalled_job(shared: &Arc<Self>) -> Option<impl FnOnce(ThreadKind) + use<>> {
         let mut state = shared.state.lock();
         let is_stalled = |since: Stopwatch| since.elapsed() >= RENDER_STALL;
-        // Workers that are busy with long renders started nothing for a while either, so the job itself
-        // must have waited.
+        // Workers that are busy with long renders started nothing for a while either, so the job
+        // itself must have waited.
         let waited = state.waiting.front().is_some_and(|job| is_stalled(job.since));
         if !waited || !state.last_taken.is_some_and(is_stalled) {
             return None;

@@ -44,8 +44,8 @@ impl<'a> RemoteFolder<'a> {
             prefix.push_str(part);
             // Version 3 has no status for a folder that exists, so `mkdir` alone would not tell.
             if conversation.await_answer(SendStep::Folder, session.stat(&prefix)).await.is_err() {
-                // A concurrent delivery may create it at the same moment, so the error counts only if it is
-                // still missing.
+                // A concurrent delivery may create it at the same moment, so the error counts only
+                // if it is still missing.
                 let created = session.mkdir(&prefix, FileAttributes::empty());
                 let created = conversation.await_answer(SendStep::Folder, created).await;
                 if let Err(error) = created

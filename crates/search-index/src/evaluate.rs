@@ -266,8 +266,7 @@ impl<'a> SegmentEvaluation<'a> {
             Query::Present(field) => self.cached_set(FilterCondition::Present(*field)),
             Query::Item(id) => self.cached_set(FilterCondition::Item(id.clone())),
             Query::And(parts) => {
-                // With exclusions only, as in `(-a -b)`, the conjunction starts from all
-                // documents.
+                // With exclusions only, as in `(-a -b)`, the conjunction starts from all documents.
                 let (mut required, mut excluded) = (vec![live()], Vec::new());
                 self.split(parts, &mut required, &mut excluded)?;
                 Ok(ConditionSet::Set(Cow::Owned(combine(required, &excluded))))

@@ -182,8 +182,7 @@ impl LoginThrottle {
         let mut counts = self.counts.lock();
         let decision = self.decide_by(&counts, subject, now);
         match decision {
-            // The secret may even be right, which the response must not reveal (contract
-            // login-21).
+            // The secret may even be right, which the response must not reveal (contract login-21).
             ThrottleDecision::Locked { .. } => return decision,
             ThrottleDecision::Pace { .. } if !evaluated.is_paced => return decision,
             ThrottleDecision::Pace { .. } | ThrottleDecision::Evaluate => {}

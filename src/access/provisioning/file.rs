@@ -111,8 +111,7 @@ fn list<T>(
         };
         let mut fields = ObjectReader::new("", members);
         let outcome = read(&mut fields).and_then(|value| fields.finish().map(|()| value));
-        // The label is known only now: an entry without a valid name is identified by its
-        // position.
+        // The label is known only now: an entry without a valid name is identified by its position.
         if !fields.label.is_empty() {
             place = format!("{place} {}", fields.label);
         }

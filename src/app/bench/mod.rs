@@ -186,8 +186,7 @@ fn ingest_photographs(
             Err(failure) => failures.push(failure),
         }
     }
-    // A result without some of the named files would look comparable to a complete one, and is
-    // not.
+    // A result without some of the named files would look comparable to a complete one, and is not.
     if !failures.is_empty() {
         return Err(BenchError::Files(failures));
     }

@@ -56,8 +56,8 @@ impl BlockingJob for CacheFollower {
     fn run(&mut self, _stop: &StopSignal) -> Result<RunOutcome, DbError> {
         let followed = self.follow();
         if followed.is_err() {
-            // Sessions and keys may have been revoked without notice, so nothing is served from the cache
-            // until following works.
+            // Sessions and keys may have been revoked without notice, so nothing is served from the
+            // cache until following works.
             self.auth.invalidate(&[AccountChange::Everything]);
         }
         self.media.report();

@@ -186,8 +186,8 @@ impl CheckedPhotograph {
         let damage = if stored.decoded {
             stored.warning
         } else {
-            // Building the index verified the entropy-coded data, but the decoder may still not support this
-            // kind of JPEG.
+            // Building the index verified the entropy-coded data, but the decoder may still not
+            // support this kind of JPEG.
             self.check_decodes(limits, marker, &should_continue)?
         };
         let mut warnings = self.warnings.clone();

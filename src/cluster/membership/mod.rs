@@ -245,8 +245,8 @@ impl ClusterNode {
             }
         };
         if is_one_of_many {
-            // Nodes that polled just before this write may purge a CDN without waiting for this node: outlast
-            // their poll.
+            // Nodes that polled just before this write may purge a CDN without waiting for this
+            // node: outlast their poll.
             let (_open, never) = mpsc::channel::<()>();
             match never.recv_timeout(2 * limits::POLL_INTERVAL) {
                 Ok(()) | Err(_) => {}

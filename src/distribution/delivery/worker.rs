@@ -126,8 +126,7 @@ impl Deliveries {
                 outcome_after(&delivery, result, policy, end)
             }
             () = self.renew_claim(claim, delivery.id) => {
-                // The other node records the outcome; a report here would count the delivery
-                // twice.
+                // The other node records the outcome; a report here would count the delivery twice.
                 let id = delivery.id;
                 tracing::warn!(delivery = %id, "delivery claim lost to another node");
                 return;

@@ -315,8 +315,7 @@ impl MatchTransaction<'_, '_> {
         };
         let read = self.tx.as_read();
         let is_deferred = read.is_deferred(key)?;
-        // A row that is not new still matters for a deferred item: it may lift or move the
-        // embargo.
+        // A row that is not new still matters for a deferred item: it may lift or move the embargo.
         if !row.is_newly_indexed && !is_deferred {
             return Ok(());
         }

@@ -160,15 +160,13 @@ impl Drop for WaitingReader {
         let mut readers = self.streams.readers();
         if let Some(entry) = readers.get_mut(&self.id) {
             entry.readers -= 1;
-            // Removed with its last reader, so that the map holds only streams that are being
-            // read.
+            // Removed with its last reader, so that the map holds only streams that are being read.
             if entry.readers == 0 {
                 readers.remove(&self.id);
             }
         }
         drop(readers);
-        // The time for which a poll waited counts as use of the stream (contract
-        // notifications-10).
+        // The time for which a poll waited counts as use of the stream (contract notifications-10).
         if let Some(number) = self.number {
             // When the command queue is full, other commands touch the stream soon enough.
             drop(self.streams.commands.try_send(StreamCommand::Touch { number }));
@@ -547,9 +545,9 @@ fn acknowledge(
             remaining.retain(|one| one != place);
         }
     }
-    // An item that was not found was trimmed from a full queue, removed with its notification, or queued
-    // again and stays. On an engine with concurrent writers the incarnation may have been ended since the
-    // first check.
+    // An item that was not found was trimmed from a full queue, removed with its notification, or
+    // queued again and stays. On an engine with concurrent writers the incarnation may have been
+    // ended since the first check.
     if !tx.as_read().is_alive(claimed.incarnation)? {
         let why = "it was ended while its items were read".to_owned();
         return Err(DbError::Damaged { what: format!("node {}", claimed.incarnation), why });

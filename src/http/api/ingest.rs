@@ -92,8 +92,8 @@ async fn put_item(
         ItemWriteOutcome::Created => StatusCode::CREATED,
         ItemWriteOutcome::Replaced => StatusCode::OK,
     };
-    // One that was removed since is not found, which is no fault of the service. A withdrawn one has
-    // its document still.
+    // One that was removed since is not found, which is no fault of the service. A withdrawn one
+    // has its document still.
     let text = app.shared.media.document_json(&key).await?;
     let mut response = respond::json_text(status, text);
     api::set_no_store(response.headers_mut());

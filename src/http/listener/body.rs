@@ -204,11 +204,11 @@ mod tests {
         let begin = || InFlightRequest::begin(&counters, true);
         let awaiting = || counters.bodies_awaiting_transport.load(Relaxed);
         let mut body = ResponseBody::new(Body::from("picture"), begin());
-        assert_eq!(awaiting(), 1, "nobody asked for it yet");
+        assert_eq!(awaiting(), 1, "it was not requested yet");
         let mut cx = Context::from_waker(std::task::Waker::noop());
         let frame = http_body::Body::poll_frame(Pin::new(&mut body), &mut cx);
         assert!(matches!(frame, Poll::Ready(Some(Ok(_)))));
-        assert_eq!(awaiting(), 1, "it was taken, and nobody came back");
+        assert_eq!(awaiting(), 1, "it was sent, and nothing more was requested");
         let end = http_body::Body::poll_frame(Pin::new(&mut body), &mut cx);
         assert!(matches!(end, Poll::Ready(None)));
         assert_eq!(awaiting(), 0);

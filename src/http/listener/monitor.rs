@@ -188,8 +188,8 @@ impl ConnectionMonitor {
         is_nearly_full: bool,
     ) -> ConnectionVerdict {
         self.idle_ticks = self.idle_ticks.saturating_add(1);
-        // HTTP/2 sends pings and window updates between requests, so only the idle timeout bounds a head that
-        // never ends.
+        // HTTP/2 sends pings and window updates between requests, so only the idle timeout bounds a
+        // head that never ends.
         let head_awaited = sample.requests == 0 || (sample.head_begun && !sample.h2);
         self.head_ticks = if head_awaited { self.head_ticks.saturating_add(1) } else { 0 };
         if self.head_ticks > self.header_ticks_max {

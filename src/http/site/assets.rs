@@ -71,7 +71,7 @@ pub(crate) fn address(path: &str) -> String {
 fn split_fingerprint(path: &str) -> (&str, &'static str) {
     match path.split_once('/') {
         Some((first, name)) if first == *FINGERPRINT => (name, CACHE_IMMUTABLE),
-        // Every fingerprint has one length, which no folder of ours has.
+        // Every fingerprint has one length, which no folder of the assets has.
         Some((first, name)) if first.len() == FINGERPRINT.len() => (name, CACHE_REVALIDATE),
         Some(_) | None => (path, CACHE_SHORT),
     }

@@ -82,8 +82,8 @@ impl DiskTier {
         // Other processes write into the same folder, so the name is unique.
         let tmp = partition.dir.join(format!("tmp-{}", Uuid::now_v7()));
         let bytes = encode(body);
-        // The file is not flushed to disk: a cache may lose entries, and the checksum detects one that a
-        // crash tore.
+        // The file is not flushed to disk: a cache may lose entries, and the checksum detects one
+        // that a crash tore.
         let written = File::create(&tmp).and_then(|mut file| {
             file.write_all(&bytes)?;
             if let Some(parent) = path.parent() {

@@ -173,8 +173,8 @@ fn gauge(tier: &'static str, bytes: u64) {
 pub(super) fn count(tier: &'static str, hit: bool) {
     static MEMORY_HITS: LazyLock<metrics::Counter> = LazyLock::new(|| counter("memory", true));
     if (tier, hit) == ("memory", true) {
-        // The handle is cached because every hit in memory counts here; the other outcomes cost far more than
-        // a lookup.
+        // The handle is cached because every hit in memory counts here; the other outcomes cost far
+        // more than a lookup.
         MEMORY_HITS.increment(1);
     } else {
         counter(tier, hit).increment(1);

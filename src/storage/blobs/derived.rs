@@ -257,7 +257,7 @@ impl DerivedFolder {
             Ok(metadata) if metadata.len() <= bytes_max => {
                 fs::read(&path).map(Some).map_err(failed(&path))
             }
-            // Longer than any file of ours: it is damaged, and is rebuilt like a missing one.
+            // Longer than any file of this kind: it is damaged, and is rebuilt like a missing one.
             Ok(_) => Ok(None),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(cause) => Err(failed(&path)(cause)),

@@ -158,7 +158,7 @@ impl From<DbError> for Error {
             DbError::Closed => {
                 Self::new(ErrorKind::Unavailable, "The service is busy").with_source(cause)
             }
-            // A retry may succeed; a mistake of ours would fail again, and is a 500 below.
+            // A retry may succeed; a defect of this program would fail again, and is a 500 below.
             DbError::Engine(engine) if engine.is_resource() => {
                 Self::new(ErrorKind::Unavailable, "The database cannot be used now")
                     .with_source(cause)

@@ -223,7 +223,7 @@ fn position(place: &Value) -> Option<(f64, f64)> {
 
 /// Converts a caption's time to the schema's form, with a UTC offset.
 fn time(text: &str, zone: &TimeZone) -> Option<String> {
-    // Kept as it is written, so that a caption of ours gives back the same document (contract
+    // Kept as it is written, so that a caption written here gives back the same document (contract
     // files-15).
     if text.parse::<jiff::Timestamp>().is_ok() {
         return Some(text.to_owned());

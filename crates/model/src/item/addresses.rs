@@ -130,7 +130,7 @@ impl<L: MediaLinks> AddressRewriter<'_, L> {
     }
 
     fn write_uri(&self, value: &mut Value) {
-        // An address that names no item of ours, such as `urn:…`, stays as it was sent.
+        // An address that names no item of this service, such as `urn:…`, stays as it was sent.
         if let Value::String(uri) = value
             && let Ok(named) = ItemUri::parse(uri)
         {

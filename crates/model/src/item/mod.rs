@@ -212,7 +212,7 @@ impl Document {
     pub fn associations(&self) -> impl Iterator<Item = (AssociationKey, &Map<String, Value>)> {
         let all = self.fields.get("associations").and_then(Value::as_object);
         all.into_iter().flatten().filter_map(|(key, value)| {
-            // The schema allows any key; one that no URL can name has no renditions of ours.
+            // The schema allows any key; one that no URL can name has no renditions here.
             Some((AssociationKey::parse(key).ok()?, value.as_object()?))
         })
     }

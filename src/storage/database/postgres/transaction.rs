@@ -283,8 +283,8 @@ impl EngineTransaction for ServerTransaction<'_> {
             let rows = self.transaction.query_raw(&statement, bound(params)).await?;
             let mut rows = pin!(rows);
             let first = rows.try_next().await?;
-            // Reads to the end, because an error may follow the first row; the stream must not be polled
-            // after its end.
+            // Reads to the end, because an error may follow the first row; the stream must not be
+            // polled after its end.
             let mut more = first.is_some();
             while more {
                 more = rows.try_next().await?.is_some();
