@@ -414,7 +414,7 @@ pub fn default_rows() -> Vec<SettingRow> {
 
 /// The settings that should be equal on all nodes of an archive, since they affect links, captions,
 /// renditions and which files are accepted.
-const ALIKE: [&str; 26] = [
+const ALIKE: [&str; 30] = [
     "server.public_url",
     "server.media_url",
     "store.originals",
@@ -425,6 +425,7 @@ const ALIKE: [&str; 26] = [
     "media.open_px",
     "media.widths",
     "media.presets",
+    "media.avif",
     "media.video_px",
     "media.hires_quality",
     "media.preview_quality",
