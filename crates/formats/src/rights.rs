@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use metadata::RightsMetadata;
-use serde_json::Value;
 
 /// The scheme of digital source types, NewsCodes of the IPTC.
 pub(crate) const SOURCE_TYPES: &str = "http://cv.iptc.org/newscodes/digitalsourcetype/";
@@ -22,25 +21,4 @@ impl DocumentRights {
     pub(crate) fn of_association(&self, key: &str) -> Option<&RightsMetadata> {
         self.associations.get(key)
     }
-}
-
-/// A party that licenses a picture.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct StatedLicensor<'a> {
-    pub(crate) id: Option<&'a str>,
-    pub(crate) name: Option<&'a str>,
-    pub(crate) url: Option<&'a str>,
-}
-
-/// Lists the licensors in `rights`.
-pub(crate) fn licensors(rights: &RightsMetadata) -> impl Iterator<Item = StatedLicensor<'_>> {
-    let licensors = rights.get("licensors").and_then(Value::as_array);
-    licensors.into_iter().flatten().map(|licensor| {
-        let text = |name: &str| licensor.get(name).and_then(Value::as_str);
-        StatedLicensor {
-            id: text("licensorId"),
-            name: text("licensorName"),
-            url: text("licensorUrl"),
-        }
-    })
 }

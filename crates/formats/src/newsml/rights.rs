@@ -5,8 +5,7 @@ use super::item;
 use super::item::ItemSource;
 use super::lexical;
 use super::xml::XmlWriter;
-use crate::rights::StatedLicensor;
-use crate::rights::licensors;
+use metadata::Licensor;
 use metadata::RightsMetadata;
 use serde_json::Value;
 use std::io;
@@ -73,7 +72,7 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::R
 struct StatedRights<'a> {
     terms: Option<&'a str>,
     web_statement: Option<&'a str>,
-    licensors: Vec<StatedLicensor<'a>>,
+    licensors: Vec<Licensor<'a>>,
     constraints: Option<&'a str>,
     data_mining: Option<&'a str>,
 }
@@ -83,7 +82,7 @@ impl<'a> StatedRights<'a> {
         Self {
             terms: rights.text("usageTerms"),
             web_statement: rights.text("webstatementRights"),
-            licensors: licensors(rights).collect(),
+            licensors: rights.licensors(),
             constraints: rights.text("otherConstraints"),
             data_mining: rights.data_mining(),
         }
@@ -121,7 +120,7 @@ impl<'a> StatedRights<'a> {
 }
 
 /// Writes a licensor with its identifier, its web address and its name.
-fn write_licensor(xml: &mut XmlWriter<'_>, licensor: &StatedLicensor<'_>) -> io::Result<()> {
+fn write_licensor(xml: &mut XmlWriter<'_>, licensor: &Licensor<'_>) -> io::Result<()> {
     let element = "rightsInfoExtProperty";
     let id = licensor.id.map(lexical::one_line);
     let attributes = [
