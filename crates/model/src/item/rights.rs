@@ -35,24 +35,38 @@ impl RightsLayers<'_> {
     }
 }
 
-/// Changes what is set for an item: `null` removes a property, another value sets it, and properties that are
-/// not named stay.
-///
-/// Fails with the path of a property that is unknown or has an invalid value.
-pub fn change_rights(
-    set: &RightsMetadata,
-    changes: &Map<String, Value>,
-) -> Result<RightsMetadata, RightsError> {
-    let (removed, stated): (Vec<_>, Vec<_>) =
-        changes.iter().partition(|(_, value)| value.is_null());
-    let stated: Map<String, Value> =
-        stated.into_iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    let stated = RightsMetadata::from_json(&Value::Object(stated))?;
-    let mut kept = set.to_json();
-    if let Value::Object(kept) = &mut kept {
-        kept.retain(|name, _| !removed.iter().any(|(other, _)| *other == name));
+/// Changes of what is set for an item: properties that are removed, and properties with new values. What is
+/// not named stays.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RightsUpdate {
+    removed: Vec<String>,
+    stated: RightsMetadata,
+}
+
+impl RightsUpdate {
+    /// Parses an object of properties, in which `null` removes one.
+    ///
+    /// Fails with the path of a property that is unknown or has an invalid value. It is no error to remove
+    /// what is not set.
+    pub fn parse(changes: &Map<String, Value>) -> Result<Self, RightsError> {
+        let (removed, stated): (Vec<_>, Vec<_>) =
+            changes.iter().partition(|(_, value)| value.is_null());
+        let stated = stated.into_iter().map(|(name, value)| (name.clone(), value.clone()));
+        Ok(Self {
+            removed: removed.into_iter().map(|(name, _)| name.clone()).collect(),
+            stated: RightsMetadata::from_json(&Value::Object(stated.collect()))?,
+        })
     }
-    Ok(RightsMetadata::from_json(&kept)?.overlaid(&stated))
+
+    /// Returns what is set after the changes.
+    #[must_use]
+    pub fn apply(&self, set: &RightsMetadata) -> RightsMetadata {
+        let mut kept = set.to_json();
+        if let Value::Object(kept) = &mut kept {
+            kept.retain(|name, _| !self.removed.contains(name));
+        }
+        of_stored(&kept).overlaid(&self.stated)
+    }
 }
 
 /// Parses rights that were stored as JSON.
@@ -132,13 +146,15 @@ mod tests {
     #[test]
     fn a_change_leaves_what_it_does_not_name_and_null_removes() {
         let set = rights(&json!({ "jobid": "7", "instructions": "none" }));
-        let change = |changes: Value| change_rights(&set, changes.as_object().expect("object"));
-        let changed = change(json!({ "jobid": null, "dataMining": "DMI-ALLOWED" })).unwrap();
+        let parse = |changes: Value| RightsUpdate::parse(changes.as_object().expect("object"));
+        let change = |changes| parse(changes).unwrap().apply(&set);
+        let changed = change(json!({ "jobid": null, "dataMining": "DMI-ALLOWED" }));
         let expected = json!({ "instructions": "none", "dataMining": "DMI-ALLOWED" });
         assert_eq!(changed, rights(&expected));
-        assert_eq!(change(json!({})).unwrap(), set);
-        assert!(change(json!({ "dataMining": "DMI-MAYBE" })).is_err());
-        assert!(change(json!({ "headline": "of the document" })).is_err());
+        assert_eq!(change(json!({})), set);
+        assert_eq!(change(json!({ "title": null })), set);
+        assert!(parse(json!({ "dataMining": "DMI-MAYBE" })).is_err());
+        assert!(parse(json!({ "headline": "of the document" })).is_err());
     }
 
     #[test]
