@@ -9,6 +9,7 @@ use super::{Ingest, IngestError, IngestedItem, ItemBundle, UploadSpool, catch_pa
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::UPLOADS_WAITING_MAX;
 use crate::storage::audit;
+use crate::storage::database::Db;
 use model::ItemKey;
 
 /// Ingests uploads over the network; cheap to clone.
@@ -75,7 +76,12 @@ impl Uploads {
         self.work(move |ingest| ingest.withdraw(&key, now)).await?.map_err(Error::internal)
     }
 
-    async fn work<T: Send + 'static>(
+    /// The database, for reads that need no worker.
+    pub(super) fn db(&self) -> &Db {
+        &self.inner.ingest.db
+    }
+
+    pub(super) async fn work<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Ingest) -> Result<T, IngestError> + Send + 'static,
     ) -> Result<Result<T, IngestError>> {

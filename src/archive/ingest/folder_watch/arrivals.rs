@@ -8,6 +8,7 @@ use std::{
 };
 
 use crate::archive::ingest::files::{DOCUMENT, extension, media_type};
+use crate::archive::ingest::source_rights::RIGHTS_FILE;
 use crate::runtime::limits::{INGEST_DEPTH_MAX, ITEM_FILES_MAX, WATCH_ENTRIES_MAX};
 use model::MediaType;
 
@@ -41,7 +42,7 @@ pub(super) struct ArrivalStamp(Vec<(PathBuf, u64, SystemTime)>);
 
 /// Lists the inputs in `dir`, except for its direct subfolders `skipped`.
 ///
-/// Skips files that are hidden or named `*.part` or `*.tmp`, symbolic links, item folders that contain such
+/// Skips files that are hidden or named `*.part`, `*.tmp` or `rights.json`, symbolic links, item folders that contain such
 /// files or no document yet, and everything beyond the limits of one poll.
 ///
 /// Fails when `dir` cannot be read; a subfolder that cannot be read is skipped.
@@ -86,7 +87,9 @@ fn walk(
         }
         // The entry may have been moved away since it was listed.
         let Ok(kind) = entry.file_type() else { continue };
-        if is_unfinished(&name) || is_skipped(&name) {
+        // A statement about the files of a folder stays in the folder.
+        let is_statement = kind.is_file() && name == RIGHTS_FILE;
+        if is_unfinished(&name) || is_skipped(&name) || is_statement {
             continue;
         }
         // A symbolic link is neither, so it is skipped.
