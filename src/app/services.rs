@@ -21,9 +21,9 @@ use crate::http::listener::ListenerLimits;
 use crate::http::openapi::ApiDescription;
 use crate::http::openapi::BaseUrls;
 use crate::http::{
-    AccessState, AppState, ArchiveState, Compressor, ConceptNames, DistributionState, EdgeState,
-    LiveSettings, PageRenderer, ProcessState, SessionActivity, SharedState, SiteState,
-    SurrogateHeaders,
+    AccessState, AppState, ArchiveState, Compressor, ConceptNames, CrawlerHeaders,
+    DistributionState, EdgeState, LiveSettings, PageRenderer, ProcessState, SessionActivity,
+    SharedState, SiteState, SurrogateHeaders,
 };
 use crate::media::original::OriginalStore;
 use crate::media::{Media, MediaSettings};
@@ -213,6 +213,7 @@ pub(super) fn shared(
         AuditLog::start()
     };
     let description = ApiDescription::new(bases, &pages, &config.server.site_name)?;
+    let crawlers = CrawlerHeaders::of(&media.settings().crawlers)?;
     Ok(SharedState {
         access: AccessState { auth, oauth, users, orders, audit },
         archive: ArchiveState { content, collections: Collections::new(db.clone()), uploads },
@@ -232,6 +233,7 @@ pub(super) fn shared(
         edge: EdgeState {
             live_settings: HotSwap::new(tunable_settings(config)),
             surrogate: SurrogateHeaders::of(config)?,
+            crawlers,
             compressor: Compressor::default(),
             traces,
             strict_transport: config.is_https(),
