@@ -123,6 +123,7 @@ pub(crate) fn served_item<'a>(
         sizes: media.settings().sizes,
         crop: None,
         layout: DocumentLayout::Full,
+        rights: None,
     }
 }
 
