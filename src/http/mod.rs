@@ -4,6 +4,7 @@
 //! service and build the response.
 
 pub mod api;
+mod archives;
 mod health;
 mod item_redirect;
 pub mod listener;
