@@ -31,7 +31,15 @@ use query::Facet;
 /// Routes that a browser visits. Programs do not call them, so they are not described.
 const PAGES: &[&str] = &[
     "/item/{}/{}/deliver",
+    "/item/{}/{}/original",
     "/language",
+    "/scheme",
+    "/selection",
+    "/selection/zip",
+    "/selection/deliver",
+    "/selection/order",
+    "/selection/captions.txt",
+    "/selection/captions.csv",
     "/account",
     "/account/profile",
     "/account/orders",

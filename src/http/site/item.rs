@@ -12,8 +12,11 @@ use super::{
     ApiRefusal, MemberForm, PageError, PageResult, SiteRequest,
     api_client::ApiCall,
     back_link::BackLink,
-    collections, download_panel, files,
+    collections,
+    credit::credit_line,
+    download_panel, files,
     item_summary::{ItemPicture, ItemSummary, key_of, media_base, own_address, rendition},
+    originals::DraggedFile,
 };
 use crate::http::AppState;
 use crate::http::media;
@@ -129,7 +132,7 @@ fn confirmed(site: &SiteRequest, key: &ItemKey, done: &str) -> Result<String> {
 }
 
 /// The file that the download form delivers: the Hires of a photograph, else an archive of all files.
-fn download_path(key: &ItemKey) -> MediaPath {
+pub(super) fn download_path(key: &ItemKey) -> MediaPath {
     if has_picture(key.media_type) {
         let (hires, jpg) = (RenditionName::NORMAL_HIRES, RenditionExtension::JPEG);
         return MediaPath::rendition(key.clone(), hires, jpg);
@@ -179,7 +182,10 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
     };
     let back = BackLink::of(site, key)?;
     let rights = files::DownloadRights::of(site.visitor.is_some(), panel.as_ref());
+    let is_bought = panel.as_ref().is_some_and(|panel| panel.bought.is_some());
     let context = context! {
+        dragged => (is_bought && has_picture(key.media_type))
+            .then(|| PageValue::from(Serde(DraggedFile::original(key)))),
         back_url => back.url,
         back_query => back.query,
         item => item_context(key, &document, associations(site, &document).await),
@@ -197,16 +203,22 @@ async fn visitor_context(site: &SiteRequest) -> PageValue {
         // Without credentials both calls would fail.
         return context! {};
     }
-    let mut channels = site.get("/user/v1/channel").await.unwrap_or_default();
-    if let Some(list) = channels.as_array_mut() {
-        // Channels with this method select the files of an archive and deliver nothing.
-        list.retain(|channel| channel["method"] != "download" && channel["active"] == true);
-    }
+    let channels = sending_channels(site).await;
     let collections = site.get(collections::COLLECTION_NAMES).await.unwrap_or_default();
     context! {
         channels => PageValue::from(Serde(channels)),
         collections => PageValue::from(Serde(collections)),
     }
+}
+
+/// The visitor's channels that can deliver; none if they cannot be loaded.
+pub(super) async fn sending_channels(site: &SiteRequest) -> Value {
+    let mut channels = site.get("/user/v1/channel").await.unwrap_or_default();
+    if let Some(list) = channels.as_array_mut() {
+        // Channels with this method select the files of an archive and deliver nothing.
+        list.retain(|channel| channel["method"] != "download" && channel["active"] == true);
+    }
+    channels
 }
 
 /// An older or newer version of the item.
@@ -236,6 +248,7 @@ fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>)
         description => distinct_description(paragraphs(text("description_text")), &body),
         body => body,
         byline => text("byline"),
+        credit => credit_line(document),
         source => text("source"),
         copyright => text("copyrightnotice"),
         copyright_holder => text("copyrightholder"),

@@ -82,6 +82,7 @@ pub(crate) fn head(app: &AppState, visitor: Option<&SiteVisitor>, here: &str) ->
         user => visitor.map(|visitor| Value::from(Serde(visitor.head()))),
         logout_action => "/o/logout",
         csrf => visitor.map(SiteVisitor::form_token),
+        session_name => visitor.map(SiteVisitor::session_name),
         here => here,
         is_admin => visitor.is_some_and(|visitor| visitor.account.user.access.admin),
         login_url => login_url(here),

@@ -8,6 +8,7 @@ mod compression;
 mod database;
 mod logins;
 mod search;
+mod selection;
 
 pub use accounts::*;
 pub use audit::*;
@@ -17,6 +18,7 @@ pub use compression::*;
 pub use database::*;
 pub use logins::*;
 pub use search::*;
+pub use selection::*;
 
 /// Bytes of a media URL's path. The longest legal one is about 250.
 pub const MEDIA_PATH_BYTES_MAX: usize = 1024;
