@@ -160,6 +160,18 @@ impl Browser {
         }
     }
 
+    /// The tabs of the browser, in the order of their opening.
+    pub fn windows(&self) -> Vec<String> {
+        let request = self.client.get(format!("{}/window/handles", self.session));
+        let answer: Value = request.send().expect("answer").json().expect("JSON");
+        serde_json::from_value(answer["value"].clone()).expect("handles")
+    }
+
+    /// Turns to one of the tabs.
+    pub fn switch_to(&self, window: &str) {
+        self.post("/window", &json!({ "handle": window }));
+    }
+
     /// The URL of the current page.
     pub fn address(&self) -> String {
         let response = self.client.get(format!("{}/url", self.session)).send().expect("answer");

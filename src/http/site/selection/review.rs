@@ -115,7 +115,7 @@ struct AgreementShare {
     name: String,
     type_text: &'static str,
     state: RowState,
-    /// Number of items.
+    /// Number of its items in the selection.
     count: usize,
     /// Downloads of a prepaid agreement: all, those left now, and those left after the download.
     total: Option<u32>,
@@ -133,7 +133,7 @@ struct AgreementChoice {
     total: Option<u32>,
 }
 
-/// Renders the page.
+/// Renders the page of a selection with its cost.
 pub(super) async fn page(
     posted: &MemberForm,
     quoted: &QuotedSelection,
@@ -209,13 +209,11 @@ async fn row(
     let found = posted.get(format!("/media/{key}.json")).await;
     let status = found.as_ref().map_or_else(|refusal| refusal.status, |_| StatusCode::OK);
     let document = found.unwrap_or_default();
-    let state = match row_state(&quote.state, quoted.principal.agreements()) {
-        // An archive does not tell a missing agreement from a missing item, but the item's address does.
-        RowState::Unavailable if matches!(status, StatusCode::OK | StatusCode::FORBIDDEN) => {
-            RowState::NotCovered
-        }
-        state => state,
-    };
+    let mut state = row_state(&quote.state, quoted.principal.agreements());
+    // An archive does not tell a missing agreement from a missing item, but the item's address does.
+    if state == RowState::Unavailable && matches!(status, StatusCode::OK | StatusCode::FORBIDDEN) {
+        state = RowState::NotCovered;
+    }
     let agreement = paying(&quote.state).and_then(|id| find(quoted.principal.agreements(), id));
     let price = match state {
         RowState::NotCovered | RowState::Unavailable | RowState::NoFiles | RowState::Limit => None,
