@@ -20,12 +20,15 @@ const boxes = () => [...(hits()?.querySelectorAll(BOX) ?? [])];
 const boxOf = (element) => element.closest?.("li")?.querySelector(BOX);
 
 const selection = selectedItems(bar.dataset.selection, Number(bar.dataset.most), show);
+/** The button that selects the item of its page. */
+const buttons = document.querySelectorAll("[data-select]");
 /** The item that a range with Shift begins at. */
 let last = null;
 
 function tick() {
   const selected = new Set(selection.uris);
   for (const box of boxes()) box.checked = selected.has(box.value);
+  for (const button of buttons) button.ariaPressed = String(selected.has(button.dataset.select));
 }
 
 function show() {
@@ -107,6 +110,10 @@ form.addEventListener("formdata", ({ formData }) => {
   formData.delete("uri");
   for (const uri of selection.uris) formData.append("uri", uri);
 });
+
+for (const button of buttons) {
+  button.addEventListener("click", () => change([button.dataset.select], button.ariaPressed !== "true"));
+}
 
 bar.querySelector("[data-do=all]").addEventListener("click", () => change(boxes().map((box) => box.value), true));
 bar.querySelector("[data-do=all]").hidden = !hits();

@@ -114,7 +114,8 @@ fn captions_credits_and_ids_are_copied_with_a_visible_result() {
     assert_eq!(browser.eval("document.querySelectorAll('.selection-menu[open]').length"), 0);
     // On the page of an item.
     browser.visit(&format!("{}/item/image/demo-bridge-cables", server.url));
-    let button = |number: usize| format!(".hero [data-copy-text]:nth-of-type({number})");
+    // The first button selects the item.
+    let button = |number: usize| format!(".hero [data-copy-text]:nth-of-type({})", number + 1);
     assert!(copied(&button(1)).starts_with("Cables of a bridge against a blue sky"));
     assert_eq!(copied(&button(2)), "Sander Klootwijk / Wirephoto demo");
     assert_eq!(copied(&button(3)), "demo-bridge-cables");

@@ -109,7 +109,17 @@ fn a_selection_is_added_to_a_collection_from_any_page() {
     browser.eval("document.querySelector('.picker input').click() ?? null");
     browser.check_layout("a selection on a phone");
     browser.screenshot("selection-phone.png");
+    // An item is selected on its own page too.
     browser.visit(&format!("{}/item/image/demo-urtavla", server.url));
+    let pressed = "document.querySelector('[data-select]').ariaPressed";
+    for (expected, count) in [("true", "2 items selected"), ("false", "1 item selected")] {
+        center(&browser, "[data-select]");
+        browser.click("[data-select]");
+        assert_eq!(
+            (browser.text(pressed), browser.text(COUNT)),
+            (expected.to_owned(), count.to_owned())
+        );
+    }
     browser.follow(".selection-bar [formaction='/collections/add']");
     browser.fill("#name", "Broar");
     browser.follow("main button[type=submit]");
