@@ -3,7 +3,7 @@
 use reqwest::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use serde_json::{Value, json};
 
-use super::{fields, orders, uris};
+use super::{center, fields, orders, uris};
 use crate::common::{
     LARGE, Server,
     browser::{Browser, DESKTOP},
@@ -93,6 +93,7 @@ fn captions_credits_and_ids_are_copied_with_a_visible_result() {
         found.as_str().expect("text").replace("\r\n", "\n")
     };
     let copied = |selector: &str| {
+        center(&browser, selector);
         browser.click(selector);
         browser.wait(
             "the word",
@@ -123,6 +124,7 @@ fn captions_credits_and_ids_are_copied_with_a_visible_result() {
     browser.eval("Object.defineProperty(navigator, 'clipboard', { value: undefined }) && null");
     browser.wait("the label", "![...document.querySelectorAll('.hero [data-copy-text]')].some(one => one.textContent === 'Copied')");
     browser.eval("(document.execCommand = () => false) && null");
+    center(&browser, &button(3));
     browser.click(&button(3));
     browser.wait(
         "the failure",
