@@ -32,6 +32,7 @@ use query::Facet;
 const PAGES: &[&str] = &[
     "/item/{}/{}/deliver",
     "/language",
+    "/density",
     "/account",
     "/account/profile",
     "/account/orders",
@@ -404,6 +405,7 @@ fn expected_words() -> Vec<(&'static str, Value)> {
         ),
         ("sort", json!(["asc", "desc", "stor", "rel"])),
         ("layout", json!(["full", "bare"])),
+        ("terms", json!(["special", "none"])),
         ("again", json!([true])),
         ("response_mode", json!(["query", "fragment"])),
         ("code_challenge_method", json!(["S256"])),

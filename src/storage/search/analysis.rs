@@ -1,4 +1,5 @@
-//! Analyses items for the index: their documents, and what is stated about their rights.
+//! Analyses items for the index: their documents, what is stated about their rights, and the shape of their
+//! pictures.
 //!
 //! Notifications analyse items in the same way, so that they match what a search finds.
 
@@ -8,9 +9,11 @@ use jiff::tz::TimeZone;
 
 use crate::storage::database::{IndexedVersion, StoredItem};
 use metadata::RightsMetadata;
-use model::item::{Asset, AssetGroup, Document, DocumentError, RightsLayers, parse_stored_rights};
-use model::{ContentHash, ItemKey};
-use query::{IndexedDocument, StatedTerms};
+use model::item::{
+    Asset, AssetFile, AssetGroup, Document, DocumentError, RightsLayers, parse_stored_rights,
+};
+use model::{ContentHash, ItemKey, RenditionUsage};
+use query::{IndexedDocument, IndexedFacts, PictureFacts, StatedTerms};
 
 /// What the analysis of items depends on besides the items.
 #[derive(Clone, Debug)]
@@ -66,7 +69,8 @@ impl DocumentAnalysis {
             digital_source_type: rights.digital_source_type(),
             data_mining: rights.data_mining(),
         };
-        IndexedDocument::with_terms(key, document, stated, &self.zone)
+        let facts = IndexedFacts { stated, picture: picture_facts(files) };
+        IndexedDocument::with_facts(key, document, facts, &self.zone)
     }
 
     /// Identifies the settings about rights that the searchable content of items depends on; empty if there are
@@ -78,4 +82,19 @@ impl DocumentAnalysis {
             terms => ContentHash::of(format!("{terms:?}").as_bytes()).short(),
         }
     }
+}
+
+/// Describes the picture that an item shows: its Hires, else its video, else the largest picture that stands in
+/// for it.
+fn picture_facts(files: AssetGroup<'_>) -> Option<PictureFacts> {
+    let shown = files.all().find_map(|asset| match &asset.file {
+        AssetFile::Video(video) => Some(video.shown),
+        AssetFile::Picture(_) | AssetFile::Graphic(_) => None,
+    });
+    let hires = files.picture(RenditionUsage::Hires);
+    let picture = hires.or_else(|| files.whole_picture());
+    // The Preview of a video is smaller than the video.
+    let size = shown.filter(|_| hires.is_none()).or_else(|| Some(picture?.upright()))?;
+    let is_monochrome = picture.map(|picture| picture.components == 1);
+    Some(PictureFacts { width: size.width, height: size.height, is_monochrome })
 }

@@ -37,6 +37,7 @@ use crate::storage::audit;
 use crate::storage::search::{SearchCriteria, SortDate, SortOrder};
 use model::MediaType;
 use model::account::Scope;
+use query::Query;
 use parameters::{ANY_MEDIA_TYPE, ContentParameters};
 
 /// A decoded path segment, or the reason why it is missing.
@@ -73,6 +74,8 @@ fn parse_search(
 ) -> Result<(SearchCriteria, DocumentForm<UrlLinks>)> {
     let media_type = parameters.media_type(media_type, &MediaType::ALL);
     let selection = parameters.selection_with_forms();
+    let filters = parameters.filters();
+    let after = parameters.read(stream::last_item);
     let period = parameters.period(&RecentSpan::ALL);
     let statuses = parameters.statuses();
     let (size, skip) = parameters.page_range();
@@ -85,7 +88,8 @@ fn parse_search(
     let parsed = || {
         let (period, statuses) = (period?, statuses?);
         let mut criteria = parameters::search_request(selection?, caller, now);
-        criteria.media_type = media_type?;
+        criteria.query = Query::and(vec![criteria.query, filters?]);
+        (criteria.media_type, criteria.after) = (media_type?, after?);
         (criteria.from, criteria.until) = period.bounds(now, zone);
         (criteria.size, criteria.skip) = (size?, skip?);
         (criteria.sort, criteria.facets) = (sort?, facets?);
