@@ -15,6 +15,7 @@ mod collection_items;
 mod collections;
 mod concepts;
 mod deferred_form;
+mod density;
 mod docs;
 mod download_panel;
 mod facets;
@@ -34,6 +35,7 @@ pub(crate) mod passwords;
 mod picture_sources;
 mod query_reading;
 mod search;
+mod search_form;
 pub(crate) mod session;
 mod snippets;
 mod studio;
@@ -71,6 +73,7 @@ use crate::http::site::session::SiteVisitor;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{ERROR_PAGE_VISITOR, FRESH_LOGIN_S};
+use density::WallDensity;
 use language::PageLanguage;
 
 /// The result of a page handler.
@@ -113,6 +116,8 @@ struct SiteRequest {
     /// from.
     reopen_at: String,
     query: QueryParameters,
+    /// How large the visitor wants the pictures of the wall.
+    density: WallDensity,
 }
 
 /// The page of the site that a form was sent from, by the `Referer` header; the start page if that is absent
@@ -141,6 +146,7 @@ impl FromRequestParts<AppState> for SiteRequest {
             apis,
             path_and_query: here,
             query: QueryParameters::of(&parts.uri)?,
+            density: WallDensity::of(&parts.headers),
         })
     }
 }
@@ -447,6 +453,7 @@ pub(super) fn routes() -> Router<AppState> {
         .merge(code::routes())
         .merge(collection_items::routes())
         .merge(collections::routes())
+        .merge(density::routes())
         .merge(docs::routes())
         .merge(guide::routes())
         .merge(notifications::routes())

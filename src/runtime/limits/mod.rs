@@ -273,6 +273,8 @@ pub const GUIDE_HITS_PER_PAGE_MAX: usize = 3;
 pub const GUIDE_EXCERPT_BYTES: usize = 180;
 /// Items on one page of photographs.
 pub const PAGE_ITEMS: usize = 60;
+/// Saved searches on the first page of the site, the latest.
+pub const SITE_SAVED_SEARCHES: usize = 12;
 /// Pages of photographs that can be requested; deeper hits require a narrower search.
 pub const PAGES_MAX: usize = 160;
 /// Renders that may overtake one that waits for memory, so that small ones do not wait for a
