@@ -15,7 +15,7 @@ const WALL = "wirephoto.wall";
 
 const list = document.querySelector("[data-hits]");
 const pager = document.querySelector(".pager");
-const links = { prev: pager?.querySelector("[rel=prev]"), next: pager?.querySelector("[rel=next]") };
+const links = { prev: document.querySelector(".earlier a"), next: pager?.querySelector("[rel=next]") };
 /** The addresses of the previous page that is not in the list, and of the next one. */
 const beyond = { prev: links.prev?.href, next: links.next?.href };
 
@@ -53,8 +53,9 @@ function empty(tile) {
 
 /** Keeps the link of the pager at the page that is not in the list yet. */
 function follow(direction) {
-  if (beyond[direction] && links[direction]) links[direction].href = beyond[direction];
-  else links[direction]?.remove();
+  const own = links[direction];
+  if (beyond[direction] && own) own.href = beyond[direction];
+  else own?.remove();
   // It names one page, and the list has several now.
   pager?.querySelector(".count")?.remove();
 }
@@ -148,18 +149,13 @@ function restore() {
 
 if (list) {
   pages.push({ number: Number(list.dataset.page), tiles: tiles() });
-  if (links.prev) {
-    // Where more hits are added below, the way up belongs above them.
-    const earlier = document.createElement("p");
-    earlier.className = "earlier";
-    list.before(earlier);
-    earlier.append(links.prev);
-    links.prev.addEventListener("click", (event) => {
-      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-      event.preventDefault();
-      more("prev").then(settle);
-    });
-  }
+  // Where more hits are added below, the way up is above them.
+  pager?.querySelector("[rel=prev]")?.remove();
+  links.prev?.addEventListener("click", (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    more("prev").then(settle);
+  });
   restore();
   let timer = 0;
   const later = () => { timer ||= setTimeout(() => { timer = 0; settle(); }, 150); };

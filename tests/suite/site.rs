@@ -343,8 +343,10 @@ fn forms(folder: &std::path::Path, found: &mut BTreeSet<String>) {
 fn every_form_of_the_site_needs_the_token_of_its_session() {
     let mut found = BTreeSet::new();
     forms(&checkout("src/http/site"), &mut found);
-    // The language is a browser preference without an owner, and a link in a mail carries its own token.
-    assert!(found.remove("/language") && found.remove("/mail/{token}"), "{found:?}");
+    // Preferences of a browser have no owner, and a link in a mail carries its own token.
+    for path in ["/language", "/density", "/mail/{token}"] {
+        assert!(found.remove(path), "{path}: {found:?}");
+    }
     assert!(found.len() > 20, "{found:?}");
     let server = Server::demo();
     let session = Session::open(&server, "demo-admin");

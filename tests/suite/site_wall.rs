@@ -10,9 +10,9 @@ use crate::common::{
 };
 use crate::site::Session;
 
-/// The loaded pictures of a wall: URL, and width of the tile in pixels.
+/// The loaded pictures of a wall that are wider than high: URL, and width of the tile in pixels.
 const SHOWN: &str = "[...document.querySelectorAll('.wall img, .cells img')]
-    .filter(image => image.complete && image.currentSrc)
+    .filter(image => image.complete && image.naturalWidth > 1.3 * image.naturalHeight)
     .map(image => [image.currentSrc, image.clientWidth])";
 
 fn shown(browser: &Browser) -> Vec<(String, u64)> {
@@ -40,7 +40,7 @@ fn a_tile_loads_the_rendition_that_fits_it() {
         let browser = Browser::open(DESKTOP);
         set_pixel_ratio(&browser, ratio);
         browser.visit(&format!("{}/", server.url));
-        browser.wait_until_loaded();
+        browser.follow(".density [value=large]");
         let pictures = shown(&browser);
         let tiles = pictures.iter().filter(|(_, width)| (300..=420).contains(width));
         let tiles: Vec<_> = tiles.collect();
