@@ -17,7 +17,7 @@ use crate::runtime::limits::{
     DELIVERIES_LISTED_MAX, DELIVERIES_SIZE_DEFAULT, DEVICE_TOKEN_BYTES_MAX, EMAIL_CHARS_MAX,
     HITS_DEFAULT, HITS_MAX, INVOICE_TEXT_CHARS_MAX, NOTIFICATION_TEXT_CHARS_MAX,
     ORDERS_LISTED_MAX, ORDERS_SIZE_DEFAULT, POLL_S, POLL_S_MAX, SHORT_TEXT_CHARS_MAX,
-    STREAM_POLL_S, URI_CHARS_MAX,
+    STREAM_POLL_S, SUGGESTIONS_DEFAULT, SUGGESTIONS_MAX, URI_CHARS_MAX,
 };
 use model::account::{
     AgreementType, Approver, ChannelMethod, DeliveryState, DeviceKind, GrantType, LicensePeriod,
@@ -439,7 +439,7 @@ fn lists_of_words_are_those_of_the_types() {
 }
 
 /// Every bound, and every numeric default above 1.
-const BOUNDS: [(&str, &str, usize); 34] = [
+const BOUNDS: [(&str, &str, usize); 36] = [
     ("CollectionItems", "maxItems", COLLECTION_ELEMENTS_MAX),
     ("content", "maxItems", COLLECTION_ELEMENTS_MAX),
     ("content", "maxLength", URI_CHARS_MAX),
@@ -465,6 +465,8 @@ const BOUNDS: [(&str, &str, usize); 34] = [
     ("timezone", "maxLength", NOTIFICATION_TEXT_CHARS_MAX),
     ("s", "maximum", HITS_MAX),
     ("s", "default", HITS_DEFAULT),
+    ("s", "maximum", SUGGESTIONS_MAX),
+    ("s", "default", SUGGESTIONS_DEFAULT),
     ("fr", "maximum", HITS_MAX),
     ("size", "maximum", ORDERS_LISTED_MAX),
     ("size", "maximum", DELIVERIES_LISTED_MAX),

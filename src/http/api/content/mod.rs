@@ -5,6 +5,7 @@ mod deprecated;
 mod notifications;
 mod parameters;
 mod stream;
+mod suggest;
 
 #[cfg(test)]
 mod tests;
@@ -48,6 +49,7 @@ pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/content/v1/{media_type}/search", get(search))
         .route("/content/v1/{media_type}/stream", get(stream::stream))
+        .route("/content/v1/{media_type}/suggest", get(suggest::suggest))
         .route("/api/search", get(deprecated::search))
         .route("/api/search/agreements", get(deprecated::agreements))
         .merge(notifications::routes())

@@ -107,7 +107,12 @@ impl<'a> ContentParameters<'a> {
         self.parse_selection(query::parse)
     }
 
-    /// Reads the same and `forms`, which decides whether other forms of words match too.
+    /// Reads `p` and `agr` alone.
+    pub(super) fn selection_without_query(&mut self) -> Option<ItemSelection> {
+        self.parse_selection(|_, _| Ok(query::Query::All))
+    }
+
+    /// Reads `q`, `p`, `agr` and `forms`, which decides whether other forms of words match too.
     pub(super) fn selection_with_forms(&mut self) -> Option<ItemSelection> {
         let is_true = |text: &str| text.parse().ok();
         let forms = self.read(|query| query.parsed("forms", "type", "true or false", is_true));
