@@ -324,3 +324,121 @@ fn saved_searches_are_on_the_first_page() {
     assert!(!plain(session.get(&server, "/?q=sunset")).contains("Saved searches"));
     assert!(!plain(server.get("/")).contains("Saved searches"));
 }
+
+/// Items of which the demo buyer's agreements cover those with `FOTO`.
+fn names() -> Server {
+    let item = |headline: &str, person: &str, code: &str| {
+        let mut document = news::document(headline, &[code], "2026-10-01T10:00:00Z");
+        document["person"] = json!([{ "name": person }]);
+        document["place"] = json!([{ "name": "Bergslagen" }]);
+        document["subject"] = json!([{ "name": "Bergsbruk", "code": "1" }]);
+        document["language"] = json!("sv");
+        document
+    };
+    let items = [
+        ("image/a", item("Bergen i regn", "Erik Berg", "FOTO")),
+        ("image/b", item("Bergen och fjorden", "Eva Bergström", "FOTO")),
+        ("image/c", item("Bergtroll i det hemliga", "Erik Bergtagen", "SPORT")),
+        ("image/d", item("Möten i fjorden", "Anna Ek", "FOTO")),
+    ];
+    news::server(&[], &items)
+}
+
+/// The key of the demo buyer.
+const BUYER_KEY: &str = crate::search::BUYER_KEY;
+
+#[test]
+fn a_text_is_completed_from_what_its_caller_would_find() {
+    let server = names();
+    let suggest = |query: &str, key: Option<&str>| -> Value {
+        let header = key.map(|key| format!("ApiKey {key}"));
+        let headers: Vec<_> = header.iter().map(|key| ("authorization", key.as_str())).collect();
+        let answer = server.get_with(&format!("/content/v1/image/suggest?{query}"), &headers);
+        assert_eq!(answer.status(), 200, "{query}");
+        answer.json().expect("JSON")
+    };
+    let buyer = suggest("q=berg", Some(BUYER_KEY));
+    let count = |key: &str, count: u64| json!({ "key": key, "count": count });
+    let words =
+        [count("bergen", 2), count("bergsbruk", 3), count("bergslagen", 3), count("bergström", 1)];
+    let mut found = buyer["words"].as_array().expect("words").clone();
+    found.sort_by_key(|one| one["key"].to_string());
+    assert_eq!(found, words);
+    let persons = [count("Erik Berg", 1), count("Eva Bergström", 1)];
+    assert_eq!(buyer["facets"]["person.name"], json!(persons));
+    assert_eq!(buyer["facets"]["place.name"], json!([count("Bergslagen", 3)]));
+    assert_eq!(buyer["facets"]["subject.name"], json!([count("Bergsbruk", 3)]));
+    // Without credentials all photographs are found, and each suggestion finds what it says.
+    let all = suggest("q=berg&s=20", None);
+    let all = all["words"].as_array().expect("words");
+    assert!(all.iter().any(|one| one["key"] == "bergtroll"), "{all:?}");
+    for one in all {
+        let path =
+            format!("/content/v1/image/search?q={}&s=0", one["key"].as_str().expect("a word"));
+        let searched: Value = server.get(&path).json().expect("JSON");
+        assert_eq!(searched["total"], one["count"], "{one}");
+    }
+    // The words before, filters and times narrow the counts.
+    assert_eq!(suggest("q=regn+berge", Some(BUYER_KEY))["words"], json!([count("bergen", 1)]));
+    let filtered = suggest("q=berge&person.name=Erik+Berg", Some(BUYER_KEY));
+    assert_eq!(filtered["words"], json!([count("bergen", 1)]));
+    assert_eq!(suggest("q=berge&tr=h", Some(BUYER_KEY))["words"], json!([]));
+    for query in ["", "q=b", "q=berg+", "q=byline:berg", "q=%22berg"] {
+        let nothing = suggest(query, None);
+        assert_eq!(nothing["words"], json!([]), "{query}");
+    }
+    // A spelling that finds something.
+    let spelling = |text: &str| {
+        suggest(&format!("spelling=true&q={text}"), Some(BUYER_KEY))["spelling"].clone()
+    };
+    assert_eq!(spelling("begren+regn"), json!("bergen regn"));
+    assert_eq!(spelling("fjroden"), json!("fjorden"));
+    for none in ["bergen", "xyzzy", "hemlgia", "byline:begren"] {
+        assert_eq!(spelling(none), Value::Null, "{none}");
+    }
+    for (query, expected) in [("q=a&s=21", 400), ("spelling=x", 400)] {
+        assert_eq!(server.get(&format!("/content/v1/image/suggest?{query}")).status(), expected);
+    }
+    assert_eq!(server.get("/content/v1/text/suggest?q=berg").status(), 401);
+}
+
+#[test]
+fn the_search_box_suggests_and_matches_are_marked() {
+    let server = names();
+    let browser = Browser::open(DESKTOP);
+    browser.log_in(&server.url, "demo-buyer", "/");
+    let shown = "[...document.querySelectorAll('[role=option] span:first-child')].map(one => one.textContent)";
+    browser.fill("input[name=q]", "fjorden berg");
+    browser.wait("suggestions", &format!("({shown}).length > 0"));
+    let options = browser.eval(shown).to_string();
+    assert!(options.contains("fjorden bergen") && !options.contains("troll"), "{options}");
+    browser.check_accessible("suggestions");
+    browser.screenshot("suggestions.png");
+    press(&browser, ESCAPE);
+    assert_eq!(browser.eval(&format!("({shown}).length")), 0);
+    // A name becomes a filter.
+    browser.fill("input[name=q]", "erik be");
+    browser.wait("suggestions", &format!("({shown}).includes('Erik Berg')"));
+    browser.eval(
+        "[...document.querySelectorAll('[role=option]')]
+        .find(one => one.dataset.facet === 'person.name:Erik Berg').click()",
+    );
+    browser.wait("the search", "location.search === '?facet=person.name%3AErik+Berg'");
+    assert_eq!(browser.eval("document.querySelectorAll('.wall > li').length"), 1);
+    // A word is completed.
+    browser.visit(&format!("{}/", server.url));
+    browser.fill("input[name=q]", "fjor");
+    browser.wait("suggestions", &format!("({shown}).includes('fjorden')"));
+    browser.press(&format!("{DOWN}{ENTER}"));
+    browser.wait("the search", "location.search === '?q=fjorden'");
+    let marked = "[...document.querySelectorAll('.headline mark')].map(one => one.textContent)";
+    assert_eq!(browser.eval(marked), json!(["fjorden", "fjorden"]));
+    // Other forms of a word are marked, too, and another spelling is offered without scripts.
+    let page = plain(server.get("/?q=m%C3%B6te"));
+    assert!(page.contains("<mark>Möten</mark> i fjorden"), "{page}");
+    let page = plain(server.get("/?q=begren"));
+    assert!(
+        page.contains("Did you mean <a href=\"/?q=bergen\" dir=\"auto\">bergen</a>?"),
+        "{page}"
+    );
+}

@@ -19,8 +19,10 @@ use query::{IndexedDocument, TextField, Word, WordPattern, words};
 /// a search for forms.
 #[must_use]
 pub fn is_form_of(found: &Word, searched: &Word, tag: &str) -> bool {
-    let has_digit = |word: &Word| word.folded.contains(char::is_numeric);
-    !has_digit(found)
+    let first = |word: &Word| word.folded.chars().next();
+    // Endings alone differ between forms, and most words of a text are ruled out by their first letter.
+    first(found) == first(searched)
+        && !found.folded.contains(char::is_numeric)
         && StemLanguage::of(tag).iter().any(|language| {
             let (found, searched) = (language.stem(found), language.stem(searched));
             found.folded == searched.folded

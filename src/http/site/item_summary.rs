@@ -3,7 +3,9 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use super::highlight::{MarkedPart, QueryWords};
 use model::{ItemKey, RenditionName};
+use query::TextField;
 
 /// Longest teaser of a list, in characters.
 const TEASER_CHARS: usize = 220;
@@ -38,6 +40,10 @@ pub(super) struct ItemSummary {
     /// The JPEGs of the pictures, as the value of `srcset`.
     pub(super) srcset: String,
     pub(super) is_video: bool,
+    /// The headline with the words that a search matches; empty if it matches none of them.
+    pub(super) headline_parts: Vec<MarkedPart>,
+    /// The same of the teaser.
+    pub(super) teaser_parts: Vec<MarkedPart>,
 }
 
 impl ItemSummary {
@@ -81,7 +87,15 @@ impl ItemSummary {
             thumbnail,
             preview,
             is_video: document["type"] == "video",
+            headline_parts: Vec::new(),
+            teaser_parts: Vec::new(),
         })
+    }
+
+    /// Marks the words of its texts that a search matches.
+    pub(super) fn mark(&mut self, words: &QueryWords) {
+        self.headline_parts = words.mark(&self.headline, TextField::Headline, &self.language);
+        self.teaser_parts = words.mark(&self.teaser, TextField::Description, &self.language);
     }
 
     /// Summarizes the items of a response's `hits`.

@@ -22,6 +22,7 @@ mod facets;
 mod files;
 pub mod form;
 pub(super) mod guide;
+mod highlight;
 mod item;
 mod item_summary;
 mod kept_labels;

@@ -13,6 +13,7 @@ use super::{
     api_client::ApiCall,
     back_link::{self, PART_PARAMETER},
     collections, facets,
+    highlight::QueryWords,
     item_summary::ItemSummary,
     notification_form::NotificationForm,
     notifications::NOTIFICATIONS,
@@ -78,6 +79,13 @@ enum SearchOutcome<'a> {
     Found(&'a Value, Option<QueryNotice>),
     /// The API's error for an invalid search.
     Refused(&'a ApiRefusal),
+}
+
+/// Another spelling of the words, which finds something.
+#[derive(Serialize)]
+struct Respelling {
+    text: String,
+    url: String,
 }
 
 /// A saved search of the visitor.
@@ -186,6 +194,28 @@ impl PageSearch<'_> {
         newest_first.take(SITE_SAVED_SEARCHES).map(search).collect()
     }
 
+    /// The words in a spelling that finds something, for a search without hits.
+    async fn respelling(&self, total: u64) -> Option<Respelling> {
+        if total > 0 || self.words.is_empty() {
+            return None;
+        }
+        let call = self.form.suggestions(&self.words, &self.tomorrow, true);
+        // The page is complete without it.
+        let found = self.call(&call).await.ok()?;
+        let text = found["spelling"].as_str()?.to_owned();
+        let other = SearchForm { q: text.clone(), page: 1, ..self.form.clone() };
+        Some(Respelling { text, url: other.url(1) })
+    }
+
+    /// The hits of a result, with the words marked that it matches.
+    fn hits(&self, found: &Value) -> Vec<ItemSummary> {
+        let mut hits = ItemSummary::list(&found["hits"]);
+        let zone = &self.site.app.shared.site.zone;
+        let words = QueryWords::of(&self.words, self.form.written, zone);
+        hits.iter_mut().for_each(|hit| hit.mark(&words));
+        hits
+    }
+
     fn media_types(&self) -> Vec<MediaTypeLink> {
         let link = |name: &'static str| {
             let other = SearchForm { media_type: name.to_owned(), page: 1, ..self.form.clone() };
@@ -220,7 +250,7 @@ impl PageSearch<'_> {
 
     /// Shows the hits alone.
     fn show_hits(&self, found: &Value) -> PageResult {
-        let hits = ItemSummary::list(&found["hits"]);
+        let hits = self.hits(found);
         self.site.page("search_hits.html", self.hits_context(found, &hits))
     }
 
@@ -231,7 +261,11 @@ impl PageSearch<'_> {
             SearchOutcome::Refused(refusal) => (&nothing, None, Some(refusal)),
         };
         let (site, form) = (self.site, &self.form);
-        let hits = ItemSummary::list(&found["hits"]);
+        let (hits, total) = (self.hits(found), found["total"].as_u64().unwrap_or(0));
+        let respelling = match refusal {
+            Some(_) => None,
+            None => self.respelling(total).await,
+        };
         let collections = match &site.visitor {
             // The page is complete without the collections if they cannot be loaded.
             // Without hits there is nothing to add to a collection.
@@ -257,6 +291,8 @@ impl PageSearch<'_> {
             is_plain => form.is_plain(),
             may_see_all => self.may_see_all(),
             poll_url => self.poll_url(&hits),
+            suggest_url => form.suggestions("", &self.tomorrow, false).target,
+            respelling => respelling.map(|other| PageValue::from(Serde(other))),
             // An anonymous search counts without the visitor's agreements.
             is_anonymous => self.is_anonymous(),
             collections => PageValue::from(Serde(collections)),

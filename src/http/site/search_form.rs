@@ -206,11 +206,37 @@ impl SearchForm {
             ("facets", scope.facets.to_owned()),
             ("last", scope.last.to_owned()),
         ];
-        pairs.extend(self.filters.iter().map(|filter| {
+        pairs.extend(self.filter_pairs());
+        ApiCall::get(path).query(pairs.iter().map(|(name, value)| (*name, Some(value.as_str()))))
+    }
+
+    /// The API call that completes a text that is typed for the search, or respells it.
+    pub(super) fn suggestions(&self, text: &str, tomorrow: &str, respells: bool) -> ApiCall {
+        let path = format!("/content/v1/{}/suggest", encode_segment(&self.media_type));
+        let mut pairs = vec![
+            ("q", text.to_owned()),
+            ("spelling", if respells { "true".to_owned() } else { String::new() }),
+            ("p", self.p.join(",")),
+            ("agr", self.agr.join(",")),
+            ("tr", self.tr.clone()),
+            ("trs", self.trs.clone()),
+            ("tre", self.end(tomorrow)),
+        ];
+        pairs.extend(self.filter_pairs());
+        ApiCall::get(path).query(pairs.iter().map(|(name, value)| (*name, Some(value.as_str()))))
+    }
+
+    /// The day before which the hits end; if future events are excluded, `tomorrow`.
+    fn end(&self, tomorrow: &str) -> String {
+        if self.excludes_upcoming() { tomorrow.to_owned() } else { self.tre.clone() }
+    }
+
+    /// The filters as parameters of the API.
+    fn filter_pairs(&self) -> impl Iterator<Item = (&'static str, String)> {
+        self.filters.iter().map(|filter| {
             let sign = if filter.is_excluded { "-" } else { "" };
             (filter.field.as_str(), format!("{sign}{}", filter.value))
-        }));
-        ApiCall::get(path).query(pairs.iter().map(|(name, value)| (*name, Some(value.as_str()))))
+        })
     }
 
     /// Returns the search with the filter added, or removed if it has it. The opposite filter is removed.
