@@ -421,7 +421,7 @@ fn resized_steps<'a>(
 ) -> Result<OperatedSteps<'a>> {
     let preset = match resize {
         ResizeSpec::Preset(name) => Some(settings.presets.0.get(name).ok_or_else(|| {
-            Error::invalid("path", "preset", "exists", format!("there is no preset {name}"))
+            Error::invalid("path", "preset", "enum", format!("there is no preset {name}"))
         })?),
         ResizeSpec::Fit { .. } | ResizeSpec::Fill(_) => None,
     };
