@@ -147,6 +147,10 @@ ROWS = [
             (f"time() - max (wirephoto_scrub_began_seconds{{{S}}} > 0)", "current pass"),
             (f"time() - max (wirephoto_scrub_ended_seconds{{{S}}} > 0)", "last complete pass"),
         ]),
+        ("Standard renditions", "short", [
+            (f"sum by (instance) (increase(wirephoto_standard_sets_total{{{S}}}{W}))", "{{instance}} made"),
+            (largest("wirephoto_standard_sets_behind"), "items to go"),
+        ]),
         ("Requests to the bucket", "ops", [
             (rate("wirephoto_bucket_requests_total", "method, outcome"), "{{method}} {{outcome}}"),
         ]),
