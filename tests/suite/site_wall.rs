@@ -148,9 +148,9 @@ fn avif_that_is_made_ahead_is_offered_first() {
     std::fs::write(&file, jpeg).expect("written");
     let output = server.command(&["ingest", &file.to_string_lossy()]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    // Three renditions of the item that arrived, each as JPEG and as AVIF.
+    // Three renditions of the item that arrived, each as JPEG, WebP and AVIF.
     let renders = || server.metric("wirephoto_renders_total", "outcome=\"done\"");
-    server.until("pre-rendering", || (renders() >= 6.0).then_some(()));
+    server.until("pre-rendering", || (renders() >= 9.0).then_some(()));
     for name in ["NormalPreview", "NormalThumbnail", "WebPreview"] {
         server.until(name, || {
             let answer = server.get(&format!("/media/image/late_{name}.avif"));
@@ -158,7 +158,7 @@ fn avif_that_is_made_ahead_is_offered_first() {
             (answer.headers()["wirephoto-path"] == "cache").then_some(())
         });
     }
-    assert!((renders() - 6.0).abs() < f64::EPSILON, "{}", renders());
+    assert!((renders() - 9.0).abs() < f64::EPSILON, "{}", renders());
     let browser = Browser::open(DESKTOP);
     browser.visit(&format!("{}/", server.url));
     for picture in browser.eval(PICTURES).as_array().expect("a list") {

@@ -186,9 +186,9 @@ fn an_item_of_before_whose_id_contains_a_size_is_found_and_replaced_and_named_by
     let found: Value = server.get("/content/v1/image/search?q=isbrytar*").json().unwrap();
     assert!(found.to_string().contains("/media/image/x-fit_w2\""), "{found}");
     assert_eq!(server.get("/media/image/x-fit_w2").status(), 302);
-    assert_eq!(server.get("/item/image/x-fit_w2").status(), 200);
-    // With an extension the address is that of a size of another item.
+    // With an extension the address is that of a size of another item, so the page cannot show it either.
     assert_eq!(server.get("/media/image/x-fit_w2.json").status(), 400);
+    assert_eq!(server.get("/item/image/x-fit_w2").status(), 400);
     assert_eq!(server.get("/media/image/x-fit_w2_NormalPreview.jpg").status(), 404);
     let checked = server.command(&["check", "--repair", "--json"]);
     let said = String::from_utf8_lossy(&checked.stdout).into_owned();
