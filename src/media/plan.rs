@@ -215,7 +215,10 @@ pub(super) fn standard_recipes(
 
 /// The memory in bytes to make a standard set: the file or its working copy, strips of decoded pixels, and the
 /// pictures as linear samples.
-pub(super) fn standard_memory_bytes(picture: &PictureFile, has_random_access: Option<bool>) -> u64 {
+pub(super) fn standard_memory_bytes(
+    picture: &PictureFile,
+    has_random_access: Option<bool>,
+) -> u64 {
     /// What `imaging::standard_pictures` takes for strips and pictures of any size.
     const STRIPS: u64 = 100 << 20;
     let samples = picture.stored.pixels().saturating_mul(u64::from(picture.components));
@@ -225,7 +228,11 @@ pub(super) fn standard_memory_bytes(picture: &PictureFile, has_random_access: Op
         // A progressive picture is held as coefficients, two bytes each, until its last scan.
         (Some(false) | None, true) => samples.saturating_mul(3),
     };
-    picture.length.saturating_mul(4).saturating_add(whole).saturating_add(STRIPS.min(samples * 8))
+    picture
+        .length
+        .saturating_mul(4)
+        .saturating_add(whole)
+        .saturating_add(STRIPS.min(samples.saturating_mul(8)))
 }
 
 /// The hash of everything that determines the picture data of a standard rendition.
@@ -312,7 +319,7 @@ pub fn plan(
         operated_steps(&RenditionBase { name, upright, steps: &base }, operations, settings)?;
     let mut steps = operated.steps;
     // A Hires that is stored rotated is turned upright by a crop of the whole picture, and a file of another
-    // format is always encoded anew.
+    // format is always encoded.
     let is_operated = !operations.is_empty() && source.orientation > 1;
     if steps.is_empty() && (is_operated || format != ImageFormat::JPEG) {
         steps.push(RenderStep::Crop(Rect::new(0, 0, upright)));

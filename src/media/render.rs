@@ -270,7 +270,7 @@ impl Media {
         let media = self.clone();
         tokio::spawn(async move {
             let limit = media.inner.settings.render_time;
-            // Nobody waits: the requests that want it later find it in the cache, or render it.
+            // No request waits: the requests that want it later find it in the cache, or render it.
             if let Err(error) = media.obtain_for(&answer, limit, payer).await {
                 tracing::debug!(key = %answer.entry.key, "rendition not rendered ahead: {error}");
             }

@@ -29,7 +29,7 @@ impl Media {
         let memory = plan::standard_memory_bytes(picture, has_random_access);
         let (sender, receiver) = oneshot::channel();
         let work = move |_: &compute::MemoryLease| {
-            // The receiver is gone when the service stops; then nobody needs the outcome.
+            // The receiver is gone when the service stops; then the outcome is not needed.
             drop(sender.send(inner.keep_standard(&source, &recipes)));
         };
         self.inner.compute.submit(memory, || true, work).map_err(|_| RenderError::Overloaded)?;
