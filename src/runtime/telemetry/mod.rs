@@ -60,6 +60,10 @@ pub const INDEX_REBUILDS: &str = "wirephoto_index_rebuilds_total";
 pub const STANDARD_SETS: &str = "wirephoto_standard_sets_total";
 /// Items whose standard renditions the background job has not looked at yet, on the node that does it (gauge).
 pub const STANDARD_SETS_BEHIND: &str = "wirephoto_standard_sets_behind";
+/// Originals with rights that their records lacked, and that were filled (counter).
+pub const RIGHTS_FILLED: &str = "wirephoto_rights_filled_total";
+/// Items whose originals the background job has not read for rights yet, on the node that does it (gauge).
+pub const RIGHTS_BEHIND: &str = "wirephoto_rights_behind";
 /// Share of the items whose originals the current scrub pass has read, on the node that scrubs (gauge).
 pub const SCRUB_DONE_RATIO: &str = "wirephoto_scrub_done_ratio";
 /// Start of the current scrub pass, in seconds since 1970; 0 on nodes that do not scrub (gauge).
@@ -281,6 +285,14 @@ fn describe() {
     gauge!(
         STANDARD_SETS_BEHIND,
         "Items whose standard renditions the background job has not looked at yet, on the node that does it"
+    );
+    counter!(
+        RIGHTS_FILLED,
+        "Originals with rights that their records lacked, and that were filled"
+    );
+    gauge!(
+        RIGHTS_BEHIND,
+        "Items whose originals the background job has not read for rights yet, on the node that does it"
     );
     gauge!(SCRUB_DONE_RATIO, "Share of the current scrub pass that is done");
     gauge!(SCRUB_BEGAN_SECONDS, "Start of the current scrub pass, in seconds since 1970");
