@@ -113,7 +113,8 @@ pub fn check(
         ArchiveCheck { archive, repair, report: on_problem, remaining: AtomicUsize::new(0) };
     let mut notes = warnings(config, &archive.db);
     notes.extend(demo_warning(&archive.db)?);
-    notes.extend(unread_rights_warning(&archive.db)?);
+    // A database that cannot be read is reported below.
+    notes.extend(unread_rights_warning(&archive.db).unwrap_or_default());
     notes.into_iter().for_each(|note| check.report(&ArchiveProblem::Warning(note)));
     match depth {
         CheckDepth::Full => check.full(config, resume),
