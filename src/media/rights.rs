@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::plan::RenditionPlan;
-use metadata::{RightsMetadata, RightsView};
+use metadata::RightsMetadata;
+use metadata::rights::RightsView;
 use model::item::RightsLayers;
 use model::{ContentHash, Rect, RenditionUsage, Size};
 
@@ -98,7 +100,7 @@ impl EffectiveRights {
             properties.remove(IMAGE_REGION);
         }
         // Properties that were valid are valid without one of them.
-        Cow::Owned(RightsMetadata::from_json(&properties).unwrap_or_default())
+        Cow::Owned(RightsMetadata::deserialize(properties).unwrap_or_default())
     }
 }
 
