@@ -286,14 +286,6 @@ fn describe() {
         STANDARD_SETS_BEHIND,
         "Items whose standard renditions the background job has not looked at yet, on the node that does it"
     );
-    counter!(
-        RIGHTS_FILLED,
-        "Originals with rights that their records lacked, and that were filled"
-    );
-    gauge!(
-        RIGHTS_BEHIND,
-        "Items whose originals the background job has not read for rights yet, on the node that does it"
-    );
     gauge!(SCRUB_DONE_RATIO, "Share of the current scrub pass that is done");
     gauge!(SCRUB_BEGAN_SECONDS, "Start of the current scrub pass, in seconds since 1970");
     gauge!(SCRUB_ENDED_SECONDS, "End of the last complete scrub pass, in seconds since 1970");
@@ -322,6 +314,14 @@ fn describe() {
         "Seconds since the oldest change that has not been purged at a CDN, by address"
     );
     gauge!(POLLS_WAITING, "Long polls that wait for items");
+    describe_search_and_rights();
+    describe_deliveries_and_nodes();
+    describe_notifications();
+    describe_connections();
+}
+
+fn describe_search_and_rights() {
+    use metrics::{describe_counter as counter, describe_gauge as gauge};
     gauge!(SEARCH_INDEX_WHOLE, "1 while this process has a complete search index");
     gauge!(SEARCH_INDEX_ITEMS, "Item versions in the search index");
     gauge!(SEARCH_INDEX_BEHIND, "Rows of the item log that are not in the search index yet");
@@ -330,9 +330,14 @@ fn describe() {
         SEARCH_INDEX_REPAIRS,
         "Times that the search index was built or compared with the items, by kind"
     );
-    describe_deliveries_and_nodes();
-    describe_notifications();
-    describe_connections();
+    counter!(
+        RIGHTS_FILLED,
+        "Originals with rights that their records lacked, and that were filled"
+    );
+    gauge!(
+        RIGHTS_BEHIND,
+        "Items whose originals the background job has not read for rights yet, on the node that does it"
+    );
 }
 
 fn describe_deliveries_and_nodes() {

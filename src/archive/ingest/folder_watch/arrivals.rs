@@ -42,8 +42,8 @@ pub(super) struct ArrivalStamp(Vec<(PathBuf, u64, SystemTime)>);
 
 /// Lists the inputs in `dir`, except for its direct subfolders `skipped`.
 ///
-/// Skips files that are hidden or named `*.part`, `*.tmp` or `rights.json`, symbolic links, item folders that contain such
-/// files or no document yet, and everything beyond the limits of one poll.
+/// Skips files that are hidden or named `*.part`, `*.tmp` or `rights.json`, symbolic links, item folders that
+/// contain such unfinished files or no document yet, and everything beyond the limits of one poll.
 ///
 /// Fails when `dir` cannot be read; a subfolder that cannot be read is skipped.
 pub(super) fn list(dir: &Path, skipped: &[&str]) -> io::Result<Vec<Arrival>> {
