@@ -148,6 +148,7 @@ fn api_routes(app: &AppState) -> Router<AppState> {
         .merge(api::orders::routes())
         .merge(api::deliveries::routes())
         .merge(api::ingest::routes())
+        .merge(api::item_rights::routes())
 }
 
 /// Pages that people open in a browser.

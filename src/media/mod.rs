@@ -23,6 +23,7 @@ mod rate_limit;
 mod render;
 mod renditions_document;
 mod resize;
+mod rights;
 mod settings;
 pub mod standard;
 mod stream;
@@ -46,7 +47,7 @@ pub use collect::{CollectedFile, DeliveryFiles, FileSelection};
 pub use links::UrlLinks;
 pub use rate_limit::{RateLimitClient, RenderPayer};
 pub use render::{ObtainedRendition, RenditionSource};
-pub use settings::{DecodeLimits, MediaSettings};
+pub use settings::{CrawlerPolicy, DecodeLimits, MediaSettings};
 use texts::is_text;
 pub use timing::RenderTiming;
 
@@ -96,7 +97,11 @@ impl Media {
     ) -> Result<Self> {
         let links = UrlLinks::new(settings.media_url.clone());
         let inner = MediaState {
-            catalog: catalog::ItemCatalog::new(orders.db().clone(), links.clone()),
+            catalog: catalog::ItemCatalog::new(
+                orders.db().clone(),
+                links.clone(),
+                Arc::clone(&settings.rights),
+            ),
             links,
             orders,
             originals,

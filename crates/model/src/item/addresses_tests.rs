@@ -186,6 +186,9 @@ fn renditions_of_our_files_replace_those_in_the_document() {
         orientation: 1,
         progressive: false,
         components: 3,
+        rights: metadata::RightsMetadata::default(),
+        source_rights: metadata::RightsMetadata::default(),
+        rights_reading: 0,
     }));
     let document = json!({
         "headline": "H", "byline": "B",

@@ -12,6 +12,7 @@ mod complete;
 mod layout;
 mod renditions;
 mod revisions;
+mod rights;
 mod schema;
 mod web_address;
 
@@ -24,6 +25,7 @@ pub use addresses::ItemPresence;
 pub use asset::{Asset, AssetFile, AssetGroup, GraphicFile, PictureFile, VideoFile};
 pub use layout::DocumentLayout;
 pub use renditions::{DocumentRequest, MediaLinks, RenditionScaling, RenditionSizes};
+pub use rights::{RIGHTS_READING, RightsLayers, RightsUpdate, parse_stored_rights};
 pub use schema::{SCHEMA, SchemaViolation};
 
 /// The publication status of an item (contract items-18).

@@ -199,10 +199,10 @@ impl ReadTx<'_> {
 
     /// Finds the item whose current version has the number `number`.
     pub fn find_numbered(&self, number: u32) -> Result<Option<(ItemKey, StoredItem)>, DbError> {
-        let sql = "SELECT document, assets, embargoed_ms, stored_ms, order_ms, media_type, id
-             FROM items WHERE item_id = ?1";
-        self.tx.find(sql, params![number], |row| {
-            let key = format!("{}/{}", row.text(5)?, row.text(6)?);
+        let columns = StoredItem::columns();
+        let sql = format!("SELECT {columns}, media_type, id FROM items WHERE item_id = ?1");
+        self.tx.find(&sql, params![number], |row| {
+            let key = format!("{}/{}", row.text(6)?, row.text(7)?);
             let what = format!("item {key}");
             let key = key.parse().map_err(|why| damaged(&what, &why))?;
             Ok((key, StoredItem::read(row, &what)?))
