@@ -12,6 +12,9 @@ use model::{ContentHash, Size};
 
 /// The scale, in eighths, at which a picture is decoded to see that it can be.
 const CHECK_EIGHTHS: u8 = 1;
+/// The number of pixels from which that is done by the index: in parallel, but without the decoder's warnings
+/// about data that the index has passed over.
+const CHECK_PIXELS_MIN: u64 = 2_000_000;
 
 /// The derived files of an original.
 pub(super) struct PreparedOriginal {
@@ -143,7 +146,7 @@ fn scan_data(header: &JpegHeader, bytes: &[u8]) -> u64 {
 }
 
 /// Decodes the picture at an eighth of its size to see that it can be. Returns the decoder's warning, if it has
-/// one; `None` if the picture cannot be decoded by its index.
+/// one; `None` if the picture is small or cannot be decoded by its index.
 fn check_decode(
     request: &PrepareRequest<'_>,
     scan: &Scan,
@@ -151,6 +154,9 @@ fn check_decode(
     bytes: &[u8],
     header: &JpegHeader,
 ) -> Option<Option<String>> {
+    if header.size.pixels() < CHECK_PIXELS_MIN {
+        return None;
+    }
     let colour = colour_segments(header, bytes);
     let bytes = ByteRanges::whole(bytes).with_cancellation(request.should_continue);
     let scale = DecodeScale::from_eighths(CHECK_EIGHTHS);
