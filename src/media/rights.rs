@@ -72,9 +72,9 @@ impl EffectiveRights {
         &self.short
     }
 
-    /// The properties of the whole picture, as documents tell them: regions are those of the upright picture,
-    /// and what renditions may not carry is not told either.
-    pub(super) fn told(&self, settings: &MediaSettings) -> RightsMetadata {
+    /// The properties of the whole picture, as documents state them: regions are those of the upright picture,
+    /// and what renditions may not carry is not published either.
+    pub(super) fn published(&self, settings: &MediaSettings) -> RightsMetadata {
         self.all.shown(&RightsView {
             orientation: self.orientation,
             upright: self.largest,

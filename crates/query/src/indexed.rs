@@ -17,7 +17,7 @@ use model::item::Document;
 
 /// What is stated about a picture besides its document, by terms of vocabularies: their URIs or codes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StatedTerms<'a> {
+pub struct RightsTerms<'a> {
     /// How the picture was made.
     pub digital_source_type: Option<&'a str>,
     /// Whether data mining is permitted.
@@ -76,7 +76,7 @@ impl IndexedDocument {
     /// body is cut first.
     #[must_use]
     pub fn of(key: &ItemKey, document: &Document, zone: &TimeZone) -> Self {
-        Self::with_terms(key, document, StatedTerms::default(), zone)
+        Self::with_terms(key, document, RightsTerms::default(), zone)
     }
 
     /// The same, with what is stated besides the document.
@@ -84,7 +84,7 @@ impl IndexedDocument {
     pub fn with_terms(
         key: &ItemKey,
         document: &Document,
-        stated: StatedTerms<'_>,
+        stated: RightsTerms<'_>,
         zone: &TimeZone,
     ) -> Self {
         let mut reader =
@@ -295,7 +295,7 @@ fn push_accents(tags: &mut String, mut accents: Vec<String>) {
     }
 }
 
-fn facet_values(document: &Document, stated: StatedTerms<'_>, facet: Facet) -> Vec<String> {
+fn facet_values(document: &Document, stated: RightsTerms<'_>, facet: Facet) -> Vec<String> {
     let mut values: Vec<String> = Vec::new();
     let add = |text: &str| {
         let text = text.trim();

@@ -3,7 +3,7 @@
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Value, json};
 
-use super::{DateField, Facet, FiniteNumber, IndexedDocument, NumberField, StatedTerms, property};
+use super::{DateField, Facet, FiniteNumber, IndexedDocument, NumberField, RightsTerms, property};
 use crate::limits::{FACET_CHARS_MAX, FACET_VALUES_MAX, INDEXED_WORDS_MAX};
 use model::ItemKey;
 use model::item::Document;
@@ -134,7 +134,7 @@ fn what_is_stated_besides_the_document_is_found_by_its_code_or_its_uri() {
     let document = Document::parse(&key, "{}").unwrap();
     let art = "http://cv.iptc.org/newscodes/digitalsourcetype/digitalArt";
     let (source, mining) = (Some(art), Some("http://ns.useplus.org/ldf/vocab/DMI-PROHIBITED"));
-    let stated = StatedTerms { digital_source_type: source, data_mining: mining };
+    let stated = RightsTerms { digital_source_type: source, data_mining: mining };
     let found = IndexedDocument::with_terms(&key, &document, stated, &TimeZone::UTC);
     let expected = "digitalsourcetype=digitalart datamining=dmi datamining=prohibited";
     assert_eq!(tags(&found), expected);

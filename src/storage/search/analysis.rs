@@ -10,7 +10,7 @@ use crate::storage::database::{IndexedVersion, StoredItem};
 use metadata::RightsMetadata;
 use model::item::{Asset, AssetGroup, Document, DocumentError, RightsLayers, parse_stored_rights};
 use model::{ContentHash, ItemKey};
-use query::{IndexedDocument, StatedTerms};
+use query::{IndexedDocument, RightsTerms};
 
 /// What the analysis of items depends on besides the items.
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ impl DocumentAnalysis {
     ) -> IndexedDocument {
         let (files, settings) = (AssetGroup::of_item(assets), &*self.rights);
         let rights = RightsLayers { files, settings, item: set }.effective();
-        let stated = StatedTerms {
+        let stated = RightsTerms {
             digital_source_type: rights.digital_source_type(),
             data_mining: rights.data_mining(),
         };
