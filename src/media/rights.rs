@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::MediaSettings;
 use super::plan::RenditionPlan;
-use metadata::{RightsMetadata, RightsView};
+use metadata::RightsMetadata;
+use metadata::rights::RightsView;
 use model::item::RightsLayers;
 use model::{ContentHash, Rect, RenditionUsage, Size};
 
@@ -115,7 +117,7 @@ impl EffectiveRights {
             properties.remove(IMAGE_REGION);
         }
         // Properties that were valid are valid without one of them.
-        Cow::Owned(RightsMetadata::from_json(&properties).unwrap_or_default())
+        Cow::Owned(RightsMetadata::deserialize(properties).unwrap_or_default())
     }
 }
 

@@ -189,7 +189,7 @@ fn stated_rights(config: &Config) -> Result<RightsMetadata> {
     let media = &config.media;
     let text = |value: &str| Some(value).filter(|value| !value.is_empty()).map(Value::from);
     let licensor =
-        [("licensorName", text(&media.licensor)), ("licensorURL", text(&media.licensor_url.0))];
+        [("licensorName", text(&media.licensor)), ("licensorUrl", text(&media.licensor_url.0))];
     let licensor: Map<String, Value> = stated(licensor);
     let properties = stated([
         ("licensors", (!licensor.is_empty()).then(|| json!([licensor]))),

@@ -1,6 +1,7 @@
 //! The rights in an item's pictures: who states them, and whose statement counts.
 
-use metadata::{RightsError, RightsMetadata};
+use metadata::RightsMetadata;
+use metadata::rights::RightsError;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
@@ -84,7 +85,8 @@ pub(super) fn read_stored<'de, D: Deserializer<'de>>(
 }
 
 fn of_stored(value: &Value) -> RightsMetadata {
-    if let Ok(rights) = RightsMetadata::from_json(value) {
+    // What was read from files may have terms of no vocabulary, which `from_json` refuses.
+    if let Ok(rights) = RightsMetadata::deserialize(value) {
         return rights;
     }
     // Another version may have stored a property that this one refuses. The item must stay readable, and
@@ -92,7 +94,7 @@ fn of_stored(value: &Value) -> RightsMetadata {
     let properties = value.as_object().into_iter().flatten();
     let each = properties.filter_map(|(name, value)| {
         let single = Map::from_iter([(name.clone(), value.clone())]);
-        RightsMetadata::from_json(&Value::Object(single)).ok()
+        RightsMetadata::deserialize(Value::Object(single)).ok()
     });
     each.fold(RightsMetadata::default(), |rights, one| rights.overlaid(&one))
 }
