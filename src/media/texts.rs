@@ -9,7 +9,7 @@ use super::{CatalogEntry, Media, TextAnswer, cache_keys::CacheKeys, plan};
 use crate::runtime::config::NewsmlVersion;
 use crate::runtime::error::{Error, Result};
 use crate::storage::database::ReadTx;
-use formats::{DocumentRights, MessageHeader, photo_metadata};
+use formats::{DocumentRights, MessageHeader};
 use model::item::{DocumentLayout, DocumentRequest, ItemPresence};
 use model::media_url::DocumentExtension;
 use model::{AssociationKey, ContentHash, CropSpec, ItemKey, MediaType, Rect};
@@ -180,7 +180,7 @@ impl Media {
         let settings = &self.inner.settings;
         let properties = |key: Option<&AssociationKey>| {
             let rights = entry.effective_rights(key).published(settings);
-            Value::Object(photo_metadata(&entry.caption_of(key).0, &rights))
+            Value::Object(metadata::properties(&entry.caption_of(key).0, &rights))
         };
         let mut document = properties(None);
         let associated: Map<String, Value> = entry
