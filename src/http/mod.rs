@@ -5,6 +5,7 @@
 
 pub mod api;
 mod health;
+mod item_redirect;
 pub mod listener;
 mod media;
 mod oauth;
@@ -28,6 +29,7 @@ use crate::runtime::error::Error;
 use crate::runtime::error::ErrorKind;
 
 pub use protocol::compression::Compressor;
+pub use protocol::crawlers::CrawlerHeaders;
 pub use protocol::surrogate::SurrogateHeaders;
 use site::ApiRouter;
 pub use site::ConceptNames;

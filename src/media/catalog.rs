@@ -17,12 +17,13 @@ use crate::media::cache_keys::CacheKeys;
 use crate::media::links::UrlLinks;
 use crate::media::plan::PlannedRendition;
 use crate::media::rights::EffectiveRights;
+use crate::media::texts::ItemText;
+use crate::runtime::config::NewsmlVersion;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::ITEMS_CACHED_MAX;
 use crate::storage::database::{Db, StoredItem};
 use metadata::{Caption, RightsMetadata};
-use model::item::{Asset, AssetGroup, Document, MediaLinks, RightsLayers};
-use model::media_url::DocumentExtension;
+use model::item::{Asset, AssetGroup, Document, MediaLinks, RightsLayers, RightsStatements};
 use model::{AssociationKey, ContentHash, ItemKey, RenditionExtension, RenditionName};
 
 /// An item in memory.
@@ -45,7 +46,8 @@ pub struct CatalogEntry {
     associated_rights: OnceLock<BTreeMap<AssociationKey, Arc<EffectiveRights>>>,
     caption: OnceLock<(Caption, ContentHash)>,
     json: OnceLock<Bytes>,
-    xml: OnceLock<Bytes>,
+    newsml_230: OnceLock<Bytes>,
+    newsml_235: OnceLock<Bytes>,
     keys: OnceLock<CacheKeys>,
     /// Plans of the standard renditions; at most one for each name and format.
     plans: RwLock<Vec<StandardPlan>>,
@@ -82,7 +84,8 @@ impl CatalogEntry {
             associated_rights: OnceLock::new(),
             caption: OnceLock::new(),
             json: OnceLock::new(),
-            xml: OnceLock::new(),
+            newsml_230: OnceLock::new(),
+            newsml_235: OnceLock::new(),
             keys: OnceLock::new(),
             plans: RwLock::default(),
         })
@@ -172,6 +175,16 @@ impl CatalogEntry {
         with_files.get(key).map_or_else(|| of(key), Arc::clone)
     }
 
+    /// The statements about the rights in the item besides those in its files.
+    pub(super) fn rights_statements(&self) -> RightsStatements<'_> {
+        RightsStatements { settings: &self.settings_rights, item: &self.set_rights }
+    }
+
+    /// The associated objects whose files came with the item; one may occur several times.
+    pub(super) fn associations_with_files(&self) -> impl Iterator<Item = &AssociationKey> {
+        self.assets.iter().filter_map(|asset| asset.association.as_ref())
+    }
+
     /// Returns the plan of the rendition `name` without operations, computed by `make` on first use.
     ///
     /// An entry never changes, and neither do the settings, so the plan stays valid.
@@ -195,19 +208,17 @@ impl CatalogEntry {
         Ok(planned)
     }
 
-    /// Returns the document as served, as `.json` or as `.xml`, written by `make` on first use.
+    /// Returns the document as served, written by `make` on first use; `.json` and `.xml` are kept.
     pub(super) fn text(
         &self,
-        extension: DocumentExtension,
+        text: ItemText,
         make: impl FnOnce() -> Result<Bytes>,
     ) -> Result<Bytes> {
-        let cell = match extension {
-            DocumentExtension::Json => &self.json,
-            DocumentExtension::Xml => &self.xml,
-            DocumentExtension::Renditions
-            | DocumentExtension::Zip
-            | DocumentExtension::Cutpaste
-            | DocumentExtension::Indesign => {
+        let cell = match text {
+            ItemText::Json => &self.json,
+            ItemText::Newsml(NewsmlVersion::Version230) => &self.newsml_230,
+            ItemText::Newsml(NewsmlVersion::Version235) => &self.newsml_235,
+            ItemText::Metadata | ItemText::Ninjs | ItemText::Cutpaste | ItemText::Indesign => {
                 return make();
             }
         };

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::MediaSettings;
 use super::plan::RenditionPlan;
 use metadata::RightsMetadata;
 use metadata::rights::RightsView;
@@ -28,6 +29,8 @@ pub(super) struct EffectiveRights {
     picture: Option<ContentHash>,
     /// The size of the largest picture, upright.
     largest: Size,
+    /// The EXIF orientation of that picture.
+    orientation: u8,
 }
 
 /// The pixels of a rendition, as its metadata describe them.
@@ -49,8 +52,9 @@ impl EffectiveRights {
         // The size is part of what is embedded, as the largest that is available.
         let all_hash = hash_of(&all, &json!([largest.width, largest.height]));
         let short_hash = hash_of(&short, &Value::Null);
+        let orientation = picture.map_or(UPRIGHT, |picture| picture.orientation);
         let picture = picture.map(|picture| picture.blob);
-        Self { all, short, all_hash, short_hash, picture, largest }
+        Self { all, short, all_hash, short_hash, picture, largest, orientation }
     }
 
     /// The hash of what renditions of this usage carry; `None` if they carry nothing.
@@ -68,6 +72,19 @@ impl EffectiveRights {
     /// The properties that even thumbnails carry.
     pub(super) fn short(&self) -> &RightsMetadata {
         &self.short
+    }
+
+    /// The properties of the whole picture, as documents state them: regions are those of the upright picture,
+    /// and what renditions may not carry is not published either.
+    pub(super) fn published(&self, settings: &MediaSettings) -> RightsMetadata {
+        self.all.shown(&RightsView {
+            orientation: self.orientation,
+            upright: self.largest,
+            region: Rect::new(0, 0, self.largest),
+            hires: self.largest,
+            gps: settings.keep_gps,
+            person_details: settings.keep_person_details,
+        })
     }
 
     /// The properties of what `pixels` of the plan's original show.

@@ -65,6 +65,9 @@ pub enum NewsmlVersion {
 }
 
 impl NewsmlVersion {
+    /// Every version that documents can have.
+    pub const ALL: [Self; 2] = [Self::Version230, Self::Version235];
+
     /// Returns the number of the version as documents have it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -77,7 +80,7 @@ impl NewsmlVersion {
     /// Finds the version with that number.
     #[must_use]
     pub fn find(number: &str) -> Option<Self> {
-        [Self::Version230, Self::Version235].into_iter().find(|known| known.as_str() == number)
+        Self::ALL.into_iter().find(|known| known.as_str() == number)
     }
 }
 

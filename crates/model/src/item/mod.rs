@@ -14,6 +14,7 @@ mod renditions;
 mod revisions;
 mod rights;
 mod schema;
+mod stated_rights;
 mod web_address;
 
 use serde_json::{Map, Value};
@@ -27,6 +28,7 @@ pub use layout::DocumentLayout;
 pub use renditions::{DocumentRequest, MediaLinks, RenditionScaling, RenditionSizes};
 pub use rights::{RIGHTS_READING, RightsLayers, RightsUpdate, parse_stored_rights};
 pub use schema::{SCHEMA, SchemaViolation};
+pub use stated_rights::RightsStatements;
 
 /// The publication status of an item (contract items-18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
