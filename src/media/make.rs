@@ -159,6 +159,7 @@ impl RenditionMaker<'_> {
         match self.plan.caption {
             Some(_) => metadata::build_embedded(
                 self.caption,
+                &metadata::RightsMetadata::default(),
                 &self.head.header.exif(&self.head.bytes),
                 options,
             ),
