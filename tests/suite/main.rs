@@ -8,6 +8,7 @@
     reason = "a test says by panicking what is wrong, and may look at clock and environment"
 )]
 
+mod access;
 mod accounts;
 mod assets;
 mod attacks;
@@ -62,7 +63,6 @@ mod receivers;
 mod reference;
 mod reload;
 mod requests;
-mod rights;
 mod scale;
 mod scrub;
 mod search;
