@@ -63,6 +63,7 @@ mod receivers;
 mod reference;
 mod reload;
 mod requests;
+mod rights;
 mod scale;
 mod scrub;
 mod search;
