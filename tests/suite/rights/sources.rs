@@ -9,7 +9,7 @@ use super::{PLAIN, Renditions, exiftool, fetch, fixtures};
 use crate::common::Server;
 
 /// Properties in IIM: exiftool's tag, the name in the standard, and a text of at most 32 bytes in both encodings.
-const IIM: [(&str, &str, &str); 16] = [
+const IIM: [(&str, &str, &str); 17] = [
     ("ObjectName", "title", "Älvdal i snö"),
     ("SpecialInstructions", "instructions", "Får ej beskäras"),
     ("OriginalTransmissionReference", "jobid", "Jöbb 7"),
@@ -27,6 +27,7 @@ const IIM: [(&str, &str, &str); 16] = [
     // A number precedes the name.
     ("ObjectAttributeReference", "intellectualGenre", "001:Aktuellt på fältet"),
     ("Country-PrimaryLocationName", "countryName", "Österrike"),
+    ("Country-PrimaryLocationCode", "countryCode", "AUT"),
 ];
 
 /// Properties in Exif.
