@@ -140,6 +140,12 @@ ROWS = [
         ("Originals found damaged", "short", [
             (f"sum by (instance) (increase(wirephoto_originals_damaged_total{{{S}}}{W}))", "{{instance}}"),
         ]),
+        ("Rights: items whose originals are not read", "short", [
+            (largest("wirephoto_rights_behind"), "items"),
+        ]),
+        ("Rights: records filled", "ops", [
+            (rate("wirephoto_rights_filled_total"), "originals"),
+        ]),
         ("Scrub: progress of the current pass", "percentunit", [
             (largest("wirephoto_scrub_done_ratio"), "done"),
         ]),

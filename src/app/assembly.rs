@@ -2,6 +2,7 @@
 //! constructor takes the parts that it depends on.
 
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Runtime;
@@ -34,8 +35,8 @@ use crate::distribution::recipients::{RecipientSettings, Recipients};
 use crate::http::AppState;
 use crate::http::listener::ListenerSettings;
 use crate::media;
-use crate::media::Media;
 use crate::media::original::OriginalStore;
+use crate::media::{Media, MediaSettings};
 use crate::runtime::clock;
 use crate::runtime::config::{BaseUrl, Config, NodeRole};
 use crate::runtime::error::{Error, ErrorKind, Result};
@@ -121,8 +122,9 @@ impl DomainServices {
         let users = start_users(config, &auth, &sender)?;
         let orders = Orders::new(db.clone(), Some(auth.clone()));
         let media = start_media(config, &orders, storage.originals.clone())?;
-        let search = start_search(config, db)?;
-        let content = Content::new(search, media.settings().sizes, poll_limits(config));
+        let MediaSettings { sizes, rights, .. } = media.settings();
+        let search = start_search(config, db, Arc::clone(rights))?;
+        let content = Content::new(search, *sizes, Arc::clone(rights), poll_limits(config));
         let uploads = start_uploads(config, ingest)?;
         let mailer = sender.mailer().clone();
         let recipients = Recipients::new(db.clone(), mailer, RecipientSettings::of(config));

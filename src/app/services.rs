@@ -1,6 +1,6 @@
 //! Creates the services behind the handlers from the settings.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::runtime::Runtime;
 
@@ -21,9 +21,9 @@ use crate::http::listener::ListenerLimits;
 use crate::http::openapi::ApiDescription;
 use crate::http::openapi::BaseUrls;
 use crate::http::{
-    AccessState, AppState, ArchiveState, Compressor, ConceptNames, DistributionState, EdgeState,
-    LiveSettings, PageRenderer, ProcessState, SessionActivity, SharedState, SiteState,
-    SurrogateHeaders,
+    AccessState, AppState, ArchiveState, Compressor, ConceptNames, CrawlerHeaders,
+    DistributionState, EdgeState, LiveSettings, PageRenderer, ProcessState, SessionActivity,
+    SharedState, SiteState, SurrogateHeaders,
 };
 use crate::media::original::OriginalStore;
 use crate::media::{Media, MediaSettings};
@@ -37,10 +37,11 @@ use crate::runtime::slots::SlotLimits;
 use crate::runtime::traces::{self, RequestTracer, TraceExporter};
 use crate::storage::audit::AuditLog;
 use crate::storage::database::Db;
-use crate::storage::search::{IndexSettings, IndexStatus, SearchEngine};
+use crate::storage::search::{DocumentAnalysis, IndexSettings, IndexStatus, SearchEngine};
 use crate::transport::MailTransport;
 use crate::transport::mail_templates::MailTemplates;
 use crate::transport::push::Push;
+use metadata::RightsMetadata;
 use model::account::MessageTransport;
 
 /// Starts the users section, which mails links if there is a mail server.
@@ -144,7 +145,11 @@ pub(super) fn readiness(config: &Config, storage: &ServerStorage, content: &Cont
 
 /// Starts search, if this process serves requests and the settings enable it. Waits for an existing index,
 /// and for a small one that has to be built; a large one is built in the background.
-pub(super) fn start_search(config: &Config, db: &Db) -> Result<SearchEngine> {
+pub(super) fn start_search(
+    config: &Config,
+    db: &Db,
+    rights: Arc<RightsMetadata>,
+) -> Result<SearchEngine> {
     // A node that only runs background work answers no searches, so it needs no index.
     if !config.search.enabled || !config.server.role.serves_requests() {
         return SearchEngine::disabled(db.clone());
@@ -154,7 +159,7 @@ pub(super) fn start_search(config: &Config, db: &Db) -> Result<SearchEngine> {
         IndexSettings {
             dir: search_dir(config),
             memory_bytes: config.search.memory_bytes,
-            zone: config.ingest.timezone.0.clone(),
+            analysis: DocumentAnalysis { zone: config.ingest.timezone.0.clone(), rights },
         },
     )?;
     let stopwatch = Stopwatch::start();
@@ -213,6 +218,7 @@ pub(super) fn shared(
         AuditLog::start()
     };
     let description = ApiDescription::new(bases, &pages, &config.server.site_name)?;
+    let crawlers = CrawlerHeaders::of(&media.settings().crawlers)?;
     Ok(SharedState {
         access: AccessState { auth, oauth, users, orders, audit },
         archive: ArchiveState { content, collections: Collections::new(db.clone()), uploads },
@@ -232,6 +238,7 @@ pub(super) fn shared(
         edge: EdgeState {
             live_settings: HotSwap::new(tunable_settings(config)),
             surrogate: SurrogateHeaders::of(config)?,
+            crawlers,
             compressor: Compressor::default(),
             traces,
             strict_transport: config.is_https(),

@@ -41,7 +41,7 @@ pub(super) fn ingest_paths(
         let outcome = Err(failure);
         tally.lock().report(&outcome, json);
     }
-    let ingest = archive.ingest(config)?;
+    let ingest = archive.ingest(config)?.with_sources(paths);
     ingest::ingest_all(&ingest, incoming, config.ingest_workers(), &clock::now, &report);
     bar.finish_and_clear();
     let mut tally = tally.into_inner();

@@ -14,6 +14,7 @@ use crate::access::auth::Principal;
 use crate::http::AppState;
 use crate::http::api::credentials;
 use crate::http::api::deliveries;
+use crate::http::item_redirect::redirect_to_item;
 use crate::http::protocol::compression::CodingNegotiation;
 use crate::http::protocol::conditional::ETag;
 use crate::http::protocol::conditional::PreconditionOutcome;
@@ -48,10 +49,10 @@ use crate::media::Sale;
 use crate::media::TextAnswer;
 use crate::media::cache_keys::CacheKeys;
 use crate::runtime::clock;
+use crate::runtime::config::NewsmlVersion;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{MEDIA_PATH_BYTES_MAX, RESOLVED_MAX};
 use model::account::AgreementId;
-use model::item::has_picture;
 use model::media_url::DocumentExtension;
 use model::media_url::MediaPath;
 use model::media_url::MediaTarget;
@@ -231,7 +232,7 @@ async fn response_for(
         let keys = answer.cache_keys();
         let response = match answer {
             MediaAnswer::Page(key, crop) => {
-                Some(redirect_to_page(&page_url(&app.shared.site.url, &key, crop)))
+                Some(redirect_to_item(&app.shared.site.url, &key, crop))
             }
             MediaAnswer::Text(answer) => Some(document_response(app, &request, &answer).await?),
             MediaAnswer::Rendition(answer) => {
@@ -242,6 +243,7 @@ async fn response_for(
         };
         if let Some(mut response) = response {
             app.shared.edge.surrogate.add_keys(response.headers_mut(), &keys);
+            app.shared.edge.crawlers.add(response.headers_mut());
             return Ok(response);
         }
     }
@@ -253,7 +255,8 @@ pub(super) fn unstable_item() -> Error {
     Error::new(ErrorKind::Unavailable, "The item keeps changing; try again")
 }
 
-/// Resolves the media path to an answer. For an archive, the `channel` parameter selects its files.
+/// Resolves the media path to an answer. For an archive, the `channel` parameter selects its files; for
+/// NewsML-G2, `version` selects the version of the standard.
 async fn resolve_answer(
     app: &AppState,
     uri: &Uri,
@@ -261,12 +264,22 @@ async fn resolve_answer(
     request: &MediaRequest<'_>,
 ) -> Result<MediaAnswer> {
     let media = &app.shared.media;
-    let is_archive = match path.target() {
-        MediaTarget::Document(file) => file.extension() == DocumentExtension::Zip,
-        MediaTarget::Item(_) | MediaTarget::Pricelist | MediaTarget::Rendition(_) => false,
+    let document = match path.target() {
+        MediaTarget::Document(file) => Some(file.extension()),
+        MediaTarget::Item(_) | MediaTarget::Pricelist | MediaTarget::Rendition(_) => None,
     };
     let caller = request.caller;
-    if is_archive {
+    if document == Some(DocumentExtension::Xml) {
+        match newsml_parameter(uri) {
+            Ok(None) => {}
+            Ok(Some(version)) => {
+                return media.resolve_newsml(path, version, caller, request.now).await;
+            }
+            // A caller who may not read the document learns that first.
+            Err(error) => return media.resolve(path, caller, request.now).await.and(Err(error)),
+        }
+    }
+    if document == Some(DocumentExtension::Zip) {
         caller.require_principal()?;
         if let Some(channel) = deliveries::channel_parameter(uri)? {
             let formats =
@@ -320,22 +333,6 @@ fn describe_rendition(
         }
     }
     response
-}
-
-/// The URL of an item's page on the customer web site, or of the studio when there is a crop.
-fn page_url(site: &str, key: &ItemKey, crop: Option<CropSpec>) -> String {
-    match crop {
-        Some(crop) if has_picture(key.media_type) => {
-            let sides = [("w", crop.width()), ("h", crop.height())];
-            let corner = [("x", Some(crop.x())), ("y", Some(crop.y()))];
-            let parameter = |(name, px): (&str, Option<u32>)| Some(format!("{name}={}", px?));
-            let parameters: Vec<_> =
-                sides.into_iter().chain(corner).filter_map(parameter).collect();
-            let parameters = parameters.join("&");
-            format!("{site}/item/{key}/crop?{parameters}")
-        }
-        _ => format!("{site}/item/{key}"),
-    }
 }
 
 /// Triggers a delivery: an item's URL with a `channel` parameter.
@@ -392,16 +389,14 @@ pub(super) fn agreement_parameter(uri: &Uri) -> Result<Option<AgreementId>> {
     Ok(found.map(AgreementId))
 }
 
-/// Redirects to the item's page on the customer web site.
-fn redirect_to_page(location: &str) -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::FOUND;
-    let headers = response.headers_mut();
-    if let Ok(location) = HeaderValue::from_str(location) {
-        headers.insert(header::LOCATION, location);
+/// Reads the query parameter `version`: a version of NewsML-G2.
+fn newsml_parameter(uri: &Uri) -> Result<Option<NewsmlVersion>> {
+    // Other parameters of a document have no meaning, and so no mistakes.
+    if credentials::query_value(uri, "version").is_none() {
+        return Ok(None);
     }
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+    let known = NewsmlVersion::ALL.map(|version| (version.as_str(), version));
+    QueryParameters::of(uri)?.one_of("version", &known)
 }
 
 /// Sets the headers that 200, 206 and 304 share.

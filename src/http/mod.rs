@@ -5,6 +5,7 @@
 
 pub mod api;
 mod health;
+mod item_redirect;
 pub mod listener;
 mod media;
 mod oauth;
@@ -28,6 +29,7 @@ use crate::runtime::error::Error;
 use crate::runtime::error::ErrorKind;
 
 pub use protocol::compression::Compressor;
+pub use protocol::crawlers::CrawlerHeaders;
 pub use protocol::surrogate::SurrogateHeaders;
 use site::ApiRouter;
 pub use site::ConceptNames;
@@ -148,6 +150,7 @@ fn api_routes(app: &AppState) -> Router<AppState> {
         .merge(api::orders::routes())
         .merge(api::deliveries::routes())
         .merge(api::ingest::routes())
+        .merge(api::item_rights::routes())
 }
 
 /// Pages that people open in a browser.

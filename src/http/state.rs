@@ -26,6 +26,7 @@ use crate::distribution::notifications::Notifications;
 use crate::distribution::recipients::Recipients;
 use crate::http::openapi;
 use crate::http::protocol::compression::Compressor;
+use crate::http::protocol::crawlers::CrawlerHeaders;
 use crate::http::protocol::surrogate::SurrogateHeaders;
 use crate::http::site::pages::PageRenderer;
 use crate::http::site::{ConceptNames, SessionActivity};
@@ -109,6 +110,8 @@ pub struct EdgeState {
     pub live_settings: HotSwap<LiveSettings>,
     /// Headers that tell a CDN which items a response shows.
     pub surrogate: SurrogateHeaders,
+    /// Headers of media that tell crawlers what it may be used for.
+    pub crawlers: CrawlerHeaders,
     pub compressor: Compressor,
     /// Exports traces of requests; `None` unless the operator configures it.
     pub traces: Option<RequestTracer>,

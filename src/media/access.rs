@@ -59,7 +59,7 @@ pub fn is_public(entry: &CatalogEntry, now: Timestamp) -> bool {
 
 /// Whether `path` is public, that is, served with or without credentials.
 ///
-/// Public are, for images: the page, `.json`, `.xml`, and Preview and Thumbnail in every variant with or
+/// Public are, for images: the page, the documents, and Preview and Thumbnail in every variant with or
 /// without operations. An operation never makes a rendition public that is not public without it.
 #[must_use]
 pub fn is_open(path: &MediaPath) -> bool {
@@ -74,9 +74,11 @@ pub fn is_open(path: &MediaPath) -> bool {
             picture && small && own && file.extension().is_image()
         }
         MediaTarget::Document(file) => match file.extension() {
-            DocumentExtension::Json | DocumentExtension::Xml | DocumentExtension::Renditions => {
-                picture
-            }
+            DocumentExtension::Json
+            | DocumentExtension::Metadata
+            | DocumentExtension::Ninjs
+            | DocumentExtension::Xml
+            | DocumentExtension::Renditions => picture,
             DocumentExtension::Zip | DocumentExtension::Cutpaste | DocumentExtension::Indesign => {
                 false
             }
@@ -104,6 +106,8 @@ pub fn needs_purchase(path: &MediaPath) -> bool {
             // An archive holds the Hires.
             DocumentExtension::Zip => true,
             DocumentExtension::Json
+            | DocumentExtension::Metadata
+            | DocumentExtension::Ninjs
             | DocumentExtension::Xml
             | DocumentExtension::Renditions
             | DocumentExtension::Cutpaste

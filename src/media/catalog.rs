@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Cow,
+    collections::BTreeMap,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
@@ -15,12 +16,14 @@ use parking_lot::RwLock;
 use crate::media::cache_keys::CacheKeys;
 use crate::media::links::UrlLinks;
 use crate::media::plan::PlannedRendition;
+use crate::media::rights::EffectiveRights;
+use crate::media::texts::ItemText;
+use crate::runtime::config::NewsmlVersion;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::ITEMS_CACHED_MAX;
 use crate::storage::database::{Db, StoredItem};
-use metadata::Caption;
-use model::item::{Asset, Document, MediaLinks};
-use model::media_url::DocumentExtension;
+use metadata::{Caption, RightsMetadata};
+use model::item::{Asset, AssetGroup, Document, MediaLinks, RightsLayers, RightsStatements};
 use model::{AssociationKey, ContentHash, ItemKey, RenditionExtension, RenditionName};
 
 /// An item in memory.
@@ -34,9 +37,17 @@ pub struct CatalogEntry {
     /// When this version was stored.
     pub stored: Timestamp,
     uri: String,
+    /// What the settings say about the rights in all items.
+    settings_rights: Arc<RightsMetadata>,
+    /// What was set for this item.
+    set_rights: RightsMetadata,
+    rights: OnceLock<Arc<EffectiveRights>>,
+    /// The rights in the associated objects that have files.
+    associated_rights: OnceLock<BTreeMap<AssociationKey, Arc<EffectiveRights>>>,
     caption: OnceLock<(Caption, ContentHash)>,
     json: OnceLock<Bytes>,
-    xml: OnceLock<Bytes>,
+    newsml_230: OnceLock<Bytes>,
+    newsml_235: OnceLock<Bytes>,
     keys: OnceLock<CacheKeys>,
     /// Plans of the standard renditions; at most one for each name and format.
     plans: RwLock<Vec<StandardPlan>>,
@@ -51,13 +62,33 @@ struct StandardPlan {
 }
 
 impl CatalogEntry {
-    fn new(key: ItemKey, item: StoredItem, uri: String) -> Result<Self> {
+    fn new(
+        key: ItemKey,
+        item: StoredItem,
+        uri: String,
+        settings_rights: Arc<RightsMetadata>,
+    ) -> Result<Self> {
         let document = Document::from_stored(&item.document)
             .map_err(|cause| Error::internal(format!("item {key}: {cause}")))?;
-        let StoredItem { document: _, assets, embargoed, stored, order_time: _ } = item;
-        let (caption, json, xml) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        let (keys, plans) = (OnceLock::new(), RwLock::default());
-        Ok(Self { key, document, assets, embargoed, stored, uri, caption, json, xml, keys, plans })
+        let StoredItem { document: _, assets, embargoed, stored, order_time: _, rights } = item;
+        Ok(Self {
+            key,
+            document,
+            assets,
+            embargoed,
+            stored,
+            uri,
+            settings_rights,
+            set_rights: rights,
+            rights: OnceLock::new(),
+            associated_rights: OnceLock::new(),
+            caption: OnceLock::new(),
+            json: OnceLock::new(),
+            newsml_230: OnceLock::new(),
+            newsml_235: OnceLock::new(),
+            keys: OnceLock::new(),
+            plans: RwLock::default(),
+        })
     }
 
     /// Whether the item is under embargo at `now`.
@@ -73,6 +104,7 @@ impl CatalogEntry {
             || (self.stored == other.stored
                 && self.embargoed == other.embargoed
                 && self.assets == other.assets
+                && self.set_rights == other.set_rights
                 && self.document == other.document)
     }
 
@@ -110,6 +142,49 @@ impl CatalogEntry {
         }
     }
 
+    /// The rights and provenance of the item's picture, or of that of one of its associated objects: the
+    /// statement of the operator, of the source and of the original, in this order for each property.
+    #[must_use]
+    pub fn rights_of(&self, association: Option<&AssociationKey>) -> RightsMetadata {
+        self.effective_rights(association).all.clone()
+    }
+
+    /// The same with what renditions need. Computed on first use, because plans of all renditions need it.
+    pub(super) fn effective_rights(
+        &self,
+        association: Option<&AssociationKey>,
+    ) -> Arc<EffectiveRights> {
+        let settings = &self.settings_rights;
+        let Some(key) = association else {
+            let rights = self.rights.get_or_init(|| {
+                let (files, item) = (AssetGroup::of_item(&self.assets), &self.set_rights);
+                Arc::new(EffectiveRights::of(RightsLayers { files, settings, item }))
+            });
+            return Arc::clone(rights);
+        };
+        // What was set for a text says nothing about the photographs in it.
+        let item = &RightsMetadata::default();
+        let of = |key: &AssociationKey| {
+            let files = AssetGroup::of_association(&self.assets, key);
+            Arc::new(EffectiveRights::of(RightsLayers { files, settings, item }))
+        };
+        let with_files = self.associated_rights.get_or_init(|| {
+            let keys = self.assets.iter().filter_map(|asset| asset.association.clone());
+            keys.map(|key| (key.clone(), of(&key))).collect()
+        });
+        with_files.get(key).map_or_else(|| of(key), Arc::clone)
+    }
+
+    /// The statements about the rights in the item besides those in its files.
+    pub(super) fn rights_statements(&self) -> RightsStatements<'_> {
+        RightsStatements { settings: &self.settings_rights, item: &self.set_rights }
+    }
+
+    /// The associated objects whose files came with the item; one may occur several times.
+    pub(super) fn associations_with_files(&self) -> impl Iterator<Item = &AssociationKey> {
+        self.assets.iter().filter_map(|asset| asset.association.as_ref())
+    }
+
     /// Returns the plan of the rendition `name` without operations, computed by `make` on first use.
     ///
     /// An entry never changes, and neither do the settings, so the plan stays valid.
@@ -133,19 +208,17 @@ impl CatalogEntry {
         Ok(planned)
     }
 
-    /// Returns the document as served, as `.json` or as `.xml`, written by `make` on first use.
+    /// Returns the document as served, written by `make` on first use; `.json` and `.xml` are kept.
     pub(super) fn text(
         &self,
-        extension: DocumentExtension,
+        text: ItemText,
         make: impl FnOnce() -> Result<Bytes>,
     ) -> Result<Bytes> {
-        let cell = match extension {
-            DocumentExtension::Json => &self.json,
-            DocumentExtension::Xml => &self.xml,
-            DocumentExtension::Renditions
-            | DocumentExtension::Zip
-            | DocumentExtension::Cutpaste
-            | DocumentExtension::Indesign => {
+        let cell = match text {
+            ItemText::Json => &self.json,
+            ItemText::Newsml(NewsmlVersion::Version230) => &self.newsml_230,
+            ItemText::Newsml(NewsmlVersion::Version235) => &self.newsml_235,
+            ItemText::Metadata | ItemText::Ninjs | ItemText::Cutpaste | ItemText::Indesign => {
                 return make();
             }
         };
@@ -170,15 +243,17 @@ fn captioned(document: &Document, uri: &str) -> (Caption, ContentHash) {
 pub(super) struct ItemCatalog {
     db: Db,
     links: UrlLinks,
+    /// What the settings say about the rights in all items.
+    rights: Arc<RightsMetadata>,
     entries: moka::sync::Cache<ItemKey, Arc<CatalogEntry>>,
     /// Counts invalidations, so that a concurrent reader can detect that the version it read may be outdated.
     changes: AtomicU64,
 }
 
 impl ItemCatalog {
-    pub(super) fn new(db: Db, links: UrlLinks) -> Self {
+    pub(super) fn new(db: Db, links: UrlLinks, rights: Arc<RightsMetadata>) -> Self {
         let entries = moka::sync::Cache::new(ITEMS_CACHED_MAX);
-        Self { db, links, entries, changes: AtomicU64::new(0) }
+        Self { db, links, rights, entries, changes: AtomicU64::new(0) }
     }
 
     /// Invalidates the entries of `keys`.
@@ -205,7 +280,8 @@ impl ItemCatalog {
         let Some(item) = self.db.read(move |tx| tx.find_item(&lookup_key)).await? else {
             return Ok(None);
         };
-        let entry = Arc::new(CatalogEntry::new(key.clone(), item, self.links.item(key))?);
+        let (uri, rights) = (self.links.item(key), Arc::clone(&self.rights));
+        let entry = Arc::new(CatalogEntry::new(key.clone(), item, uri, rights)?);
         self.entries.insert(key.clone(), Arc::clone(&entry));
         // A change that arrived during the read may have invalidated the key before the insert, so invalidate
         // it again.

@@ -17,7 +17,7 @@ use super::{
     cache_keys::CacheKeys,
     facts, framing,
     rate_limit::{RateLimitClient, RenderPayer},
-    texts,
+    texts::{self, ItemText},
 };
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{ARCHIVE_RENDERS_AT_A_TIME, ASSOCIATIONS_SENT_MAX};
@@ -305,17 +305,11 @@ impl Media {
             MediaTarget::Item(_) | MediaTarget::Pricelist => return Ok(None),
             MediaTarget::Document(file) => {
                 let extension = file.extension();
-                let is_text = texts::is_text(entry.key.media_type);
-                let is_available = match extension {
-                    DocumentExtension::Json | DocumentExtension::Xml => true,
-                    DocumentExtension::Cutpaste | DocumentExtension::Indesign => is_text,
-                    // An archive does not contain itself, nor addresses that its files replace.
-                    DocumentExtension::Zip | DocumentExtension::Renditions => false,
-                };
-                if !is_available {
-                    return Ok(None);
-                }
-                let text = self.text(entry, extension, file.crop(), false).await?;
+                // An archive does not contain itself, nor addresses that its files replace.
+                let text = ItemText::of(extension, self.inner.settings.newsml);
+                let text = text.filter(|text| text.is_available(entry.key.media_type));
+                let Some(text) = text else { return Ok(None) };
+                let text = self.text(entry, text, file.crop(), false).await?;
                 (text.mime, MemberSource::Text(text.body))
             }
             MediaTarget::Rendition(file) if file.extension().is_image() => {

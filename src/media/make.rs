@@ -6,6 +6,7 @@ use super::{
     original::{IndexedPicture, JpegHead, OpenOriginal, OriginalError, StandardSet},
     plan::{RenditionPlan, STANDARD_BASE},
     render::RenderError,
+    rights::{DescribedPixels, EffectiveRights},
 };
 use crate::runtime::compute;
 use crate::runtime::limits::TAIL_READ_BYTES_MAX;
@@ -13,15 +14,22 @@ use crate::runtime::telemetry;
 use imaging::{
     BandDecoder, DirectError, DirectOutput, DirectPlan, ImageFormat, IndexedSource, Orientation,
     OutputOptions, RenderJob, RenderLimits, RenderOutput, RenderPath, RenderStage, RenderStep,
-    ShouldContinue, profile_fits,
+    ShouldContinue, profile_fits, shown_region,
 };
 use jpeg::rewrite::{colour_segments, rewrite_metadata, rewrite_with_tables};
 use jpeg::scan::{ScanError, patch::PatchedScan};
 use metadata::{Caption, EmbeddedMetadata, WriteOptions};
-use model::Size;
+use model::{Rect, Size};
 
 /// The EXIF orientation of a picture whose first row is at the top and starts at the left.
 const UPRIGHT: u8 = 1;
+
+/// What is embedded in a rendition, as far as its plan says so.
+#[derive(Clone, Copy)]
+pub(super) struct RenditionTexts<'a> {
+    pub(super) caption: &'a Caption,
+    pub(super) rights: &'a EffectiveRights,
+}
 
 /// Callbacks of a render.
 #[derive(Clone, Copy)]
@@ -77,7 +85,7 @@ impl<'a> FullPicture<'a> {
 struct RenditionMaker<'a> {
     inner: &'a MediaState,
     plan: &'a RenditionPlan,
-    caption: &'a Caption,
+    texts: RenditionTexts<'a>,
     hooks: RenderHooks<'a>,
     original: &'a OpenOriginal,
     head: &'a JpegHead,
@@ -89,17 +97,17 @@ impl MediaState {
     pub(super) fn make(
         &self,
         plan: &RenditionPlan,
-        caption: &Caption,
+        texts: RenditionTexts<'_>,
         hooks: RenderHooks<'_>,
     ) -> Result<(RenditionBody, RenderPath), RenderError> {
-        match self.make_once(plan, caption, hooks) {
+        match self.make_once(plan, texts, hooks) {
             Err(RenderError::Original(cause))
                 if matches!(*cause, OriginalError::Derived { .. }) =>
             {
                 tracing::warn!("{cause}");
                 let asset = &plan.source;
                 self.originals.rebuild_files(asset.blob, asset.length, &compute::run_parallel)?;
-                self.make_once(plan, caption, hooks)
+                self.make_once(plan, texts, hooks)
             }
             other => other,
         }
@@ -108,7 +116,7 @@ impl MediaState {
     fn make_once(
         &self,
         plan: &RenditionPlan,
-        caption: &Caption,
+        texts: RenditionTexts<'_>,
         hooks: RenderHooks<'_>,
     ) -> Result<(RenditionBody, RenderPath), RenderError> {
         // The render waited in a queue, and its clients may be gone.
@@ -122,7 +130,7 @@ impl MediaState {
         let maker = RenditionMaker {
             inner: self,
             plan,
-            caption,
+            texts,
             hooks,
             original: &original,
             head: &head,
@@ -153,23 +161,33 @@ impl MediaState {
 }
 
 impl RenditionMaker<'_> {
-    /// The metadata to embed, for pixels with this EXIF orientation.
-    fn metadata(&self, orientation: u8) -> EmbeddedMetadata {
-        let options = WriteOptions { orientation, gps: self.plan.keep_gps };
-        match self.plan.caption {
-            Some(_) => metadata::build_embedded(
-                self.caption,
-                &self.head.header.exif(&self.head.bytes),
-                options,
-            ),
+    /// The metadata to embed in a file with these pixels.
+    fn metadata(&self, pixels: DescribedPixels) -> EmbeddedMetadata {
+        let RenditionTexts { caption, rights } = self.texts;
+        let plan = self.plan;
+        match (plan.caption, plan.rights) {
+            (Some(_), stated) => {
+                let orientation = match pixels {
+                    DescribedPixels::Stored => plan.source.orientation,
+                    DescribedPixels::Upright(_) => UPRIGHT,
+                };
+                let options = WriteOptions { orientation, gps: plan.keep_gps };
+                let stated = stated.map(|_| rights.shown(plan, pixels)).unwrap_or_default();
+                let exif = self.head.header.exif(&self.head.bytes);
+                metadata::build_embedded(caption, &stated, &exif, options)
+            }
             // Thumbnails carry no caption (contract media-25).
-            None => EmbeddedMetadata::default(),
+            (None, Some(_)) => {
+                let options = WriteOptions { orientation: UPRIGHT, gps: false };
+                metadata::build_embedded(&Caption::default(), rights.short(), &[], options)
+            }
+            (None, None) => EmbeddedMetadata::default(),
         }
     }
 
     /// The metadata as JPEG segments, for a file with the original's own picture data.
     fn segments(&self) -> Vec<u8> {
-        self.metadata(self.plan.source.orientation).jpeg_segments()
+        self.metadata(DescribedPixels::Stored).jpeg_segments()
     }
 
     fn extent(&self, range: std::ops::Range<u64>) -> BodyPart {
@@ -221,7 +239,7 @@ impl RenditionMaker<'_> {
                 // A damaged profile, or one for another number of
                 // channels, would only spoil the colours.
                 let icc = self.icc.filter(|icc| profile_fits(Some(icc), channels));
-                Ok(Some((self.finish_file(&jpeg, output.format, icc)?, way)))
+                Ok(Some((self.finish_file(&jpeg, output.format, icc, &[])?, way)))
             }
             Ok(DirectOutput::Part(small)) => self.finish_crop(&direct, &small, output).map(Some),
             Ok(DirectOutput::Patched(patched)) => {
@@ -260,7 +278,7 @@ impl RenditionMaker<'_> {
         let source = self.render_source(small, shows.size(), shows.size(), None);
         let rendered = self.render(source, &steps, output)?;
         let icc = self.icc.filter(|_| rendered.keeps_profile);
-        Ok((self.finish_file(&rendered.file, output.format, icc)?, RenderPath::Region))
+        Ok((self.finish_file(&rendered.file, output.format, icc, &[])?, RenderPath::Region))
     }
 
     /// The picture with the re-encoded rows between its unchanged bytes.
@@ -315,7 +333,8 @@ impl RenditionMaker<'_> {
             }
         };
         let icc = self.icc.filter(|_| rendered.keeps_profile);
-        Ok((self.finish_file(&rendered.file, output.format, icc)?, rendered.render_path))
+        let body = self.finish_file(&rendered.file, output.format, icc, &rendered.windows)?;
+        Ok((body, rendered.render_path))
     }
 
     /// Takes the rendition from the standard set of the original, or makes it from the set's base; `None` if
@@ -326,7 +345,7 @@ impl RenditionMaker<'_> {
         output: OutputOptions,
     ) -> Result<Option<(RenditionBody, RenderPath)>, RenderError> {
         if let Some(picture) = self.plan.picture_key().and_then(|key| set.find(key)) {
-            let body = self.finish_file(&picture.file, output.format, None)?;
+            let body = self.finish_file(&picture.file, output.format, None, &[])?;
             return Ok(Some((body, RenderPath::Stored)));
         }
         let Some(base) =
@@ -346,7 +365,7 @@ impl RenditionMaker<'_> {
             bands: None,
         };
         let rendered = self.render(source, &self.plan.steps, output)?;
-        let body = self.finish_file(&rendered.file, output.format, None)?;
+        let body = self.finish_file(&rendered.file, output.format, None, &rendered.windows)?;
         Ok(Some((body, rendered.render_path)))
     }
 
@@ -394,14 +413,18 @@ impl RenditionMaker<'_> {
         Ok(rendered)
     }
 
-    /// Embeds the metadata in a rendered file, whose pixels are upright.
+    /// Embeds the metadata in a rendered file, whose pixels are upright. `windows` are those that the render
+    /// cut out.
     fn finish_file(
         &self,
         file: &[u8],
         format: ImageFormat,
         icc: Option<&[u8]>,
+        windows: &[Rect],
     ) -> Result<RenditionBody, RenderError> {
-        Ok(RenditionBody::memory(format.embed(file, &self.metadata(UPRIGHT), icc)?))
+        let shown = shown_region(self.plan.source.upright(), &self.plan.steps, windows);
+        let metadata = self.metadata(DescribedPixels::Upright(shown));
+        Ok(RenditionBody::memory(format.embed(file, &metadata, icc)?))
     }
 }
 

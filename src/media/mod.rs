@@ -23,6 +23,7 @@ mod rate_limit;
 mod render;
 mod renditions_document;
 mod resize;
+mod rights;
 mod settings;
 pub mod standard;
 mod stream;
@@ -46,8 +47,8 @@ pub use collect::{CollectedFile, DeliveryFiles, FileSelection};
 pub use links::UrlLinks;
 pub use rate_limit::{RateLimitClient, RenderPayer};
 pub use render::{ObtainedRendition, RenditionSource};
-pub use settings::{DecodeLimits, MediaSettings};
-use texts::is_text;
+pub use settings::{CrawlerPolicy, DecodeLimits, MediaSettings};
+use texts::{ItemText, is_text};
 pub use timing::RenderTiming;
 
 use tokio::sync::Semaphore;
@@ -57,9 +58,10 @@ use crate::access::orders::{self, CoverageDecision, ItemFacts, Orders};
 use crate::media::cache_keys::CacheKeys;
 use crate::media::original::OriginalStore;
 use crate::runtime::compute::ComputePool;
+use crate::runtime::config::NewsmlVersion;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use model::item::{Asset, AssetGroup};
-use model::media_url::{DocumentExtension, MediaPath, MediaTarget, RenditionFile};
+use model::media_url::{DocumentExtension, DocumentFile, MediaPath, MediaTarget, RenditionFile};
 use model::{ContentHash, ItemKey, ItemUri};
 
 /// The state of the media section; cheap to clone.
@@ -96,7 +98,11 @@ impl Media {
     ) -> Result<Self> {
         let links = UrlLinks::new(settings.media_url.clone());
         let inner = MediaState {
-            catalog: catalog::ItemCatalog::new(orders.db().clone(), links.clone()),
+            catalog: catalog::ItemCatalog::new(
+                orders.db().clone(),
+                links.clone(),
+                Arc::clone(&settings.rights),
+            ),
             links,
             orders,
             originals,
@@ -188,7 +194,7 @@ impl Media {
         let entry = self.inner.catalog.find(key).await?;
         let entry =
             entry.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("no item {key}")))?;
-        Ok(self.text(&entry, DocumentExtension::Json, None, false).await?.body)
+        Ok(self.text(&entry, ItemText::Json, None, false).await?.body)
     }
 
     /// Decides what `path` refers to and whether `caller` may have it; nothing is recorded.
@@ -213,32 +219,55 @@ impl Media {
                 self.archive(path.key(), FileSelection::Default, caller, now).await
             }
             MediaTarget::Document(file) => {
-                let entry = self.readable_entry(path, caller, now).await?;
-                // An item under embargo is visible only to some callers, so no shared cache may store it.
-                let open = access::is_open(path) && access::is_public(&entry, now);
-                let (extension, is_text) = (file.extension(), is_text(entry.key.media_type));
-                match extension {
-                    DocumentExtension::Cutpaste | DocumentExtension::Indesign if !is_text => {
-                        Err(access::not_available(path))
-                    }
-                    DocumentExtension::Renditions => {
-                        self.renditions_document(&entry, path, open).map(MediaAnswer::Text)
-                    }
-                    DocumentExtension::Json
-                    | DocumentExtension::Xml
-                    | DocumentExtension::Zip
-                    | DocumentExtension::Cutpaste
-                    | DocumentExtension::Indesign => self
-                        .text(&entry, extension, file.crop(), open)
-                        .await
-                        .map(MediaAnswer::Text),
-                }
+                let newsml = self.inner.settings.newsml;
+                self.document(path, *file, newsml, caller, now).await.map(MediaAnswer::Text)
             }
             MediaTarget::Rendition(file) => {
                 let entry = self.readable_entry(path, caller, now).await?;
                 self.resolve_rendition(entry, path, file, caller, now).await
             }
         }
+    }
+
+    /// Resolves `path`, a `.xml`, in the version `newsml` of the standard; other paths as
+    /// [`Media::resolve`] does, and fails as it does.
+    pub async fn resolve_newsml(
+        &self,
+        path: &MediaPath,
+        newsml: NewsmlVersion,
+        caller: MediaCaller<'_>,
+        now: Timestamp,
+    ) -> Result<MediaAnswer> {
+        match path.target() {
+            MediaTarget::Document(file) if file.extension() == DocumentExtension::Xml => {
+                self.document(path, *file, newsml, caller, now).await.map(MediaAnswer::Text)
+            }
+            MediaTarget::Item(_)
+            | MediaTarget::Pricelist
+            | MediaTarget::Document(_)
+            | MediaTarget::Rendition(_) => self.resolve(path, caller, now).await,
+        }
+    }
+
+    /// Writes the document `file` of the item of `path`.
+    async fn document(
+        &self,
+        path: &MediaPath,
+        file: DocumentFile,
+        newsml: NewsmlVersion,
+        caller: MediaCaller<'_>,
+        now: Timestamp,
+    ) -> Result<TextAnswer> {
+        let entry = self.readable_entry(path, caller, now).await?;
+        // An item under embargo is visible only to some callers, so no shared cache may store it.
+        let open = access::is_open(path) && access::is_public(&entry, now);
+        if file.extension() == DocumentExtension::Renditions {
+            return self.renditions_document(&entry, path, open);
+        }
+        let text = ItemText::of(file.extension(), newsml);
+        let text = text.filter(|text| text.is_available(entry.key.media_type));
+        let text = text.ok_or_else(|| access::not_available(path))?;
+        self.text(&entry, text, file.crop(), open).await
     }
 
     /// Loads the item of `path`, if it is visible to `caller` and the caller may read what the path refers

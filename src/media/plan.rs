@@ -23,12 +23,15 @@ use model::{
 };
 
 /// Incremented when the same plan yields other bytes than in an earlier release.
-pub(super) const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
+/// The same for picture data without metadata, which standard sets keep.
+pub(super) const PICTURE_FORMAT: u32 = 4;
 
 /// Everything that determines the bytes of a rendition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RenditionPlan {
     format: u32,
+    /// The original, without what it says about its rights.
     pub source: PictureFile,
     /// The steps in order; empty for the original with its picture data unchanged.
     pub steps: Vec<RenderStep>,
@@ -38,8 +41,12 @@ pub struct RenditionPlan {
     pub mark: Option<String>,
     /// Hash of the caption that is embedded in the file.
     pub caption: Option<ContentHash>,
+    /// Hash of the rights that are embedded in the file.
+    pub rights: Option<ContentHash>,
     /// Whether the original's GPS position is retained.
     pub keep_gps: bool,
+    /// Whether details about the persons shown are retained.
+    pub keep_person_details: bool,
 }
 
 impl RenditionPlan {
@@ -243,7 +250,7 @@ pub(super) fn standard_memory_bytes(picture: &PictureFile) -> u64 {
 
 /// The hash of everything that determines the picture data of a standard rendition.
 fn picture_key(source: &PictureFile, step: &RenderStep, output: &OutputOptions) -> ContentHash {
-    let recipe = serde_json::json!([FORMAT, source.orientation, step, output]);
+    let recipe = serde_json::json!([PICTURE_FORMAT, source.orientation, step, output]);
     ContentHash::of(recipe.to_string().as_bytes())
 }
 
@@ -343,8 +350,10 @@ pub fn plan(
         mark: marked.then(|| settings.marker.id().to_owned()),
         caption: (name.usage != RenditionUsage::Thumbnail)
             .then(|| entry.caption_of(file.association()).1),
+        rights: entry.effective_rights(file.association()).hash(name.usage),
         keep_gps: settings.keep_gps,
-        source: source.clone(),
+        keep_person_details: settings.keep_person_details,
+        source: source.without_rights(),
         steps,
     };
     let text = serde_json::to_vec(&plan).map_err(Error::internal)?;

@@ -9,10 +9,11 @@ use super::{
     Media, MediaState, RenditionAnswer,
     cache::{self, BlobExtent, BodyPart, RenditionBody},
     in_flight::{Outcome, RenderTask},
-    make::RenderHooks,
+    make::{RenderHooks, RenditionTexts},
     original::OriginalError,
     plan::PlannedRendition,
     rate_limit::RenderPayer,
+    rights::EffectiveRights,
     timing::{RenderTiming, StageClock},
 };
 use crate::runtime::clock::Stopwatch;
@@ -283,6 +284,7 @@ impl Media {
             inner: Arc::clone(&self.inner),
             planned: Arc::clone(&answer.planned),
             caption: answer.entry.caption_of(answer.association.as_ref()).0.clone(),
+            rights: answer.entry.effective_rights(answer.association.as_ref()),
             task: Arc::new(task),
             queued: Stopwatch::start(),
             permit: None,
@@ -322,6 +324,7 @@ struct RenderRun {
     inner: Arc<MediaState>,
     planned: Arc<PlannedRendition>,
     caption: Caption,
+    rights: Arc<EffectiveRights>,
     task: Arc<RenderTask>,
     queued: Stopwatch,
     /// The permit of a slow encoder, held until the render has ended.
@@ -418,7 +421,8 @@ impl RenderRun {
             should_continue()
         };
         let hooks = RenderHooks { begin: &begin, should_continue };
-        self.inner.make(plan, &self.caption, hooks)
+        let texts = RenditionTexts { caption: &self.caption, rights: &self.rights };
+        self.inner.make(plan, texts, hooks)
     }
 
     fn publish(&self, outcome: Outcome) {

@@ -1,14 +1,18 @@
 //! The settings of the media section, converted from the configuration.
 
-use std::{fs, path::Path, time::Duration};
+use std::{fs, path::Path, sync::Arc, time::Duration};
 
-use crate::runtime::config::{AvifRendering, Config, RenditionPresets, RenditionWidths};
+use crate::runtime::config::{
+    AvifRendering, Config, NewsmlVersion, RenditionPresets, RenditionWidths,
+};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::hot_swap::HotSwap;
 use crate::runtime::limits::WATERMARK_BYTES_MAX;
 use imaging::{MarkKind, MarkSetup, Watermark};
 use jpeg::header::HeaderLimits;
+use metadata::RightsMetadata;
 use model::item::RenditionSizes;
+use serde_json::{Map, Value, json};
 
 // Compiled in: the mark must not depend on the fonts of a machine, since nodes share an `ETag`.
 const FONT: &[u8] = include_bytes!("../../assets/fonts/Inter-SemiBold.otf");
@@ -32,6 +36,17 @@ pub struct CacheBudget {
     pub crops_share: f32,
 }
 
+/// What media responses say about the use of pictures by crawlers. Texts are empty where a header is not sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CrawlerPolicy {
+    /// The header `Content-Usage`.
+    pub content_usage: String,
+    /// Whether the rights of text and data mining are reserved, in the header `tdm-reservation`.
+    pub tdm_reservation: bool,
+    /// The header `tdm-policy`, a URL.
+    pub tdm_policy: String,
+}
+
 /// The settings of the media section.
 #[derive(Clone)]
 pub struct MediaSettings {
@@ -46,9 +61,17 @@ pub struct MediaSettings {
     /// Whether the AVIF of the standard renditions is made before the first request.
     pub avif_ahead: bool,
     pub qualities: EncoderQualities,
-    pub marker: std::sync::Arc<Watermark>,
+    pub marker: Arc<Watermark>,
     /// Whether renditions retain the original's GPS position.
     pub keep_gps: bool,
+    /// Whether renditions retain the original's details about the persons shown.
+    pub keep_person_details: bool,
+    /// What all pictures say about their rights, instead of their originals.
+    pub rights: Arc<RightsMetadata>,
+    /// What media responses say about the use by crawlers.
+    pub crawlers: CrawlerPolicy,
+    /// The version of NewsML-G2 documents, unless a request asks for another.
+    pub newsml: NewsmlVersion,
     pub cache: CacheBudget,
     pub limits: DecodeLimits,
     /// The sender in NewsML-G2 messages.
@@ -101,7 +124,7 @@ impl MediaSettings {
     #[must_use]
     pub fn standard_recipe(&self) -> String {
         let Self { sizes, qualities, open_px, .. } = self;
-        format!("{} {sizes:?} {qualities:?} {open_px}", super::plan::FORMAT)
+        format!("{} {sizes:?} {qualities:?} {open_px}", super::plan::PICTURE_FORMAT)
     }
 
     /// Converts the settings of the section from `config`.
@@ -130,8 +153,16 @@ impl MediaSettings {
                 web_preview: media.web_preview_quality,
             },
             // Built once at the start, so that a bad file stops the service and not a request.
-            marker: std::sync::Arc::new(marker(config)?),
+            marker: Arc::new(marker(config)?),
             keep_gps: media.keep_gps,
+            keep_person_details: media.keep_person_details,
+            rights: Arc::new(stated_rights(config)?),
+            crawlers: CrawlerPolicy {
+                content_usage: media.content_usage.0.clone(),
+                tdm_reservation: media.tdm_reservation,
+                tdm_policy: media.tdm_policy.0.clone(),
+            },
+            newsml: media.newsml,
             cache: CacheBudget {
                 memory_bytes: config.cache.memory_bytes,
                 disk_bytes: config.cache.disk_bytes,
@@ -151,6 +182,28 @@ impl MediaSettings {
             render_time: Duration::from_secs_f32(media.render_time_s),
         })
     }
+}
+
+/// What the settings say about the rights in every picture.
+fn stated_rights(config: &Config) -> Result<RightsMetadata> {
+    let media = &config.media;
+    let text = |value: &str| Some(value).filter(|value| !value.is_empty()).map(Value::from);
+    let licensor =
+        [("licensorName", text(&media.licensor)), ("licensorUrl", text(&media.licensor_url.0))];
+    let licensor: Map<String, Value> = stated(licensor);
+    let properties = stated([
+        ("licensors", (!licensor.is_empty()).then(|| json!([licensor]))),
+        ("webstatementRights", text(&media.web_statement.0)),
+        ("dataMining", text(&media.data_mining.0)),
+    ]);
+    RightsMetadata::from_json(&Value::Object(properties)).map_err(|cause| {
+        let message = format!("media: the settings about rights cannot be embedded: {cause}");
+        Error::invalid("body", "media", "format", message)
+    })
+}
+
+fn stated<const N: usize>(values: [(&str, Option<Value>); N]) -> Map<String, Value> {
+    values.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
 fn marker(config: &Config) -> Result<Watermark> {

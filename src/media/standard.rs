@@ -24,7 +24,7 @@ impl Media {
         let files = AssetGroup::of_item(assets);
         let Some(picture) = files.whole_picture() else { return Ok(false) };
         let recipes = plan::standard_recipes(files, picture, &self.inner.settings);
-        let (inner, source) = (self.inner.clone(), picture.clone());
+        let (inner, source) = (self.inner.clone(), picture.without_rights());
         let memory = plan::standard_memory_bytes(picture);
         let (sender, receiver) = oneshot::channel();
         let work = move |_: &compute::MemoryLease| {

@@ -1,25 +1,72 @@
-//! Writes the texts of an item: `.json`, `.xml` and the text formats.
+//! Writes the texts of an item: `.json` and the other documents, and the text formats.
 
 use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{CatalogEntry, Media, TextAnswer, cache_keys::CacheKeys, plan};
-use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::config::NewsmlVersion;
+use crate::runtime::error::{Error, Result};
 use crate::storage::database::ReadTx;
-use formats::MessageHeader;
+use formats::{DocumentRights, MessageHeader};
 use model::item::{DocumentLayout, DocumentRequest, ItemPresence};
 use model::media_url::DocumentExtension;
-use model::{ContentHash, CropSpec, ItemKey, MediaType, Rect};
+use model::{AssociationKey, ContentHash, CropSpec, ItemKey, MediaType, Rect};
 
-/// The MIME type of a text, with its character set.
-pub(super) fn mime(extension: DocumentExtension) -> &'static str {
-    match extension {
-        DocumentExtension::Json | DocumentExtension::Renditions => "application/json",
-        DocumentExtension::Xml => "text/xml; charset=utf-8",
-        DocumentExtension::Zip => "application/zip",
-        DocumentExtension::Cutpaste | DocumentExtension::Indesign => "text/plain; charset=utf-8",
+/// A text that is generated from an item's document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ItemText {
+    Json,
+    /// `.xml` in a version of the standard.
+    Newsml(NewsmlVersion),
+    /// `.metadata.json`: properties of IPTC Photo Metadata.
+    Metadata,
+    Ninjs,
+    Cutpaste,
+    Indesign,
+}
+
+impl ItemText {
+    /// Finds the text with this extension; `.xml` is in the version `newsml`.
+    pub(super) fn of(extension: DocumentExtension, newsml: NewsmlVersion) -> Option<Self> {
+        match extension {
+            DocumentExtension::Json => Some(Self::Json),
+            DocumentExtension::Xml => Some(Self::Newsml(newsml)),
+            DocumentExtension::Metadata => Some(Self::Metadata),
+            DocumentExtension::Ninjs => Some(Self::Ninjs),
+            DocumentExtension::Cutpaste => Some(Self::Cutpaste),
+            DocumentExtension::Indesign => Some(Self::Indesign),
+            DocumentExtension::Zip | DocumentExtension::Renditions => None,
+        }
+    }
+
+    /// Whether items of `media_type` have the text.
+    pub(super) fn is_available(self, media_type: MediaType) -> bool {
+        match self {
+            Self::Json | Self::Newsml(_) | Self::Metadata | Self::Ninjs => true,
+            Self::Cutpaste | Self::Indesign => is_text(media_type),
+        }
+    }
+
+    /// The MIME type, with a character set where it needs one.
+    fn mime(self) -> &'static str {
+        match self {
+            Self::Json | Self::Metadata | Self::Ninjs => "application/json",
+            Self::Newsml(_) => "text/xml; charset=utf-8",
+            Self::Cutpaste | Self::Indesign => "text/plain; charset=utf-8",
+        }
+    }
+
+    /// Whether the document states rights besides its own. The other texts take them apart from it, or have
+    /// no place for them.
+    fn states_rights_in_document(self) -> bool {
+        match self {
+            Self::Json => true,
+            Self::Newsml(_) | Self::Metadata | Self::Ninjs | Self::Cutpaste | Self::Indesign => {
+                false
+            }
+        }
     }
 }
 
@@ -37,12 +84,20 @@ pub(super) fn is_text(media_type: MediaType) -> bool {
     }
 }
 
+/// The version of the standard as its writer knows it.
+fn standard(version: NewsmlVersion) -> formats::NewsmlVersion {
+    match version {
+        NewsmlVersion::Version230 => formats::NewsmlVersion::V2_30,
+        NewsmlVersion::Version235 => formats::NewsmlVersion::V2_35,
+    }
+}
+
 impl Media {
-    /// Writes the text of the item with this extension, which is not that of an archive.
+    /// Writes a text of the item.
     pub(super) async fn text(
         &self,
         entry: &CatalogEntry,
-        extension: DocumentExtension,
+        text: ItemText,
         crop: Option<CropSpec>,
         open: bool,
     ) -> Result<TextAnswer> {
@@ -56,52 +111,86 @@ impl Media {
             true => entry.cache_keys().clone(),
             false => CacheKeys::of(&entry.key, &linked),
         };
-        let body = self.text_body(entry, extension, crop, linked).await?;
-        let (mime, etag) = (mime(extension), ContentHash::of(&body).short());
+        let body = self.text_body(entry, text, crop, linked).await?;
+        let (mime, etag) = (text.mime(), ContentHash::of(&body).short());
         Ok(TextAnswer { body, mime, etag, modified, open, keys })
     }
 
     async fn text_body(
         &self,
         entry: &CatalogEntry,
-        extension: DocumentExtension,
+        text: ItemText,
         crop: Option<Rect>,
         linked: HashSet<ItemKey>,
     ) -> Result<Bytes> {
         // Only then do the bytes depend on the entry alone, which caches them.
         if crop.is_none() && linked.is_empty() {
-            return entry
-                .text(extension, || self.write_text(entry, extension, None, &HashMap::new()));
+            return entry.text(text, || self.write_text(entry, text, None, &HashMap::new()));
         }
         let presences = self.find_presences(linked).await?;
-        self.write_text(entry, extension, crop, &presences)
+        self.write_text(entry, text, crop, &presences)
     }
 
     fn write_text(
         &self,
         entry: &CatalogEntry,
-        extension: DocumentExtension,
+        text: ItemText,
         crop: Option<Rect>,
         presences: &HashMap<ItemKey, ItemPresence>,
     ) -> Result<Bytes> {
-        let document = self.document(entry, crop, presences)?;
-        Ok(match extension {
-            DocumentExtension::Json => document.to_string().into(),
-            DocumentExtension::Xml => {
+        let document = || self.served_document(entry, text, crop, presences);
+        Ok(match text {
+            ItemText::Json => document()?.to_string().into(),
+            ItemText::Newsml(version) => {
                 // Not the present time: the same document has to give the same bytes and `ETag`.
                 let sent = entry.stored.to_string();
-                let sender = &self.inner.settings.sender;
-                let mut text = Vec::new();
-                formats::newsml(&document, &MessageHeader { sent: &sent, sender }, &mut text)
+                let (sender, version) = (&self.inner.settings.sender, standard(version));
+                let message = MessageHeader { sent: &sent, sender, version };
+                let mut written = Vec::new();
+                formats::newsml(&document()?, &self.stated_rights(entry), &message, &mut written)
                     .map_err(Error::internal)?;
-                text.into()
+                written.into()
             }
-            DocumentExtension::Cutpaste => formats::cutpaste(&document).into(),
-            DocumentExtension::Indesign => formats::indesign(&document).into(),
-            DocumentExtension::Zip | DocumentExtension::Renditions => {
-                return Err(Error::new(ErrorKind::Internal, "not a text of the document"));
+            ItemText::Metadata => self.metadata_document(entry).to_string().into(),
+            ItemText::Ninjs => {
+                formats::ninjs(&document()?, &self.stated_rights(entry)).to_string().into()
             }
+            ItemText::Cutpaste => formats::cutpaste(&document()?).into(),
+            ItemText::Indesign => formats::indesign(&document()?).into(),
         })
+    }
+
+    /// The rights in the item's picture and in those that came with it, as the settings let them be published.
+    fn stated_rights(&self, entry: &CatalogEntry) -> DocumentRights {
+        let settings = &self.inner.settings;
+        let published =
+            |key: &AssociationKey| entry.effective_rights(Some(key)).published(settings);
+        DocumentRights {
+            own: entry.effective_rights(None).published(settings),
+            associations: entry
+                .associations_with_files()
+                .map(|key| (key.as_str().to_owned(), published(key)))
+                .collect(),
+        }
+    }
+
+    /// The properties of IPTC Photo Metadata that the item has, and below `associations` those of the
+    /// pictures that came with it.
+    fn metadata_document(&self, entry: &CatalogEntry) -> Value {
+        let settings = &self.inner.settings;
+        let properties = |key: Option<&AssociationKey>| {
+            let rights = entry.effective_rights(key).published(settings);
+            Value::Object(metadata::properties(&entry.caption_of(key).0, &rights))
+        };
+        let mut document = properties(None);
+        let associated: Map<String, Value> = entry
+            .associations_with_files()
+            .map(|key| (key.as_str().to_owned(), properties(Some(key))))
+            .collect();
+        if !associated.is_empty() {
+            document["associations"] = Value::Object(associated);
+        }
+        document
     }
 
     /// Looks up whether the archive has the items `keys`.
@@ -121,15 +210,23 @@ impl Media {
     }
 
     /// Builds the document as served, with links of this service.
-    fn document(
+    fn served_document(
         &self,
         entry: &CatalogEntry,
+        text: ItemText,
         crop: Option<Rect>,
         presences: &HashMap<ItemKey, ItemPresence>,
     ) -> Result<Value> {
         let (sizes, layout) = (self.inner.settings.sizes, DocumentLayout::Full);
-        let request =
-            DocumentRequest { key: &entry.key, assets: &entry.assets, sizes, crop, layout };
+        let rights = text.states_rights_in_document().then(|| entry.rights_statements());
+        let request = DocumentRequest {
+            key: &entry.key,
+            assets: &entry.assets,
+            sizes,
+            crop,
+            layout,
+            rights,
+        };
         let presence = |key: &ItemKey| presences.get(key).copied().unwrap_or(ItemPresence::Absent);
         let document = request.document(entry.document.clone(), &self.inner.links, &presence);
         document.map_err(|error| plan::bad_crop(&error))

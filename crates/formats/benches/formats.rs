@@ -5,7 +5,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use formats::MessageHeader;
+use formats::{DocumentRights, MessageHeader, NewsmlVersion};
 use serde_json::{Value, json};
 
 /// An article of 400 words with an associated picture, as `.json` serves it.
@@ -49,14 +49,20 @@ fn article() -> Value {
 fn texts(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("formats");
     let document = article();
-    let message = MessageHeader { sent: "2026-03-02T08:21:44Z", sender: "Wirephoto" };
+    let rights = DocumentRights::default();
+    let (sent, version) = ("2026-03-02T08:21:44Z", NewsmlVersion::V2_35);
+    let message = MessageHeader { sent, sender: "Wirephoto", version };
     group.bench_function("json", |bench| bench.iter(|| black_box(&document).to_string()));
     group.bench_function("newsml", |bench| {
         bench.iter(|| {
             let mut text = Vec::new();
-            formats::newsml(black_box(&document), &message, &mut text).expect("written to memory");
+            formats::newsml(black_box(&document), &rights, &message, &mut text)
+                .expect("written to memory");
             text
         });
+    });
+    group.bench_function("ninjs", |bench| {
+        bench.iter(|| formats::ninjs(black_box(&document), &rights).to_string());
     });
     group.bench_function("cutpaste", |bench| {
         bench.iter(|| formats::cutpaste(black_box(&document)));

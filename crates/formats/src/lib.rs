@@ -11,14 +11,19 @@ mod indesign;
 mod limits;
 pub mod mp4;
 mod newsml;
+mod ninjs;
+mod rights;
 mod story;
 pub mod zip;
 
 pub use cutpaste::cutpaste;
 pub use indesign::indesign;
+pub use newsml::NewsmlVersion;
 pub use newsml::PROPERTIES;
 pub use newsml::PropertyPlacement;
 pub use newsml::newsml;
+pub use ninjs::ninjs;
+pub use rights::DocumentRights;
 
 /// The parts of a NewsML-G2 message that are not in the document.
 #[derive(Debug, Clone, Copy)]
@@ -28,10 +33,16 @@ pub struct MessageHeader<'a> {
     pub sent: &'a str,
     /// The sender: the agency's name. It is also the `provider` of every item.
     pub sender: &'a str,
+    /// The version of the standard that the message follows.
+    pub version: NewsmlVersion,
 }
 
 #[cfg(test)]
+mod ninjs_tests;
+#[cfg(test)]
 mod read_back;
+#[cfg(test)]
+mod rights_tests;
 #[cfg(test)]
 mod schemas;
 #[cfg(test)]

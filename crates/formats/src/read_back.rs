@@ -141,7 +141,8 @@ fn read_item(item: &XmlNode) -> Map<String, Value> {
         put_text(to, &["copyrightholder"], rights.find("copyrightHolder/name"));
         put_text(to, &["copyrightnotice"], rights.find("copyrightNotice"));
         put_text(to, &["usageterms"], rights.find("usageTerms"));
-        let link = rights.find("link").and_then(|link| link.attribute("href"));
+        let link = rights.all("link").find(|link| link.is("rel", "tt:linkedrights"));
+        let link = link.and_then(|link| link.attribute("href"));
         put(to, &["rightsinfo", "linkedrights"], link);
         let expression = rights.find("rightsExpressionData");
         put(to, &["rightsinfo", "langid"], expression.and_then(|e| e.attribute("langid")));
@@ -370,7 +371,9 @@ fn read_event(to: &mut Map<String, Value>, event: &XmlNode) {
 
 fn read_extensions(to: &mut Map<String, Value>, parent: &XmlNode, element: &str) {
     for property in parent.all(element) {
-        let path = after(property.attribute("rel").unwrap(), ':');
+        // Rights that are stated besides the document have a URI instead.
+        let Some(rel) = property.attribute("rel") else { continue };
+        let path = after(rel, ':');
         let steps: Vec<String> = path.split('/').map(decode).collect();
         let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
         let value = property.attribute("value").unwrap();

@@ -1,6 +1,8 @@
 //! The three formats on documents of the whole schema.
 
+use super::DocumentRights;
 use super::MessageHeader;
+use super::NewsmlVersion;
 use super::newsml;
 use super::newsml::PROPERTIES;
 use super::newsml::SCHEMES;
@@ -17,13 +19,16 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
-const MESSAGE: MessageHeader<'static> =
-    MessageHeader { sent: "2026-03-03T10:00:00+01:00", sender: "Agency & <sons>\n" };
+fn written_in(document: &Value, version: NewsmlVersion) -> Vec<u8> {
+    let sender = "Agency & <sons>\n";
+    let message = MessageHeader { sent: "2026-03-03T10:00:00+01:00", sender, version };
+    let mut out = Vec::new();
+    newsml(document, &DocumentRights::default(), &message, &mut out).unwrap();
+    out
+}
 
 fn written(document: &Value) -> Vec<u8> {
-    let mut out = Vec::new();
-    newsml(document, &MESSAGE, &mut out).unwrap();
-    out
+    written_in(document, NewsmlVersion::V2_35)
 }
 
 /// Asserts that the XML has every field of the document, and no others except the defaults that the schema requires.
@@ -143,8 +148,11 @@ proptest! {
         full in strategy::document(95),
     ) {
         let folder = tempfile::tempdir().unwrap();
-        let messages: Vec<_> = documents.iter().chain([&full]).map(written).collect();
-        schemas::assert_valid(&messages, folder.path());
+        for version in NewsmlVersion::ALL {
+            let all = documents.iter().chain([&full]);
+            let messages: Vec<_> = all.map(|document| written_in(document, version)).collect();
+            schemas::assert_valid(&messages, version, folder.path());
+        }
     }
 }
 
@@ -174,7 +182,8 @@ fn the_property_table_has_every_property_of_the_schema_once_and_in_order() {
 #[test]
 fn an_empty_document_makes_a_valid_message() {
     let folder = tempfile::tempdir().unwrap();
-    schemas::assert_valid(&[written(&json!({})), written(&json!(null))], folder.path());
+    let messages = [written(&json!({})), written(&json!(null))];
+    schemas::assert_valid(&messages, NewsmlVersion::V2_35, folder.path());
 }
 
 #[test]
@@ -205,7 +214,18 @@ fn every_media_type_makes_a_valid_message() {
             "associations": {"a000": assignment},
         }))
     });
-    schemas::assert_valid(&messages, folder.path());
+    schemas::assert_valid(&messages, NewsmlVersion::V2_35, folder.path());
+}
+
+#[test]
+fn without_rights_the_versions_differ_in_their_numbers_only() {
+    let document =
+        json!({"uri": "http://a.example/1", "associations": {"a": {"uri": "http://a"}}});
+    let [old, new] = NewsmlVersion::ALL
+        .map(|version| String::from_utf8(written_in(&document, version)).unwrap());
+    let renumbered = new.replace("standardversion=\"2.35\"", "standardversion=\"2.30\"");
+    assert_eq!(renumbered, old);
+    assert_ne!(new, old);
 }
 
 #[test]

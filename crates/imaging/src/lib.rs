@@ -17,7 +17,7 @@ mod render;
 mod resize;
 mod steps;
 
-use geometry::Size;
+use geometry::{Rect, Size};
 use jpeg::codec::CodecError;
 use jpeg::scan::Scan;
 pub use jpeg::scan::ShouldContinue;
@@ -35,7 +35,7 @@ pub use orient::{Orientation, ReversedAxes};
 pub use pictures::{StandardPictures, standard_pictures};
 pub use render::render;
 pub use resize::decoded_size;
-pub use steps::{RenderStep, StepError, output_size, scaled_size};
+pub use steps::{RenderStep, StepError, output_size, scaled_size, shown_region};
 
 /// The picture to render, with the facts that the caller has read from its metadata.
 #[derive(Clone, Copy, Debug)]
@@ -200,6 +200,8 @@ pub struct RenderOutput {
     pub file: Vec<u8>,
     /// The size in pixels, which [`output_size`] computes in advance.
     pub size: Size,
+    /// The windows that [`RenderStep::Cover`] steps cut out, in their order; for [`shown_region`].
+    pub windows: Vec<Rect>,
     /// Whether the pixels are in the colour space of the original's profile, which the caller then has
     /// to embed.
     pub keeps_profile: bool,

@@ -1,6 +1,6 @@
 //! The steps of a render as data, which can be printed, hashed and tested without pixels.
 
-use geometry::{Rect, Size};
+use geometry::{Rect, Size, scale_crop};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -70,6 +70,50 @@ pub fn output_size(upright: Size, steps: &[RenderStep]) -> Result<Size, StepErro
         RenderStep::Crop(crop) => check_crop(*crop, size),
         RenderStep::Scale { region, size: to } => check_scale(*region, *to, size),
         RenderStep::Watermark => Ok(size),
+    })
+}
+
+/// Computes the part of a picture of `upright` pixels that is visible after `steps`, in its pixels, each
+/// edge rounded to the nearest.
+///
+/// `windows` are those of [`RenderOutput::windows`](crate::RenderOutput::windows). A cut whose window is not
+/// known counts as one in the middle. The steps must be valid, as [`output_size`] checks.
+#[must_use]
+pub fn shown_region(upright: Size, steps: &[RenderStep], windows: &[Rect]) -> Rect {
+    let (mut shown, mut size) = (Rect::new(0, 0, upright), upright);
+    let mut windows = windows.iter();
+    for step in steps {
+        match step {
+            RenderStep::Watermark => {}
+            RenderStep::Fit { long_px } => size = fit(size, *long_px),
+            RenderStep::Cover { width, height } => {
+                let (scaled, cut) = cover(size, *width, *height);
+                let margin = |edge: u32, cut: u32| edge.saturating_sub(cut) / 2;
+                let middle = || {
+                    let x = margin(scaled.width, cut.width);
+                    Rect::new(x, margin(scaled.height, cut.height), cut)
+                };
+                let window = windows.next().copied().unwrap_or_else(middle);
+                (shown, size) = (part_of(shown, scaled, window), cut);
+            }
+            RenderStep::Crop(crop) => {
+                (shown, size) = (part_of(shown, size, *crop), crop.size());
+            }
+            RenderStep::Scale { region, size: to } => {
+                (shown, size) = (part_of(shown, size, *region), *to);
+            }
+        }
+    }
+    shown
+}
+
+/// Returns the part of `region` that `crop` shows of a picture of `size` pixels of it.
+fn part_of(region: Rect, size: Size, crop: Rect) -> Rect {
+    // Only an invalid step leaves its picture, and its render fails.
+    scale_crop(crop, size, region.size()).map_or(region, |part| Rect {
+        x: region.x + part.x,
+        y: region.y + part.y,
+        ..part
     })
 }
 
@@ -219,6 +263,26 @@ mod tests {
         assert_eq!(error, "a 900x600 part of the image cannot be scaled down to 1000x9");
     }
 
+    fn check_shown(steps: &[RenderStep], windows: &[Rect], expected: Rect) {
+        let found = shown_region(size(6000, 4000), steps, windows);
+        assert_eq!(found, expected, "{steps:?} {windows:?}");
+    }
+
+    #[test]
+    fn the_shown_region_is_in_pixels_of_the_whole_picture() {
+        let rect = |x, y, width, height| Rect { x, y, width, height };
+        let crop = |x, y, width, height| RenderStep::Crop(rect(x, y, width, height));
+        let fit = RenderStep::Fit { long_px: 600 };
+        check_shown(&[], &[], rect(0, 0, 6000, 4000));
+        check_shown(&[fit.clone(), RenderStep::Watermark], &[], rect(0, 0, 6000, 4000));
+        check_shown(&[fit, crop(60, 40, 300, 200)], &[], rect(600, 400, 3000, 2000));
+        let scale = RenderStep::Scale { region: rect(10, 20, 3000, 2000), size: size(300, 200) };
+        check_shown(&[scale, crop(30, 0, 3, 2)], &[], rect(310, 20, 30, 20));
+        let cover = RenderStep::Cover { width: 400, height: 400 };
+        check_shown(std::slice::from_ref(&cover), &[], rect(1000, 0, 4000, 4000));
+        check_shown(&[cover], &[rect(200, 0, 400, 400)], rect(2000, 0, 4000, 4000));
+    }
+
     #[test]
     fn a_level_suffices_for_a_region_if_it_has_its_pixels() {
         let region = Rect { x: 100, y: 200, width: 3000, height: 2000 };
@@ -250,6 +314,8 @@ mod tests {
             let fitted = fit(from, long);
             prop_assert!(fitted.width >= 1 && fitted.width <= w);
             prop_assert!(fitted.height >= 1 && fitted.height <= h);
+            let steps = [RenderStep::Fit { long_px: long }, RenderStep::Cover { width: a, height: b }];
+            prop_assert!(shown_region(from, &steps, &[]).is_inside(from));
             let (scaled, cut) = cover(from, a, b);
             prop_assert!(scaled.width <= w && scaled.height <= h);
             prop_assert!(cut.width <= scaled.width && cut.height <= scaled.height);

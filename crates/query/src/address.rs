@@ -96,6 +96,8 @@ mod tests {
             "-preset_card_NormalPreview.auto",
             "-crop_w10_h20-fill_w640_h360-watermark_NormalPreview.webp",
             ".renditions.json",
+            ".metadata.json",
+            ".ninjs.json",
             "/pricelist",
             "/",
             ".",

@@ -8,16 +8,19 @@ pub enum Facet {
     PlaceName,
     PersonName,
     CopyrightHolder,
+    /// How a picture was made, by the code of the IPTC's vocabulary.
+    DigitalSourceType,
 }
 
 impl Facet {
     /// Every facet, in a fixed order.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::SubjectCode,
         Self::ProductCode,
         Self::PlaceName,
         Self::PersonName,
         Self::CopyrightHolder,
+        Self::DigitalSourceType,
     ];
 
     /// The name of the property, such as `person.name`.
@@ -29,6 +32,7 @@ impl Facet {
             Self::PlaceName => "place.name",
             Self::PersonName => "person.name",
             Self::CopyrightHolder => "copyrightholder",
+            Self::DigitalSourceType => "digitalsourcetype",
         }
     }
 
@@ -41,6 +45,7 @@ impl Facet {
             Self::PlaceName => 2,
             Self::PersonName => 3,
             Self::CopyrightHolder => 4,
+            Self::DigitalSourceType => 5,
         }
     }
 }

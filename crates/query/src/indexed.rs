@@ -15,6 +15,15 @@ use crate::limits::{FACET_CHARS_MAX, FACET_VALUES_MAX, INDEXED_WORDS_MAX};
 use model::ItemKey;
 use model::item::Document;
 
+/// What is stated about a picture besides its document, by terms of vocabularies: their URIs or codes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RightsTerms<'a> {
+    /// How the picture was made.
+    pub digital_source_type: Option<&'a str>,
+    /// Whether data mining is permitted.
+    pub data_mining: Option<&'a str>,
+}
+
 /// The searchable content of one document: texts as tokens, facets, dates, numbers.
 ///
 /// The texts are tokens separated by single spaces. A word is in its folded form, which has letters and
@@ -67,6 +76,17 @@ impl IndexedDocument {
     /// body is cut first.
     #[must_use]
     pub fn of(key: &ItemKey, document: &Document, zone: &TimeZone) -> Self {
+        Self::with_terms(key, document, RightsTerms::default(), zone)
+    }
+
+    /// The same, with what is stated besides the document.
+    #[must_use]
+    pub fn with_terms(
+        key: &ItemKey,
+        document: &Document,
+        stated: RightsTerms<'_>,
+        zone: &TimeZone,
+    ) -> Self {
         let mut reader =
             WordCollector { tags: String::with_capacity(TAGS_BYTES), ..WordCollector::default() };
         reader.add_identity(key, document);
@@ -77,6 +97,13 @@ impl IndexedDocument {
             }
         }
         reader.keywords(document);
+        let terms = [
+            (property::DIGITAL_SOURCE_TYPE, stated.digital_source_type),
+            (property::DATA_MINING, stated.data_mining),
+        ];
+        for (name, term) in terms {
+            reader.named(name, term.unwrap_or_default());
+        }
         let headline = document.text("headline").unwrap_or_default();
         let description = document.text("description_text").unwrap_or_default();
         let headline = reader.prose(TextField::Headline, headline);
@@ -91,7 +118,7 @@ impl IndexedDocument {
         };
         let WordCollector { rest, mut tags, accents, numbers, .. } = reader;
         push_accents(&mut tags, accents);
-        let facets = Facet::ALL.map(|facet| facet_values(document, facet));
+        let facets = Facet::ALL.map(|facet| facet_values(document, stated, facet));
         let dates = dates(document, zone);
         let language = document.text("language").unwrap_or_default().to_owned();
         Self { headline, description, body, rest, tags, facets, dates, numbers, language }
@@ -166,6 +193,8 @@ impl WordCollector {
         let Some(property) = property::property(path) else { return };
         if property::names_items(path) {
             self.value(property, &property::item_words(text));
+        } else if property::names_terms(path) {
+            self.value(property, property::term_code(text));
         } else {
             self.value(property, text);
         }
@@ -266,9 +295,9 @@ fn push_accents(tags: &mut String, mut accents: Vec<String>) {
     }
 }
 
-fn facet_values(document: &Document, facet: Facet) -> Vec<String> {
+fn facet_values(document: &Document, stated: RightsTerms<'_>, facet: Facet) -> Vec<String> {
     let mut values: Vec<String> = Vec::new();
-    let mut add = |text: &str| {
+    let add = |text: &str| {
         let text = text.trim();
         let end = text.char_indices().nth(FACET_CHARS_MAX).map_or(text.len(), |(end, _)| end);
         // The cut may leave a space, which would make a value of its own.
@@ -278,9 +307,15 @@ fn facet_values(document: &Document, facet: Facet) -> Vec<String> {
             values.push(text.to_owned());
         }
     };
-    match facet.as_str().split_once('.') {
-        Some((list, field)) => document.texts(list, field).for_each(add),
-        None => document.text(facet.as_str()).into_iter().for_each(&mut add),
+    match facet {
+        Facet::SubjectCode | Facet::ProductCode | Facet::PlaceName | Facet::PersonName => {
+            let (list, field) = facet.as_str().split_once('.').unwrap_or_default();
+            document.texts(list, field).for_each(add);
+        }
+        Facet::CopyrightHolder => document.text(facet.as_str()).into_iter().for_each(add),
+        Facet::DigitalSourceType => {
+            stated.digital_source_type.map(property::term_code).into_iter().for_each(add);
+        }
     }
     values
 }

@@ -3,7 +3,7 @@
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Value, json};
 
-use super::{DateField, Facet, FiniteNumber, IndexedDocument, NumberField, property};
+use super::{DateField, Facet, FiniteNumber, IndexedDocument, NumberField, RightsTerms, property};
 use crate::limits::{FACET_CHARS_MAX, FACET_VALUES_MAX, INDEXED_WORDS_MAX};
 use model::ItemKey;
 use model::item::Document;
@@ -126,6 +126,38 @@ fn facets_have_each_value_once() {
     assert_eq!(values(Facet::PlaceName), ["å".repeat(FACET_CHARS_MAX)]);
     assert_eq!(values(Facet::PersonName).len(), FACET_VALUES_MAX);
     assert_eq!(values(Facet::SubjectCode), [""; 0]);
+}
+
+#[test]
+fn what_is_stated_besides_the_document_is_found_by_its_code_or_its_uri() {
+    let key = ItemKey::parse("image/x-1").unwrap();
+    let document = Document::parse(&key, "{}").unwrap();
+    let art = "http://cv.iptc.org/newscodes/digitalsourcetype/digitalArt";
+    let (source, mining) = (Some(art), Some("http://ns.useplus.org/ldf/vocab/DMI-PROHIBITED"));
+    let stated = RightsTerms { digital_source_type: source, data_mining: mining };
+    let found = IndexedDocument::with_terms(&key, &document, stated, &TimeZone::UTC);
+    let expected = "digitalsourcetype=digitalart datamining=dmi datamining=prohibited";
+    assert_eq!(tags(&found), expected);
+    assert_eq!(found.facets[Facet::DigitalSourceType.index()], ["digitalArt"]);
+    assert_eq!(found.rest, "");
+    let matches = |text: &str| {
+        let query = super::parse(text, &TimeZone::UTC).unwrap();
+        assert!(!query.matches(&indexed(json!({}))), "{text}");
+        query.matches(&found)
+    };
+    let by_uri = format!("digitalsourcetype:\"{art}\"");
+    for text in [
+        "digitalsourcetype:digitalArt",
+        "DigitalSourceType:DIGITALART",
+        by_uri.as_str(),
+        "digitalsourcetype:digital*",
+        "digitalsourcetype:*",
+        "datamining:DMI-PROHIBITED",
+        "datamining:prohibited -digitalsourcetype:print",
+    ] {
+        assert!(matches(text), "{text}");
+    }
+    assert!(!matches("digitalsourcetype:print") && !matches("digitalArt"));
 }
 
 #[test]

@@ -38,7 +38,7 @@ pub(crate) mod samples;
 pub use facet::Facet;
 pub use field::{DateField, TextField};
 pub use fold::{Word, words};
-pub use indexed::IndexedDocument;
+pub use indexed::{IndexedDocument, RightsTerms};
 pub use number::{FiniteNumber, NumberField, NumericRange};
 pub use parse::{QueryError, parse, parse_with_forms};
 pub use tree::{DateRange, LookupTokens, Query, WordPattern, id_token, property_token_prefix};

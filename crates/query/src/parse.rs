@@ -443,6 +443,7 @@ fn find_words(place: TextField, run: &CharacterRun) -> Result<WordPattern, Query
     let name = place.as_str();
     let text = match name {
         Some(name) if property::names_items(name) => property::item_words(&run.text),
+        Some(name) if property::names_terms(name) => property::term_code(&run.text).into(),
         Some(_) | None => run.text.as_str().into(),
     };
     // One word more than allowed shows that the phrase is too long.

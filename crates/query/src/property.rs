@@ -42,6 +42,10 @@ pub(super) const TYPE: &str = "type";
 pub(super) const PUB_STATUS: &str = "pubstatus";
 /// The names of subjects from a keyword scheme; not a property of documents.
 pub(super) const KEYWORD: &str = "keyword";
+/// How a picture was made, a term of the IPTC's vocabulary; not a property of documents.
+pub(super) const DIGITAL_SOURCE_TYPE: &str = "digitalsourcetype";
+/// Whether data mining is permitted, a term of the PLUS vocabulary; not a property of documents.
+pub(super) const DATA_MINING: &str = "datamining";
 /// The coordinates of a place, which are not indexed: numbers are not words, and there may be many.
 pub(super) const GEOMETRY: &str = "geometry_geojson";
 
@@ -114,6 +118,23 @@ pub(super) fn item_words(value: &str) -> Cow<'_, str> {
     }
 }
 
+/// The vocabularies of [`DIGITAL_SOURCE_TYPE`] and [`DATA_MINING`], without their schemes.
+const VOCABULARIES: [&str; 2] =
+    ["://cv.iptc.org/newscodes/digitalsourcetype/", "://ns.useplus.org/ldf/vocab/"];
+
+/// Whether the values of a property are terms of vocabularies.
+pub(super) fn names_terms(name: &str) -> bool {
+    matches!(name, DIGITAL_SOURCE_TYPE | DATA_MINING)
+}
+
+/// Returns the code of a term, or the whole value if it is of no known vocabulary. A term means the same as
+/// its code.
+pub(super) fn term_code(value: &str) -> &str {
+    let rest = value.strip_prefix("https").or_else(|| value.strip_prefix("http"));
+    let code = rest.and_then(|rest| VOCABULARIES.iter().find_map(|base| rest.strip_prefix(base)));
+    code.filter(|code| !code.is_empty()).unwrap_or(value)
+}
+
 /// The top-level properties of a document that contain indexed ones, in the order of the index.
 pub(super) const TOP: [&str; 45] = [
     "advice",
@@ -169,7 +190,7 @@ pub(super) const TOP: [&str; 45] = [
 ///
 /// Excluded are properties that describe other items or renditions, names of vocabularies (`scheme`), which
 /// are the same for all items, layout, rights in other languages, and positions.
-const PROPERTIES: [(&str, bool); 155] = [
+const PROPERTIES: [(&str, bool); 157] = [
     ("job", false),
     ("uri", false),
     ("slug", true),
@@ -191,6 +212,7 @@ const PROPERTIES: [(&str, bool); 155] = [
     ("place.rel", false),
     ("pubstatus", false),
     ("replacing", false),
+    ("datamining", false),
     ("event.code", false),
     ("event.name", true),
     ("genre.code", false),
@@ -239,6 +261,7 @@ const PROPERTIES: [(&str, bool); 155] = [
     ("body_event.region", false),
     ("bylines.firstname", false),
     ("description_usage", false),
+    ("digitalsourcetype", false),
     ("organisation.code", false),
     ("organisation.name", true),
     ("body_event.address", true),
@@ -350,6 +373,9 @@ mod tests {
         "trustindicator",
     ];
 
+    /// Names that are not properties of documents.
+    const OWN: [&str; 4] = [MEDIA_TYPE, KEYWORD, DIGITAL_SOURCE_TYPE, DATA_MINING];
+
     fn leaves(schema: &Value, node: &Value, path: &str, found: &mut BTreeSet<String>) {
         let definition = node["$ref"].as_str().and_then(|to| to.strip_prefix('#'));
         let node = definition.map_or(node, |to| schema.pointer(to).expect("a definition"));
@@ -389,7 +415,7 @@ mod tests {
         let leaves = schema_leaves();
         let unknown: Vec<_> = PROPERTIES
             .iter()
-            .filter(|(name, _)| !leaves.contains(*name) && ![MEDIA_TYPE, KEYWORD].contains(name))
+            .filter(|(name, _)| !leaves.contains(*name) && !OWN.contains(name))
             .collect();
         assert!(unknown.is_empty(), "{unknown:?}");
     }
@@ -415,7 +441,7 @@ mod tests {
     #[test]
     fn the_table_is_sorted_and_every_property_is_reached() {
         assert!(PROPERTIES.is_sorted_by(|(a, _), (b, _)| (a.len(), a) < (b.len(), b)));
-        let without_top = [URI, MEDIA_TYPE, TYPE, PUB_STATUS, KEYWORD];
+        let without_top = [&[URI, TYPE, PUB_STATUS][..], &OWN[..]].concat();
         for (name, _) in PROPERTIES {
             let top = name.split('.').next().unwrap();
             assert_ne!(TOP.contains(&top), without_top.contains(&name), "{name}");
@@ -441,6 +467,18 @@ mod tests {
         assert_eq!(find("Urgency"), Some(urgency));
         assert_eq!(find("person"), None);
         assert_eq!(find("renditions.r00.href"), None);
+    }
+
+    #[test]
+    fn a_term_means_the_same_as_its_code() {
+        for (term, code) in [
+            ("http://cv.iptc.org/newscodes/digitalsourcetype/digitalArt", "digitalArt"),
+            ("https://ns.useplus.org/ldf/vocab/DMI-PROHIBITED", "DMI-PROHIBITED"),
+            ("digitalArt", "digitalArt"),
+            ("https://a.example/terms/x", "https://a.example/terms/x"),
+        ] {
+            assert_eq!(term_code(term), code);
+        }
     }
 
     #[test]

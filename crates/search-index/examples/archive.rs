@@ -118,6 +118,7 @@ fn index_items(items: &Path, folder: &Path, zone: &TimeZone) -> Outcome<()> {
         analysis: ANALYSIS,
         row: i64::from(row),
         digest: String::new(),
+        settings: String::new(),
     };
     let mut number = 0_u32;
     for line in BufReader::with_capacity(1 << 20, File::open(items)?).lines() {

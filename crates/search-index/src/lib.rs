@@ -44,4 +44,4 @@ pub use writer::{CommitPosition, IndexWriter, ItemVersion, VersionAdder, stamp};
 
 /// The version of the document analysis. It rises with every change of the schema, the spelling of terms or
 /// the stemming algorithms; an index with another version has to be rebuilt.
-pub const ANALYSIS: u32 = 3;
+pub const ANALYSIS: u32 = 4;

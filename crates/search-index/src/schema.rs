@@ -116,9 +116,11 @@ fn add_facet(builder: &mut SchemaBuilder, facet: Facet, term: &TextOptions) -> F
     let options = match facet {
         Facet::ProductCode => term.clone(),
         // These are only counted; queries for their values use the words of the property.
-        Facet::SubjectCode | Facet::PlaceName | Facet::PersonName | Facet::CopyrightHolder => {
-            TextOptions::default()
-        }
+        Facet::SubjectCode
+        | Facet::PlaceName
+        | Facet::PersonName
+        | Facet::CopyrightHolder
+        | Facet::DigitalSourceType => TextOptions::default(),
     };
     builder.add_text_field(facet_column(facet), options.set_fast("raw"))
 }
@@ -151,6 +153,7 @@ pub(crate) fn facet_column(facet: Facet) -> &'static str {
         Facet::PlaceName => "place_name",
         Facet::PersonName => "person_name",
         Facet::CopyrightHolder => "copyright_holder",
+        Facet::DigitalSourceType => "digital_source_type",
     }
 }
 

@@ -66,6 +66,10 @@ pub struct CommitPosition {
     /// Distinguishes that row from another one with the same number, since numbers are reused after a
     /// restore or a failover that lost rows.
     pub digest: String,
+    /// Identifies the settings that the analysis depended on. An index that was built with other ones still
+    /// answers, until one with the present settings is built.
+    #[serde(default)]
+    pub settings: String,
 }
 
 /// Hashes (FNV-1a, 64 bits) the item `key` with the time at which a version of it was stored.

@@ -17,7 +17,8 @@ const MEMORY_BYTES: u64 = 100_000;
 fn position(row: usize) -> CommitPosition {
     let archive = "an archive".to_owned();
     let row = i64::try_from(row).unwrap();
-    CommitPosition { archive, analysis: 1, row, digest: String::new() }
+    let (digest, settings) = (String::new(), String::new());
+    CommitPosition { archive, analysis: 1, row, digest, settings }
 }
 
 /// Adds the versions from the index `first` on, removes the previous versions of the same items, and commits.

@@ -1,6 +1,7 @@
 //! Writes the text of answers from the results of a search.
 
 use std::collections::{HashMap, HashSet, hash_map::Entry};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -13,9 +14,11 @@ use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::ANSWER_BYTES_MAX;
 use crate::storage::database::{ReadTx, StoredItem};
 use crate::storage::search::{Coverage, SearchHit, SearchResults};
+use metadata::RightsMetadata;
 use model::ItemKey;
 use model::item::{
     Document, DocumentRequest, ItemPresence, MediaLinks, PubStatus, RenditionSizes,
+    RightsStatements,
 };
 use query::Facet;
 
@@ -65,6 +68,8 @@ fn is_listed(status: PubStatus) -> bool {
 pub(super) struct AnswerWriter<L> {
     pub(super) form: DocumentForm<L>,
     pub(super) sizes: RenditionSizes,
+    /// What the settings say about the rights in every item.
+    pub(super) rights: Arc<RightsMetadata>,
 }
 
 impl<L: MediaLinks> AnswerWriter<L> {
@@ -211,7 +216,7 @@ impl<L: MediaLinks> AnswerWriter<L> {
 
     /// The document of one hit as it is served.
     fn document(&self, hit: SearchHit, linked: &mut LinkedItems<'_>) -> Result<Value> {
-        let SearchHit { key, item: StoredItem { document, assets, .. } } = hit;
+        let SearchHit { key, item: StoredItem { document, assets, rights: item, .. } } = hit;
         let damaged = |cause| Error::internal(format!("item {key}: {cause}"));
         let document = Document::from_stored(&document).map_err(damaged)?;
         let DocumentForm { layout, links } = &self.form;
@@ -219,7 +224,9 @@ impl<L: MediaLinks> AnswerWriter<L> {
         // before.
         linked.look_up(document.linked_items(*layout))?;
         let (sizes, layout) = (self.sizes, *layout);
-        let served = DocumentRequest { key: &key, assets: &assets, sizes, crop: None, layout };
+        let (crop, rights) =
+            (None, Some(RightsStatements { settings: &self.rights, item: &item }));
+        let served = DocumentRequest { key: &key, assets: &assets, sizes, crop, layout, rights };
         served.document(document, links, &|key| linked.presence(key)).map_err(Error::internal)
     }
 }

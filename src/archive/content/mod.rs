@@ -30,6 +30,7 @@ use crate::storage::search::{
     Coverage, Freshness, SearchCriteria, SearchEngine, SearchResults, SeenVersions,
 };
 use answer::AnswerWriter;
+use metadata::RightsMetadata;
 use model::ItemKey;
 use model::item::{DocumentLayout, MediaLinks, RenditionSizes};
 use polls::PollQueue;
@@ -58,14 +59,26 @@ pub struct SearchPoll<'a, L> {
 pub struct Content {
     search: SearchEngine,
     sizes: RenditionSizes,
+    /// What the settings say about the rights in every item.
+    rights: Arc<RightsMetadata>,
     polls: Arc<PollQueue>,
 }
 
 impl Content {
-    /// Creates the section over `search`; `polls` limits the long polls that wait at a time.
+    /// Creates the section over `search`; `rights` is what the settings say about the rights in every item,
+    /// and `polls` limits the long polls that wait at a time.
     #[must_use]
-    pub fn new(search: SearchEngine, sizes: RenditionSizes, polls: SlotLimits) -> Self {
-        Self { search, sizes, polls: Arc::new(PollQueue::new(polls)) }
+    pub fn new(
+        search: SearchEngine,
+        sizes: RenditionSizes,
+        rights: Arc<RightsMetadata>,
+        polls: SlotLimits,
+    ) -> Self {
+        Self { search, sizes, rights, polls: Arc::new(PollQueue::new(polls)) }
+    }
+
+    fn writer<L>(&self, form: DocumentForm<L>) -> AnswerWriter<L> {
+        AnswerWriter { form, sizes: self.sizes, rights: Arc::clone(&self.rights) }
     }
 
     /// The search engine, for uses outside the content API.
@@ -86,7 +99,7 @@ impl Content {
     where
         L: MediaLinks + Send + 'static,
     {
-        let writer = AnswerWriter { form, sizes: self.sizes };
+        let writer = self.writer(form);
         let requested = request.facets.clone();
         let write_answer = move |found: SearchResults, tx: &ReadTx<'_>| {
             writer.search_answer(found, &requested, tx)
@@ -107,7 +120,7 @@ impl Content {
     where
         L: MediaLinks + Send + 'static,
     {
-        let writer = AnswerWriter { form, sizes: self.sizes };
+        let writer = self.writer(form);
         let write_answer = move |found: SearchResults, tx: &ReadTx<'_>| writer.hit_list(found, tx);
         self.search.search(request, Freshness::Preferred, now, write_answer).await
     }
@@ -132,7 +145,7 @@ impl Content {
     where
         L: MediaLinks + Send + 'static,
     {
-        let writer = AnswerWriter { form, sizes: self.sizes };
+        let writer = self.writer(form);
         self.search.read(move |tx| writer.listed_items(&keys, &coverage, now, tx)).await
     }
 
@@ -160,7 +173,7 @@ impl Content {
     where
         L: MediaLinks + Send + 'static,
     {
-        let writer = AnswerWriter { form, sizes: self.sizes };
+        let writer = self.writer(form);
         self.search.read(move |tx| writer.visible_list(&keys, &visibility, tx)).await
     }
 
@@ -183,7 +196,7 @@ impl Content {
         // Each further search evaluates only versions that the one before cannot have seen.
         let seen: Arc<Mutex<Option<SeenVersions>>> = Arc::default();
         let search_once = || {
-            let writer = AnswerWriter { form: form.clone(), sizes: self.sizes };
+            let writer = self.writer(form.clone());
             let unseen = *seen.lock();
             let request = SearchCriteria { excluding_seen: unseen, ..request.clone() };
             let seen = Arc::clone(&seen);

@@ -5,7 +5,11 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{FileName, FileRefusal, Ingest, IngestError, IngestedItem, files::DOCUMENT};
+use super::{
+    FileName, FileRefusal, Ingest, IngestError, IngestedItem, files::DOCUMENT,
+    source_rights::apply_rights,
+};
+use metadata::RightsMetadata;
 use model::item::{Document, DocumentError, has_picture};
 use model::{ItemKey, RenditionName};
 
@@ -17,6 +21,8 @@ pub struct ItemBundle {
     pub document: Vec<u8>,
     /// The files; names are unique.
     pub files: Vec<BundleFile>,
+    /// What the source says about the rights in the files.
+    pub rights: RightsMetadata,
 }
 
 /// A file of an item.
@@ -120,6 +126,7 @@ impl Ingest {
         // A document alone leaves the item's files in place, including the generated ones.
         if !assets.is_empty() {
             warnings.extend(self.create_missing(bundle.key.media_type, &mut assets, files)?);
+            apply_rights(&mut assets, &bundle.rights);
         }
         let assets = Some(assets).filter(|assets| !assets.is_empty());
         let item = self.write(&bundle.key, document, assets, now)?;

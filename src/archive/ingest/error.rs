@@ -62,6 +62,13 @@ pub enum IngestError {
     /// The id of a new item contains an operation, which a media URL takes off.
     #[error("cannot be addressed: {0}")]
     Id(ItemIdError),
+    /// A source's statement about rights cannot be understood.
+    #[error("{place}: {why}")]
+    Rights {
+        /// The file of the statement, or the part of the upload.
+        place: String,
+        why: String,
+    },
     /// The picture is missing.
     #[error("has no NormalHires.jpg")]
     NoPicture,
@@ -133,6 +140,7 @@ impl IngestError {
             | Self::Document(_)
             | Self::Uri(_)
             | Self::Id(_)
+            | Self::Rights { .. }
             | Self::NoPicture
             | Self::SameId(_) => false,
         }
@@ -180,6 +188,7 @@ impl IngestError {
             | Self::Document(DocumentError::NotJson(_))
             | Self::Uri(_)
             | Self::Id(_)
+            | Self::Rights { .. }
             | Self::NoPicture
             | Self::SameId(_)
             | Self::Store(_)

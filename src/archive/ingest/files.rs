@@ -7,11 +7,13 @@ use std::{
 };
 
 use super::pinned_path::PinnedPath;
+use super::source_rights::RIGHTS_FILE;
 use super::{BundleFile, IncomingPath, IngestError, IngestFailure, ItemBundle};
 use crate::runtime::limits::{
     DOCUMENT_BYTES_MAX, INGEST_DEPTH_MAX, INGEST_FILES_MAX, ITEM_FILES_MAX,
 };
 use imaging::ImageFormat;
+use metadata::RightsMetadata;
 use model::{ItemId, ItemKey, MediaType};
 
 /// The name of an item folder's document.
@@ -96,6 +98,8 @@ impl FoundFiles {
             // Links to folders are not followed, because they can form loops.
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => self.walk(&path, depth + 1),
+                // Read with the files that it is about.
+                Ok(_) if entry.file_name() == RIGHTS_FILE => {}
                 Ok(_) if self.take_file(&path) => {}
                 Ok(_) => self.skipped += 1,
                 Err(cause) => self.fail(&path, IngestError::Unreadable(cause)),
@@ -154,7 +158,7 @@ pub(super) fn read_folder(
     for entry in entries {
         let name = entry.file_name().to_string_lossy().into_owned();
         // Desktop systems leave hidden files in folders, such as `.DS_Store`.
-        if name != DOCUMENT && !name.starts_with('.') {
+        if ![DOCUMENT, RIGHTS_FILE].contains(&name.as_str()) && !name.starts_with('.') {
             let file = folder.file(&entry.file_name()).map_err(super::refused_link)?;
             files.push(BundleFile { name, path: file.path().to_owned() });
             pinned.push(file);
@@ -164,7 +168,7 @@ pub(super) fn read_folder(
     let document = document
         .and_then(|document| read(document.path(), DOCUMENT_BYTES_MAX, "4 MiB"))
         .map_err(|error| super::bundle::refused(DOCUMENT, error))?;
-    Ok((ItemBundle { key, document, files }, pinned))
+    Ok((ItemBundle { key, document, files, rights: RightsMetadata::default() }, pinned))
 }
 
 /// Reads a file of at most `bytes_max` bytes; `setting` names the limit in the error.

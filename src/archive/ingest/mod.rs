@@ -14,6 +14,9 @@ mod media_kinds;
 mod names;
 mod photograph;
 mod pinned_path;
+mod rights_reading;
+mod set_rights;
+mod source_rights;
 mod spool;
 mod uploads;
 
@@ -39,6 +42,8 @@ pub use lines::{LinesEvent, LinesTally, ingest_lines};
 pub use names::FileName;
 use photograph::CheckedPhotograph;
 use pinned_path::PinnedPath;
+pub use rights_reading::{RightsReading, RightsReadingRun};
+use source_rights::apply_rights;
 pub use spool::{SpooledFile, UploadSpool};
 pub use uploads::{UploadPermit, Uploads};
 use write::{LocalMoment, PreparedItem};
@@ -50,6 +55,7 @@ use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
 use crate::storage::database::{Db, ItemWriteOutcome};
 use imaging::Watermark;
 use jpeg::header::HeaderLimits;
+use metadata::RightsMetadata;
 use model::item::{Asset, AssetFile, Document, PictureFile};
 use model::{ItemId, ItemKey, MediaType, RenditionExtension, RenditionName};
 
@@ -141,6 +147,8 @@ pub struct Ingest {
     names: Option<Mutex<HashMap<(ItemKey, RenditionExtension), PathBuf>>>,
     /// The watched folder, below which no symbolic link is followed.
     confined_root: Option<PathBuf>,
+    /// The folders in which sources may state rights, besides the watched folder.
+    sources: Vec<PathBuf>,
     /// Whether each item is recorded in the audit log. A command records a single event with its totals
     /// instead.
     is_audited: bool,
@@ -165,7 +173,7 @@ impl Ingest {
         marker: Arc<Watermark>,
     ) -> Self {
         let names = Some(Mutex::default());
-        let (confined_root, is_audited) = (None, false);
+        let (confined_root, sources, is_audited) = (None, Vec::new(), false);
         Self {
             db,
             originals,
@@ -176,6 +184,7 @@ impl Ingest {
             zone,
             names,
             confined_root,
+            sources,
             is_audited,
         }
     }
@@ -234,6 +243,7 @@ impl Ingest {
         };
         let media_type = files::media_type(&files::extension(path)).ok_or(IngestError::Kind)?;
         let name = FileName { association: None, name, extension };
+        let rights = self.rights_around(path)?;
         let source = self.pin(path)?;
         let (asset, mut warnings) = self.ingest_file(&name, source.path())?;
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
@@ -245,12 +255,14 @@ impl Ingest {
         let mut assets = vec![asset];
         let files = [(name, source.path().to_owned())];
         warnings.extend(self.create_missing(media_type, &mut assets, &files)?);
+        apply_rights(&mut assets, &rights);
         let moment = LocalMoment { now, zone: &self.zone };
         let prepared = PreparedItem::new(&key, document, Some(assets), moment).into_single_file();
         self.write_prepared(&key, prepared).map(|item| IngestedItem { warnings, ..item })
     }
 
     fn ingest_photograph(&self, path: &Path, now: Timestamp) -> Result<IngestedItem, IngestError> {
+        let rights = self.rights_around(path)?;
         let loaded = self.read_photograph(self.pin(path)?.path())?;
         let picture = &loaded.picture;
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
@@ -261,9 +273,14 @@ impl Ingest {
         let (document, mut warnings) = picture.document(&key, &self.zone)?;
         let (picture, picture_warnings) = self.store(loaded, RenditionName::NORMAL_HIRES)?;
         warnings.splice(0..0, picture_warnings);
-        let asset = Asset::own(AssetFile::Picture(picture));
-        self.write(&key, document, Some(vec![asset]), now)
-            .map(|item| IngestedItem { warnings, ..item })
+        let mut assets = vec![Asset::own(AssetFile::Picture(picture))];
+        apply_rights(&mut assets, &rights);
+        self.write(&key, document, Some(assets), now).map(|item| IngestedItem { warnings, ..item })
+    }
+
+    /// Reads what the source of the single file at `path` says about rights.
+    fn rights_around(&self, path: &Path) -> Result<RightsMetadata, IngestError> {
+        self.source_rights(path.parent().unwrap_or(Path::new("")))
     }
 
     /// Reads a photograph, after waiting until the memory budget allows that.
@@ -354,7 +371,8 @@ impl Ingest {
     fn ingest_folder(&self, path: &Path, now: Timestamp) -> Result<IngestedItem, IngestError> {
         let folder = self.pin_folder(path)?;
         // Kept open until the item is written.
-        let (bundle, _files) = files::read_folder(path, &folder)?;
+        let (mut bundle, _files) = files::read_folder(path, &folder)?;
+        bundle.rights = self.source_rights(path)?;
         // A folder without files updates the document of an item that has files.
         let needs_picture = model::item::has_picture(bundle.key.media_type);
         if needs_picture && bundle.files.is_empty() && !self.has_original(&bundle.key)? {

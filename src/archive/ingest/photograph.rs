@@ -14,8 +14,8 @@ use imaging::{
     RenderJob, RenderLimits, RenderStep, ShouldContinue, Watermark,
 };
 use jpeg::header::JpegHeader;
-use metadata::Caption;
-use model::item::{Document, DocumentError, PictureFile};
+use metadata::{Caption, RightsMetadata};
+use model::item::{Document, DocumentError, PictureFile, RIGHTS_READING};
 use model::{ContentHash, ItemId, ItemKey, RenditionName};
 
 /// Long side in pixels at which a photograph is decoded to check that it can be.
@@ -26,6 +26,7 @@ pub(super) struct CheckedPhotograph {
     bytes: Vec<u8>,
     header: JpegHeader,
     caption: Caption,
+    rights: RightsMetadata,
     orientation: u8,
     pub(super) warnings: Vec<String>,
 }
@@ -58,6 +59,7 @@ pub(super) fn parse(
     let reading = metadata::read(&header, &bytes);
     Ok(CheckedPhotograph {
         caption: reading.caption,
+        rights: reading.rights,
         orientation: reading.orientation,
         warnings: reading.warnings,
         bytes,
@@ -200,6 +202,9 @@ impl CheckedPhotograph {
             orientation: self.orientation,
             progressive: self.header.needs_coefficient_buffer(),
             components: u8::try_from(self.header.components.len()).unwrap_or(u8::MAX),
+            rights: self.rights.clone(),
+            source_rights: RightsMetadata::default(),
+            rights_reading: RIGHTS_READING,
         };
         Ok((asset, warnings))
     }

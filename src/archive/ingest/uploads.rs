@@ -75,7 +75,12 @@ impl Uploads {
         self.work(move |ingest| ingest.withdraw(&key, now)).await?.map_err(Error::internal)
     }
 
-    async fn work<T: Send + 'static>(
+    /// The ingest itself, for work that is no upload.
+    pub(super) fn ingest_here(&self) -> &Ingest {
+        &self.inner.ingest
+    }
+
+    pub(super) async fn work<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Ingest) -> Result<T, IngestError> + Send + 'static,
     ) -> Result<Result<T, IngestError>> {

@@ -186,7 +186,10 @@ impl PreparedItem {
 }
 
 /// Finds the item `key` and parses its document.
-fn find(tx: &WriteTx<'_>, key: &ItemKey) -> Result<Option<(StoredItem, Document)>, DbError> {
+pub(super) fn find(
+    tx: &WriteTx<'_>,
+    key: &ItemKey,
+) -> Result<Option<(StoredItem, Document)>, DbError> {
     let Some(item) = tx.as_read().find_item(key)? else { return Ok(None) };
     let damaged = |why: String| DbError::Damaged { what: format!("item {key}"), why };
     let document =
@@ -258,6 +261,21 @@ fn replace_items(
         newly_replaced.push(key);
     }
     Ok(newly_replaced)
+}
+
+/// Writes the item again as its next version, with `assets` if they changed: what is served of it changes
+/// although its document does not. It keeps its position in the order of arrival, `order_time`.
+pub(super) fn rewrite(
+    tx: &WriteTx<'_>,
+    key: &ItemKey,
+    order_time: Timestamp,
+    mut document: Document,
+    assets: Option<Vec<Asset>>,
+    moment: LocalMoment<'_>,
+) -> Result<(), DbError> {
+    document.set_stored(moment.now, moment.zone);
+    let row = NewItem { order_time, assets, ..moment.row(key, &document) };
+    tx.write_item(&row).map(drop)
 }
 
 /// Withdraws the item `key`; returns whether it exists.

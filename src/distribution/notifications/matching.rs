@@ -401,7 +401,7 @@ impl MatchTransaction<'_, '_> {
             return Ok(());
         }
         self.batch.items += 1;
-        for (number, matched) in self.matcher.matching(key, &document, self.now) {
+        for (number, matched) in self.matcher.matching(key, &document, item, self.now) {
             if seq > matched.after_seq && self.is_recent(matched, item) {
                 self.deliver_match(number, matched, key, version)?;
             }

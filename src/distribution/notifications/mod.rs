@@ -207,8 +207,10 @@ impl Notifications {
             }
         }
         let woken = Mutex::new(db.read_blocking(|tx| tx.stream_sequence())?);
+        let rights = Arc::clone(&services.media.settings().rights);
+        let analysis = DocumentAnalysis { zone: settings.zone.clone(), rights };
         let inner = NotificationsInner {
-            matcher: Arc::new(Mutex::new(NotificationMatcher::new(settings.zone.clone()))),
+            matcher: Arc::new(Mutex::new(NotificationMatcher::new(analysis))),
             services,
             settings: HotSwap::new(settings),
             signer,

@@ -8,8 +8,9 @@ use uuid::Uuid;
 use crate::archive::content::{ItemSelection, RecentSpan};
 use crate::runtime::limits::{MATCHING_LEARNED, STREAM_EXPIRY};
 use crate::storage::database::{
-    AccountChange, DbError, NotificationWatcher, ReadTx, WatchersOf, WriteTx,
+    AccountChange, DbError, NotificationWatcher, ReadTx, StoredItem, WatchersOf, WriteTx,
 };
+use crate::storage::search::DocumentAnalysis;
 use model::ItemKey;
 use model::account::{Agreement, AgreementId, NotificationKind, ROLE_PROVIDER, UserId};
 use model::item::Document;
@@ -52,7 +53,7 @@ impl From<Agreement> for CoverageTerms {
 
 /// All notifications, compiled for matching, as of a state of the database.
 pub(super) struct NotificationMatcher {
-    zone: TimeZone,
+    analysis: DocumentAnalysis,
     matcher: InterestMatcher,
     notifications: HashMap<i64, MatchedNotification>,
     by_user: HashMap<UserId, HashSet<i64>>,
@@ -65,9 +66,9 @@ pub(super) struct NotificationMatcher {
 }
 
 impl NotificationMatcher {
-    pub(super) fn new(zone: TimeZone) -> Self {
+    pub(super) fn new(analysis: DocumentAnalysis) -> Self {
         Self {
-            zone,
+            analysis,
             matcher: InterestMatcher::new(),
             notifications: HashMap::new(),
             by_user: HashMap::new(),
@@ -124,7 +125,7 @@ impl NotificationMatcher {
     }
 
     fn read_all(&mut self, tx: &ReadTx<'_>) -> Result<(), DbError> {
-        *self = Self::new(self.zone.clone());
+        *self = Self::new(self.analysis.clone());
         let state = (tx.notification_log_ends()?.1, tx.account_seq()?);
         // Word statistics make matching faster, not more correct: one damaged item must not stop it.
         let newest = tx.newest_documents(MATCHING_LEARNED).unwrap_or_else(|cause| {
@@ -133,7 +134,7 @@ impl NotificationMatcher {
         });
         for (key, document) in newest {
             if let Ok(document) = Document::from_stored(&document) {
-                self.matcher.learn(&IndexedDocument::of(&key, &document, &self.zone));
+                self.matcher.learn(&IndexedDocument::of(&key, &document, &self.analysis.zone));
             }
         }
         self.read(tx, WatchersOf::Everybody)?;
@@ -176,7 +177,7 @@ impl NotificationMatcher {
         let saved = &notification.query;
         let text = saved.q.as_deref().unwrap_or_default();
         let codes: Vec<&str> = saved.p.iter().map(String::as_str).collect();
-        let parsed = query::parse(text, &self.zone).ok();
+        let parsed = query::parse(text, self.zone()).ok();
         let selection =
             parsed.and_then(|query| ItemSelection::new(query, &codes, saved.agr.clone()));
         let Some(selection) = selection else {
@@ -223,14 +224,16 @@ impl NotificationMatcher {
         }
     }
 
-    /// Returns the notifications that match the item, in the order of their numbers.
+    /// Returns the notifications that match the item, in the order of their numbers; `document` is its parsed
+    /// document.
     pub(super) fn matching(
         &mut self,
         key: &ItemKey,
         document: &Document,
+        item: &StoredItem,
         now: Timestamp,
     ) -> Vec<(i64, MatchedNotification)> {
-        let indexed = IndexedDocument::of(key, document, &self.zone);
+        let indexed = self.analysis.index_item(key, document, item);
         let agreements = self.covering(&indexed, now);
         let media_type = key.media_type;
         self.matcher.learn(&indexed);
@@ -254,7 +257,7 @@ impl NotificationMatcher {
 
     /// Returns the time zone in which days begin.
     pub(super) fn zone(&self) -> &TimeZone {
-        &self.zone
+        &self.analysis.zone
     }
 
     /// Returns the number of notifications.

@@ -88,7 +88,8 @@ fn services(
     let settings = media::MediaSettings::of(&config).unwrap();
     let media = Media::start(settings, orders, originals, compute, &dir.join("cache")).unwrap();
     let search = SearchEngine::disabled(db.clone()).unwrap();
-    let content = Content::new(search, media.settings().sizes, POLLS);
+    let media::MediaSettings { sizes, rights, .. } = media.settings();
+    let content = Content::new(search, *sizes, Arc::clone(rights), POLLS);
     let from = MailAddress::parse("a@b.example").unwrap();
     let transport = MailTransport::Outbox { folder: dir.join("outbox"), is_shared: false };
     let mail = MailSettings {

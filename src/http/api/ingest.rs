@@ -25,18 +25,24 @@ use crate::http::protocol::request::ValidationErrors;
 use crate::http::protocol::respond;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorDetail, ErrorKind, Result};
-use crate::runtime::limits::{BODY_DISCARD_BYTES_MAX, DOCUMENT_BYTES_MAX, ITEM_FILES_MAX};
+use crate::runtime::limits::{
+    BODY_DISCARD_BYTES_MAX, DOCUMENT_BYTES_MAX, ITEM_FILES_MAX, RIGHTS_BYTES_MAX,
+};
 use crate::storage::audit::{self, AuditAction, AuditOutcome, ObjectKind};
 use crate::storage::database::ItemWriteOutcome;
+use metadata::RightsMetadata;
+use metadata::rights::RightsError;
 use model::account::ROLE_PROVIDER;
 use model::item::{DocumentError, MediaLinks};
 use model::{ItemId, ItemKey, MediaType};
 
 /// The name of the part that holds the document.
 const ITEM_PART: &str = "item";
+/// The name of the part with what the source says about rights.
+const RIGHTS_PART: &str = "rights";
 
 /// The decoded path segments, or the reason why they are missing.
-type UploadPath = Result<Path<(String, String)>, PathRejection>;
+pub(super) type UploadPath = Result<Path<(String, String)>, PathRejection>;
 
 /// The routes of uploads.
 pub(crate) fn routes() -> Router<AppState> {
@@ -68,13 +74,13 @@ async fn put_item(
     let request = Request::from_parts(parts, body);
     let upload = read_upload(app.shared.archive.uploads.spool(), key.media_type, request).await?;
     let is_document_only = upload.is_document_only;
-    let ItemUpload { document, files, .. } = upload;
+    let ItemUpload { document, files, rights, .. } = upload;
     let bundle_file = |(name, file): &(String, SpooledFile)| BundleFile {
         name: name.clone(),
         path: file.path().to_owned(),
     };
-    let bundle =
-        ItemBundle { key: key.clone(), document, files: files.iter().map(bundle_file).collect() };
+    let files_of_item = files.iter().map(bundle_file).collect();
+    let bundle = ItemBundle { key: key.clone(), document, files: files_of_item, rights };
     let ingested = app.shared.archive.uploads.ingest(bundle, clock::now()).await?;
     let ingested = ingested.map_err(|error| {
         let event = audit::event(AuditAction::ItemStored).with_object(ObjectKind::Item, &key);
@@ -118,7 +124,7 @@ async fn withdraw(
 
 /// Checks that the caller may upload and withdraw items and that there is capacity; returns the item and the
 /// permit. Audits a refused caller.
-fn authorize_provider(
+pub(super) fn authorize_provider(
     app: &AppState,
     caller: &ApiCaller,
     action: AuditAction,
@@ -127,7 +133,7 @@ fn authorize_provider(
     // Parsed first for the audit event and reported last: a caller who is no provider learns only
     // that.
     let key = parse_item_key(segments);
-    if !caller.0.has_role(ROLE_PROVIDER) {
+    require_provider(caller).inspect_err(|_| {
         let event = audit::event(action)
             .with_outcome(AuditOutcome::Refused)
             .with_detail("provider_required");
@@ -135,13 +141,20 @@ fn authorize_provider(
             Ok(key) => event.with_object(ObjectKind::Item, key),
             Err(_) => event,
         });
-        let message = "Only providers may send and withdraw items";
-        return Err(Error::forbidden("provider_required", message));
-    }
+    })?;
     Ok((key?, app.shared.archive.uploads.admit()?))
 }
 
-fn parse_item_key(segments: UploadPath) -> Result<ItemKey> {
+/// Fails with `provider_required` for a caller that may not write items.
+pub(super) fn require_provider(caller: &ApiCaller) -> Result<()> {
+    if caller.0.has_role(ROLE_PROVIDER) {
+        return Ok(());
+    }
+    let message = "Only providers may send, change and withdraw items";
+    Err(Error::forbidden("provider_required", message))
+}
+
+pub(super) fn parse_item_key(segments: UploadPath) -> Result<ItemKey> {
     let not_utf8 = |_| Error::invalid("path", "id", "format", "the path is not UTF-8");
     let Path((media_type, id)) = segments.map_err(not_utf8)?;
     let mut problems = ValidationErrors::new();
@@ -174,6 +187,8 @@ pub struct ItemUpload {
     pub document: Vec<u8>,
     /// The files by the names of their parts.
     pub files: Vec<(String, SpooledFile)>,
+    /// What the source says about the rights in the files.
+    pub rights: RightsMetadata,
     /// Whether the body is the document and has no parts.
     pub is_document_only: bool,
 }
@@ -259,7 +274,7 @@ async fn read_parts(
     parts: &mut Multipart,
 ) -> Result<ItemUpload> {
     let mut upload = ItemUpload::default();
-    let mut document = None;
+    let (mut document, mut rights) = (None, None);
     let mut problems = Vec::new();
     let mut discarded_bytes = 0;
     for count in 0.. {
@@ -269,9 +284,13 @@ async fn read_parts(
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         let name = part_name(&field);
-        let allowed = if name == ITEM_PART { Ok(()) } else { check_part_name(media_type, &name) };
+        let allowed = match name.as_str() {
+            ITEM_PART | RIGHTS_PART => Ok(()),
+            _ => check_part_name(media_type, &name),
+        };
         let is_repeated = match name.as_str() {
             ITEM_PART => document.is_some(),
+            RIGHTS_PART => rights.is_some(),
             _ => upload.files.iter().any(|(other, _)| *other == name),
         };
         // Refused parts are read and discarded, so that all problems are reported in one response.
@@ -282,6 +301,9 @@ async fn read_parts(
             problems.push(ErrorDetail::of_rule("maximum", "body", name, message));
         } else if name == ITEM_PART {
             document = Some(read_document(&mut field).await?);
+            continue;
+        } else if name == RIGHTS_PART {
+            rights = Some(read_rights(&mut field).await?);
             continue;
         } else {
             let file = read_file(spool, &name, &mut field).await?;
@@ -299,6 +321,8 @@ async fn read_parts(
         let message = "the part item is missing: the document";
         problems.insert(0, ErrorDetail::of_rule("required", "body", ITEM_PART, message));
     }
+    problems.extend(rights.as_ref().and_then(|stated| rights_problem(stated, &upload.files)));
+    upload.rights = rights.and_then(|stated| stated.ok()).unwrap_or_default();
     match document {
         Some(document) if problems.is_empty() => Ok(ItemUpload { document, ..upload }),
         _ => Err(Error::invalid_parts(problems)),
@@ -308,7 +332,7 @@ async fn read_parts(
 /// The name of a part, or its file name if the part's name is not that of a file.
 fn part_name(field: &Field<'_>) -> String {
     let part_name = field.name().unwrap_or_default();
-    if part_name == ITEM_PART || part_name.contains('.') {
+    if [ITEM_PART, RIGHTS_PART].contains(&part_name) || part_name.contains('.') {
         return part_name.to_owned();
     }
     field.file_name().unwrap_or(part_name).to_owned()
@@ -328,6 +352,49 @@ async fn read_document(field: &mut Field<'_>) -> Result<Vec<u8>> {
         append_chunk(&mut document, &chunk)?;
     }
     Ok(document)
+}
+
+/// Reads and parses the part with rights; the inner error is about its content.
+async fn read_rights(field: &mut Field<'_>) -> Result<Result<RightsMetadata, ErrorDetail>> {
+    let mut text = Vec::new();
+    while let Some(chunk) = field.chunk().await.map_err(multipart_error)? {
+        if text.len() + chunk.len() > RIGHTS_BYTES_MAX {
+            let message = format!("{RIGHTS_PART} has more than {RIGHTS_BYTES_MAX} bytes");
+            return Err(Error::new(ErrorKind::TooLarge, message));
+        }
+        text.extend_from_slice(&chunk);
+    }
+    let parsed = match serde_json::from_slice(&text) {
+        Ok(value) => RightsMetadata::from_json(&value).map_err(|cause| rights_error(&cause)),
+        Err(cause) => {
+            let message = format!("the part {RIGHTS_PART} is not JSON: {cause}");
+            Err(ErrorDetail::of_rule("format", "body", RIGHTS_PART, message))
+        }
+    };
+    Ok(parsed)
+}
+
+/// The problem of a part with rights: its content, or that no file came with it.
+fn rights_problem(
+    stated: &Result<RightsMetadata, ErrorDetail>,
+    files: &[(String, SpooledFile)],
+) -> Option<ErrorDetail> {
+    match stated {
+        Err(problem) => Some(problem.clone()),
+        Ok(_) if files.is_empty() => {
+            let message = format!(
+                "the part {RIGHTS_PART} is about files, and there are none; the rights in an item \
+                 that exists are set at its own address, which ends in /rights"
+            );
+            Some(ErrorDetail::of_rule("format", "body", RIGHTS_PART, message))
+        }
+        Ok(_) => None,
+    }
+}
+
+/// Describes a property with an invalid value.
+pub(super) fn rights_error(cause: &RightsError) -> ErrorDetail {
+    ErrorDetail::of_rule("format", "body", dotted_path(&cause.path), cause.to_string())
 }
 
 async fn read_file(spool: &UploadSpool, name: &str, field: &mut Field<'_>) -> Result<SpooledFile> {
@@ -396,6 +463,7 @@ fn error_details(refusal: &FileRefusal, item: &str) -> Vec<ErrorDetail> {
         | IngestError::Kind
         | IngestError::Name(_)
         | IngestError::Uri(_)
+        | IngestError::Rights { .. }
         | IngestError::SameId(_)
         | IngestError::Refused(_)
         | IngestError::Store(_)

@@ -6,6 +6,7 @@ pub(crate) mod content;
 pub(crate) mod credentials;
 pub(crate) mod deliveries;
 pub mod ingest;
+pub(crate) mod item_rights;
 pub(crate) mod keys;
 pub(crate) mod logins;
 pub(crate) mod orders;

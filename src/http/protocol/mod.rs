@@ -4,6 +4,7 @@
 pub(crate) mod compression;
 pub mod conditional;
 pub(crate) mod cors;
+pub(crate) mod crawlers;
 pub(crate) mod deprecation;
 pub(crate) mod disposition;
 pub(crate) mod edge;

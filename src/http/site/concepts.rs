@@ -53,8 +53,11 @@ impl ConceptNames {
         let property = match facet {
             Facet::SubjectCode => "subject",
             Facet::ProductCode => "product",
-            // These facets hold names, not codes.
-            Facet::PlaceName | Facet::PersonName | Facet::CopyrightHolder => return None,
+            // These facets hold names, not codes; the page has the names of source types.
+            Facet::PlaceName
+            | Facet::PersonName
+            | Facet::CopyrightHolder
+            | Facet::DigitalSourceType => return None,
         };
         let (language, now) = (language::current_language(), clock::now());
         let key = (language, facet, value.to_owned());

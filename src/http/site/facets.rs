@@ -14,14 +14,15 @@ use query::Facet;
 const FACET_VALUES_MAX: usize = 8;
 /// The facets of the page in order, as the API's parameter `facets`.
 pub(super) const FACET_NAMES: &str =
-    "subject.code,place.name,person.name,product.code,copyrightholder";
+    "subject.code,place.name,person.name,product.code,copyrightholder,digitalsourcetype";
 /// The facets of [`FACET_NAMES`].
-const FACET_ORDER: [Facet; 5] = [
+const FACET_ORDER: [Facet; 6] = [
     Facet::SubjectCode,
     Facet::PlaceName,
     Facet::PersonName,
     Facet::ProductCode,
     Facet::CopyrightHolder,
+    Facet::DigitalSourceType,
 ];
 
 /// A facet value that narrows a search.

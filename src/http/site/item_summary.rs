@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use super::source_types::{self, AiUse};
 use model::{ItemKey, RenditionName};
 
 /// Longest teaser of a list, in characters.
@@ -38,6 +39,8 @@ pub(super) struct ItemSummary {
     /// The JPEGs of the pictures, as the value of `srcset`.
     pub(super) srcset: String,
     pub(super) is_video: bool,
+    /// The part that a trained model had in the picture.
+    pub(super) ai: Option<AiUse>,
 }
 
 impl ItemSummary {
@@ -81,6 +84,7 @@ impl ItemSummary {
             thumbnail,
             preview,
             is_video: document["type"] == "video",
+            ai: source_type(document).and_then(AiUse::of),
         })
     }
 
@@ -88,6 +92,14 @@ impl ItemSummary {
     pub(super) fn list(documents: &Value) -> Vec<Self> {
         documents.as_array().into_iter().flatten().filter_map(Self::of).collect()
     }
+}
+
+/// The code of the digital source type that a document states.
+fn source_type(document: &Value) -> Option<&str> {
+    let mut indicators = document["trustindicator"].as_array()?.iter();
+    let indicator =
+        indicators.find(|one| one["scheme"].as_str().is_some_and(source_types::is_vocabulary))?;
+    indicator["code"].as_str()
 }
 
 /// The HTML id of an item on a page of hits.
@@ -183,6 +195,10 @@ mod tests {
         let mut document = json!({
             "uri": "https://cdn.example/media/image/a_b", "headline": "H",
             "body_text": format!("one\n\ntwo {}", "x".repeat(300)),
+            "trustindicator": [{ "title": "Checked" }, {
+                "scheme": "http://cv.iptc.org/newscodes/digitalsourcetype/",
+                "code": "compositeWithTrainedAlgorithmicMedia",
+            }],
             "renditions": {
                 "r00": rendition("Hires", "Normal", "https://cdn.example/media/image/a_b.jpg"),
                 "r02": rendition("Preview", "Watermark", "https://cdn.example/w"),
@@ -194,7 +210,7 @@ mod tests {
         let hit = ItemSummary::of(&document).unwrap();
         assert_eq!((hit.key.as_str(), hit.page_url.as_str()), ("image/a_b", "/item/image/a_b"));
         assert_eq!(hit.preview.unwrap().url, "https://cdn.example/media/p");
-        assert_eq!(hit.thumbnail, None);
+        assert_eq!((hit.thumbnail, hit.ai), (None, Some(AiUse::Edited)));
         assert_eq!(hit.srcset, "https://cdn.example/media/s 3w");
         assert!(hit.teaser.starts_with("one two xxx") && hit.teaser.ends_with("x…"));
         document["uri"] = json!("https://cdn.example/media/graphic/g");

@@ -7,6 +7,7 @@
 mod load;
 mod originals_location;
 mod reload;
+mod rights;
 mod role;
 mod secret;
 mod sizes;
@@ -23,6 +24,7 @@ pub use originals_location::{
     AddressStyle, BucketCredentials, OriginalsLocation, ScrubPeriod, ServiceEndpoints,
 };
 pub use reload::{RELOADABLE, SettingChanges};
+pub use rights::{ContentUsage, DataMiningTerm, LinkUrl, NewsmlVersion};
 pub use role::NodeRole;
 pub use secret::SecretSource;
 pub use sizes::{RenditionPreset, RenditionPresets, RenditionWidths};
@@ -261,6 +263,15 @@ settings! {
         watermark_margin: f32 = "0.02", 0.0..=0.4, "of width", "Distance of the watermark from the left and bottom edges";
         watermark_opacity: f32 = "0.75", 0.0..=1.0, "", "Opacity of the watermark";
         keep_gps: bool = "false", AnyValue, "", "Whether renditions keep the GPS position of the original";
+        keep_person_details: bool = "false", AnyValue, "", "Whether renditions carry details about the persons shown that originals have: names and descriptions beyond those of the caption, names in image regions, ages and model information";
+        licensor: String = "", AnyValue, "text", "Name of the licensor in the metadata of all renditions, instead of the original's; empty: as in the original";
+        licensor_url: LinkUrl = "", AnyValue, "URL", "Address at which a licence is obtained, in the metadata of all renditions; empty: as in the original";
+        web_statement: LinkUrl = "", AnyValue, "URL", "Page that states the rights and the terms of use, in the metadata of all renditions; empty: as in the original";
+        data_mining: DataMiningTerm = "", AnyValue, "code", "What the metadata of all renditions say about data mining, by a term of the PLUS vocabulary: DMI-ALLOWED, DMI-PROHIBITED-AIMLTRAINING, DMI-PROHIBITED-GENAIMLTRAINING, DMI-PROHIBITED-EXCEPTSEARCHENGINEINDEXING, DMI-PROHIBITED, DMI-PROHIBITED-SEECONSTRAINT or DMI-UNSPECIFIED; empty: as in the original";
+        content_usage: ContentUsage = "", AnyValue, "header", "Value of the header Content-Usage of media responses, a draft of the IETF, such as train-ai=n; empty: none";
+        tdm_reservation: bool = "false", AnyValue, "", "Whether media responses reserve the rights of text and data mining: tdm-reservation: 1 (TDMRep)";
+        tdm_policy: LinkUrl = "", AnyValue, "URL", "Address of the policy on text and data mining in the header tdm-policy of media responses; empty: none";
+        newsml: NewsmlVersion = "2.35", AnyValue, "2.35, 2.30", "Version of NewsML-G2 documents; 2.30: for clients that compare the number of the version";
         megapixels_max: u32 = "500", 1..=4000, "megapixels", "Maximum size of a photograph; larger ones are refused";
         file_bytes_max: u64 = "536870912", 1024..=4_294_967_296, "bytes", "Maximum size of an original; larger ones are refused";
         scans_max: u32 = "100", 1..=1000, "scans", "Maximum scans of a progressive JPEG; photographs with more are refused";
@@ -414,7 +425,7 @@ pub fn default_rows() -> Vec<SettingRow> {
 
 /// The settings that should be equal on all nodes of an archive, since they affect links, captions,
 /// renditions and which files are accepted.
-const ALIKE: [&str; 30] = [
+const ALIKE: [&str; 39] = [
     "server.public_url",
     "server.media_url",
     "store.originals",
@@ -437,6 +448,15 @@ const ALIKE: [&str; 30] = [
     "media.watermark_margin",
     "media.watermark_opacity",
     "media.keep_gps",
+    "media.keep_person_details",
+    "media.licensor",
+    "media.licensor_url",
+    "media.web_statement",
+    "media.data_mining",
+    "media.content_usage",
+    "media.tdm_reservation",
+    "media.tdm_policy",
+    "media.newsml",
     "media.sender",
     "media.megapixels_max",
     "media.file_bytes_max",

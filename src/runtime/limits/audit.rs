@@ -7,6 +7,8 @@ pub const AUDIT_QUEUE_MAX: usize = 4096;
 pub const AUDIT_BATCH_EVENTS: usize = 256;
 /// Characters of the detail of an event.
 pub const AUDIT_DETAIL_CHARS_MAX: usize = 300;
+/// Characters of an old and of a new value in the detail of an event, which has room for both.
+pub const AUDIT_VALUE_CHARS_MAX: usize = 120;
 /// Characters of an id or a user name in an event; those of items and channels are shorter.
 pub const AUDIT_ID_CHARS_MAX: usize = 250;
 /// Networks whose throttled logins are counted separately; all others are counted together.

@@ -22,6 +22,11 @@ pub use search::*;
 pub const MEDIA_PATH_BYTES_MAX: usize = 1024;
 /// Bytes of an `item.json`. Real documents with long bodies are below 200 kB.
 pub const DOCUMENT_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Bytes of what is stated about rights in one request, or in the file of a source. Terms of use and prompts
+/// are the longest texts.
+pub const RIGHTS_BYTES_MAX: usize = 64 * 1024;
+/// Changes of the rights in one item that are remembered; the oldest are removed.
+pub const RIGHTS_CHANGES_MAX: usize = 100;
 /// Bytes of an accounts file. Ten thousand users take about 5 MB.
 pub const ACCOUNTS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Bytes of the cache keys in one response. Proxies allow 4 to 8 KiB for all headers of a response, and
@@ -314,6 +319,11 @@ pub const STANDARD_SET_BYTES_MAX: u64 = 128 << 20;
 pub const STANDARD_SETS_BATCH: usize = 16;
 /// Time between two looks for pictures whose standard renditions are not kept yet.
 pub const STANDARD_SETS_INTERVAL: std::time::Duration = std::time::Duration::from_secs(30);
+/// Items whose originals are read for rights in one run of the job; what they lack is written in one
+/// transaction, which other writers wait for.
+pub const RIGHTS_READING_BATCH: usize = 32;
+/// Time between two looks for originals whose rights were not read.
+pub const RIGHTS_READING_INTERVAL: std::time::Duration = std::time::Duration::from_secs(30);
 /// Encoders that take at least this many times as long as JPEG's share a budget of their own.
 pub const SLOW_ENCODING_COST_MIN: u32 = 50;
 /// Clients whose token buckets of megapixels are kept; full buckets are dropped first.

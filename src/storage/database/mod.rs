@@ -58,6 +58,7 @@ pub use statements::grants::{
 pub use statements::import::{
     NewAgreement, NewApiKey, NewClient, NewLicense, NewProduct, NewUserRow, PutOutcome,
 };
+pub use statements::item_rights::RightsChange;
 pub use statements::items::{ItemWriteOutcome, NewItem, StoredItem};
 pub use statements::logins::{
     ListedApplication, ListedSession, LoginBrowser, LoginCount, UsedCredential, session_name,

@@ -4,13 +4,10 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
-use jiff::tz::TimeZone;
-
+use super::DocumentAnalysis;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::INDEX_BUILD_ITEMS;
 use crate::storage::database::{Db, DbError, IndexedVersion, LogPosition, SnapshotReader};
-use model::item::Document;
-use query::IndexedDocument;
 use search_index::{
     ANALYSIS, CommitPosition, IndexWriter, ItemVersion, SearchIndex, VersionAdder,
 };
@@ -26,13 +23,14 @@ pub(super) struct BuildControl<'a> {
     pub(super) stops: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// Returns the position of a commit that contains everything up to a row of the log.
-pub(super) fn commit_position(archive: &str, row: &LogPosition) -> CommitPosition {
+/// Returns the position of a commit that contains everything up to a row of the log, analysed with `settings`.
+pub(super) fn commit_position(archive: &str, settings: &str, row: &LogPosition) -> CommitPosition {
     CommitPosition {
         archive: archive.to_owned(),
         analysis: ANALYSIS,
         row: row.row,
         digest: row.digest.clone(),
+        settings: settings.to_owned(),
     }
 }
 
@@ -43,7 +41,7 @@ pub(super) fn commit_position(archive: &str, row: &LogPosition) -> CommitPositio
 pub(super) fn build(
     db: &Db,
     path: &Path,
-    zone: &TimeZone,
+    analysis: &DocumentAnalysis,
     control: &BuildControl<'_>,
 ) -> Result<Option<CommitPosition>> {
     let mut feed = db.snapshot_reader()?;
@@ -69,7 +67,7 @@ pub(super) fn build(
                 }
             }
         });
-        finished = add_pages(&received, &mut writer, zone, &mut |items| {
+        finished = add_pages(&received, &mut writer, analysis, &mut |items| {
             done += items;
             (control.report)(done, count);
             !(control.stops)()
@@ -80,7 +78,7 @@ pub(super) fn build(
     if !finished {
         return Ok(None);
     }
-    let position = commit_position(&archive, &end);
+    let position = commit_position(&archive, &analysis.settings(), &end);
     writer.commit(&position).map_err(Error::internal)?;
     writer.finish().map_err(Error::internal)?;
     Ok(Some(position))
@@ -156,12 +154,12 @@ fn is_damage(cause: &DbError) -> bool {
 fn add_pages(
     pages: &Receiver<PageRead>,
     writer: &mut IndexWriter,
-    zone: &TimeZone,
+    analysis: &DocumentAnalysis,
     proceeds: &mut dyn FnMut(u64) -> bool,
 ) -> Result<bool> {
     for page in pages {
         let (_, versions) = page?;
-        add(writer, &versions, zone)?;
+        add(writer, &versions, analysis)?;
         if !proceeds(u64::try_from(versions.len()).unwrap_or_default()) {
             return Ok(false);
         }
@@ -174,18 +172,18 @@ fn add_pages(
 pub(super) fn add(
     writer: &mut IndexWriter,
     versions: &[IndexedVersion],
-    zone: &TimeZone,
+    analysis: &DocumentAnalysis,
 ) -> Result<()> {
     // Analysis takes most of the time, so two threads share it.
     let (first, second) = versions.split_at(versions.len().div_ceil(2));
     let [mut adder, mut other] = writer.adders();
     // One version is not worth a thread.
     if second.is_empty() {
-        return add_each(&mut adder, first, zone);
+        return add_each(&mut adder, first, analysis);
     }
     thread::scope(|scope| {
-        let second = scope.spawn(|| add_each(&mut other, second, zone));
-        let added = add_each(&mut adder, first, zone);
+        let second = scope.spawn(|| add_each(&mut other, second, analysis));
+        let added = add_each(&mut adder, first, analysis);
         second.join().unwrap_or_else(|_| Err(Error::internal("an item could not be read")))?;
         added
     })
@@ -194,11 +192,11 @@ pub(super) fn add(
 fn add_each(
     adder: &mut VersionAdder<'_>,
     versions: &[IndexedVersion],
-    zone: &TimeZone,
+    analysis: &DocumentAnalysis,
 ) -> Result<()> {
     for version in versions {
-        let document = match Document::from_stored(&version.document) {
-            Ok(document) => document,
+        let indexed = match analysis.index_version(version) {
+            Ok(indexed) => indexed,
             Err(cause) => {
                 tracing::error!("search index: item {} is damaged: {cause}", version.key);
                 continue;
@@ -211,7 +209,7 @@ fn add_each(
             status: version.status,
             order_ms: version.order_ms,
             embargoed_ms: version.embargoed_ms,
-            indexed: &IndexedDocument::of(&version.key, &document, zone),
+            indexed: &indexed,
         };
         adder.add(&item).map_err(Error::internal)?;
     }

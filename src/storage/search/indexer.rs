@@ -12,13 +12,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-use jiff::tz::TimeZone;
-
 use super::build::{BuildControl, add, build, commit_position, read_each, read_versions};
 use super::consistency::compare;
 use super::folder::IndexFolder;
 use super::shared::{SearchShared, log_position};
-use super::{IndexSettings, IndexStatus};
+use super::{DocumentAnalysis, IndexSettings, IndexStatus};
 use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::compute::lower_priority;
 use crate::runtime::error::{Error, Result};
@@ -83,6 +81,8 @@ struct OpenIndex {
     position: LogPosition,
     /// The id of the archive that it belongs to.
     archive: String,
+    /// Identifies the settings that its documents were analysed with.
+    settings: String,
 }
 
 /// The outcome of indexing new rows of the item log.
@@ -116,7 +116,7 @@ struct IndexerWorker {
     searched_existing: bool,
     /// A build in progress; its result is whether it was completed.
     building: Option<SideTask<bool>>,
-    /// Whether the item log requests a rebuild.
+    /// Whether the item log or a changed setting requires a rebuild.
     wants_build: bool,
     /// A check of all files in progress; its result is the names of damaged files.
     checking: Option<SideTask<Vec<String>>>,
@@ -183,6 +183,8 @@ impl IndexerWorker {
             return self.start_build(why);
         }
         self.start_check(&index);
+        // It answers until there is one that follows the settings.
+        self.wants_build |= position.settings != self.settings.analysis.settings();
         self.activate(path, index, &position)
     }
 
@@ -194,8 +196,9 @@ impl IndexerWorker {
         position: &CommitPosition,
     ) -> Result<()> {
         let writer = Some(index.writer().map_err(Error::internal)?);
-        let (row, archive) = (log_position(Some(position)), position.archive.clone());
-        let mut open = OpenIndex { path, index, writer, position: row, archive };
+        let CommitPosition { archive, settings, .. } = position.clone();
+        let row = log_position(Some(position));
+        let mut open = OpenIndex { path, index, writer, position: row, archive, settings };
         // Before searches use it, since they wait only briefly for the newest items.
         while let FollowOutcome::Committed { rebuild } = self.index_new_rows(&mut open)? {
             self.wants_build |= rebuild;
@@ -232,7 +235,7 @@ impl IndexerWorker {
             return Ok(FollowOutcome::Idle);
         };
         let versions = read_versions(&mut self.feed, number(open.position.row), number(last.row))?;
-        open.apply(&changes, &versions, &self.settings.zone)?;
+        open.apply(&changes, &versions, &self.settings.analysis)?;
         open.commit(&last)?;
         Ok(FollowOutcome::Committed { rebuild: changes.iter().any(|change| change.rebuild) })
     }
@@ -253,7 +256,7 @@ impl IndexerWorker {
         found.stale.iter().for_each(|number| writer.remove(*number));
         for numbers in found.missing.chunks(INDEX_CHANGES_MAX) {
             let versions = read_each(&mut self.feed, numbers.iter().copied())?;
-            add(writer, &versions, &self.settings.zone)?;
+            add(writer, &versions, &self.settings.analysis)?;
         }
         open.commit(&found.end)?;
         // From now on searches wait for rows of the log as it is now.
@@ -268,7 +271,7 @@ impl IndexerWorker {
         tracing::info!("building the search index: {why}");
         metrics::counter!(telemetry::SEARCH_INDEX_REPAIRS, "kind" => "built").increment(1);
         let path = self.folder()?.begin().map_err(Error::internal)?;
-        let (shared, zone) = (Arc::clone(&self.shared), self.settings.zone.clone());
+        let (shared, analysis) = (Arc::clone(&self.shared), self.settings.analysis.clone());
         let (stop, is_rebuild) = (Arc::clone(&self.stop), self.open.is_some());
         let thread = thread::Builder::new().name("search-build".to_owned());
         let work = move || {
@@ -289,7 +292,7 @@ impl IndexerWorker {
             };
             let stops = || stop.load(Ordering::Relaxed);
             let watcher = BuildControl { report: &report, stops: &stops };
-            let built = build(&shared.db, &path, &zone, &watcher)?;
+            let built = build(&shared.db, &path, &analysis, &watcher)?;
             if built.is_some() {
                 tracing::info!(seconds = watch.elapsed().as_secs(), "the search index was built");
             }
@@ -414,7 +417,7 @@ impl IndexerWorker {
         outcome?;
         if self.wants_build && self.building.is_none() {
             self.wants_build = false;
-            self.start_build("a command requested it")?;
+            self.start_build("a command requested it, or a setting has changed")?;
         }
         Ok(())
     }
@@ -488,18 +491,18 @@ impl OpenIndex {
         &mut self,
         changes: &[IndexChange],
         versions: &[IndexedVersion],
-        zone: &TimeZone,
+        analysis: &DocumentAnalysis,
     ) -> Result<()> {
         let writer = self.writer()?;
         for replaced in changes.iter().filter_map(|change| change.replaced) {
             writer.remove(replaced);
         }
-        add(writer, versions, zone)
+        add(writer, versions, analysis)
     }
 
     /// Commits everything up to the row `end` and makes it visible.
     fn commit(&mut self, end: &LogPosition) -> Result<()> {
-        let position = commit_position(&self.archive, end);
+        let position = commit_position(&self.archive, &self.settings, end);
         self.writer()?.commit(&position).map_err(Error::internal)?;
         self.index.refresh().map_err(Error::internal)?;
         self.position = end.clone();

@@ -6,6 +6,7 @@
 //! database transaction. That transaction also lists what was replaced or withdrawn since the snapshot, so
 //! that none of it is in any hit, total or count.
 
+mod analysis;
 mod build;
 mod consistency;
 mod folder;
@@ -16,7 +17,7 @@ mod shared;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::Timestamp;
 use tokio::sync::watch;
 
 use crate::runtime::error::Result;
@@ -28,6 +29,7 @@ use model::{ItemKey, MediaType};
 use query::{Facet, Query};
 use shared::{FillOutcome, SearchShared, unavailable};
 
+pub use analysis::DocumentAnalysis;
 pub use consistency::{check_index, replace_index};
 pub use search_index::{Coverage, SortDate, SortOrder};
 
@@ -112,8 +114,8 @@ pub struct IndexSettings {
     pub dir: PathBuf,
     /// Memory for cached results of single words and filters, in bytes.
     pub memory_bytes: u64,
-    /// The time zone in which the days of documents begin.
-    pub zone: TimeZone,
+    /// How versions are analysed.
+    pub analysis: DocumentAnalysis,
 }
 
 /// The state of this process's index.

@@ -8,7 +8,8 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::runtime::clock::Stopwatch;
-use crate::storage::database::NewItem;
+use crate::storage::database::{NewItem, RightsChange};
+use metadata::RightsMetadata;
 use model::item::Document;
 use query::parse;
 
@@ -23,6 +24,8 @@ pub(super) fn start() -> Timestamp {
 pub(super) struct Scene {
     pub(super) db: Db,
     search: Option<SearchEngine>,
+    /// What the settings say about the rights in every item.
+    rights: RightsMetadata,
     pub(super) dir: TempDir,
 }
 
@@ -30,7 +33,8 @@ impl Scene {
     pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let db = Db::scratch(dir.path()).unwrap();
-        let mut scene = Self { db, search: None, dir };
+        let rights = RightsMetadata::default();
+        let mut scene = Self { db, search: None, rights, dir };
         scene.open();
         scene
     }
@@ -39,7 +43,9 @@ impl Scene {
     pub(super) fn open(&mut self) {
         self.search = None;
         let dir = self.dir.path().join("search");
-        let settings = IndexSettings { dir, memory_bytes: 100_000, zone: TimeZone::UTC };
+        let rights = Arc::new(self.rights.clone());
+        let analysis = DocumentAnalysis { zone: TimeZone::UTC, rights };
+        let settings = IndexSettings { dir, memory_bytes: 100_000, analysis };
         self.search = Some(SearchEngine::start(self.db.clone(), settings).unwrap());
         self.wait_until_whole();
     }
@@ -345,6 +351,40 @@ fn a_search_without_an_index_fails_and_items_are_read_by_name() {
     let key: ItemKey = "text/d1".parse().unwrap();
     let read = runtime.block_on(search.read(move |tx| Ok(tx.find_item(&key)?.is_some())));
     assert!(read.unwrap());
+}
+
+#[test]
+fn rights_are_found_as_the_operator_and_the_settings_state_them() {
+    let mut scene = Scene::new();
+    scene.write(vec![text(1, "val"), text(2, "val")]);
+    let stated = |value| RightsMetadata::from_json(&value).unwrap();
+    let rights = stated(serde_json::json!({ "digitalSourceType": "digitalArt" }));
+    let change = RightsChange { rights, changed: start(), user_name: None };
+    let item = text(1, "val");
+    scene
+        .db
+        .write_blocking(move |tx| {
+            tx.write_item_rights(&item.key, &change)?;
+            tx.write_item(&item).map(drop)
+        })
+        .unwrap();
+    let request = |words: &str| SearchCriteria {
+        query: parse(words, &TimeZone::UTC).unwrap(),
+        facets: vec![Facet::DigitalSourceType],
+        ..all()
+    };
+    let found = scene.find(&request("digitalsourcetype:digitalArt")).unwrap();
+    assert_eq!((found.total, found.hits[0].key.id.as_str()), (1, "d1"));
+    assert_eq!(found.facets[0].1, [("digitalArt".to_owned(), 1)]);
+    assert_eq!(scene.find(&request("datamining:prohibited")).unwrap().total, 0);
+    // The index of other settings answers while the next one is built.
+    scene.rights = stated(serde_json::json!({ "dataMining": "DMI-PROHIBITED" }));
+    scene.open();
+    let waited = Stopwatch::start();
+    while scene.find(&request("datamining:prohibited")).unwrap().total != 2 {
+        assert!(waited.elapsed() < PATIENCE, "the index does not follow the settings");
+        std::thread::yield_now();
+    }
 }
 
 /// A replaced or withdrawn item disappears from totals, hits and counts at once, although the index still has

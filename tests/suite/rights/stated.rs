@@ -270,7 +270,7 @@ fn search_finds_and_counts_items_by_source_type_and_data_mining() {
     };
     let pictures = [
         ("a", made("trainedAlgorithmicMedia", "DMI-PROHIBITED")),
-        ("b", made("digitalCapture", "DMI-PROHIBITED")),
+        ("b", made("digitalCapture", "DMI-PROHIBITED-AIMLTRAINING")),
         ("c", made("digitalCapture", "DMI-ALLOWED")),
         ("d", fixtures::plain()),
     ];
@@ -294,6 +294,7 @@ fn search_finds_and_counts_items_by_source_type_and_data_mining() {
     check("digitalsourcetype:digitalCapture", &["b", "c"]);
     check(&format!("digitalsourcetype:\"{SOURCE_TYPES}digitalCapture\""), &["b", "c"]);
     check("datamining:DMI-PROHIBITED", &["a", "b"]);
+    check("datamining:DMI-PROHIBITED-AIMLTRAINING", &["b"]);
     check("digitalsourcetype:digitalCapture datamining:DMI-ALLOWED", &["c"]);
     check("NOT digitalsourcetype:trainedAlgorithmicMedia", &["b", "c", "d"]);
     check("trainedAlgorithmicMedia", &[]);

@@ -7,7 +7,9 @@ use super::item;
 use super::item::ItemKind;
 use super::item::ItemSource;
 use super::lexical;
+use super::rights;
 use super::xml::XmlWriter;
+use metadata::RightsMetadata;
 use serde_json::Map;
 use serde_json::Value;
 use std::io;
@@ -48,8 +50,14 @@ pub(super) fn write(
             xml.leaf("description", [("role", Some(role))], description)?;
         }
     }
-    // The last element of the part: by now every property has been taken or added to the list.
+    if let Some(stated) = item.rights {
+        rights::write_descriptions(xml, stated)?;
+    }
+    // The last elements of the part: by now every property has been taken or added to the list.
     item.about_content.write(xml, "contentMetaExtProperty")?;
+    if let Some(stated) = item.rights {
+        rights::write_provenance(xml, stated)?;
+    }
     xml.close("contentMeta")?;
     Ok(asserts)
 }
@@ -71,6 +79,9 @@ fn administrative(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Res
     }
     if let Some(created) = item.valid_text("contentcreated", lexical::is_date_time) {
         xml.leaf("contentCreated", [], created)?;
+    }
+    if let Some(term) = item.rights.and_then(RightsMetadata::digital_source_type) {
+        rights::write_term(xml, "digitalSourceType", term)?;
     }
     if let Some(located) = item.line("located") {
         item::write_named(xml, ("located", None), &located)?;

@@ -1,5 +1,6 @@
 //! Writes one item: its opening element and its parts in order.
 
+use super::NewsmlVersion;
 use super::codes;
 use super::content;
 use super::content_meta;
@@ -12,6 +13,7 @@ use super::properties;
 use super::properties::PropertyPlacement;
 use super::rights;
 use super::xml::XmlWriter;
+use metadata::RightsMetadata;
 use serde_json::Map;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -36,6 +38,8 @@ pub(super) struct ItemSource<'a> {
     pub kind: ItemKind,
     /// The item's version time, an `xs:dateTime`.
     pub version_time: &'a str,
+    /// The rights to state besides those of the document.
+    pub rights: Option<&'a RightsMetadata>,
     /// Extension properties of `itemMeta`.
     pub about_item: ExtensionProperties<'a>,
     /// Extension properties of `contentMeta`.
@@ -54,6 +58,7 @@ impl<'a> ItemSource<'a> {
             members,
             kind,
             version_time: version_time(members, sent),
+            rights: None,
             about_item: ExtensionProperties::default(),
             about_content: ExtensionProperties::default(),
         };
@@ -77,7 +82,12 @@ impl<'a> ItemSource<'a> {
     }
 
     /// Writes the item with its metadata and its content.
-    pub(super) fn write(mut self, xml: &mut XmlWriter<'_>, sender: &str) -> io::Result<()> {
+    pub(super) fn write(
+        mut self,
+        xml: &mut XmlWriter<'_>,
+        sender: &str,
+        standard: NewsmlVersion,
+    ) -> io::Result<()> {
         let element = match self.kind {
             ItemKind::News => "newsItem",
             ItemKind::Planning => "planningItem",
@@ -88,7 +98,7 @@ impl<'a> ItemSource<'a> {
         // Only looked up, because `content_meta` takes the property.
         let language = self.members.get("language").and_then(Value::as_str);
         let language = language.filter(|language| lexical::is_language(language));
-        open_item(xml, element, (guid, version, language))?;
+        open_item(xml, element, standard, &ItemIdentity { guid, version, language })?;
         rights::write(xml, &mut self)?;
         item_meta::write(xml, &mut self, sender)?;
         // Comes before `content_meta`, which writes the extension properties that are found here.
@@ -150,18 +160,27 @@ impl<'a> ItemSource<'a> {
     }
 }
 
-/// Opens an item's element, with the catalogs. `identity` is guid, version and language.
+/// The attributes by which an item is identified.
+pub(super) struct ItemIdentity<'a> {
+    pub(super) guid: &'a str,
+    /// The version number of the item.
+    pub(super) version: Option<&'a str>,
+    pub(super) language: Option<&'a str>,
+}
+
+/// Opens an item's element in a version of the standard, with the catalogs.
 pub(super) fn open_item(
     xml: &mut XmlWriter<'_>,
     element: &'static str,
-    identity: (&str, Option<&str>, Option<&str>),
+    standard: NewsmlVersion,
+    identity: &ItemIdentity<'_>,
 ) -> io::Result<()> {
-    let (guid, version, language) = identity;
+    let ItemIdentity { guid, version, language } = *identity;
     xml.open(
         element,
         [
             ("standard", Some("NewsML-G2")),
-            ("standardversion", Some("2.30")),
+            ("standardversion", Some(standard.as_str())),
             ("conformance", Some("power")),
             ("guid", Some(guid)),
             ("version", version),

@@ -33,7 +33,7 @@ pub(super) fn is_code(text: &str) -> bool {
 }
 
 /// Reports whether the text is an `xs:date`, such as `2026-03-02`.
-pub(super) fn is_date(text: &str) -> bool {
+pub(crate) fn is_date(text: &str) -> bool {
     let bytes = text.as_bytes();
     let [y0, y1, y2, y3, b'-', m0, m1, b'-', d0, d1] = *bytes else { return false };
     let number = |digits: &[u8]| {
@@ -60,7 +60,7 @@ pub(super) fn is_date(text: &str) -> bool {
 /// Reports whether the text is an `xs:dateTime` with an offset.
 ///
 /// Stricter than RFC 3339: `T` and `Z` are upper case, seconds are below 60 and offsets at most 14:00.
-pub(super) fn is_date_time(text: &str) -> bool {
+pub(crate) fn is_date_time(text: &str) -> bool {
     let Some((date, time)) = text.split_once('T') else { return false };
     let Some(offset) = time.find(['Z', '+', '-']) else { return false };
     let (time, offset) = time.split_at(offset);
@@ -116,7 +116,7 @@ pub(super) fn is_decimal(text: &str) -> bool {
 /// Reports whether the text is a plain absolute URI, which every parser of `xs:anyURI` accepts.
 ///
 /// ASCII only, percent signs before two hexadecimal digits, no user name, and a numeric port.
-pub(super) fn is_uri(text: &str) -> bool {
+pub(crate) fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     let valid_scheme = scheme.bytes().enumerate().all(|(index, byte)| {
         byte.is_ascii_alphabetic()

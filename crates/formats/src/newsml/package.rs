@@ -1,10 +1,14 @@
 //! Writes the message around the items, and the package that relates them to each other.
 
+use super::DocumentRights;
 use super::MessageHeader;
+use super::NewsmlVersion;
 use super::item;
+use super::item::ItemIdentity;
 use super::item::ItemSource;
 use super::lexical;
 use super::xml::XmlWriter;
+use metadata::RightsMetadata;
 use serde_json::Map;
 use serde_json::Value;
 use std::io;
@@ -15,6 +19,8 @@ struct PackageEntry<'a> {
     /// The key of the association; empty for the main document.
     key: &'a str,
     members: &'a Map<String, Value>,
+    /// What is stated besides the document; `None` where the version has no place for it.
+    rights: Option<&'a RightsMetadata>,
     /// The range of its associated documents in the list of all entries.
     associated: Range<usize>,
 }
@@ -22,12 +28,14 @@ struct PackageEntry<'a> {
 /// Writes the whole message to `out`.
 pub(super) fn write(
     document: &Value,
+    rights: &DocumentRights,
     message: &MessageHeader<'_>,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     let nothing = Map::new();
     let main = document.as_object().unwrap_or(&nothing);
-    let entries = entries(main);
+    let version = message.version;
+    let entries = entries(main, version.has_rights().then_some(rights));
     let sender = lexical::one_line(message.sender);
     let versioned = item::version_time(main, message.sent);
     // A malformed time would make the message invalid.
@@ -42,18 +50,23 @@ pub(super) fn write(
     xml.close("header")?;
     xml.open("itemSet", [])?;
     let package =
-        NewsPackage { main, entries: &entries, sender: &sender, version_time: versioned };
+        NewsPackage { main, entries: &entries, sender: &sender, version, version_time: versioned };
     package.write(&mut xml)?;
     for entry in &entries {
-        ItemSource::new(entry.members, sent).write(&mut xml, &sender)?;
+        let source = ItemSource { rights: entry.rights, ..ItemSource::new(entry.members, sent) };
+        source.write(&mut xml, &sender, version)?;
     }
     xml.close("itemSet")?;
     xml.close("newsMessage")
 }
 
 /// Lists the main document and everything associated with it, breadth first.
-fn entries(main: &Map<String, Value>) -> Vec<PackageEntry<'_>> {
-    let mut entries = vec![PackageEntry { key: "", members: main, associated: 0..0 }];
+fn entries<'a>(
+    main: &'a Map<String, Value>,
+    rights: Option<&'a DocumentRights>,
+) -> Vec<PackageEntry<'a>> {
+    let own = rights.map(|rights| &rights.own);
+    let mut entries = vec![PackageEntry { key: "", members: main, rights: own, associated: 0..0 }];
     let mut index = 0;
     // The list is also the queue of the search, so the documents that are associated with one are
     // a range of it.
@@ -62,7 +75,10 @@ fn entries(main: &Map<String, Value>) -> Vec<PackageEntry<'_>> {
         let associations = entries[index].members.get("associations").and_then(Value::as_object);
         for (key, association) in associations.into_iter().flatten() {
             if let Some(members) = association.as_object() {
-                entries.push(PackageEntry { key, members, associated: 0..0 });
+                // The key names an object of the main document only.
+                let rights = rights.filter(|_| index == 0);
+                let rights = rights.and_then(|rights| rights.of_association(key));
+                entries.push(PackageEntry { key, members, rights, associated: 0..0 });
             }
         }
         entries[index].associated = first..entries.len();
@@ -75,13 +91,17 @@ struct NewsPackage<'a> {
     main: &'a Map<String, Value>,
     entries: &'a [PackageEntry<'a>],
     sender: &'a str,
+    /// The version of the standard.
+    version: NewsmlVersion,
     version_time: &'a str,
 }
 
 impl NewsPackage<'_> {
     fn write(&self, xml: &mut XmlWriter<'_>) -> io::Result<()> {
         let guid = format!("{}-pack", uri(self.main));
-        item::open_item(xml, "packageItem", (&guid, item::version(self.main), None))?;
+        let version = item::version(self.main);
+        let identity = ItemIdentity { guid: &guid, version, language: None };
+        item::open_item(xml, "packageItem", self.version, &identity)?;
         xml.open("itemMeta", [])?;
         xml.empty("itemClass", [("qcode", Some("ninat:composite"))])?;
         item::write_provider(xml, self.sender)?;

@@ -1,22 +1,48 @@
-//! Writes `rightsInfo`: the rights holder and the usage terms.
+//! Writes `rightsInfo`: the rights holder and the usage terms; and, since 2.35, rights and provenance that are
+//! stated besides the document.
 
 use super::item;
 use super::item::ItemSource;
 use super::lexical;
 use super::xml::XmlWriter;
+use metadata::Licensor;
+use metadata::RightsMetadata;
 use serde_json::Value;
 use std::io;
 
-/// Writes the rights of a document, or nothing if it states none.
+/// The properties of XMP whose meaning extension properties have, by their URIs.
+mod property {
+    pub(super) const LICENSOR: &str = "http://ns.useplus.org/ldf/xmp/1.0/Licensor";
+    pub(super) const OTHER_CONSTRAINTS: &str =
+        "http://ns.useplus.org/ldf/xmp/1.0/OtherConstraints";
+    pub(super) const WEB_STATEMENT: &str = "http://ns.adobe.com/xap/1.0/rights/WebStatement";
+}
+
+/// The descriptions of a picture for people who do not see it, with their roles.
+const DESCRIPTIONS: [(&str, &str); 2] =
+    [("altTextAccessibility", "tt:alttext"), ("extDescrAccessibility", "tt:extendeddescription")];
+
+/// Texts about the provenance of a picture, with the properties of XMP that have the same meaning.
+const PROVENANCE: [(&str, &str); 4] = [
+    ("aISystemUsed", "http://iptc.org/std/Iptc4xmpExt/2008-02-29/AISystemUsed"),
+    ("aISystemVersionUsed", "http://iptc.org/std/Iptc4xmpExt/2008-02-29/AISystemVersionUsed"),
+    ("aIPromptInformation", "http://iptc.org/std/Iptc4xmpExt/2008-02-29/AIPromptInformation"),
+    ("aIPromptWriterNam", "http://iptc.org/std/Iptc4xmpExt/2008-02-29/AIPromptWriterName"),
+];
+
+/// Writes the rights of a document with those that are stated besides it, or nothing if there are none.
 pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<()> {
     let holder = item.line("copyrightholder");
     let notice = item.text("copyrightnotice");
-    let terms = item.text("usageterms");
     let (link, expression) = rights_expression(item);
+    let stated = item.rights.map(RightsInfo::of).unwrap_or_default();
+    // The document has the word of the editors.
+    let terms = item.text("usageterms").or(stated.terms);
     if holder.is_none()
         && notice.is_none()
         && terms.is_none()
         && link.or(expression.map(|e| e.0)).is_none()
+        && stated.is_empty()
     {
         return Ok(());
     }
@@ -37,7 +63,114 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::R
         let attributes = [("langid", Some(language)), ("enctype", Some("text/plain"))];
         xml.leaf("rightsExpressionData", attributes, expression)?;
     }
+    stated.write(xml)?;
     xml.close("rightsInfo")
+}
+
+/// The part of the stated rights that has a place in `rightsInfo`.
+#[derive(Default)]
+struct RightsInfo<'a> {
+    terms: Option<&'a str>,
+    web_statement: Option<&'a str>,
+    licensors: Vec<Licensor<'a>>,
+    constraints: Option<&'a str>,
+    data_mining: Option<&'a str>,
+}
+
+impl<'a> RightsInfo<'a> {
+    fn of(rights: &'a RightsMetadata) -> Self {
+        Self {
+            terms: rights.text("usageTerms"),
+            web_statement: rights.text("webstatementRights"),
+            licensors: rights.licensors(),
+            constraints: rights.text("otherConstraints"),
+            data_mining: rights.data_mining(),
+        }
+    }
+
+    /// Reports whether nothing is stated besides the usage terms.
+    fn is_empty(&self) -> bool {
+        self.web_statement.is_none()
+            && self.licensors.is_empty()
+            && self.constraints.is_none()
+            && self.data_mining.is_none()
+    }
+
+    /// Writes what follows the document's own rights, `dataMining` last as in the schema.
+    fn write(&self, xml: &mut XmlWriter<'_>) -> io::Result<()> {
+        if let Some(page) = self.web_statement {
+            let rel = ("reluri", Some(property::WEB_STATEMENT));
+            match lexical::is_uri(page) {
+                true => xml.empty("link", [rel, ("href", Some(page))])?,
+                false => xml.empty("rightsInfoExtProperty", [rel, ("value", Some(page))])?,
+            }
+        }
+        for licensor in &self.licensors {
+            write_licensor(xml, licensor)?;
+        }
+        if let Some(constraints) = self.constraints {
+            let rel = ("reluri", Some(property::OTHER_CONSTRAINTS));
+            xml.empty("rightsInfoExtProperty", [rel, ("value", Some(constraints))])?;
+        }
+        match self.data_mining {
+            Some(term) => write_term(xml, "dataMining", term),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Writes a licensor with its identifier, its web address and its name.
+fn write_licensor(xml: &mut XmlWriter<'_>, licensor: &Licensor<'_>) -> io::Result<()> {
+    let element = "rightsInfoExtProperty";
+    let id = licensor.id.map(lexical::one_line);
+    let attributes = [
+        ("literal", id.as_deref()),
+        ("reluri", Some(property::LICENSOR)),
+        ("value", licensor.url),
+    ];
+    let Some(name) = licensor.name else { return xml.empty(element, attributes) };
+    xml.open(element, attributes)?;
+    xml.leaf("name", [], &lexical::one_line(name))?;
+    xml.close(element)
+}
+
+/// Writes a term of a vocabulary, which is a URI except in files that break the standard.
+pub(super) fn write_term(
+    xml: &mut XmlWriter<'_>,
+    element: &'static str,
+    term: &str,
+) -> io::Result<()> {
+    match lexical::is_uri(term) {
+        true => xml.empty(element, [("uri", Some(term))]),
+        false => xml.empty(element, [("literal", Some(&*lexical::one_line(term)))]),
+    }
+}
+
+/// Writes the descriptions of a picture for people who do not see it.
+pub(super) fn write_descriptions(
+    xml: &mut XmlWriter<'_>,
+    rights: &RightsMetadata,
+) -> io::Result<()> {
+    for (name, role) in DESCRIPTIONS {
+        if let Some(text) = rights.text(name) {
+            xml.leaf("description", [("role", Some(role))], text)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes how a picture was made, as extension properties of the content.
+pub(super) fn write_provenance(
+    xml: &mut XmlWriter<'_>,
+    rights: &RightsMetadata,
+) -> io::Result<()> {
+    for (name, rel) in PROVENANCE {
+        if let Some(text) = rights.text(name) {
+            let attributes = [("reluri", Some(rel)), ("value", Some(text))];
+            xml.empty("contentMetaExtProperty", attributes)?;
+        }
+    }
+    Ok(())
 }
 
 /// Takes the URL of the rights, and the language and text of a rights expression.

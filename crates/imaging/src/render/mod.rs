@@ -101,6 +101,8 @@ struct RenderState<'a> {
     region: Rect,
     /// Pending watermarks: the region at each watermark step, in pixels of the upright base.
     marks: Vec<Rect>,
+    /// The windows that cuts have chosen so far.
+    windows: Vec<Rect>,
     /// Whether the pixels of the base have been converted to sRGB.
     srgb: bool,
     decoded_pixels: u64,
@@ -124,6 +126,7 @@ impl<'a> RenderState<'a> {
             base: None,
             region: whole(job.source.orientation.oriented_size(job.source.stored)),
             marks: Vec::new(),
+            windows: Vec::new(),
             srgb: false,
             decoded_pixels: 0,
             render_path: RenderPath::Whole,
@@ -159,6 +162,7 @@ impl<'a> RenderState<'a> {
                 let window = interest::window(&pixels, cut)?;
                 self.rebase(pixels);
                 self.region = window;
+                self.windows.push(window);
             }
         }
         Ok(())
@@ -301,8 +305,16 @@ impl<'a> RenderState<'a> {
                 self.encode(&pixels)?
             }
         };
-        let RenderState { decoded_pixels, render_path, warning, .. } = self;
-        Ok(RenderOutput { file, size, keeps_profile, decoded_pixels, render_path, warning })
+        let RenderState { windows, decoded_pixels, render_path, warning, .. } = self;
+        Ok(RenderOutput {
+            file,
+            size,
+            windows,
+            keeps_profile,
+            decoded_pixels,
+            render_path,
+            warning,
+        })
     }
 
     /// Encodes the pixels, with the highest quality that keeps to [`OutputOptions::bytes_max`].

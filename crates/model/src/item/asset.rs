@@ -1,7 +1,9 @@
 //! The files of an item, received at ingest or derived by the service.
 
+use metadata::RightsMetadata;
 use serde::{Deserialize, Serialize};
 
+use super::rights;
 use crate::{
     AssociationKey, ContentHash, RenditionExtension, RenditionName, RenditionUsage,
     RenditionVariant, Size,
@@ -24,6 +26,11 @@ pub struct Asset {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
+fn is_zero(value: &u32) -> bool {
+    *value == 0
 }
 
 /// A file of one of three kinds. The kind is recognized by its properties, without a tag, so that rows of the
@@ -52,6 +59,24 @@ pub struct PictureFile {
     pub progressive: bool,
     /// The number of colour components: 1, 3 or 4.
     pub components: u8,
+    /// What the file itself says about its rights and provenance.
+    #[serde(
+        default,
+        skip_serializing_if = "RightsMetadata::is_empty",
+        deserialize_with = "rights::read_stored"
+    )]
+    pub rights: RightsMetadata,
+    /// What the source of the file said about them at ingest.
+    #[serde(
+        default,
+        skip_serializing_if = "RightsMetadata::is_empty",
+        deserialize_with = "rights::read_stored"
+    )]
+    pub source_rights: RightsMetadata,
+    /// The [`RIGHTS_READING`](super::RIGHTS_READING) with which `rights` were read; 0 for a file that was
+    /// stored before rights were read.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rights_reading: u32,
 }
 
 impl PictureFile {
@@ -60,6 +85,32 @@ impl PictureFile {
     pub fn upright(&self) -> Size {
         // Orientations 5 to 8 are rotated by 90 degrees, which swaps width and height.
         if self.orientation >= 5 { self.stored.transposed() } else { self.stored }
+    }
+
+    /// Whether the rights in the file were read as this version reads them.
+    #[must_use]
+    pub fn has_read_rights(&self) -> bool {
+        self.rights_reading >= super::RIGHTS_READING
+    }
+
+    /// Returns the file without what is said about its rights: the properties that picture data depends on.
+    #[must_use]
+    pub fn without_rights(&self) -> Self {
+        let Self { name, blob, length, stored, orientation, progressive, components, .. } = *self;
+        // Built from its fields: a clone would copy the rights first, on the path of every crop.
+        let (rights, source_rights) = (RightsMetadata::default(), RightsMetadata::default());
+        Self {
+            name,
+            blob,
+            length,
+            stored,
+            orientation,
+            progressive,
+            components,
+            rights,
+            source_rights,
+            rights_reading: 0,
+        }
     }
 }
 
@@ -215,11 +266,12 @@ impl<'a> AssetGroup<'a> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
-    #[test]
-    fn rows_of_the_first_version_are_pictures() {
-        let picture = PictureFile {
+    fn picture() -> PictureFile {
+        PictureFile {
             name: RenditionName::NORMAL_HIRES,
             blob: ContentHash::of(b"x"),
             length: 1,
@@ -227,11 +279,35 @@ mod tests {
             orientation: 6,
             progressive: false,
             components: 3,
-        };
+            rights: RightsMetadata::default(),
+            source_rights: RightsMetadata::default(),
+            rights_reading: 0,
+        }
+    }
+
+    #[test]
+    fn rows_of_the_first_version_are_pictures() {
+        let picture = picture();
         let old = serde_json::to_string(&picture).unwrap();
         let asset: Asset = serde_json::from_str(&old).unwrap();
         assert_eq!(asset, Asset::own(AssetFile::Picture(picture)));
         assert_eq!(serde_json::to_string(&asset).unwrap(), old);
+    }
+
+    #[test]
+    fn rights_are_stored_with_their_file() {
+        let rights = |value| RightsMetadata::from_json(&value).unwrap();
+        let file = PictureFile {
+            rights: rights(json!({ "digitalSourceType": "trainedAlgorithmicMedia" })),
+            source_rights: rights(json!({ "dataMining": "DMI-PROHIBITED" })),
+            rights_reading: 1,
+            ..picture()
+        };
+        let asset = Asset::own(AssetFile::Picture(file.clone()));
+        let text = serde_json::to_string(&asset).unwrap();
+        assert_eq!(serde_json::from_str::<Asset>(&text).unwrap(), asset);
+        assert_eq!(file.without_rights(), picture());
+        assert!(file.has_read_rights() && !picture().has_read_rights());
     }
 
     #[test]

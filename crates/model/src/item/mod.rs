@@ -12,7 +12,9 @@ mod complete;
 mod layout;
 mod renditions;
 mod revisions;
+mod rights;
 mod schema;
+mod stated_rights;
 mod web_address;
 
 use serde_json::{Map, Value};
@@ -24,7 +26,9 @@ pub use addresses::ItemPresence;
 pub use asset::{Asset, AssetFile, AssetGroup, GraphicFile, PictureFile, VideoFile};
 pub use layout::DocumentLayout;
 pub use renditions::{DocumentRequest, MediaLinks, RenditionScaling, RenditionSizes};
+pub use rights::{RIGHTS_READING, RightsLayers, RightsUpdate, parse_stored_rights};
 pub use schema::{SCHEMA, SchemaViolation};
+pub use stated_rights::RightsStatements;
 
 /// The publication status of an item (contract items-18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

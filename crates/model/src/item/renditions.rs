@@ -2,9 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
+use metadata::RightsMetadata;
+
 use super::addresses::{AddressRewriter, ItemPresence};
 use super::{
-    Asset, AssetFile, AssetGroup, Document, DocumentLayout, GraphicFile, PictureFile, VideoFile,
+    Asset, AssetFile, AssetGroup, Document, DocumentLayout, GraphicFile, PictureFile,
+    RightsLayers, RightsStatements, VideoFile, stated_rights,
 };
 use crate::{
     AssociationKey, CropError, ItemKey, MediaType, Rect, RenditionExtension, RenditionName,
@@ -136,6 +139,8 @@ pub struct DocumentRequest<'a> {
     /// A crop in pixels of the Hires image, to be added to every href.
     pub crop: Option<Rect>,
     pub layout: DocumentLayout,
+    /// What is said about the rights in the item; `None` for a document that states only its own.
+    pub rights: Option<RightsStatements<'a>>,
 }
 
 const HIRES: RenditionName = RenditionName::NORMAL_HIRES;
@@ -249,6 +254,7 @@ impl DocumentRequest<'_> {
         if self.layout == DocumentLayout::Full && !fields.contains_key("$standard") {
             fields.insert("$standard".to_owned(), standard());
         }
+        self.state_rights(&mut fields, None);
         // Before the associations: files that came with the item replace what the rewriter strips.
         AddressRewriter { links, presence }.rewrite(self.key, &mut fields);
         self.write_associations(&mut fields, links, presence)?;
@@ -282,9 +288,27 @@ impl DocumentRequest<'_> {
             if !renditions.is_empty() {
                 associated.insert("renditions".to_owned(), Value::Object(renditions));
                 associated.insert("representationtype".to_owned(), json!("incomplete"));
+                self.state_rights(associated, Some(&key));
             }
         }
         Ok(())
+    }
+
+    /// Adds the rights in the item, or in one of its associated objects, to its part of the document.
+    fn state_rights(&self, fields: &mut Map<String, Value>, association: Option<&AssociationKey>) {
+        let Some(RightsStatements { settings, item }) = self.rights else { return };
+        // A list of items has no room for them.
+        if self.layout == DocumentLayout::Bare {
+            return;
+        }
+        let none = RightsMetadata::default();
+        let (files, item) = match association {
+            None => (self.files(), item),
+            // What was set for a text says nothing about the photographs in it.
+            Some(key) => (AssetGroup::of_association(self.assets, key), &none),
+        };
+        let layers = RightsLayers { files, settings, item };
+        stated_rights::state(fields, &layers.effective());
     }
 
     /// Builds the renditions of the item, or of one of its associated objects.

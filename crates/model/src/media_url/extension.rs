@@ -15,6 +15,10 @@ pub enum DocumentExtension {
     Xml,
     /// `.renditions.json`: the sizes and formats in which the item's picture can be had.
     Renditions,
+    /// `.metadata.json`: the properties of IPTC Photo Metadata that the item has.
+    Metadata,
+    /// `.ninjs.json`: the item in ninjs 3, the news format of the IPTC.
+    Ninjs,
     /// `.zip`: the bundle of all files.
     Zip,
     Cutpaste,
@@ -23,8 +27,17 @@ pub enum DocumentExtension {
 }
 
 impl DocumentExtension {
-    pub const ALL: [Self; 6] =
-        [Self::Renditions, Self::Json, Self::Xml, Self::Zip, Self::Cutpaste, Self::Indesign];
+    /// Every extension; one that ends in another one precedes it.
+    pub const ALL: [Self; 8] = [
+        Self::Renditions,
+        Self::Metadata,
+        Self::Ninjs,
+        Self::Json,
+        Self::Xml,
+        Self::Zip,
+        Self::Cutpaste,
+        Self::Indesign,
+    ];
 
     /// Returns the canonical spelling that follows the id, or the id's crop.
     pub fn as_str(self) -> &'static str {
@@ -32,6 +45,8 @@ impl DocumentExtension {
             Self::Json => ".json",
             Self::Xml => ".xml",
             Self::Renditions => ".renditions.json",
+            Self::Metadata => ".metadata.json",
+            Self::Ninjs => ".ninjs.json",
             Self::Zip => ".zip",
             Self::Cutpaste => "-cutpaste.txt",
             Self::Indesign => "-indesign.txt",
@@ -41,7 +56,7 @@ impl DocumentExtension {
     /// Returns the MIME type, without a character set.
     pub fn mime_type(self) -> &'static str {
         match self {
-            Self::Json | Self::Renditions => "application/json",
+            Self::Json | Self::Renditions | Self::Metadata | Self::Ninjs => "application/json",
             Self::Xml => "text/xml",
             Self::Zip => "application/zip",
             Self::Cutpaste | Self::Indesign => "text/plain",
@@ -52,7 +67,13 @@ impl DocumentExtension {
     pub fn accepts_crop(self) -> bool {
         match self {
             Self::Json => true,
-            Self::Renditions | Self::Xml | Self::Zip | Self::Cutpaste | Self::Indesign => false,
+            Self::Renditions
+            | Self::Metadata
+            | Self::Ninjs
+            | Self::Xml
+            | Self::Zip
+            | Self::Cutpaste
+            | Self::Indesign => false,
         }
     }
 }
@@ -79,7 +100,7 @@ impl FileExtension {
     pub(crate) fn split(name: &str) -> Option<(&str, Self)> {
         let renditions = RenditionExtension::all().map(Self::Rendition);
         let documents = DocumentExtension::ALL.into_iter().map(Self::Document);
-        // `.json` is the end of `.renditions.json`, which the list has first.
+        // `.json` is also the end of `.renditions.json`, which the list has first.
         renditions
             .chain(documents)
             .find_map(|extension| Some((token::strip(name, extension.as_str())?, extension)))
@@ -105,6 +126,8 @@ mod tests {
             (".mp4", "video/mp4"),
             (".json", "application/json"),
             (".renditions.json", "application/json"),
+            (".metadata.json", "application/json"),
+            (".ninjs.json", "application/json"),
             (".auto", "image/jpeg"),
             (".xml", "text/xml"),
             (".zip", "application/zip"),

@@ -85,6 +85,8 @@ impl MediaFormat {
                 DocumentExtension::Zip => return Err(FormatError::Zip),
                 DocumentExtension::Renditions => return Err(FormatError::Listing),
                 DocumentExtension::Json
+                | DocumentExtension::Metadata
+                | DocumentExtension::Ninjs
                 | DocumentExtension::Xml
                 | DocumentExtension::Cutpaste
                 | DocumentExtension::Indesign => file.crop().is_some(),
@@ -168,6 +170,8 @@ mod tests {
             ("-Preset_Card_NormalPreview.jpg", "-preset_card_NormalPreview.jpg"),
             (".json", ".json"),
             (".xml", ".xml"),
+            (".Metadata.JSON", ".metadata.json"),
+            (".ninjs.json", ".ninjs.json"),
             ("-cutpaste.txt", "-cutpaste.txt"),
             ("-indesign.txt", "-indesign.txt"),
             ("_NormalPreview.mp4", "_NormalPreview.mp4"),
@@ -201,6 +205,7 @@ mod tests {
             ("-crop_w1_h1-fit_w1_NormalPreview.webp", "a crop"),
             ("-crop_w1_h1_NormalPreview.jpg", "a crop"),
             ("-crop_w1_h1.json", "a crop"),
+            ("-crop_w1_h1.metadata.json", "-crop"),
             ("-watermark.json", "watermark"),
             (".gif", "gif"),
             ("../../etc/passwd", "associated"),
@@ -218,7 +223,8 @@ mod tests {
             text in "(-watermark|-crop_w1|-fit_w[1-9]|-fill_w9_h9|-preset_[a-z])?\
                      (-watermark|-fit_h[1-9])?\
                      (_(Normal|Watermark|Cropped|Web)(Hires|Preview|Thumbnail))?\
-                     [.](jpg|webp|avif|auto|json|renditions[.]json|xml|pdf|eps|mp4|zip)",
+                     [.](jpg|webp|avif|auto|json|(renditions|metadata|ninjs)[.]json|xml|pdf|eps|\
+                     mp4|zip)",
         ) {
             if let Ok(format) = MediaFormat::parse(&text) {
                 prop_assert_eq!(&MediaFormat::parse(&format.to_string()), &Ok(format.clone()));

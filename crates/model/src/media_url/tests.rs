@@ -59,6 +59,8 @@ fn ok_items_and_their_licences() {
 fn ok_every_file_that_the_contract_lists() {
     check_same("text/x.json");
     check_same("text/x.xml");
+    check_same("text/x.metadata.json");
+    check("image/x.NINJS.Json", Ok("image/x.ninjs.json"));
     check_same("text/x.zip");
     check_same("text/x-cutpaste.txt");
     check_same("text/x-indesign.txt");

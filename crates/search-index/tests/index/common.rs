@@ -15,7 +15,8 @@ pub const NEVER: &dyn Fn() -> bool = &|| false;
 
 pub fn position(row: i64) -> CommitPosition {
     let archive = "an archive".to_owned();
-    CommitPosition { archive, analysis: ANALYSIS, row, digest: String::new() }
+    let (digest, settings) = (String::new(), String::new());
+    CommitPosition { archive, analysis: ANALYSIS, row, digest, settings }
 }
 
 /// Adds a text whose copyright holder equals its headline; items with larger numbers

@@ -4,10 +4,12 @@ use std::ops::ControlFlow;
 
 use jiff::Timestamp;
 
+use super::item_rights::{self, SET_RIGHTS};
 use super::{ReadTx, WriteTx, damaged, int, time};
 use crate::runtime::limits::SWEEP_ROWS;
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
+use metadata::RightsMetadata;
 use model::ItemKey;
 use model::item::{Asset, ItemPresence, PubStatus};
 
@@ -63,10 +65,17 @@ pub struct StoredItem {
     pub stored: Timestamp,
     /// The time that orders items.
     pub order_time: Timestamp,
+    /// What was set about the rights in the item, for all of its versions.
+    pub rights: RightsMetadata,
 }
 
 impl StoredItem {
-    /// Reads the columns `document, assets, embargoed_ms, stored_ms, order_ms`.
+    /// The columns that [`StoredItem::read`] reads.
+    pub(super) fn columns() -> String {
+        format!("document, assets, embargoed_ms, stored_ms, order_ms, {SET_RIGHTS}")
+    }
+
+    /// Reads the columns [`StoredItem::columns`].
     pub(super) fn read(row: &dyn ResultRow, what: &str) -> Result<Self, DbError> {
         let embargoed: Option<i64> = row.get(2)?;
         Ok(Self {
@@ -75,6 +84,7 @@ impl StoredItem {
             embargoed: embargoed.map(|ms| time(what, ms)).transpose()?,
             stored: time(what, row.get(3)?)?,
             order_time: time(what, row.get(4)?)?,
+            rights: item_rights::read_set(row.get::<Option<String>>(5)?.as_deref(), what)?,
         })
     }
 }
@@ -82,9 +92,9 @@ impl StoredItem {
 impl ReadTx<'_> {
     /// Finds the current version of the item `key`.
     pub fn find_item(&self, key: &ItemKey) -> Result<Option<StoredItem>, DbError> {
+        let columns = StoredItem::columns();
         self.tx.find(
-            "SELECT document, assets, embargoed_ms, stored_ms, order_ms FROM items
-             WHERE media_type = ?1 AND id = ?2",
+            &format!("SELECT {columns} FROM items WHERE media_type = ?1 AND id = ?2"),
             params![key.media_type.as_str(), key.id.as_str()],
             |row| StoredItem::read(row, &format!("item {key}")),
         )
@@ -114,6 +124,14 @@ impl ReadTx<'_> {
         let sql = "SELECT item_id FROM items WHERE item_id > ?1 AND item_id <= ?2
              ORDER BY item_id LIMIT ?3";
         self.tx.list_values(sql, params![after, through, int(limit)])
+    }
+
+    /// Counts the items with numbers above `after` that have pictures whose rights were never read.
+    pub fn count_unread_rights(&self, after: i64) -> Result<u64, DbError> {
+        // By the text of the records, because parsing those of all items takes many times as long.
+        let sql = "SELECT count(*) FROM items WHERE item_id > ?1
+             AND assets LIKE '%\"progressive\":%' AND assets NOT LIKE '%\"rights_reading\":%'";
+        Ok(u64::try_from(self.tx.count(sql, params![after])?).unwrap_or(u64::MAX))
     }
 
     /// Finds the item whose current version has the number `doc`, with its files.

@@ -35,6 +35,7 @@ pub(super) mod grants;
 pub(super) mod import;
 #[cfg(test)]
 mod import_tests;
+pub(super) mod item_rights;
 pub(super) mod items;
 mod keys;
 pub(super) mod logins;

@@ -87,11 +87,11 @@ impl ReadTx<'_> {
 
     /// Finds the current version of an item with its number.
     pub fn find_version(&self, key: &ItemKey) -> Result<Option<(i64, StoredItem)>, DbError> {
+        let columns = StoredItem::columns();
         self.tx.find(
-            "SELECT document, assets, embargoed_ms, stored_ms, order_ms, item_id FROM items
-             WHERE media_type = ?1 AND id = ?2",
+            &format!("SELECT {columns}, item_id FROM items WHERE media_type = ?1 AND id = ?2"),
             params![key.media_type.as_str(), key.id.as_str()],
-            |row| Ok((row.get(5)?, StoredItem::read(row, &format!("item {key}"))?)),
+            |row| Ok((row.get(6)?, StoredItem::read(row, &format!("item {key}"))?)),
         )
     }
 

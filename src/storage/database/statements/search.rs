@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use jiff::Timestamp;
 
+use super::item_rights::SET_RIGHTS;
 use super::{ReadTx, WriteTx, damaged, int};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
@@ -28,6 +29,10 @@ pub struct IndexedVersion {
     pub key: ItemKey,
     /// The text of the document.
     pub document: String,
+    /// The files, as stored.
+    pub assets: String,
+    /// What was set about the rights in the item, as stored; `None` if nothing was.
+    pub set_rights: Option<String>,
     pub status: PubStatus,
     /// `_tstamp`, in milliseconds since 1970 like all times here.
     pub order_ms: i64,
@@ -63,8 +68,12 @@ const STORE: &str = "store";
 const REINDEX: &str = "reindex";
 
 /// The columns of a version, see [`read_version`].
-const VERSION: &str =
-    "item_id, media_type, id, document, pubstatus, order_ms, embargoed_ms, stored_ms";
+fn version_columns() -> String {
+    format!(
+        "item_id, media_type, id, document, pubstatus, order_ms, embargoed_ms, stored_ms, assets,
+         {SET_RIGHTS}"
+    )
+}
 
 /// Converts a row's number, which is below 2^32: that many writes are years of the fastest ingest.
 fn number(what: &str, value: i64) -> Result<u32, DbError> {
@@ -162,8 +171,9 @@ impl ReadTx<'_> {
         last: u32,
         limit: usize,
     ) -> Result<VersionPage, DbError> {
+        let columns = version_columns();
         let sql = format!(
-            "SELECT {VERSION} FROM items WHERE item_id > ?1 AND item_id <= ?2
+            "SELECT {columns} FROM items WHERE item_id > ?1 AND item_id <= ?2
              ORDER BY item_id LIMIT ?3"
         );
         let mut page = VersionPage::default();
@@ -193,16 +203,16 @@ impl ReadTx<'_> {
 
     /// Finds the version `number`, if it is current and search may find it.
     pub fn find_version_numbered(&self, number: u32) -> Result<Option<IndexedVersion>, DbError> {
-        let sql = format!("SELECT {VERSION} FROM items WHERE item_id = ?1");
+        let sql = format!("SELECT {} FROM items WHERE item_id = ?1", version_columns());
         Ok(self.tx.find(&sql, params![number], read_version)?.flatten())
     }
 
     /// Finds the item whose current version has the number `number`.
     pub fn find_numbered(&self, number: u32) -> Result<Option<(ItemKey, StoredItem)>, DbError> {
-        let sql = "SELECT document, assets, embargoed_ms, stored_ms, order_ms, media_type, id
-             FROM items WHERE item_id = ?1";
-        self.tx.find(sql, params![number], |row| {
-            let key = format!("{}/{}", row.text(5)?, row.text(6)?);
+        let columns = StoredItem::columns();
+        let sql = format!("SELECT {columns}, media_type, id FROM items WHERE item_id = ?1");
+        self.tx.find(&sql, params![number], |row| {
+            let key = format!("{}/{}", row.text(6)?, row.text(7)?);
             let what = format!("item {key}");
             let key = key.parse().map_err(|why| damaged(&what, &why))?;
             Ok((key, StoredItem::read(row, &what)?))
@@ -258,7 +268,7 @@ fn read_position(row: &dyn ResultRow) -> Result<LogPosition, DbError> {
     Ok(LogPosition { row: row.get(0)?, digest })
 }
 
-/// Reads the columns [`VERSION`]. Returns `None` for a version that search never finds, and for a damaged
+/// Reads the columns [`version_columns`]. Returns `None` for a version that search never finds, and for a damaged
 /// row: one such row must not keep the others out of the index.
 fn read_version(row: &dyn ResultRow) -> Result<Option<IndexedVersion>, DbError> {
     let key = format!("{}/{}", row.text(1)?, row.text(2)?);
@@ -270,6 +280,8 @@ fn read_version(row: &dyn ResultRow) -> Result<Option<IndexedVersion>, DbError> 
         number: number("item", row.get(0)?)?,
         key,
         document: row.get(3)?,
+        assets: row.get(8)?,
+        set_rights: row.get(9)?,
         status,
         order_ms: row.get(5)?,
         embargoed_ms: row.get(6)?,

@@ -270,6 +270,18 @@ pub(in crate::storage::database) const TABLES: &[MigratedTable] = &[
             ("invoice_text", Text),
         ],
     ),
+    numbered(
+        "item_rights",
+        "change_id",
+        &[
+            ("change_id", Int),
+            ("media_type", Text),
+            ("id", Text),
+            ("rights", Text),
+            ("changed_ms", Int),
+            ("user_name", Text),
+        ],
+    ),
     numbered("account_log", "seq", &[("seq", Int), ("what", Text), ("id", Text), ("at_ms", Int)]),
     numbered(
         "audit_log",

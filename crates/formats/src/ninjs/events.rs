@@ -1,0 +1,58 @@
+//! Converts the facts of an event and the coverage that is planned.
+
+use serde_json::{Map, Value};
+
+use super::{Members, news_type, text, time, urgency, uri};
+use crate::newsml::lexical;
+
+/// Returns the facts of an event, or `None` without any.
+pub(super) fn details(document: &Map<String, Value>) -> Option<Value> {
+    let mut members = Members::default();
+    members.set("dates", dates(document));
+    let body = document.get("body_event").and_then(Value::as_object);
+    if let Some(name) = body.and_then(|body| text(body, "organizer")) {
+        let mut organiser = Members::default();
+        organiser.set("name", Some(name));
+        members.set("organiser", Some(organiser.0));
+    }
+    (!members.0.is_empty()).then_some(Value::Object(members.0))
+}
+
+/// Returns the dates of an event or a coverage. A day without a time is only expected, because the other form
+/// requires a time.
+fn dates(document: &Map<String, Value>) -> Option<Value> {
+    let day = |name: &str| text(document, name).filter(|day| lexical::is_date(day));
+    let mut members = Members::default();
+    for (at, on, time_name, day_name) in [
+        ("startDate", "expectedStartDate", "datetime", "date"),
+        ("endDate", "expectedEndDate", "enddatetime", "enddate"),
+    ] {
+        match time(document, time_name) {
+            Some(time) => members.set(at, Some(time)),
+            None => members.set(on, day(day_name)),
+        }
+    }
+    (!members.0.is_empty()).then_some(Value::Object(members.0))
+}
+
+/// Lists the assignments of a planning item.
+pub(super) fn coverage(document: &Map<String, Value>) -> Vec<Value> {
+    let assignments = document.get("assignments").and_then(Value::as_object);
+    let each = assignments.into_iter().flatten().filter_map(|(_, assignment)| {
+        let assignment = assignment.as_object()?;
+        let mut members = Members::default();
+        members.set("uri", uri(assignment, "uri"));
+        members.set("title", text(assignment, "headline").or(text(assignment, "title")));
+        let status = text(assignment, "pubstatus");
+        let status = status.filter(|word| matches!(*word, "usable" | "withheld" | "canceled"));
+        members.set("pubStatus", status);
+        members.set("type", news_type(assignment));
+        members.set("dates", dates(assignment));
+        members.set("edNote", text(assignment, "ednote"));
+        members.set("urgency", urgency(assignment));
+        members.set("language", text(assignment, "language"));
+        members.set("wordCount", assignment.get("wordcount").and_then(Value::as_u64));
+        Some(Value::Object(members.0))
+    });
+    each.collect()
+}

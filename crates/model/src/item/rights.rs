@@ -1,0 +1,168 @@
+//! The rights in an item's pictures: who states them, and whose statement counts.
+
+use metadata::RightsMetadata;
+use metadata::rights::RightsError;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
+use super::AssetGroup;
+
+/// The reading of rights from files. It is raised when a later version reads more, so that the originals are
+/// read again.
+pub const RIGHTS_READING: u32 = 1;
+
+/// The statements about the rights in an item, or in one of its associated objects, from the weakest to the
+/// strongest: the original's file, the operator's settings, the source of the file, and what was set for the
+/// item.
+#[derive(Clone, Copy, Debug)]
+pub struct RightsLayers<'a> {
+    /// The files of the item or of the object; the largest picture speaks for all of them.
+    pub files: AssetGroup<'a>,
+    /// What the settings say about every picture.
+    pub settings: &'a RightsMetadata,
+    /// What was set for the item; empty for an associated object, whose rights are not those of the text.
+    pub item: &'a RightsMetadata,
+}
+
+impl RightsLayers<'_> {
+    /// Returns the rights that are passed on: of each property the strongest statement.
+    #[must_use]
+    pub fn effective(&self) -> RightsMetadata {
+        let Some(picture) = self.files.whole_picture() else {
+            return self.settings.overlaid(self.item);
+        };
+        let stated = picture.rights.overlaid(self.settings);
+        stated.overlaid(&picture.source_rights).overlaid(self.item)
+    }
+}
+
+/// Changes of what is set for an item: properties that are removed, and properties with new values. What is
+/// not named stays.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RightsUpdate {
+    removed: Vec<String>,
+    stated: RightsMetadata,
+}
+
+impl RightsUpdate {
+    /// Parses an object of properties, in which `null` removes one.
+    ///
+    /// Fails with the path of a property that is unknown or has an invalid value. It is no error to remove
+    /// what is not set.
+    pub fn parse(changes: &Map<String, Value>) -> Result<Self, RightsError> {
+        let (removed, stated): (Vec<_>, Vec<_>) =
+            changes.iter().partition(|(_, value)| value.is_null());
+        let stated = stated.into_iter().map(|(name, value)| (name.clone(), value.clone()));
+        Ok(Self {
+            removed: removed.into_iter().map(|(name, _)| name.clone()).collect(),
+            stated: RightsMetadata::from_json(&Value::Object(stated.collect()))?,
+        })
+    }
+
+    /// Returns what is set after the changes.
+    #[must_use]
+    pub fn apply(&self, set: &RightsMetadata) -> RightsMetadata {
+        let mut kept = set.to_json();
+        if let Value::Object(kept) = &mut kept {
+            kept.retain(|name, _| !self.removed.contains(name));
+        }
+        of_stored(&kept).overlaid(&self.stated)
+    }
+}
+
+/// Parses rights that were stored as JSON.
+///
+/// Fails when the text is not JSON.
+pub fn parse_stored_rights(text: &str) -> Result<RightsMetadata, serde_json::Error> {
+    Ok(of_stored(&serde_json::from_str(text)?))
+}
+
+/// Reads the rights in the record of a file.
+pub(super) fn read_stored<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<RightsMetadata, D::Error> {
+    Ok(of_stored(&Value::deserialize(deserializer)?))
+}
+
+fn of_stored(value: &Value) -> RightsMetadata {
+    // What was read from files may have terms of no vocabulary, which `from_json` refuses.
+    if let Ok(rights) = RightsMetadata::deserialize(value) {
+        return rights;
+    }
+    // Another version may have stored a property that this one refuses. The item must stay readable, and
+    // its other properties count.
+    let properties = value.as_object().into_iter().flatten();
+    let each = properties.filter_map(|(name, value)| {
+        let single = Map::from_iter([(name.clone(), value.clone())]);
+        RightsMetadata::deserialize(Value::Object(single)).ok()
+    });
+    each.fold(RightsMetadata::default(), |rights, one| rights.overlaid(&one))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::item::{Asset, AssetFile, PictureFile};
+    use crate::{ContentHash, RenditionName, Size};
+
+    fn rights(value: &Value) -> RightsMetadata {
+        RightsMetadata::from_json(value).expect("valid")
+    }
+
+    fn picture(original: &Value, source: &Value) -> Asset {
+        Asset::own(AssetFile::Picture(PictureFile {
+            name: RenditionName::NORMAL_HIRES,
+            blob: ContentHash::of(b"x"),
+            length: 1,
+            stored: Size { width: 3, height: 2 },
+            orientation: 1,
+            progressive: false,
+            components: 3,
+            rights: rights(original),
+            source_rights: rights(source),
+            rights_reading: RIGHTS_READING,
+        }))
+    }
+
+    #[test]
+    fn the_stronger_statement_counts_for_each_property() {
+        let assets = [picture(
+            &json!({ "title": { "x-default": "file" }, "jobid": "file", "eventId": ["http://a/file"],
+                "instructions": "file" }),
+            &json!({ "eventId": ["http://a/source"], "instructions": "source" }),
+        )];
+        let settings = rights(&json!({ "jobid": "settings", "eventId": ["http://a/settings"] }));
+        let item = rights(&json!({ "instructions": "item" }));
+        let files = AssetGroup::of_item(&assets);
+        let found = RightsLayers { files, settings: &settings, item: &item }.effective();
+        let expected = json!({ "title": { "x-default": "file" }, "jobid": "settings",
+            "eventId": ["http://a/source"], "instructions": "item" });
+        assert_eq!(found, rights(&expected));
+        let none = AssetGroup::of_item(&[]);
+        let found = RightsLayers { files: none, settings: &settings, item: &item }.effective();
+        assert_eq!(found, settings.overlaid(&item), "an item without a picture");
+    }
+
+    #[test]
+    fn a_change_leaves_what_it_does_not_name_and_null_removes() {
+        let set = rights(&json!({ "jobid": "7", "instructions": "none" }));
+        let parse = |changes: Value| RightsUpdate::parse(changes.as_object().expect("object"));
+        let change = |changes| parse(changes).unwrap().apply(&set);
+        let changed = change(json!({ "jobid": null, "dataMining": "DMI-ALLOWED" }));
+        let expected = json!({ "instructions": "none", "dataMining": "DMI-ALLOWED" });
+        assert_eq!(changed, rights(&expected));
+        assert_eq!(change(json!({})), set);
+        assert_eq!(change(json!({ "title": null })), set);
+        assert!(parse(json!({ "dataMining": "DMI-MAYBE" })).is_err());
+        assert!(parse(json!({ "headline": "of the document" })).is_err());
+    }
+
+    #[test]
+    fn what_another_version_stored_does_not_hide_the_rest() {
+        let text = r#"{"jobid":"7","ofALaterVersion":{"a":1}}"#;
+        assert_eq!(parse_stored_rights(text).unwrap(), rights(&json!({ "jobid": "7" })));
+        assert!(parse_stored_rights("{").is_err());
+    }
+}

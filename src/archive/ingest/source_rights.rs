@@ -1,0 +1,139 @@
+//! What sources say about the rights in their files: `rights.json` in a folder, and the part `rights` of an
+//! upload.
+//!
+//! The file in a folder holds for everything in it and below it; of a property that several folders state, the
+//! nearest folder's statement counts.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use super::{Ingest, IngestError, files};
+use crate::runtime::limits::RIGHTS_BYTES_MAX;
+use metadata::RightsMetadata;
+use model::item::{Asset, AssetFile};
+
+/// The name of the file with a source's statement about rights.
+pub(super) const RIGHTS_FILE: &str = "rights.json";
+
+impl Ingest {
+    /// Accepts statements about rights in the folders `paths`, and in the folders of the files `paths`.
+    #[must_use]
+    pub fn with_sources(self, paths: &[PathBuf]) -> Self {
+        let folder = |path: &PathBuf| match path.is_dir() {
+            true => path.clone(),
+            false => path.parent().unwrap_or(Path::new("")).to_owned(),
+        };
+        Self { sources: paths.iter().map(folder).collect(), ..self }
+    }
+
+    /// Reads what the folder of a file, and the folders of the source around it, say about rights.
+    ///
+    /// Fails when one of them cannot be understood: a picture must not be published without what its source
+    /// said.
+    pub(super) fn source_rights(&self, folder: &Path) -> Result<RightsMetadata, IngestError> {
+        let mut roots = self.confined_root.iter().chain(&self.sources);
+        let Some(root) = roots.find(|root| folder.starts_with(root)) else {
+            return Ok(RightsMetadata::default());
+        };
+        let mut rights = RightsMetadata::default();
+        for folder in folder.ancestors() {
+            // From the nearest folder outwards, so what is known already takes precedence.
+            if let Some(stated) = self.read_rights(&folder.join(RIGHTS_FILE))? {
+                rights = stated.overlaid(&rights);
+            }
+            if folder == root {
+                break;
+            }
+        }
+        Ok(rights)
+    }
+
+    fn read_rights(&self, path: &Path) -> Result<Option<RightsMetadata>, IngestError> {
+        let in_file = |why: &dyn std::fmt::Display| IngestError::Rights {
+            place: path.display().to_string(),
+            why: why.to_string(),
+        };
+        // The opened file stays open until it is read.
+        let read = self
+            .pin(path)
+            .and_then(|opened| files::read(opened.path(), RIGHTS_BYTES_MAX as u64, "64 KiB"));
+        match read {
+            Err(error) if is_absent(&error) => Ok(None),
+            // A disk that fails is no fault of the file, so the ingest is retried.
+            Err(error) if error.is_internal() => Err(error),
+            Err(error) => Err(in_file(&error)),
+            Ok(text) => parse_rights(&text).map(Some).map_err(|why| in_file(&why)),
+        }
+    }
+}
+
+/// Parses a statement about rights. A leading byte order mark is ignored.
+///
+/// Fails with a description of the problem, which names a property by its path.
+pub(super) fn parse_rights(text: &[u8]) -> Result<RightsMetadata, String> {
+    let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
+    let value = serde_json::from_slice(text).map_err(|cause| format!("is not JSON: {cause}"))?;
+    RightsMetadata::from_json(&value).map_err(|cause| cause.to_string())
+}
+
+/// Adds what their source says to pictures. Pictures that were made of other files carry nothing of their own.
+pub(super) fn apply_rights(assets: &mut [Asset], source: &RightsMetadata) {
+    for asset in assets {
+        let is_made = asset.made;
+        if let AssetFile::Picture(picture) = &mut asset.file {
+            picture.source_rights.clone_from(source);
+            if is_made {
+                picture.rights = RightsMetadata::default();
+            }
+        }
+    }
+}
+
+fn is_absent(error: &IngestError) -> bool {
+    matches!(error, IngestError::Unreadable(cause) if cause.kind() == io::ErrorKind::NotFound)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::item::PictureFile;
+    use model::{ContentHash, RenditionName, Size};
+
+    #[test]
+    fn a_made_picture_carries_nothing_of_its_own() {
+        let rights = |term: &str| parse_rights(term.as_bytes()).unwrap();
+        let file = rights(r#"{"jobid":"7"}"#);
+        let source = rights(r#"{"dataMining":"DMI-PROHIBITED"}"#);
+        let asset = |made| {
+            let picture = PictureFile {
+                name: RenditionName::NORMAL_PREVIEW,
+                blob: ContentHash::of(b"x"),
+                length: 1,
+                stored: Size::new(3, 2),
+                orientation: 1,
+                progressive: false,
+                components: 3,
+                rights: file.clone(),
+                source_rights: RightsMetadata::default(),
+                rights_reading: 1,
+            };
+            Asset { association: None, made, file: AssetFile::Picture(picture) }
+        };
+        let mut assets = [asset(false), asset(true)];
+        apply_rights(&mut assets, &source);
+        let pictures: Vec<_> = assets.iter().filter_map(Asset::picture).collect();
+        assert!(pictures.iter().all(|picture| picture.source_rights == source));
+        assert_eq!((&pictures[0].rights, pictures[1].rights.is_empty()), (&file, true));
+    }
+
+    #[test]
+    fn a_statement_is_json_with_known_properties() {
+        let rights = parse_rights(b"\xEF\xBB\xBF{\"dataMining\":\"DMI-PROHIBITED\"}").unwrap();
+        assert!(rights.data_mining().is_some());
+        assert!(parse_rights(b"{").unwrap_err().contains("is not JSON"));
+        let error = parse_rights(b"{\"dataMining\":\"DMI-MAYBE\"}").unwrap_err();
+        assert!(error.contains("dataMining"), "{error}");
+    }
+}

@@ -1,0 +1,123 @@
+//! What the operator says about the rights in an item, over HTTP.
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    routing::get,
+};
+use serde_json::{Value, json};
+
+use super::ingest::{
+    UploadPath, authorize_provider, parse_item_key, require_provider, rights_error,
+};
+use crate::http::AppState;
+use crate::http::api;
+use crate::http::api::ApiCaller;
+use crate::http::api::ApiResult;
+use crate::http::protocol::request;
+use crate::runtime::clock;
+use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::limits::RIGHTS_BYTES_MAX;
+use crate::storage::audit::AuditAction;
+use crate::storage::database::RightsChange;
+use metadata::RightsMetadata;
+use model::ItemKey;
+use model::item::RightsUpdate;
+
+/// The routes of the rights in items.
+pub(crate) fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/ingest/v1/{media_type}/{id}/rights", get(load_rights).put(set_rights))
+        .route("/ingest/v1/{media_type}/{id}/rights/changes", get(list_changes))
+}
+
+async fn load_rights(
+    State(app): State<AppState>,
+    caller: ApiCaller,
+    segments: UploadPath,
+) -> ApiResult {
+    let (rights, _) = find(&app, &caller, segments).await?;
+    api::json(&rights.to_json())
+}
+
+async fn list_changes(
+    State(app): State<AppState>,
+    caller: ApiCaller,
+    segments: UploadPath,
+) -> ApiResult {
+    let (_, changes) = find(&app, &caller, segments).await?;
+    let change = |change: &RightsChange| {
+        let mut listed = json!({
+            "changed": change.changed.to_string(),
+            "rights": change.rights.to_json(),
+        });
+        if let Some(user) = &change.user_name {
+            listed["user"] = json!(user);
+        }
+        listed
+    };
+    api::json(&changes.iter().map(change).collect::<Vec<_>>())
+}
+
+/// Reads what is set for the item of the path, with its changes, for a provider.
+async fn find(
+    app: &AppState,
+    caller: &ApiCaller,
+    segments: UploadPath,
+) -> Result<(RightsMetadata, Vec<RightsChange>)> {
+    let key = parse_item_key(segments);
+    // Who may not write learns no more about an item than that.
+    require_provider(caller)?;
+    let key = key?;
+    let found = app.shared.archive.uploads.rights(key.clone()).await?;
+    found.ok_or_else(|| no_item(&key))
+}
+
+async fn set_rights(
+    State(app): State<AppState>,
+    caller: ApiCaller,
+    segments: UploadPath,
+    request: Request,
+) -> ApiResult {
+    let action = AuditAction::ItemRightsChanged;
+    let (key, _permit) = authorize_provider(&app, &caller, action, segments)?;
+    let update = parse_update(&request::json(request, RIGHTS_BYTES_MAX).await?)?;
+    let set = app.shared.archive.uploads.set_rights(key.clone(), update, clock::now()).await?;
+    let set = set.ok_or_else(|| no_item(&key))?;
+    // This node forgets the old version at once; other nodes follow the item log.
+    app.shared.media.item_changed(&[key]);
+    api::json(&set.to_json())
+}
+
+fn no_item(key: &ItemKey) -> Error {
+    Error::new(ErrorKind::NotFound, format!("no item {key}"))
+}
+
+fn parse_update(body: &Value) -> Result<RightsUpdate> {
+    let Value::Object(properties) = body else {
+        return Err(Error::invalid("body", "", "type", "the body is not an object"));
+    };
+    RightsUpdate::parse(properties)
+        .map_err(|cause| Error::invalid_parts(vec![rights_error(&cause)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_names_the_property_in_the_notation_of_the_api() {
+        let path = |body: Value| {
+            let error = parse_update(&body).expect_err("refused");
+            error.details()[0].path.clone()
+        };
+        assert_eq!(path(json!([])), "");
+        assert_eq!(path(json!({ "dataMining": "DMI-MAYBE" })), "dataMining");
+        assert_eq!(
+            path(json!({ "licensors": [{ "licensorUrl": 7 }] })),
+            "licensors.0.licensorUrl"
+        );
+        let update = parse_update(&json!({ "dataMining": null })).expect("valid");
+        assert_eq!(update.apply(&RightsMetadata::default()), RightsMetadata::default());
+    }
+}

@@ -1,0 +1,189 @@
+//! The rights and provenance that renditions carry in their metadata.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::MediaSettings;
+use super::plan::RenditionPlan;
+use metadata::RightsMetadata;
+use metadata::rights::RightsView;
+use model::item::RightsLayers;
+use model::{ContentHash, Rect, RenditionUsage, Size};
+
+/// The property with regions of the picture.
+const IMAGE_REGION: &str = "imageRegion";
+/// The EXIF orientation of a picture whose first row is at the top and starts at the left.
+const UPRIGHT: u8 = 1;
+
+/// The rights in an item or in one of its associated objects, with the hashes that enter plans.
+#[derive(Debug)]
+pub(super) struct EffectiveRights {
+    pub(super) all: RightsMetadata,
+    /// The properties that even thumbnails carry.
+    short: RightsMetadata,
+    all_hash: Option<ContentHash>,
+    short_hash: Option<ContentHash>,
+    /// The file that regions of the picture refer to.
+    picture: Option<ContentHash>,
+    /// The size of the largest picture, upright.
+    largest: Size,
+    /// The EXIF orientation of that picture.
+    orientation: u8,
+}
+
+/// The pixels of a rendition, as its metadata describe them.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum DescribedPixels {
+    /// Those of the original, in its own orientation.
+    Stored,
+    /// This part of the upright original, in its pixels.
+    Upright(Rect),
+}
+
+impl EffectiveRights {
+    /// Determines the rights from the statements about them.
+    pub(super) fn of(layers: RightsLayers<'_>) -> Self {
+        let all = layers.effective();
+        let picture = layers.files.whole_picture();
+        let largest = picture.map_or(Size::new(0, 0), |picture| picture.upright());
+        let short = all.short();
+        // The size is part of what is embedded, as the largest that is available.
+        let all_hash = hash_of(&all, &json!([largest.width, largest.height]));
+        let short_hash = hash_of(&short, &Value::Null);
+        let orientation = picture.map_or(UPRIGHT, |picture| picture.orientation);
+        let picture = picture.map(|picture| picture.blob);
+        Self { all, short, all_hash, short_hash, picture, largest, orientation }
+    }
+
+    /// The hash of what renditions of this usage carry; `None` if they carry nothing.
+    pub(super) fn hash(&self, usage: RenditionUsage) -> Option<ContentHash> {
+        match usage {
+            // Thumbnails carry no caption, and of the rights the least (contract media-25).
+            RenditionUsage::Thumbnail => self.short_hash,
+            RenditionUsage::Preview
+            | RenditionUsage::Hires
+            | RenditionUsage::Hidef
+            | RenditionUsage::Lores => self.all_hash,
+        }
+    }
+
+    /// The properties that even thumbnails carry.
+    pub(super) fn short(&self) -> &RightsMetadata {
+        &self.short
+    }
+
+    /// The properties of the whole picture, as documents state them: regions are those of the upright picture,
+    /// and what renditions may not carry is not published either.
+    pub(super) fn published(&self, settings: &MediaSettings) -> RightsMetadata {
+        self.all.shown(&RightsView {
+            orientation: self.orientation,
+            upright: self.largest,
+            region: Rect::new(0, 0, self.largest),
+            hires: self.largest,
+            gps: settings.keep_gps,
+            person_details: settings.keep_person_details,
+        })
+    }
+
+    /// The properties of what `pixels` of the plan's original show.
+    pub(super) fn shown(&self, plan: &RenditionPlan, pixels: DescribedPixels) -> RightsMetadata {
+        let source = &plan.source;
+        let (orientation, upright, region) = match pixels {
+            // What is not turned needs no other coordinates.
+            DescribedPixels::Stored => (UPRIGHT, source.stored, Rect::new(0, 0, source.stored)),
+            DescribedPixels::Upright(region) => (source.orientation, source.upright(), region),
+        };
+        let view = RightsView {
+            orientation,
+            upright,
+            region,
+            hires: self.largest,
+            gps: plan.keep_gps,
+            person_details: plan.keep_person_details,
+        };
+        self.of_file(source.blob).shown(&view)
+    }
+
+    /// The rights for renditions of the file `blob`. A Preview that arrived beside its Hires may show another
+    /// part of the picture, so regions of the one say nothing about the other.
+    fn of_file(&self, blob: ContentHash) -> Cow<'_, RightsMetadata> {
+        if self.picture == Some(blob) || self.all.get(IMAGE_REGION).is_none() {
+            return Cow::Borrowed(&self.all);
+        }
+        let mut properties = self.all.to_json();
+        if let Value::Object(properties) = &mut properties {
+            properties.remove(IMAGE_REGION);
+        }
+        // Properties that were valid are valid without one of them.
+        Cow::Owned(RightsMetadata::deserialize(properties).unwrap_or_default())
+    }
+}
+
+/// The hash of `rights` and of what else is embedded with them; `None` if there are none.
+fn hash_of(rights: &RightsMetadata, beside: &Value) -> Option<ContentHash> {
+    if rights.is_empty() {
+        return None;
+    }
+    let text = json!([rights.to_json(), beside]).to_string();
+    Some(ContentHash::of(text.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::RenditionName;
+    use model::item::{Asset, AssetFile, AssetGroup, PictureFile};
+
+    fn picture(name: RenditionName, rights: &Value) -> Asset {
+        Asset::own(AssetFile::Picture(PictureFile {
+            name,
+            blob: ContentHash::of(name.to_string().as_bytes()),
+            length: 1,
+            stored: Size::new(300, 200),
+            orientation: 6,
+            progressive: false,
+            components: 3,
+            rights: RightsMetadata::from_json(rights).unwrap(),
+            source_rights: RightsMetadata::default(),
+            rights_reading: 1,
+        }))
+    }
+
+    fn effective(assets: &[Asset]) -> EffectiveRights {
+        let none = RightsMetadata::default();
+        let files = AssetGroup::of_item(assets);
+        EffectiveRights::of(RightsLayers { files, settings: &none, item: &none })
+    }
+
+    #[test]
+    fn thumbnails_depend_on_what_they_carry_alone() {
+        let rights = |value| effective(&[picture(RenditionName::NORMAL_HIRES, &value)]);
+        let plain = rights(json!({ "dataMining": "DMI-PROHIBITED" }));
+        let titled = rights(json!({ "dataMining": "DMI-PROHIBITED", "jobid": "seven" }));
+        let hashes = |rights: &EffectiveRights| {
+            (rights.hash(RenditionUsage::Thumbnail), rights.hash(RenditionUsage::Hires))
+        };
+        assert_eq!(hashes(&plain).0, hashes(&titled).0);
+        assert_ne!(hashes(&plain).1, hashes(&titled).1);
+        assert_eq!(hashes(&rights(json!({}))), (None, None));
+        assert_eq!(hashes(&rights(json!({ "jobid": "seven" }))).0, None);
+        assert_eq!(titled.largest, Size::new(200, 300));
+    }
+
+    #[test]
+    fn regions_stay_with_the_file_that_they_describe() {
+        let region = json!([{ "name": { "x-default": "ball" }, "regionBoundary": {
+            "rbShape": "rectangle", "rbUnit": "relative",
+            "rbX": 0.1, "rbY": 0.1, "rbW": 0.2, "rbH": 0.2 } }]);
+        let rights = json!({ "imageRegion": region, "jobid": "seven" });
+        let hires = picture(RenditionName::NORMAL_HIRES, &rights);
+        let preview = picture(RenditionName::NORMAL_PREVIEW, &json!({}));
+        let blobs = [hires.blob(), preview.blob()];
+        let found = effective(&[hires, preview]);
+        assert_eq!(*found.of_file(blobs[0]), found.all);
+        let other = found.of_file(blobs[1]);
+        assert_eq!(other.to_json(), json!({ "jobid": "seven" }));
+    }
+}

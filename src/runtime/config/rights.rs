@@ -1,0 +1,171 @@
+//! The types of settings about rights in pictures, and about their use by crawlers.
+
+use super::SettingValue;
+
+/// A URL that is published as it is written; empty means none.
+///
+/// Unlike a [`BaseUrl`](super::BaseUrl) it may have a query, and a slash at its end stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkUrl(pub String);
+
+impl SettingValue for LinkUrl {
+    fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+        let has_host =
+            rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', '#']));
+        let clean = text.chars().all(|c| c.is_ascii_graphic() && !"\"<>\\`".contains(c));
+        if text.is_empty() || (has_host && clean) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err("expected an http:// or https:// address".to_owned())
+    }
+    fn print(&self) -> String {
+        self.0.clone()
+    }
+}
+
+/// A term of the PLUS vocabulary for data mining, without its address; empty means none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DataMiningTerm(pub String);
+
+impl DataMiningTerm {
+    /// The terms of PLUS LDF 2.0.1, property Data Mining.
+    pub const ALL: [&str; 7] = [
+        "DMI-UNSPECIFIED",
+        "DMI-ALLOWED",
+        "DMI-PROHIBITED-AIMLTRAINING",
+        "DMI-PROHIBITED-GENAIMLTRAINING",
+        "DMI-PROHIBITED-EXCEPTSEARCHENGINEINDEXING",
+        "DMI-PROHIBITED",
+        "DMI-PROHIBITED-SEECONSTRAINT",
+    ];
+}
+
+impl SettingValue for DataMiningTerm {
+    fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        if text.is_empty() || Self::ALL.contains(&text) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err(format!("expected one of {}", Self::ALL.join(", ")))
+    }
+    fn print(&self) -> String {
+        self.0.clone()
+    }
+}
+
+/// A version of the standard NewsML-G2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewsmlVersion {
+    /// 2.30, for clients that compare the number of the version.
+    Version230,
+    /// 2.35, which has places for rights and provenance.
+    Version235,
+}
+
+impl NewsmlVersion {
+    /// Every version that documents can have.
+    pub const ALL: [Self; 2] = [Self::Version230, Self::Version235];
+
+    /// Returns the number of the version as documents have it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Version230 => "2.30",
+            Self::Version235 => "2.35",
+        }
+    }
+
+    /// Finds the version with that number.
+    #[must_use]
+    pub fn find(number: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.as_str() == number)
+    }
+}
+
+impl SettingValue for NewsmlVersion {
+    fn parse(text: &str) -> Result<Self, String> {
+        Self::find(text.trim()).ok_or_else(|| "expected 2.35 or 2.30".to_owned())
+    }
+    fn print(&self) -> String {
+        self.as_str().to_owned()
+    }
+}
+
+/// The value of the header `Content-Usage` (draft-ietf-aipref-attach), such as `train-ai=n`; empty means none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ContentUsage(pub String);
+
+impl ContentUsage {
+    /// Whether `text` is a preference: a key of a dictionary (RFC 9651 §3.2) that is `y` or `n`.
+    fn is_preference(text: &str) -> bool {
+        let is_key = |key: &str| {
+            let rest = |byte: u8| {
+                byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.*".contains(&byte)
+            };
+            key.starts_with(|first: char| first.is_ascii_lowercase() || first == '*')
+                && key.bytes().all(rest)
+        };
+        text.trim()
+            .split_once('=')
+            .is_some_and(|(key, value)| is_key(key) && matches!(value, "y" | "n"))
+    }
+}
+
+impl SettingValue for ContentUsage {
+    fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        if text.is_empty() || text.split(',').all(Self::is_preference) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err("expected preferences such as train-ai=n or train-ai=n, search=y".to_owned())
+    }
+    fn print(&self) -> String {
+        self.0.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<T: SettingValue>(text: &str, is_valid: bool) {
+        match T::parse(text) {
+            Ok(value) => assert_eq!((value.print().as_str(), is_valid), (text, true)),
+            Err(expected) => assert!(!is_valid, "{text}: {expected}"),
+        }
+    }
+
+    #[test]
+    fn a_link_is_published_as_it_is_written() {
+        for text in ["", "https://agency.example/rights/", "http://agency.example/?id=1&a=b#c"] {
+            check::<LinkUrl>(text, true);
+        }
+        for text in
+            ["agency.example", "ftp://agency.example", "https://", "https:///x", "http://a b"]
+        {
+            check::<LinkUrl>(text, false);
+        }
+    }
+
+    #[test]
+    fn only_terms_of_the_vocabulary_are_accepted() {
+        DataMiningTerm::ALL.into_iter().for_each(|term| check::<DataMiningTerm>(term, true));
+        check::<DataMiningTerm>("", true);
+        check::<DataMiningTerm>("DMI-MAYBE", false);
+        check::<NewsmlVersion>("2.30", true);
+        check::<NewsmlVersion>("2.35", true);
+        check::<NewsmlVersion>("2.3", false);
+    }
+
+    #[test]
+    fn a_preference_is_yes_or_no() {
+        for text in ["", "train-ai=n", "train-ai=n, search=y"] {
+            check::<ContentUsage>(text, true);
+        }
+        for text in ["train-ai", "train-ai=maybe", "Train=n", "train-ai=n,", "a=n\nb: c"] {
+            check::<ContentUsage>(text, false);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Stores what was set about the rights in items: each change is a row, and the newest row of an item counts.
+//!
+//! The rows survive new versions of their item, and its withdrawal: an item that is sent again keeps what the
+//! operator said about it.
+
+use jiff::Timestamp;
+
+use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
+use crate::runtime::limits::RIGHTS_CHANGES_MAX;
+use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
+use metadata::RightsMetadata;
+use model::ItemKey;
+use model::item::parse_stored_rights;
+
+/// What is set for the items of a query, as a column.
+pub(super) const SET_RIGHTS: &str = "(SELECT rights FROM item_rights
+     WHERE item_rights.media_type = items.media_type AND item_rights.id = items.id
+     ORDER BY change_id DESC LIMIT 1)";
+
+/// A change of what is set about the rights in an item.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RightsChange {
+    /// Everything that is set since.
+    pub rights: RightsMetadata,
+    pub changed: Timestamp,
+    /// The name of the user as it was then; `None` where unknown.
+    pub user_name: Option<String>,
+}
+
+/// Parses the column [`SET_RIGHTS`]; nothing is set where it is empty.
+pub(super) fn read_set(text: Option<&str>, what: &str) -> Result<RightsMetadata, DbError> {
+    let rights = text.map(parse_stored_rights).transpose();
+    Ok(rights.map_err(|why| damaged(format!("rights of {what}"), &why))?.unwrap_or_default())
+}
+
+impl ReadTx<'_> {
+    /// Lists the changes of what is set about the rights in the item `key`, newest first.
+    pub fn list_rights_changes(&self, key: &ItemKey) -> Result<Vec<RightsChange>, DbError> {
+        let what = format!("item {key}");
+        self.tx.list(
+            "SELECT rights, changed_ms, user_name FROM item_rights
+             WHERE media_type = ?1 AND id = ?2 ORDER BY change_id DESC",
+            params![key.media_type.as_str(), key.id.as_str()],
+            |row| {
+                let rights = read_set(Some(row.text(0)?), &what)?;
+                let changed = time(&what, row.get(1)?)?;
+                Ok(RightsChange { rights, changed, user_name: row.get(2)? })
+            },
+        )
+    }
+}
+
+impl WriteTx<'_> {
+    /// Sets the rights in the item `key`, and removes all but its [`RIGHTS_CHANGES_MAX`] newest changes.
+    pub fn write_item_rights(&self, key: &ItemKey, change: &RightsChange) -> Result<(), DbError> {
+        let (media_type, id) = (key.media_type.as_str(), key.id.as_str());
+        self.tx.execute(
+            "INSERT INTO item_rights (media_type, id, rights, changed_ms, user_name)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![
+                media_type,
+                id,
+                change.rights.to_json().to_string(),
+                change.changed.as_millisecond(),
+                change.user_name,
+            ],
+        )?;
+        let sql = format!(
+            "DELETE FROM item_rights WHERE change_id IN
+                 (SELECT change_id FROM item_rights WHERE media_type = ?1 AND id = ?2
+                  ORDER BY change_id DESC {ALL_BEHIND} ?3)"
+        );
+        self.tx.execute(&sql, params![media_type, id, int(RIGHTS_CHANGES_MAX)]).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::runtime::clock;
+    use crate::storage::database::{Db, NewItem};
+    use model::item::PubStatus;
+
+    #[test]
+    fn what_is_set_survives_a_new_version_of_the_item() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::scratch(dir.path()).unwrap();
+        let key: ItemKey = "image/one".parse().unwrap();
+        let item = NewItem {
+            key: key.clone(),
+            document: "{}".to_owned(),
+            assets: None,
+            pub_status: PubStatus::Usable,
+            order_time: clock::now(),
+            embargoed: None,
+            stored: clock::now(),
+            is_newly_indexed: true,
+        };
+        let rights =
+            RightsMetadata::from_json(&json!({ "dataMining": "DMI-PROHIBITED" })).unwrap();
+        let change =
+            RightsChange { rights: rights.clone(), changed: clock::now(), user_name: None };
+        db.write_blocking(move |tx| {
+            tx.write_item(&item)?;
+            tx.write_item_rights(&item.key, &change)?;
+            tx.write_item(&item)
+        })
+        .unwrap();
+        let found = db.read_blocking(move |tx| tx.find_item(&key)).unwrap();
+        assert_eq!(found.map(|item| item.rights), Some(rights));
+    }
+
+    #[test]
+    fn the_newest_changes_of_an_item_are_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::scratch(dir.path()).unwrap();
+        let (key, other): (ItemKey, ItemKey) =
+            ("image/one".parse().unwrap(), "image/two".parse().unwrap());
+        let change = |number: usize| RightsChange {
+            rights: RightsMetadata::from_json(&json!({ "jobid": number.to_string() })).unwrap(),
+            changed: Timestamp::from_second(1_700_000_000).unwrap(),
+            user_name: (number % 2 == 0).then(|| "editor".to_owned()),
+        };
+        let changed = key.clone();
+        db.write_blocking(move |tx| {
+            tx.write_item_rights(&other, &change(0))?;
+            (0..RIGHTS_CHANGES_MAX + 3)
+                .try_for_each(|number| tx.write_item_rights(&changed, &change(number)))
+        })
+        .unwrap();
+        let found = db.read_blocking(move |tx| tx.list_rights_changes(&key)).unwrap();
+        assert_eq!(found.len(), RIGHTS_CHANGES_MAX);
+        assert_eq!(found[0], change(RIGHTS_CHANGES_MAX + 2));
+        assert_eq!(found[1], change(RIGHTS_CHANGES_MAX + 1));
+        let other: ItemKey = "image/two".parse().unwrap();
+        let found = db.read_blocking(move |tx| tx.list_rights_changes(&other)).unwrap();
+        assert_eq!(found, [change(0)]);
+    }
+}

@@ -1,0 +1,81 @@
+//! Analyses items for the index: their documents, and what is stated about their rights.
+//!
+//! Notifications analyse items in the same way, so that they match what a search finds.
+
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+
+use crate::storage::database::{IndexedVersion, StoredItem};
+use metadata::RightsMetadata;
+use model::item::{Asset, AssetGroup, Document, DocumentError, RightsLayers, parse_stored_rights};
+use model::{ContentHash, ItemKey};
+use query::{IndexedDocument, RightsTerms};
+
+/// What the analysis of items depends on besides the items.
+#[derive(Clone, Debug)]
+pub struct DocumentAnalysis {
+    /// The time zone in which the days of documents begin.
+    pub zone: TimeZone,
+    /// What the settings say about the rights in every item.
+    pub rights: Arc<RightsMetadata>,
+}
+
+impl DocumentAnalysis {
+    /// Extracts the searchable content of `item`, whose parsed document is `document`.
+    #[must_use]
+    pub fn index_item(
+        &self,
+        key: &ItemKey,
+        document: &Document,
+        item: &StoredItem,
+    ) -> IndexedDocument {
+        self.index(key, document, &item.assets, &item.rights)
+    }
+
+    /// Extracts the searchable content of a version.
+    ///
+    /// Fails when its document is damaged. Damaged statements about its rights count as absent: it can still
+    /// be found by its words.
+    pub(super) fn index_version(
+        &self,
+        version: &IndexedVersion,
+    ) -> Result<IndexedDocument, DocumentError> {
+        let document = Document::from_stored(&version.document)?;
+        let damaged = |what: &str, cause: &serde_json::Error| {
+            tracing::error!("search index: {what} of item {} are damaged: {cause}", version.key);
+        };
+        let assets: Vec<Asset> = serde_json::from_str(&version.assets)
+            .inspect_err(|cause| damaged("files", cause))
+            .unwrap_or_default();
+        let set = version.set_rights.as_deref().map(parse_stored_rights).transpose();
+        let set = set.inspect_err(|cause| damaged("rights", cause)).unwrap_or_default();
+        Ok(self.index(&version.key, &document, &assets, &set.unwrap_or_default()))
+    }
+
+    fn index(
+        &self,
+        key: &ItemKey,
+        document: &Document,
+        assets: &[Asset],
+        set: &RightsMetadata,
+    ) -> IndexedDocument {
+        let (files, settings) = (AssetGroup::of_item(assets), &*self.rights);
+        let rights = RightsLayers { files, settings, item: set }.effective();
+        let stated = RightsTerms {
+            digital_source_type: rights.digital_source_type(),
+            data_mining: rights.data_mining(),
+        };
+        IndexedDocument::with_terms(key, document, stated, &self.zone)
+    }
+
+    /// Identifies the settings about rights that the searchable content of items depends on; empty if there are
+    /// none.
+    pub(super) fn settings(&self) -> String {
+        // Of the rights only these are indexed, so other changes need no new index.
+        match (self.rights.digital_source_type(), self.rights.data_mining()) {
+            (None, None) => String::new(),
+            terms => ContentHash::of(format!("{terms:?}").as_bytes()).short(),
+        }
+    }
+}
