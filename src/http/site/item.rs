@@ -4,6 +4,7 @@ use axum::{
     extract::{FromRequestParts, Path, State},
     http::{StatusCode, request::Parts},
 };
+use jiff::Timestamp;
 use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::Value;
@@ -21,6 +22,7 @@ use crate::http::media;
 use crate::http::site::form::see_other;
 use crate::http::site::pages::login_url;
 use crate::media::MediaCaller;
+use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use model::account::AgreementId;
 use model::item::has_picture;
@@ -201,7 +203,11 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
 /// The picture of an item that everyone may see, as search engines and other sites show it.
 fn open_picture(key: &ItemKey, document: &Value) -> Option<ItemPicture> {
     let picture = rendition(document, RenditionName::NORMAL_PREVIEW)?;
-    (has_picture(key.media_type) && picture.width > 0).then_some(picture)
+    // Staff see items that are not published.
+    let embargoed = document["embargoed"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
+    let is_published = document["pubstatus"] != "commissioned"
+        && embargoed.is_none_or(|until| until <= clock::now());
+    (has_picture(key.media_type) && picture.width > 0 && is_published).then_some(picture)
 }
 
 /// The visitor's channels and collections. The page is complete without them if they cannot be loaded.
