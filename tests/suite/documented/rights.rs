@@ -1,6 +1,6 @@
-//! Runs the code blocks of `docs/guide/rights.md`, and of `docs/guide/search.md` about rights, as an agency would.
+//! Runs the code blocks of `docs/guide/rights.md` as an agency would.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::pages::block;
 use super::run::{Terminal, substitute};
@@ -50,17 +50,5 @@ fn rights_are_read_set_and_listed_as_the_guide_shows() {
     let metadata: Value = serde_json::from_slice(&metadata).expect("JSON");
     let made = "http://cv.iptc.org/newscodes/digitalsourcetype/trainedAlgorithmicMedia";
     assert_eq!(metadata["digitalSourceType"], made);
-    let searches = "curl 'http://127.0.0.1:8080/content/v1/image/search?q=N";
-    let searches = block("docs/guide/search.md", searches).commands();
-    let [others, prohibited] = searches.as_slice() else { panic!("{searches:?}") };
-    terminal.server.until("search to know the machine's picture", || {
-        let found = documents(&terminal.run(others)).remove(0);
-        let made = json!([{ "key": "trainedAlgorithmicMedia", "count": 1 }]);
-        let all = terminal.server.get("/content/v1/image/search?facets=digitalsourcetype&s=0");
-        let all: Value = all.json().expect("JSON");
-        let is_known = all["facets"]["digitalsourcetype"] == made;
-        (is_known && found["facets"]["digitalsourcetype"] == json!([])).then_some(())
-    });
-    assert_eq!(documents(&terminal.run(prohibited))[0]["total"], 1);
     assert!(run("wirephoto check --rights").contains("read for rights"));
 }

@@ -126,8 +126,7 @@ fn json_of(text: &str) -> Value {
 #[test]
 fn calls_of_the_guides_work_as_printed() {
     let terminal = Terminal::demo();
-    let searches = "curl 'http://127.0.0.1:8080/content/v1/image/search?q=kl";
-    let searches = block("docs/guide/search.md", searches).commands();
+    let searches = block("docs/guide/search.md", "curl 'http://127.0.0.1:8080/content").commands();
     let found: Vec<Value> = searches.iter().map(|call| json_of(&terminal.run(call))).collect();
     assert!(found.len() == 3 && found.iter().all(|it| it["hits"].is_array()), "{found:?}");
     assert!(found[0]["total"].as_u64() > Some(0), "{}", found[0]);
