@@ -13,10 +13,10 @@ use crate::common::server::{output, wirephoto};
 use crate::common::{DEMO_KEY, Server, checkout, postgres, tokens};
 
 /// The hash of the only original of the dumps.
-const ORIGINAL: &str = "0c4b45c632dfd054a1a7310d61bc09ee91f6780645e09ac59ac2c811f641b1f5";
+pub const ORIGINAL: &str = "0c4b45c632dfd054a1a7310d61bc09ee91f6780645e09ac59ac2c811f641b1f5";
 
 /// The dump of the schema with that number.
-fn dump(number: u32) -> PathBuf {
+pub fn dump(number: u32) -> PathBuf {
     checkout(&format!("tests/schemas/database/{number:02}.sql"))
 }
 
@@ -31,7 +31,7 @@ fn archive(dir: &Path, number: u32) -> PathBuf {
 }
 
 /// A data directory below `dir` with the archive of the statements of a dump.
-fn archive_of(dir: &Path, statements: &str) -> PathBuf {
+pub fn archive_of(dir: &Path, statements: &str) -> PathBuf {
     let data = dir.join("data");
     let folder = data.join("originals").join(&ORIGINAL[..2]);
     fs::create_dir_all(&folder).unwrap();
