@@ -21,6 +21,8 @@ const UPRIGHT: u8 = 1;
 #[derive(Debug)]
 pub(super) struct EffectiveRights {
     pub(super) all: RightsMetadata,
+    /// What the operator and the source state.
+    pub(super) stated: RightsMetadata,
     /// The properties that even thumbnails carry.
     short: RightsMetadata,
     all_hash: Option<ContentHash>,
@@ -45,7 +47,7 @@ pub(super) enum DescribedPixels {
 impl EffectiveRights {
     /// Determines the rights from the statements about them.
     pub(super) fn of(layers: RightsLayers<'_>) -> Self {
-        let all = layers.effective();
+        let (all, stated) = (layers.effective(), layers.stated());
         let picture = layers.files.whole_picture();
         let largest = picture.map_or(Size::new(0, 0), |picture| picture.upright());
         let short = all.short();
@@ -54,7 +56,7 @@ impl EffectiveRights {
         let short_hash = hash_of(&short, &Value::Null);
         let orientation = picture.map_or(UPRIGHT, |picture| picture.orientation);
         let picture = picture.map(|picture| picture.blob);
-        Self { all, short, all_hash, short_hash, picture, largest, orientation }
+        Self { all, stated, short, all_hash, short_hash, picture, largest, orientation }
     }
 
     /// The hash of what renditions of this usage carry; `None` if they carry nothing.

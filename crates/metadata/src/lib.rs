@@ -108,6 +108,20 @@ pub struct FileMetadata {
 }
 
 impl Caption {
+    /// Clears the fields that `rights` states, so that these are written in their place.
+    pub fn yield_to(&mut self, rights: &RightsMetadata) {
+        for (name, text) in texts(self) {
+            if rights.get(name).is_some() {
+                text.clear();
+            }
+        }
+        for (name, list) in lists(self) {
+            if rights.get(name).is_some() {
+                list.clear();
+            }
+        }
+    }
+
     /// Whether any field is set apart from the position, which is written to EXIF only.
     fn has_text(&self) -> bool {
         Caption { position: None, ..self.clone() } != Caption::default()

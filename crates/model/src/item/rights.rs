@@ -28,11 +28,19 @@ impl RightsLayers<'_> {
     /// Returns the rights that are passed on: of each property the strongest statement.
     #[must_use]
     pub fn effective(&self) -> RightsMetadata {
-        let Some(picture) = self.files.whole_picture() else {
-            return self.settings.overlaid(self.item);
-        };
-        let stated = picture.rights.overlaid(self.settings);
-        stated.overlaid(&picture.source_rights).overlaid(self.item)
+        let stated = self.stated();
+        self.files
+            .whole_picture()
+            .map_or(stated.clone(), |picture| picture.rights.overlaid(&stated))
+    }
+
+    /// Returns what the operator and the source state, without the original's file. It replaces what the
+    /// document says of the same properties.
+    #[must_use]
+    pub fn stated(&self) -> RightsMetadata {
+        let source = self.files.whole_picture().map(|picture| &picture.source_rights);
+        let stated = source.map_or(self.settings.clone(), |source| self.settings.overlaid(source));
+        stated.overlaid(self.item)
     }
 }
 
