@@ -400,7 +400,7 @@ mod tests {
         let deleted = archive.originals.store_bytes(b"replaced long ago").unwrap();
         let name = deleted.to_string();
         let path = dir.path().join("originals").join(&name[..2]).join(&name[2..]);
-        let modified = SystemTime::from(crate::runtime::clock::now()) - Duration::from_secs(7200);
+        let modified = SystemTime::from(clock::now()) - Duration::from_secs(7200);
         File::options().write(true).open(path).unwrap().set_modified(modified).unwrap();
         let began = AtomicBool::new(false);
         let report = check(&archive, &config, CheckRequest::full(true), &|problem| {
