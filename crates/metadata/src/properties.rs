@@ -4,7 +4,7 @@
 //! item's document: title, job title and id, instructions, usage terms, subject codes, the copyright owner
 //! and the identifier. The caption's value is written, because a correction wins over the original. If the
 //! original says the same with more detail (other languages, the id of an owner), the detailed value is
-//! written. If the caption has none, the original's is.
+//! written. If the caption has none, the original's is. Only of the identifier the original's counts first.
 
 use std::borrow::Cow;
 
@@ -14,6 +14,9 @@ use crate::Caption;
 use crate::rights::RightsMetadata;
 use crate::rights::table::{Member, PROPERTIES, Property, PropertyClass, ValueKind};
 use crate::rights::values::{X_DEFAULT, joined_text};
+
+/// The name of the identifier of a picture.
+const IMAGE_GUID: &str = "digitalImageGuid";
 
 /// Returns the IPTC properties of a file with this caption and these rights, as they are written to XMP.
 ///
@@ -48,6 +51,8 @@ pub(crate) fn merged<'a>(caption: &Caption, rights: &'a RightsMetadata) -> Vec<N
             (Some(own), Some(carried)) if joined_text(&own) == joined_text(carried) => {
                 Cow::Borrowed(carried)
             }
+            // The picture's own identifier, which others know it by; ours is only for pictures without one.
+            (Some(_), Some(carried)) if name == IMAGE_GUID => Cow::Borrowed(carried),
             (Some(own), _) => Cow::Owned(own),
             (None, carried) => Cow::Borrowed(carried?),
         };

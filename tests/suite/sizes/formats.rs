@@ -183,7 +183,7 @@ fn every_format_has_the_same_bytes_each_time_on_any_number_of_threads() {
     let server = Server::with_pictures(&settings("media.workers=1"), &pictures);
     let one = all(&server);
     // Nothing that the one thread made is left.
-    std::fs::remove_dir_all(server.data().join("derived")).expect("removed");
+    fs::remove_dir_all(server.data().join("derived")).expect("removed");
     let two = all(&server.restart(&settings("media.workers=2")));
     for ((file, one), (_, two)) in one.iter().zip(&two) {
         assert!(one == two, "{file}");
