@@ -39,7 +39,7 @@ pub struct CacheBudget {
 /// What media responses say about the use of pictures by crawlers. Texts are empty where a header is not sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrawlerPolicy {
-    /// The header `Content-Usage`.
+    /// The value of the header `Content-Usage`.
     pub content_usage: String,
     /// Whether the rights of text and data mining are reserved, in the header `tdm-reservation`.
     pub tdm_reservation: bool,

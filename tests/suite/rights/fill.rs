@@ -124,7 +124,7 @@ fn an_original_that_cannot_be_read_is_reported_and_read_again_when_it_is_back() 
     let said = output(command.args(["check", "--rights", "--json", "--data"]).arg(&data));
     assert_eq!(said.status.code(), Some(1), "{}", String::from_utf8_lossy(&said.stderr));
     assert!(!is_filled(&data));
-    fs::remove_dir(&originals).expect("empty");
+    fs::remove_dir_all(&originals).expect("removed");
     fs::rename(&hidden, &originals).expect("moved");
     assert_eq!(check_rights(&data)["filled"], 1);
     assert!(is_filled(&data));

@@ -139,6 +139,7 @@ fn a_picture_without_rights_has_no_badge_and_search_shows_and_narrows_by_them() 
     assert_eq!(browser.eval(badges), json!(["Created by AI", "Created by AI"]));
     let choices = "[...document.querySelectorAll('.facets a')]";
     let narrowed = format!("{choices}.find(a => a.textContent.trim() === 'Created by AI')");
+    browser.eval("document.querySelector('.facets details').open = true");
     browser.eval(&format!("{narrowed}.id = 'narrow'"));
     browser.follow("#narrow");
     let hits = "[...document.querySelectorAll('main a[href*=\"/item/image/\"]')].map(a => a.href)";
