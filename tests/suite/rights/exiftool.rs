@@ -18,7 +18,7 @@ fn command() -> Command {
 }
 
 /// The tags of every file in a folder, unknown ones included, by file name; structures are objects, and values are
-/// as in the file. A list of one entry is that entry, as exiftool also gives it where a file has no list.
+/// as in the file.
 pub(super) fn read(folder: &Path) -> Vec<(String, Tags)> {
     let mut command = command();
     command.args(["-json", "-struct", "-G1", "-a", "-u", "-n", "-validate", "-error", "-warning"]);
@@ -26,7 +26,6 @@ pub(super) fn read(folder: &Path) -> Vec<(String, Tags)> {
     let output = oracle::pipe(&mut command, b"");
     let mut files: Vec<Tags> = serde_json::from_slice(&output).expect("JSON");
     for tags in &mut files {
-        tags.values_mut().for_each(unwrap_single);
         // exiftool leaves out the address of the vocabulary.
         if let Some(Value::String(code)) = tags.get_mut(super::DATA_MINING_TAG) {
             code.insert_str(0, super::PLUS);
@@ -39,24 +38,6 @@ pub(super) fn read(folder: &Path) -> Vec<(String, Tags)> {
         assert_eq!(tags.get("ExifTool:Error"), None, "{name}");
     }
     files
-}
-
-/// Replaces the lists of one entry within structures by the entry.
-fn unwrap_single(value: &mut Value) {
-    match value {
-        Value::Array(entries) => entries.iter_mut().for_each(unwrap_single),
-        Value::Object(members) => {
-            for member in members.values_mut() {
-                unwrap_single(member);
-                if let Value::Array(entries) = member
-                    && entries.len() == 1
-                {
-                    *member = entries.remove(0);
-                }
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
 }
 
 /// Checks that exiftool finds no mistake in the metadata of a file.

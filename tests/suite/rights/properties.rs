@@ -101,7 +101,23 @@ impl Carries {
 /// The values of a property in XMP, by tag: one for each language.
 fn values(tags: &Tags, property: &Property) -> Vec<(String, Value)> {
     let found = tags.iter().filter(|(tag, _)| property.is_xmp(tag));
-    found.map(|(tag, value)| (tag.clone(), value.clone())).collect()
+    found.map(|(tag, value)| (tag.clone(), without_short_lists(value.clone()))).collect()
+}
+
+/// Replaces the lists of one entry within structures by the entry: some files have none where the standard has one.
+fn without_short_lists(value: Value) -> Value {
+    match value {
+        Value::Array(entries) => entries.into_iter().map(without_short_lists).collect(),
+        Value::Object(members) => {
+            let single = |value| match value {
+                Value::Array(mut entries) if entries.len() == 1 => entries.remove(0),
+                other => other,
+            };
+            let members = members.into_iter();
+            members.map(|(name, value)| (name, single(without_short_lists(value)))).collect()
+        }
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => other,
+    }
 }
 
 /// Removes the members `names` of structures, at any depth.
