@@ -207,7 +207,7 @@ impl OpenArchive {
             .derived(&dir.join("derived"), config.store.side_files_bytes)
             .map_err(|cause| unusable(cause.to_string()))?;
         let DecodeLimits { header, .. } = DecodeLimits::of(config);
-        let originals = OriginalStore::new(store, derived, header, config.media.preview_px);
+        let originals = OriginalStore::new(store, derived, header);
         let memory = Arc::new(MemoryBudget::new(config.ingest.memory_bytes));
         Ok(Self { db, originals, memory, undetermined_store: (!is_determined).then_some(names) })
     }

@@ -123,7 +123,9 @@ impl CatalogEntry {
 
     /// The caption that is embedded in renditions, and its hash.
     pub fn caption(&self) -> &(Caption, ContentHash) {
-        self.caption.get_or_init(|| captioned(&self.document, &self.uri))
+        self.caption.get_or_init(|| {
+            captioned(&self.document, &self.uri, &self.effective_rights(None).stated)
+        })
     }
 
     /// The caption of a rendition of the item or of one of its associated objects, whose photographer is not
@@ -137,7 +139,7 @@ impl CatalogEntry {
             None => Cow::Borrowed(self.caption()),
             Some(document) => {
                 let uri = document.text("uri").unwrap_or(&self.uri).to_owned();
-                Cow::Owned(captioned(&document, &uri))
+                Cow::Owned(captioned(&document, &uri, &self.effective_rights(association).stated))
             }
         }
     }
@@ -232,8 +234,9 @@ impl CatalogEntry {
     }
 }
 
-fn captioned(document: &Document, uri: &str) -> (Caption, ContentHash) {
-    let caption = formats::caption::from_document(document, uri);
+fn captioned(document: &Document, uri: &str, stated: &RightsMetadata) -> (Caption, ContentHash) {
+    let mut caption = formats::caption::from_document(document, uri);
+    caption.yield_to(stated);
     // The hash enters the plan, so that a changed caption renders the file again.
     let text = serde_json::to_vec(&caption).unwrap_or_default();
     (caption, ContentHash::of(&text))

@@ -4,7 +4,7 @@ use super::{
     MediaState,
     cache::{BlobExtent, BodyPart, RenditionBody},
     original::{IndexedPicture, JpegHead, OpenOriginal, OriginalError, StandardSet},
-    plan::{RenditionPlan, STANDARD_BASE},
+    plan::{self, RenditionPlan, STANDARD_BASE},
     render::RenderError,
     rights::{DescribedPixels, EffectiveRights},
 };
@@ -140,8 +140,9 @@ impl MediaState {
         let Some(output) = plan.output else {
             return Ok((maker.original_body(), RenderPath::Original));
         };
+        // Always from the set, so that the bytes do not depend on what was made first.
         if plan.is_small()
-            && let Some(set) = self.originals.standard_set(asset.blob)?
+            && let Some(set) = maker.standard_set()?
             && let Some(made) = maker.serve_from_standard_set(&set, output)?
         {
             return Ok(made);
@@ -319,19 +320,10 @@ impl RenditionMaker<'_> {
         output: OutputOptions,
     ) -> Result<(RenditionBody, RenderPath), RenderError> {
         let asset = &self.plan.source;
-        let rendered = match self.read_level()? {
-            // Decoding in bands needs the index, which describes the picture and not the level.
-            Some((level, shows)) => {
-                let source = self.render_source(&level, asset.stored, shows, None);
-                self.render(source, &self.plan.steps, output)?
-            }
-            None => {
-                let full = FullPicture::read(self.original, self.head, picture)?;
-                let bands = full.bands(self.hooks.should_continue);
-                let source = self.render_source(&full.jpeg, asset.stored, asset.stored, bands);
-                self.render(source, &self.plan.steps, output)?
-            }
-        };
+        let full = FullPicture::read(self.original, self.head, picture)?;
+        let bands = full.bands(self.hooks.should_continue);
+        let source = self.render_source(&full.jpeg, asset.stored, asset.stored, bands);
+        let rendered = self.render(source, &self.plan.steps, output)?;
         let icc = self.icc.filter(|_| rendered.keeps_profile);
         let body = self.finish_file(&rendered.file, output.format, icc, &rendered.windows)?;
         Ok((body, rendered.render_path))
@@ -369,12 +361,27 @@ impl RenditionMaker<'_> {
         Ok(Some((body, rendered.render_path)))
     }
 
-    /// The level, if there is one that is large enough for the plan.
-    fn read_level(&self) -> Result<Option<(Vec<u8>, Size)>, RenderError> {
-        match self.original.level_size() {
-            // A level is never scaled up, so a smaller one does not serve.
-            Some(size) if self.plan.is_enough(size) => Ok(Some((self.original.level()?, size))),
-            Some(_) | None => Ok(None),
+    /// Reads the standard set of the original, or makes it; `None` if the picture cannot be decoded, which the
+    /// render then reports.
+    fn standard_set(&self) -> Result<Option<StandardSet>, RenderError> {
+        let source = &self.plan.source;
+        let recipes = plan::standard_recipes(source, &self.inner.settings);
+        if let Some(set) = self.inner.complete_standard_set(source, &recipes)? {
+            return Ok(Some(set));
+        }
+        if !(self.hooks.begin)(RenderStage::Decode) {
+            return Err(RenderError::Abandoned);
+        }
+        match self.inner.make_standard(source, &recipes, self.hooks.should_continue) {
+            Ok(set) => {
+                // Without space it is made again for the next rendition.
+                if let Err(cause) = self.inner.keep(source, &set) {
+                    tracing::warn!(original = %source.blob, "standard renditions not kept: {cause}");
+                }
+                Ok(Some(set))
+            }
+            Err(RenderError::Picture(_)) => Ok(None),
+            Err(other) => Err(other),
         }
     }
 

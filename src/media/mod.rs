@@ -48,7 +48,7 @@ pub use links::UrlLinks;
 pub use rate_limit::{RateLimitClient, RenderPayer};
 pub use render::{ObtainedRendition, RenditionSource};
 pub use settings::{CrawlerPolicy, DecodeLimits, MediaSettings};
-use texts::{ItemText, is_text};
+use texts::ItemText;
 pub use timing::RenderTiming;
 
 use tokio::sync::Semaphore;

@@ -53,10 +53,9 @@ impl RenditionPlan {
     /// The memory in bytes that rendering takes at its peak: the input, the decoded pixels with all
     /// intermediate results, and the output. A conservative estimate.
     ///
-    /// `summary` has the facts about the original: whether it allows random access, and its level's
-    /// size.
+    /// `has_random_access` says whether the original allows random access, if that is known.
     #[must_use]
-    pub fn memory_bytes(&self, summary: Option<(bool, Option<Size>)>) -> u64 {
+    pub fn memory_bytes(&self, has_random_access: Option<bool>) -> u64 {
         /// Headers, index and buffers.
         const SMALL: u64 = 4 << 20;
         let Some(first) = self.steps.first() else { return SMALL };
@@ -66,8 +65,10 @@ impl RenditionPlan {
             .steps
             .iter()
             .all(|step| matches!(step, RenderStep::Crop(_) | RenderStep::Watermark));
-        let needed = match summary {
-            Some((true, _)) if only_cuts => {
+        let needed = match has_random_access {
+            // The standard set may have to be made first.
+            _ if self.is_small() => standard_memory_bytes(&self.source, has_random_access),
+            Some(true) if only_cuts => {
                 let cut = self.steps.iter().find_map(|step| match step {
                     // The samples, as planes, rotated, and the file.
                     RenderStep::Crop(crop) => {
@@ -84,12 +85,7 @@ impl RenditionPlan {
                 let copied = if self.source.progressive { 4 * length } else { 0 };
                 cut.map_or(length / 2 + copied, |cut| cut.saturating_add(length))
             }
-            // The level's pixels in bands, joined, and the result.
-            Some((_, Some(level))) if self.is_enough(level) => {
-                level.pixels().saturating_mul(components * 3)
-            }
-            Some((has_random_access, _)) => self.memory_bytes_whole(first, has_random_access),
-            None => self.memory_bytes_whole(first, false),
+            Some(_) | None => self.memory_bytes_whole(first, has_random_access == Some(true)),
         };
         SMALL.saturating_add(needed)
     }
@@ -97,18 +93,14 @@ impl RenditionPlan {
     /// The approximate number of pixels that rendering decodes, before its render path is known; 0 for the
     /// original's own picture data.
     ///
-    /// `summary` is as for [`RenditionPlan::memory_bytes`]. Without facts random access is assumed,
-    /// because nearly all originals allow it.
+    /// If it is not known whether the original allows random access, it is assumed: nearly all do. A small
+    /// rendition is assumed to come from the standard set, which is made once for all of them.
     #[must_use]
-    pub fn decoded_pixels(&self, summary: Option<(bool, Option<Size>)>) -> u64 {
-        /// A level has about the size of a Preview.
-        const LEVEL_PIXELS: u64 = 1 << 20;
+    pub fn decoded_pixels(&self, has_random_access: Option<bool>) -> u64 {
+        /// The base of a standard set is somewhat larger than a Preview.
+        const BASE_PIXELS: u64 = 1 << 20;
         let full = self.source.stored.pixels();
-        let (has_random_access, level_size) = summary.unwrap_or((true, None));
-        let level = match summary {
-            Some(_) => level_size.map_or(full, Size::pixels),
-            None => LEVEL_PIXELS.min(full),
-        };
+        let has_random_access = has_random_access.unwrap_or(true);
         let cut = self.steps.iter().find_map(|step| match step {
             RenderStep::Crop(crop) => Some(crop.size().pixels()),
             RenderStep::Fit { .. }
@@ -118,12 +110,8 @@ impl RenditionPlan {
         });
         let pixels = match self.steps.first() {
             None => return 0,
-            Some(RenderStep::Fit { .. } | RenderStep::Cover { .. }) => level,
-            Some(RenderStep::Scale { .. })
-                if level_size.is_some_and(|size| self.is_enough(size)) =>
-            {
-                level
-            }
+            Some(_) if self.is_small() => BASE_PIXELS.min(full),
+            Some(RenderStep::Fit { .. } | RenderStep::Cover { .. }) => full,
             // The part that is scaled, from the original.
             Some(RenderStep::Scale { region, .. }) if has_random_access => region.size().pixels(),
             Some(RenderStep::Scale { .. }) => full,
@@ -178,13 +166,6 @@ impl RenditionPlan {
         let needed = self.steps.first().and_then(|step| scaled_size(upright, step));
         needed.is_some_and(|needed| needed.width <= copy.width && needed.height <= copy.height)
     }
-
-    /// Whether a level of this size, before the EXIF orientation is applied, suffices for the first step.
-    #[must_use]
-    pub fn is_enough(&self, level: Size) -> bool {
-        let orientation = Orientation::from_tag(u32::from(self.source.orientation));
-        self.is_enough_upright(orientation.oriented_size(level))
-    }
 }
 
 /// The key of the base in a standard set.
@@ -203,10 +184,8 @@ pub(super) struct PictureRecipe {
     pub(super) output: OutputOptions,
 }
 
-/// The recipes of the standard set of `picture`, the whole picture of `files`: the standard renditions that are
-/// made from it, and the base.
+/// The recipes of the standard set of `picture`: the standard renditions that may be made from it, and the base.
 pub(super) fn standard_recipes(
-    files: AssetGroup<'_>,
     picture: &PictureFile,
     settings: &MediaSettings,
 ) -> Vec<PictureRecipe> {
@@ -217,9 +196,9 @@ pub(super) fn standard_recipes(
         RenditionName::CROPPED_THUMBNAIL,
     ];
     let recipe = |name| {
-        let (source, steps) = rendition_steps(files, name, settings)?;
+        let steps = scaling_steps(settings.sizes.scaling(name)?, name);
         let output = output(name, ImageFormat::JPEG, &steps, settings)?;
-        let step = steps.into_iter().next().filter(|_| source == picture)?;
+        let step = steps.into_iter().next()?;
         Some(PictureRecipe { key: picture_key(picture, &step, &output), step, output })
     };
     let mut recipes: Vec<PictureRecipe> = names.into_iter().filter_map(recipe).collect();
@@ -241,11 +220,26 @@ pub(super) fn standard_recipes(
     recipes
 }
 
-/// The memory in bytes to make a standard set: the file, bands, and the pictures as linear samples.
-pub(super) fn standard_memory_bytes(picture: &PictureFile) -> u64 {
-    let pixels = picture.stored.pixels().saturating_mul(u64::from(picture.components));
-    let by_scans = if picture.progressive { 2 } else { 0 };
-    picture.length.saturating_mul(3).saturating_add(pixels.saturating_mul(3 + by_scans))
+/// The memory in bytes to make a standard set: the file or its working copy, strips of decoded pixels, and the
+/// pictures as linear samples.
+pub(super) fn standard_memory_bytes(
+    picture: &PictureFile,
+    has_random_access: Option<bool>,
+) -> u64 {
+    /// What `imaging::standard_pictures` takes for strips and pictures of any size.
+    const STRIPS: u64 = 100 << 20;
+    let samples = picture.stored.pixels().saturating_mul(u64::from(picture.components));
+    let whole = match (has_random_access, picture.progressive) {
+        (Some(true), _) => 0,
+        (Some(false) | None, false) => samples,
+        // A progressive picture is held as coefficients, two bytes each, until its last scan.
+        (Some(false) | None, true) => samples.saturating_mul(3),
+    };
+    picture
+        .length
+        .saturating_mul(4)
+        .saturating_add(whole)
+        .saturating_add(STRIPS.min(samples.saturating_mul(8)))
 }
 
 /// The hash of everything that determines the picture data of a standard rendition.
@@ -284,14 +278,14 @@ const ENCODED_PIXELS_PER_DECODED: u64 = 8;
 impl PlannedRendition {
     /// The pixels that the client is charged for: what is decoded, or more where encoding takes longer.
     ///
-    /// `summary` is as for [`RenditionPlan::memory_bytes`].
-    pub(super) fn charged_pixels(&self, summary: Option<(bool, Option<Size>)>) -> u64 {
+    /// `has_random_access` is as for [`RenditionPlan::memory_bytes`].
+    pub(super) fn charged_pixels(&self, has_random_access: Option<bool>) -> u64 {
         let cost = u64::from(self.format.encoding_cost());
         let encoded = self.size.pixels().saturating_mul(cost) / ENCODED_PIXELS_PER_DECODED;
         match self.plan.output {
             // The original's own picture data is sent as it is.
             None => 0,
-            Some(_) => self.plan.decoded_pixels(summary).max(encoded),
+            Some(_) => self.plan.decoded_pixels(has_random_access).max(encoded),
         }
     }
 }
@@ -332,7 +326,7 @@ pub fn plan(
         operated_steps(&RenditionBase { name, upright, steps: &base }, operations, settings)?;
     let mut steps = operated.steps;
     // A Hires that is stored rotated is turned upright by a crop of the whole picture, and a file of another
-    // format is always encoded anew.
+    // format is always encoded.
     let is_operated = !operations.is_empty() && source.orientation > 1;
     if steps.is_empty() && (is_operated || format != ImageFormat::JPEG) {
         steps.push(RenderStep::Crop(Rect::new(0, 0, upright)));
@@ -420,7 +414,7 @@ fn operated_steps<'a>(
 
 /// Applies `operations`, of which `resize` is one, to a rendition.
 ///
-/// The picture is scaled once, from the original or its level, whatever the size of the rendition that the
+/// The picture is scaled once, from the original or the standard set, whatever the size of the rendition that the
 /// name means.
 fn resized_steps<'a>(
     base: &RenditionBase<'_>,
@@ -430,7 +424,7 @@ fn resized_steps<'a>(
 ) -> Result<OperatedSteps<'a>> {
     let preset = match resize {
         ResizeSpec::Preset(name) => Some(settings.presets.0.get(name).ok_or_else(|| {
-            Error::invalid("path", "preset", "exists", format!("there is no preset {name}"))
+            Error::invalid("path", "preset", "enum", format!("there is no preset {name}"))
         })?),
         ResizeSpec::Fit { .. } | ResizeSpec::Fill(_) => None,
     };
@@ -507,13 +501,18 @@ fn rendition_steps<'a>(
     settings: &MediaSettings,
 ) -> Option<(&'a PictureFile, Vec<RenderStep>)> {
     let (source, scaling) = settings.sizes.source(files, name)?;
+    Some((source, scaling_steps(scaling, name)))
+}
+
+/// The steps of a rendition without operations, which is scaled by `scaling`.
+fn scaling_steps(scaling: RenditionScaling, name: RenditionName) -> Vec<RenderStep> {
     let scale = match scaling {
         RenditionScaling::Full => None,
         RenditionScaling::Fit(long_px) => Some(RenderStep::Fit { long_px }),
         RenditionScaling::Square(side) => Some(RenderStep::Cover { width: side, height: side }),
     };
     let mark = (name.variant == RenditionVariant::Watermark).then_some(RenderStep::Watermark);
-    Some((source, scale.into_iter().chain(mark).collect()))
+    scale.into_iter().chain(mark).collect()
 }
 
 /// The encoding of a rendition; `None` for the original's own picture data, which is JPEG.

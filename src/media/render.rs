@@ -237,8 +237,8 @@ impl Media {
                 return Ok((body, RenditionSource::Disk));
             }
         }
-        let summary = self.inner.originals.cached_summary(planned.plan.source.blob);
-        let pixels = planned.charged_pixels(summary);
+        let has_random_access = self.inner.originals.has_random_access(planned.plan.source.blob);
+        let pixels = planned.charged_pixels(has_random_access);
         // Called only for the request that starts the render; the others share it free of charge
         // (contract reliability-2).
         let charge = || self.inner.rate_limiter.acquire(payer, pixels);
@@ -271,7 +271,7 @@ impl Media {
         let media = self.clone();
         tokio::spawn(async move {
             let limit = media.inner.settings.render_time;
-            // Nobody waits: the requests that want it later find it in the cache, or render it.
+            // No request waits: the requests that want it later find it in the cache, or render it.
             if let Err(error) = media.obtain_for(&answer, limit, payer).await {
                 tracing::debug!(key = %answer.entry.key, "rendition not rendered ahead: {error}");
             }
@@ -336,7 +336,7 @@ impl RenderRun {
     /// Queues the render. If the queue is full, all requests that wait for it are refused.
     fn submit(self) -> Result<(), QueueFull> {
         let plan = &self.planned.plan;
-        let memory = plan.memory_bytes(self.inner.originals.cached_summary(plan.source.blob));
+        let memory = plan.memory_bytes(self.inner.originals.has_random_access(plan.source.blob));
         // Lets a full queue drop abandoned renders before it refuses new ones.
         let queued_task = Arc::clone(&self.task);
         let is_wanted = move || queued_task.has_waiters();
@@ -414,9 +414,8 @@ impl RenderRun {
             stages.begin(stage);
             if stage == RenderStage::Decode {
                 // The original is open now, so the memory that the render needs is known exactly.
-                lease.shrink(
-                    plan.memory_bytes(self.inner.originals.cached_summary(plan.source.blob)),
-                );
+                let has_random_access = self.inner.originals.has_random_access(plan.source.blob);
+                lease.shrink(plan.memory_bytes(has_random_access));
             }
             should_continue()
         };

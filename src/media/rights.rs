@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::MediaSettings;
 use super::plan::RenditionPlan;
-use metadata::{RightsMetadata, RightsView};
+use metadata::RightsMetadata;
+use metadata::rights::RightsView;
 use model::item::RightsLayers;
 use model::{ContentHash, Rect, RenditionUsage, Size};
 
@@ -19,6 +21,8 @@ const UPRIGHT: u8 = 1;
 #[derive(Debug)]
 pub(super) struct EffectiveRights {
     pub(super) all: RightsMetadata,
+    /// What the operator and the source state.
+    pub(super) stated: RightsMetadata,
     /// The properties that even thumbnails carry.
     short: RightsMetadata,
     all_hash: Option<ContentHash>,
@@ -43,7 +47,7 @@ pub(super) enum DescribedPixels {
 impl EffectiveRights {
     /// Determines the rights from the statements about them.
     pub(super) fn of(layers: RightsLayers<'_>) -> Self {
-        let all = layers.effective();
+        let (all, stated) = (layers.effective(), layers.stated());
         let picture = layers.files.whole_picture();
         let largest = picture.map_or(Size::new(0, 0), |picture| picture.upright());
         let short = all.short();
@@ -52,7 +56,7 @@ impl EffectiveRights {
         let short_hash = hash_of(&short, &Value::Null);
         let orientation = picture.map_or(UPRIGHT, |picture| picture.orientation);
         let picture = picture.map(|picture| picture.blob);
-        Self { all, short, all_hash, short_hash, picture, largest, orientation }
+        Self { all, stated, short, all_hash, short_hash, picture, largest, orientation }
     }
 
     /// The hash of what renditions of this usage carry; `None` if they carry nothing.
@@ -72,9 +76,9 @@ impl EffectiveRights {
         &self.short
     }
 
-    /// The properties of the whole picture, as documents tell them: regions are those of the upright picture,
-    /// and what renditions may not carry is not told either.
-    pub(super) fn told(&self, settings: &MediaSettings) -> RightsMetadata {
+    /// The properties of the whole picture, as documents state them: regions are those of the upright picture,
+    /// and what renditions may not carry is not published either.
+    pub(super) fn published(&self, settings: &MediaSettings) -> RightsMetadata {
         self.all.shown(&RightsView {
             orientation: self.orientation,
             upright: self.largest,
@@ -115,7 +119,7 @@ impl EffectiveRights {
             properties.remove(IMAGE_REGION);
         }
         // Properties that were valid are valid without one of them.
-        Cow::Owned(RightsMetadata::from_json(&properties).unwrap_or_default())
+        Cow::Owned(RightsMetadata::deserialize(properties).unwrap_or_default())
     }
 }
 

@@ -39,7 +39,7 @@ pub struct CacheBudget {
 /// What media responses say about the use of pictures by crawlers. Texts are empty where a header is not sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrawlerPolicy {
-    /// The header `Content-Usage`.
+    /// The value of the header `Content-Usage`.
     pub content_usage: String,
     /// Whether the rights of text and data mining are reserved, in the header `tdm-reservation`.
     pub tdm_reservation: bool,
@@ -189,7 +189,7 @@ fn stated_rights(config: &Config) -> Result<RightsMetadata> {
     let media = &config.media;
     let text = |value: &str| Some(value).filter(|value| !value.is_empty()).map(Value::from);
     let licensor =
-        [("licensorName", text(&media.licensor)), ("licensorURL", text(&media.licensor_url.0))];
+        [("licensorName", text(&media.licensor)), ("licensorUrl", text(&media.licensor_url.0))];
     let licensor: Map<String, Value> = stated(licensor);
     let properties = stated([
         ("licensors", (!licensor.is_empty()).then(|| json!([licensor]))),

@@ -10,8 +10,8 @@ use crate::runtime::compute::{self, yield_to_waiting};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::telemetry;
 use imaging::{
-    ImageFormat, Orientation, OutputColour, RasterError, RenderStep, encode_pixels,
-    standard_pictures,
+    ImageFormat, Orientation, OutputColour, RasterError, RenderStep, ShouldContinue,
+    encode_pixels, standard_pictures,
 };
 use model::item::{Asset, AssetGroup, PictureFile};
 
@@ -23,12 +23,13 @@ impl Media {
     pub async fn keep_standard(&self, assets: &[Asset]) -> Result<bool> {
         let files = AssetGroup::of_item(assets);
         let Some(picture) = files.whole_picture() else { return Ok(false) };
-        let recipes = plan::standard_recipes(files, picture, &self.inner.settings);
+        let recipes = plan::standard_recipes(picture, &self.inner.settings);
         let (inner, source) = (self.inner.clone(), picture.without_rights());
-        let memory = plan::standard_memory_bytes(picture);
+        let has_random_access = self.inner.originals.has_random_access(picture.blob);
+        let memory = plan::standard_memory_bytes(picture, has_random_access);
         let (sender, receiver) = oneshot::channel();
         let work = move |_: &compute::MemoryLease| {
-            // The receiver is gone when the service stops; then nobody needs the outcome.
+            // The receiver is gone when the service stops; then the outcome is not needed.
             drop(sender.send(inner.keep_standard(&source, &recipes)));
         };
         self.inner.compute.submit(memory, || true, work).map_err(|_| RenderError::Overloaded)?;
@@ -42,22 +43,38 @@ impl MediaState {
         source: &PictureFile,
         recipes: &[PictureRecipe],
     ) -> Result<bool, RenderError> {
-        let kept = self.originals.standard_set(source.blob)?;
-        let is_complete =
-            |set: &StandardSet| recipes.iter().all(|recipe| set.find(recipe.key).is_some());
-        if kept.as_ref().is_some_and(is_complete) {
+        if self.complete_standard_set(source, recipes)?.is_some() {
             return Ok(false);
         }
-        let set = self.make_standard(source, recipes)?;
-        self.originals.keep_standard_set(source.blob, &set)?;
-        metrics::counter!(telemetry::STANDARD_SETS).increment(1);
+        let set = self.make_standard(source, recipes, &|| true)?;
+        self.keep(source, &set)?;
         Ok(true)
     }
 
-    fn make_standard(
+    /// Reads the standard set of a picture; `None` if there is none with all of `recipes`.
+    pub(super) fn complete_standard_set(
         &self,
         source: &PictureFile,
         recipes: &[PictureRecipe],
+    ) -> Result<Option<StandardSet>, RenderError> {
+        let is_complete =
+            |set: &StandardSet| recipes.iter().all(|recipe| set.find(recipe.key).is_some());
+        Ok(self.originals.standard_set(source.blob)?.filter(is_complete))
+    }
+
+    /// Stores a standard set beside the original.
+    pub(super) fn keep(&self, source: &PictureFile, set: &StandardSet) -> Result<(), RenderError> {
+        self.originals.keep_standard_set(source.blob, set)?;
+        metrics::counter!(telemetry::STANDARD_SETS).increment(1);
+        Ok(())
+    }
+
+    /// Makes a standard set, for as long as `should_continue` returns true.
+    pub(super) fn make_standard(
+        &self,
+        source: &PictureFile,
+        recipes: &[PictureRecipe],
+        should_continue: ShouldContinue<'_>,
     ) -> Result<StandardSet, RenderError> {
         let original = self.originals.open(source.blob, source.length, &compute::run_parallel)?;
         let head = original.head()?;
@@ -72,7 +89,7 @@ impl MediaState {
             adobe: head.header.adobe_transform.is_some(),
             stored: source.stored,
             shows: source.stored,
-            bands: full.bands(&|| true),
+            bands: full.bands(should_continue),
         };
         let steps: Vec<RenderStep> = recipes.iter().map(|recipe| recipe.step.clone()).collect();
         let pixels_max = self.settings.limits.pixels_max;

@@ -9,7 +9,7 @@ use super::{CatalogEntry, Media, TextAnswer, cache_keys::CacheKeys, plan};
 use crate::runtime::config::NewsmlVersion;
 use crate::runtime::error::{Error, Result};
 use crate::storage::database::ReadTx;
-use formats::{DocumentRights, MessageHeader, photo_metadata};
+use formats::{DocumentRights, MessageHeader};
 use model::item::{DocumentLayout, DocumentRequest, ItemPresence};
 use model::media_url::DocumentExtension;
 use model::{AssociationKey, ContentHash, CropSpec, ItemKey, MediaType, Rect};
@@ -20,7 +20,7 @@ pub(super) enum ItemText {
     Json,
     /// `.xml` in a version of the standard.
     Newsml(NewsmlVersion),
-    /// `.metadata.json`.
+    /// `.metadata.json`: properties of IPTC Photo Metadata.
     Metadata,
     Ninjs,
     Cutpaste,
@@ -160,15 +160,16 @@ impl Media {
         })
     }
 
-    /// The rights in the item's picture and in those that came with it, as the settings let them be told.
+    /// The rights in the item's picture and in those that came with it, as the settings let them be published.
     fn stated_rights(&self, entry: &CatalogEntry) -> DocumentRights {
         let settings = &self.inner.settings;
-        let told = |key: &AssociationKey| entry.effective_rights(Some(key)).told(settings);
+        let published =
+            |key: &AssociationKey| entry.effective_rights(Some(key)).published(settings);
         DocumentRights {
-            own: entry.effective_rights(None).told(settings),
+            own: entry.effective_rights(None).published(settings),
             associations: entry
                 .associations_with_files()
-                .map(|key| (key.as_str().to_owned(), told(key)))
+                .map(|key| (key.as_str().to_owned(), published(key)))
                 .collect(),
         }
     }
@@ -178,8 +179,8 @@ impl Media {
     fn metadata_document(&self, entry: &CatalogEntry) -> Value {
         let settings = &self.inner.settings;
         let properties = |key: Option<&AssociationKey>| {
-            let rights = entry.effective_rights(key).told(settings);
-            Value::Object(photo_metadata(&entry.caption_of(key).0, &rights))
+            let rights = entry.effective_rights(key).published(settings);
+            Value::Object(metadata::properties(&entry.caption_of(key).0, &rights))
         };
         let mut document = properties(None);
         let associated: Map<String, Value> = entry

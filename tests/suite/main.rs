@@ -8,6 +8,7 @@
     reason = "a test says by panicking what is wrong, and may look at clock and environment"
 )]
 
+mod access;
 mod accounts;
 mod assets;
 mod attacks;

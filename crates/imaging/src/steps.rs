@@ -55,7 +55,7 @@ pub enum StepError {
     Enlarged {
         /// The rectangle that is scaled.
         region: Rect,
-        /// The requested size.
+        /// The size to which that part is scaled.
         size: Size,
     },
 }

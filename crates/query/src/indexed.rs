@@ -18,7 +18,7 @@ use model::item::Document;
 
 /// What is stated about a picture besides its document, by terms of vocabularies: their URIs or codes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StatedTerms<'a> {
+pub struct RightsTerms<'a> {
     /// How the picture was made.
     pub digital_source_type: Option<&'a str>,
     /// Whether data mining is permitted.
@@ -29,7 +29,7 @@ pub struct StatedTerms<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexedFacts<'a> {
     /// What is stated about the rights in its picture.
-    pub stated: StatedTerms<'a>,
+    pub stated: RightsTerms<'a>,
     /// Its largest picture; `None` if it has none.
     pub picture: Option<PictureFacts>,
 }
@@ -194,7 +194,7 @@ impl WordCollector {
 
     /// Adds what is known besides the document.
     fn facts(&mut self, facts: IndexedFacts<'_>) {
-        let StatedTerms { digital_source_type, data_mining } = facts.stated;
+        let RightsTerms { digital_source_type, data_mining } = facts.stated;
         self.named(property::DIGITAL_SOURCE_TYPE, digital_source_type.unwrap_or_default());
         self.named(property::DATA_MINING, data_mining.unwrap_or_default());
         let Some(picture) = facts.picture else { return };

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     DateField, Facet, FiniteNumber, IndexedDocument, IndexedFacts, NumberField, PictureFacts,
-    StatedTerms, property,
+    RightsTerms, property,
 };
 use crate::limits::{FACET_CHARS_MAX, FACET_VALUES_MAX, INDEXED_WORDS_MAX};
 use model::ItemKey;
@@ -137,7 +137,7 @@ fn what_is_stated_besides_the_document_is_found_by_its_code_or_its_uri() {
     let document = Document::parse(&key, "{}").unwrap();
     let art = "http://cv.iptc.org/newscodes/digitalsourcetype/digitalArt";
     let (source, mining) = (Some(art), Some("http://ns.useplus.org/ldf/vocab/DMI-PROHIBITED"));
-    let stated = StatedTerms { digital_source_type: source, data_mining: mining };
+    let stated = RightsTerms { digital_source_type: source, data_mining: mining };
     let facts = IndexedFacts { stated, picture: None };
     let found = IndexedDocument::with_facts(&key, &document, facts, &TimeZone::UTC);
     let expected = "digitalsourcetype=digitalart datamining=dmi datamining=prohibited";

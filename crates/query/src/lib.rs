@@ -41,7 +41,7 @@ pub use facet::Facet;
 pub use field::{DateField, TextField};
 pub use filter::{FilterError, FilterField, ItemFilter, filter_text, narrowed_text};
 pub use fold::{Word, word_spans, words};
-pub use indexed::{IndexedDocument, IndexedFacts, StatedTerms};
+pub use indexed::{IndexedDocument, IndexedFacts, RightsTerms};
 pub use number::{FiniteNumber, NumberField, NumericRange};
 pub use parse::{QueryError, parse, parse_with_forms};
 pub use picture::{COLOURS, ORIENTATIONS, PictureFacts};

@@ -69,7 +69,7 @@ impl Uploads {
         &self,
         key: ItemKey,
     ) -> Result<Option<(RightsMetadata, Vec<RightsChange>)>> {
-        let read = self.db().read(move |tx| {
+        let read = self.ingest_here().db.read(move |tx| {
             let Some(item) = tx.find_item(&key)? else { return Ok(None) };
             Ok(Some((item.rights, tx.list_rights_changes(&key)?)))
         });

@@ -98,6 +98,35 @@ fn is_absent(error: &IngestError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::item::PictureFile;
+    use model::{ContentHash, RenditionName, Size};
+
+    #[test]
+    fn a_made_picture_carries_nothing_of_its_own() {
+        let rights = |term: &str| parse_rights(term.as_bytes()).unwrap();
+        let file = rights(r#"{"jobid":"7"}"#);
+        let source = rights(r#"{"dataMining":"DMI-PROHIBITED"}"#);
+        let asset = |made| {
+            let picture = PictureFile {
+                name: RenditionName::NORMAL_PREVIEW,
+                blob: ContentHash::of(b"x"),
+                length: 1,
+                stored: Size::new(3, 2),
+                orientation: 1,
+                progressive: false,
+                components: 3,
+                rights: file.clone(),
+                source_rights: RightsMetadata::default(),
+                rights_reading: 1,
+            };
+            Asset { association: None, made, file: AssetFile::Picture(picture) }
+        };
+        let mut assets = [asset(false), asset(true)];
+        apply_rights(&mut assets, &source);
+        let pictures: Vec<_> = assets.iter().filter_map(Asset::picture).collect();
+        assert!(pictures.iter().all(|picture| picture.source_rights == source));
+        assert_eq!((&pictures[0].rights, pictures[1].rights.is_empty()), (&file, true));
+    }
 
     #[test]
     fn a_statement_is_json_with_known_properties() {

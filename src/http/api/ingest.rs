@@ -30,7 +30,8 @@ use crate::runtime::limits::{
 };
 use crate::storage::audit::{self, AuditAction, AuditOutcome, ObjectKind};
 use crate::storage::database::ItemWriteOutcome;
-use metadata::{RightsError, RightsMetadata};
+use metadata::RightsMetadata;
+use metadata::rights::RightsError;
 use model::account::ROLE_PROVIDER;
 use model::item::{DocumentError, MediaLinks};
 use model::{ItemId, ItemKey, MediaType};
@@ -393,7 +394,7 @@ fn rights_problem(
 
 /// Describes a property with an invalid value.
 pub(super) fn rights_error(cause: &RightsError) -> ErrorDetail {
-    ErrorDetail::of_rule("format", "body", dotted_path(cause.path()), cause.to_string())
+    ErrorDetail::of_rule("format", "body", dotted_path(&cause.path), cause.to_string())
 }
 
 async fn read_file(spool: &UploadSpool, name: &str, field: &mut Field<'_>) -> Result<SpooledFile> {

@@ -114,8 +114,8 @@ mod tests {
         assert_eq!(path(json!([])), "");
         assert_eq!(path(json!({ "dataMining": "DMI-MAYBE" })), "dataMining");
         assert_eq!(
-            path(json!({ "licensors": [{ "licensorURL": 7 }] })),
-            "licensors.0.licensorURL"
+            path(json!({ "licensors": [{ "licensorUrl": 7 }] })),
+            "licensors.0.licensorUrl"
         );
         let update = parse_update(&json!({ "dataMining": null })).expect("valid");
         assert_eq!(update.apply(&RightsMetadata::default()), RightsMetadata::default());

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::page::operations;
 use super::{BaseUrls, document};
 use crate::access::oauth::{Prompt, ResponseType};
+use crate::runtime::config::NewsmlVersion;
 use crate::runtime::limits::{
     CHANNEL_FORMATS_MAX, COLLECTION_ELEMENTS_MAX, COLLECTION_NAME_CHARS_MAX,
     DELIVERIES_LISTED_MAX, DELIVERIES_SIZE_DEFAULT, DEVICE_TOKEN_BYTES_MAX, EMAIL_CHARS_MAX,
@@ -376,6 +377,7 @@ fn expected_words() -> Vec<(&'static str, Value)> {
         ("access", json!(["open", "purchase"])),
         ("pubstatus", json!(statuses.map(PubStatus::as_str))),
         ("facets", json!(Facet::ALL.map(Facet::as_str))),
+        ("version", json!(NewsmlVersion::ALL.map(NewsmlVersion::as_str))),
         ("type", json!(DeviceKind::ALL.map(DeviceKind::as_str))),
         ("type", json!(AgreementType::ALL.map(AgreementType::as_str))),
         ("type", json!(NotificationKind::ALL.map(NotificationKind::as_str))),

@@ -52,7 +52,8 @@ impl ConceptNames {
         let property = match facet {
             Facet::SubjectCode => "subject",
             Facet::ProductCode => "product",
-            // These facets hold names, or codes that are the same in every archive.
+            // These facets hold names, or codes that are the same in every archive; the page has the names of
+            // source types.
             Facet::PlaceName
             | Facet::PersonName
             | Facet::CopyrightHolder

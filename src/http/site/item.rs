@@ -4,6 +4,7 @@ use axum::{
     extract::{FromRequestParts, Path, State},
     http::{StatusCode, request::Parts},
 };
+use jiff::Timestamp;
 use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::Value;
@@ -13,6 +14,7 @@ use super::{
     api_client::ApiCall,
     back_link::BackLink,
     collections, download_panel, files,
+    item_rights::{self, ItemRights},
     item_summary::{ItemPicture, ItemSummary, key_of, media_base, own_address, rendition},
 };
 use crate::http::AppState;
@@ -20,6 +22,7 @@ use crate::http::media;
 use crate::http::site::form::see_other;
 use crate::http::site::pages::login_url;
 use crate::media::MediaCaller;
+use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use model::account::AgreementId;
 use model::item::has_picture;
@@ -179,16 +182,32 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
     };
     let back = BackLink::of(site, key)?;
     let rights = files::DownloadRights::of(site.visitor.is_some(), panel.as_ref());
+    let metadata = item_rights::load(site, key).await;
+    let page_url = format!("{}/item/{key}", site.app.shared.site.url);
     let context = context! {
         back_url => back.url,
         back_query => back.query,
         item => item_context(key, &document, associations(site, &document).await),
+        rights => PageValue::from(Serde(ItemRights::of(&metadata))),
+        image_object => open_picture(key, &document)
+            .map(|picture| item_rights::image_object(&picture, &page_url, &metadata)),
+        page_url => page_url,
         renditions => PageValue::from(Serde(files::rows(key, &document, rights))),
         download => panel.map(|panel| PageValue::from(Serde(panel))),
         delivery_errors => refusal.map(ApiRefusal::sentences),
         ..visitor_context(site).await
     };
     site.page_with(status, "item.html", context)
+}
+
+/// The picture of an item that everyone may see, as search engines and other sites show it.
+fn open_picture(key: &ItemKey, document: &Value) -> Option<ItemPicture> {
+    let picture = rendition(document, RenditionName::NORMAL_PREVIEW)?;
+    // Staff see items that are not published.
+    let embargoed = document["embargoed"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
+    let is_published = document["pubstatus"] != "commissioned"
+        && embargoed.is_none_or(|until| until <= clock::now());
+    (has_picture(key.media_type) && picture.width > 0 && is_published).then_some(picture)
 }
 
 /// The visitor's channels and collections. The page is complete without them if they cannot be loaded.

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::highlight::{MarkedPart, QueryWords};
+use super::source_types::{self, AiUse};
 use model::{ItemKey, RenditionName};
 use query::TextField;
 
@@ -44,6 +45,8 @@ pub(super) struct ItemSummary {
     pub(super) headline_parts: Vec<MarkedPart>,
     /// The same of the teaser.
     pub(super) teaser_parts: Vec<MarkedPart>,
+    /// The part that a trained model had in the picture.
+    pub(super) ai: Option<AiUse>,
 }
 
 impl ItemSummary {
@@ -89,6 +92,7 @@ impl ItemSummary {
             is_video: document["type"] == "video",
             headline_parts: Vec::new(),
             teaser_parts: Vec::new(),
+            ai: source_type(document).and_then(AiUse::of),
         })
     }
 
@@ -102,6 +106,14 @@ impl ItemSummary {
     pub(super) fn list(documents: &Value) -> Vec<Self> {
         documents.as_array().into_iter().flatten().filter_map(Self::of).collect()
     }
+}
+
+/// The code of the digital source type that a document states.
+fn source_type(document: &Value) -> Option<&str> {
+    let mut indicators = document["trustindicator"].as_array()?.iter();
+    let indicator =
+        indicators.find(|one| one["scheme"].as_str().is_some_and(source_types::is_vocabulary))?;
+    indicator["code"].as_str()
 }
 
 /// The HTML id of an item on a page of hits.
@@ -197,6 +209,10 @@ mod tests {
         let mut document = json!({
             "uri": "https://cdn.example/media/image/a_b", "headline": "H",
             "body_text": format!("one\n\ntwo {}", "x".repeat(300)),
+            "trustindicator": [{ "title": "Checked" }, {
+                "scheme": "http://cv.iptc.org/newscodes/digitalsourcetype/",
+                "code": "compositeWithTrainedAlgorithmicMedia",
+            }],
             "renditions": {
                 "r00": rendition("Hires", "Normal", "https://cdn.example/media/image/a_b.jpg"),
                 "r02": rendition("Preview", "Watermark", "https://cdn.example/w"),
@@ -208,7 +224,7 @@ mod tests {
         let hit = ItemSummary::of(&document).unwrap();
         assert_eq!((hit.key.as_str(), hit.page_url.as_str()), ("image/a_b", "/item/image/a_b"));
         assert_eq!(hit.preview.unwrap().url, "https://cdn.example/media/p");
-        assert_eq!(hit.thumbnail, None);
+        assert_eq!((hit.thumbnail, hit.ai), (None, Some(AiUse::Edited)));
         assert_eq!(hit.srcset, "https://cdn.example/media/s 3w");
         assert!(hit.teaser.starts_with("one two xxx") && hit.teaser.ends_with("x…"));
         document["uri"] = json!("https://cdn.example/media/graphic/g");

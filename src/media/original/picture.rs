@@ -5,17 +5,41 @@ use std::ops::Range;
 use super::checksums::BlockChecksums;
 use super::facts::StoredIndex;
 use super::reading::{read_checked, read_many};
-use super::{OpenOriginal, OriginalError};
+use super::{OpenOriginal, OriginalError, OriginalStore};
 use crate::storage::blobs::{BlobReader, DerivedKind, StoreError};
 use jpeg::header::JpegHeader;
 use jpeg::scan::index::ScanIndex;
 use jpeg::scan::{ByteRanges, Scan, ScanError};
+use model::ContentHash;
 
 /// The head of a JPEG: its bytes before the first scan's data.
 pub struct JpegHead {
     pub bytes: Vec<u8>,
     /// The header that was parsed from the bytes.
     pub header: JpegHeader,
+}
+
+impl OriginalStore {
+    /// Reads and parses the bytes of an original before the first scan's data, without rebuilding derived
+    /// files, which takes a decode.
+    pub fn read_head(&self, hash: ContentHash, length: u64) -> Result<JpegHead, OriginalError> {
+        let reader = self.store.reader(hash, length)?;
+        let cached = self.facts_cache.get(&hash).or_else(|| self.incomplete.get(&hash));
+        let facts = match cached {
+            Some(facts) => Some(facts),
+            None => self.read_facts(hash, length)?,
+        };
+        if let Some(facts) = facts {
+            return OpenOriginal { originals: self.clone(), facts, reader }.head();
+        }
+        // Only the whole file can be verified then.
+        let bytes = self.store.read(hash, length)?;
+        if ContentHash::of(&bytes) != hash {
+            return Err(OriginalError::Changed(hash));
+        }
+        let header = JpegHeader::parse(&bytes, &self.limits)?;
+        Ok(JpegHead { bytes, header })
+    }
 }
 
 /// A picture with random access: the original or its working copy.

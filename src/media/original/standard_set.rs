@@ -39,7 +39,7 @@ pub struct StandardPicture {
     pub key: ContentHash,
     /// The upright size in pixels.
     pub size: Size,
-    /// The JPEG file.
+    /// The JPEG file, without a caption.
     pub file: Bytes,
 }
 

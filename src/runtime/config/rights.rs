@@ -65,7 +65,7 @@ pub enum NewsmlVersion {
 }
 
 impl NewsmlVersion {
-    /// Every version.
+    /// Every version that documents can have.
     pub const ALL: [Self; 2] = [Self::Version230, Self::Version235];
 
     /// Returns the number of the version as documents have it.

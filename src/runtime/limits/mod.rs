@@ -321,6 +321,11 @@ pub const STANDARD_SET_BYTES_MAX: u64 = 128 << 20;
 pub const STANDARD_SETS_BATCH: usize = 16;
 /// Time between two looks for pictures whose standard renditions are not kept yet.
 pub const STANDARD_SETS_INTERVAL: std::time::Duration = std::time::Duration::from_secs(30);
+/// Items whose originals are read for rights in one run of the job; what they lack is written in one
+/// transaction, which other writers wait for.
+pub const RIGHTS_READING_BATCH: usize = 32;
+/// Time between two looks for originals whose rights were not read.
+pub const RIGHTS_READING_INTERVAL: std::time::Duration = std::time::Duration::from_secs(30);
 /// Encoders that take at least this many times as long as JPEG's share a budget of their own.
 pub const SLOW_ENCODING_COST_MIN: u32 = 50;
 /// Clients whose token buckets of megapixels are kept; full buckets are dropped first.

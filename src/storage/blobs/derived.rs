@@ -29,7 +29,7 @@ pub enum DerivedKind {
     Index,
     /// An original's picture in a form that permits random access.
     Working,
-    /// A smaller copy, from which Previews are scaled.
+    /// A smaller copy that earlier versions made; nothing reads it any more.
     Level,
     /// The picture data of the standard renditions.
     Standard,

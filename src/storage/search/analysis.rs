@@ -13,7 +13,7 @@ use model::item::{
     Asset, AssetFile, AssetGroup, Document, DocumentError, RightsLayers, parse_stored_rights,
 };
 use model::{ContentHash, ItemKey, RenditionUsage};
-use query::{IndexedDocument, IndexedFacts, PictureFacts, StatedTerms};
+use query::{IndexedDocument, IndexedFacts, PictureFacts, RightsTerms};
 
 /// What the analysis of items depends on besides the items.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ impl DocumentAnalysis {
     ) -> IndexedDocument {
         let (files, settings) = (AssetGroup::of_item(assets), &*self.rights);
         let rights = RightsLayers { files, settings, item: set }.effective();
-        let stated = StatedTerms {
+        let stated = RightsTerms {
             digital_source_type: rights.digital_source_type(),
             data_mining: rights.data_mining(),
         };

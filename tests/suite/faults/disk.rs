@@ -199,7 +199,7 @@ fn a_read_only_folder_serves_reads_and_refuses_writes_with_503() {
     check("erofs");
 }
 
-/// A photograph with a level and a working copy: large, and progressive.
+/// A photograph with a working copy, and a standard set with a base: large, and progressive.
 fn large() -> Vec<u8> {
     let mut transform = turbojpeg::Transform::op(turbojpeg::TransformOp::None);
     transform.progressive = true;
@@ -232,7 +232,7 @@ fn without_space_for_derived_files_everything_is_served() {
 fn derived_files_without_space_are_created_later() {
     let faults = Faults::new();
     let (server, _) = before(&faults, &["media.warm=false"]);
-    faults.set(&["enospc /derived/working", "enospc /derived/level"]);
+    faults.set(&["enospc /derived/working", "enospc /derived/standard"]);
     let taken = upload(&server, "image/large", "Stor", &large()).send().unwrap();
     assert_eq!(taken.status(), 201, "{}", server.log());
     // As if the originals were copied to another disk: same bytes, another modification time.
@@ -246,7 +246,7 @@ fn derived_files_without_space_are_created_later() {
     let server = server.restart(&["media.warm=false"]);
     let crop = "/media/image/large-crop_w300_h200_x50_y60_NormalPreview.jpg";
     assert_eq!(Picture::decode(&server.bytes(crop)).size(), (300, 200));
-    for kind in ["working", "level"] {
+    for kind in ["working", "standard"] {
         let found = files(&server.data().join("derived").join(kind));
         assert_eq!(found.len(), 1, "the {kind} file is made when there is room");
     }

@@ -35,7 +35,7 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::R
     let holder = item.line("copyrightholder");
     let notice = item.text("copyrightnotice");
     let (link, expression) = rights_expression(item);
-    let stated = item.rights.map(StatedRights::of).unwrap_or_default();
+    let stated = item.rights.map(RightsInfo::of).unwrap_or_default();
     // The document has the word of the editors.
     let terms = item.text("usageterms").or(stated.terms);
     if holder.is_none()
@@ -69,7 +69,7 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::R
 
 /// The part of the stated rights that has a place in `rightsInfo`.
 #[derive(Default)]
-struct StatedRights<'a> {
+struct RightsInfo<'a> {
     terms: Option<&'a str>,
     web_statement: Option<&'a str>,
     licensors: Vec<Licensor<'a>>,
@@ -77,7 +77,7 @@ struct StatedRights<'a> {
     data_mining: Option<&'a str>,
 }
 
-impl<'a> StatedRights<'a> {
+impl<'a> RightsInfo<'a> {
     fn of(rights: &'a RightsMetadata) -> Self {
         Self {
             terms: rights.text("usageTerms"),

@@ -108,8 +108,9 @@ fn a_jpeg_gets_its_metadata() {
     let jpeg =
         ::jpeg::samples::pictures::photograph(Size::new(32, 16), ChromaSubsampling::Quarter);
     let caption = Caption { headline: "Harbour".to_owned(), ..Caption::default() };
-    let blocks =
-        metadata::build_embedded(&caption, &[], WriteOptions { orientation: 1, gps: false });
+    let rights = metadata::RightsMetadata::default();
+    let options = WriteOptions { orientation: 1, gps: false };
+    let blocks = metadata::build_embedded(&caption, &rights, &[], options);
     let file = ImageFormat::JPEG.embed(&jpeg, &blocks, None).unwrap();
     let header = ::jpeg::header::JpegHeader::parse(&file, &::jpeg::samples::LIMITS).unwrap();
     assert_eq!(metadata::read(&header, &file).caption.headline, "Harbour");

@@ -73,8 +73,8 @@ pub struct PictureFile {
         deserialize_with = "rights::read_stored"
     )]
     pub source_rights: RightsMetadata,
-    /// The [`RIGHTS_READING`](super::RIGHTS_READING) with which `rights` were read; 0 for a file that was stored
-    /// before rights were read.
+    /// The [`RIGHTS_READING`](super::RIGHTS_READING) with which `rights` were read; 0 for a file that was
+    /// stored before rights were read.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rights_reading: u32,
 }

@@ -1,6 +1,7 @@
 //! The rights in an item's pictures: who states them, and whose statement counts.
 
-use metadata::{RightsError, RightsMetadata};
+use metadata::RightsMetadata;
+use metadata::rights::RightsError;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
@@ -27,11 +28,19 @@ impl RightsLayers<'_> {
     /// Returns the rights that are passed on: of each property the strongest statement.
     #[must_use]
     pub fn effective(&self) -> RightsMetadata {
-        let Some(picture) = self.files.whole_picture() else {
-            return self.settings.overlaid(self.item);
-        };
-        let stated = picture.rights.overlaid(self.settings);
-        stated.overlaid(&picture.source_rights).overlaid(self.item)
+        let stated = self.stated();
+        self.files
+            .whole_picture()
+            .map_or(stated.clone(), |picture| picture.rights.overlaid(&stated))
+    }
+
+    /// Returns what the operator and the source state, without the original's file. It replaces what the
+    /// document says of the same properties.
+    #[must_use]
+    pub fn stated(&self) -> RightsMetadata {
+        let source = self.files.whole_picture().map(|picture| &picture.source_rights);
+        let stated = source.map_or(self.settings.clone(), |source| self.settings.overlaid(source));
+        stated.overlaid(self.item)
     }
 }
 
@@ -84,7 +93,8 @@ pub(super) fn read_stored<'de, D: Deserializer<'de>>(
 }
 
 fn of_stored(value: &Value) -> RightsMetadata {
-    if let Ok(rights) = RightsMetadata::from_json(value) {
+    // What was read from files may have terms of no vocabulary, which `from_json` refuses.
+    if let Ok(rights) = RightsMetadata::deserialize(value) {
         return rights;
     }
     // Another version may have stored a property that this one refuses. The item must stay readable, and
@@ -92,7 +102,7 @@ fn of_stored(value: &Value) -> RightsMetadata {
     let properties = value.as_object().into_iter().flatten();
     let each = properties.filter_map(|(name, value)| {
         let single = Map::from_iter([(name.clone(), value.clone())]);
-        RightsMetadata::from_json(&Value::Object(single)).ok()
+        RightsMetadata::deserialize(Value::Object(single)).ok()
     });
     each.fold(RightsMetadata::default(), |rights, one| rights.overlaid(&one))
 }

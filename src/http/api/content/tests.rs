@@ -68,16 +68,17 @@ fn ok_every_choice_is_read() {
         assert_eq!(read(&format!("sort={text}"), |it| it.sort()).unwrap(), expected);
     }
     let all = "facets=place.name,subject.code&facets[]=product.code&facets=person.name,\
-               copyrightholder,place.name";
+               copyrightholder,place.name,digitalsourcetype";
     let expected = [
         Facet::PlaceName,
         Facet::SubjectCode,
         Facet::PersonName,
         Facet::CopyrightHolder,
         Facet::ProductCode,
+        Facet::DigitalSourceType,
     ];
     let found = read(all, |it| it.facets()).unwrap();
-    assert_eq!(found.len(), 5);
+    assert_eq!(found.len(), expected.len());
     assert!(expected.iter().all(|facet| found.contains(facet)), "{found:?}");
     let statuses = read("pubstatus=replaced,usable,commissioned", |it| it.statuses()).unwrap();
     assert_eq!(statuses, [PubStatus::Replaced, PubStatus::Usable, PubStatus::Commissioned]);

@@ -126,6 +126,14 @@ impl ReadTx<'_> {
         self.tx.list_values(sql, params![after, through, int(limit)])
     }
 
+    /// Counts the items with numbers above `after` that have pictures whose rights were never read.
+    pub fn count_unread_rights(&self, after: i64) -> Result<u64, DbError> {
+        // By the text of the records, because parsing those of all items takes many times as long.
+        let sql = "SELECT count(*) FROM items WHERE item_id > ?1
+             AND assets LIKE '%\"progressive\":%' AND assets NOT LIKE '%\"rights_reading\":%'";
+        Ok(u64::try_from(self.tx.count(sql, params![after])?).unwrap_or(u64::MAX))
+    }
+
     /// Finds the item whose current version has the number `doc`, with its files.
     pub fn files_of_version(&self, doc: i64) -> Result<Option<(ItemKey, Vec<Asset>)>, DbError> {
         let sql = "SELECT media_type, id, assets FROM items WHERE item_id = ?1";

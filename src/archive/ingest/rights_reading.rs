@@ -1,0 +1,219 @@
+//! Reads the rights in originals that were stored before rights were read, and fills the records of their
+//! items.
+//!
+//! Items are visited in the order of their numbers, which new versions extend. The progress is stored with
+//! what was filled, in one transaction, so that another node or another run continues where one stopped. An
+//! item whose originals carry rights gets a new version, since its renditions change; the others stay as they
+//! are.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::write::{self, LocalMoment};
+use super::{Ingest, Uploads};
+use crate::media::original::OriginalError;
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::RIGHTS_READING_BATCH;
+use crate::runtime::telemetry;
+use crate::storage::database::{Db, DbError, WriteTx};
+use metadata::RightsMetadata;
+use model::item::{Asset, AssetFile, PictureFile, RIGHTS_READING};
+use model::{ContentHash, ItemKey};
+
+/// The name of the progress in the database.
+const STATE_KEY: &str = "rights-reading";
+
+/// How far the originals of an archive were read, and what was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub struct RightsReading {
+    /// What is read from a file; another reading begins again.
+    reading: u32,
+    /// The number of the last item that was visited.
+    pub at: i64,
+    /// Originals that were read.
+    pub read: u64,
+    /// Originals with rights that their records lacked, and that were filled.
+    pub filled: u64,
+    /// Originals that are missing or damaged.
+    pub unreadable: u64,
+}
+
+/// The outcome of one run over a number of items.
+#[derive(Clone, Copy, Debug)]
+pub struct RightsReadingRun {
+    /// The progress after the run.
+    pub progress: RightsReading,
+    /// The number of the newest item.
+    pub last: i64,
+    /// Whether all items were visited.
+    pub is_complete: bool,
+}
+
+/// What the originals of an item say about their rights.
+struct ReadItem {
+    key: ItemKey,
+    rights: Vec<(ContentHash, RightsMetadata)>,
+}
+
+impl RightsReading {
+    /// Loads the progress; none where nothing was read as this version reads it.
+    pub fn load(db: &Db) -> Result<Self> {
+        let text = db.read_blocking(|tx| tx.find_state(STATE_KEY))?;
+        Ok(Self::parse(text.as_deref()))
+    }
+
+    /// Begins again at the first item where originals could not be read, which may have been restored since.
+    /// Originals with rights that were read are skipped.
+    pub fn retry_unreadable(self, db: &Db) -> Result<Self> {
+        if self.unreadable == 0 {
+            return Ok(self);
+        }
+        let again = Self { at: 0, unreadable: 0, ..self };
+        db.write_blocking(move |tx| again.write(tx))?;
+        Ok(again)
+    }
+
+    fn parse(text: Option<&str>) -> Self {
+        let found = text.and_then(|text| serde_json::from_str::<Self>(text).ok());
+        let found = found.filter(|found| found.reading == RIGHTS_READING);
+        found.unwrap_or(Self { reading: RIGHTS_READING, ..Self::default() })
+    }
+
+    /// Stores the progress, unless another run has come further meanwhile.
+    fn save(&self, tx: &WriteTx<'_>) -> std::result::Result<(), DbError> {
+        let stored = Self::parse(tx.as_read().find_state(STATE_KEY)?.as_deref());
+        if stored.at > self.at { Ok(()) } else { self.write(tx) }
+    }
+
+    fn write(&self, tx: &WriteTx<'_>) -> std::result::Result<(), DbError> {
+        // A struct of numbers cannot fail to serialize.
+        tx.write_state(STATE_KEY, &serde_json::to_string(self).unwrap_or_default())
+    }
+}
+
+impl Ingest {
+    /// Visits the next items and fills what their records lack. `now` is the time of new versions.
+    ///
+    /// Fails when the database or the store does not answer; then the run can be repeated.
+    pub fn read_stored_rights(&self, now: Timestamp) -> Result<RightsReadingRun> {
+        let before = RightsReading::load(&self.db)?;
+        let (last, numbers) = self.db.read_blocking(move |tx| {
+            let last = tx.last_version()?;
+            Ok((last, tx.list_item_numbers(before.at, last, RIGHTS_READING_BATCH)?))
+        })?;
+        let is_complete = numbers.len() < RIGHTS_READING_BATCH;
+        let (mut progress, mut items) = (before, Vec::new());
+        for number in numbers {
+            items.extend(self.read_item(number, &mut progress)?);
+            progress.at = number;
+        }
+        if is_complete {
+            progress.at = last;
+        }
+        if progress != before {
+            let zone = self.zone.clone();
+            self.db.write_blocking(move |tx| {
+                let moment = LocalMoment { now, zone: &zone };
+                items.iter().try_for_each(|item| fill(tx, item, moment))?;
+                progress.save(tx)
+            })?;
+        }
+        metrics::counter!(telemetry::RIGHTS_FILLED).increment(progress.filled - before.filled);
+        Ok(RightsReadingRun { progress, last, is_complete })
+    }
+
+    /// Reads the originals of an item that were not read before; `None` where they carry no rights.
+    fn read_item(&self, number: i64, progress: &mut RightsReading) -> Result<Option<ReadItem>> {
+        let found = match self.db.read_blocking(move |tx| tx.files_of_version(number)) {
+            // `wirephoto check` reports the item.
+            Err(DbError::Damaged { .. }) => return Ok(None),
+            found => found?,
+        };
+        let Some((key, assets)) = found else { return Ok(None) };
+        let mut rights = Vec::new();
+        for picture in assets.iter().filter_map(unread) {
+            match self.read_original(picture) {
+                Ok(found) => {
+                    progress.read += 1;
+                    progress.filled += u64::from(!found.is_empty());
+                    rights.push((picture.blob, found));
+                }
+                // The store may recover, so the item is visited again.
+                Err(cause) if cause.is_resource() => return Err(cause.into()),
+                Err(cause) => {
+                    progress.unreadable += 1;
+                    tracing::warn!(item = %key, "rights in an original cannot be read: {cause}");
+                }
+            }
+        }
+        let has_rights = rights.iter().any(|(_, rights)| !rights.is_empty());
+        Ok(has_rights.then_some(ReadItem { key, rights }))
+    }
+
+    fn read_original(
+        &self,
+        picture: &PictureFile,
+    ) -> std::result::Result<RightsMetadata, OriginalError> {
+        let head = self.originals.read_head(picture.blob, picture.length)?;
+        Ok(metadata::read(&head.header, &head.bytes).rights)
+    }
+}
+
+/// Returns the picture of a file whose rights were not read. A picture that was made of another file carries
+/// none.
+fn unread(asset: &Asset) -> Option<&PictureFile> {
+    asset.picture().filter(|picture| !asset.made && !picture.has_read_rights())
+}
+
+/// Writes a new version of an item with what was read, unless its files were replaced meanwhile.
+fn fill(
+    tx: &WriteTx<'_>,
+    read: &ReadItem,
+    moment: LocalMoment<'_>,
+) -> std::result::Result<(), DbError> {
+    let Some((mut item, document)) = write::find(tx, &read.key)? else { return Ok(()) };
+    let mut is_changed = false;
+    for asset in item.assets.iter_mut().filter(|asset| unread(asset).is_some()) {
+        let AssetFile::Picture(picture) = &mut asset.file else { continue };
+        let found = read.rights.iter().find(|(blob, _)| *blob == picture.blob);
+        if let Some((_, rights)) = found {
+            picture.rights = rights.clone();
+            picture.rights_reading = RIGHTS_READING;
+            is_changed |= !rights.is_empty();
+        }
+    }
+    if !is_changed {
+        return Ok(());
+    }
+    write::rewrite(tx, &read.key, item.order_time, document, Some(item.assets), moment)
+}
+
+impl Uploads {
+    /// Visits the next items and fills what their records lack, as [`Ingest::read_stored_rights`].
+    pub async fn read_stored_rights(&self, now: Timestamp) -> Result<RightsReadingRun> {
+        let uploads = self.clone();
+        // Waits for the disk and the bucket, so not on the async threads.
+        let run =
+            tokio::task::spawn_blocking(move || uploads.ingest_here().read_stored_rights(now));
+        run.await.map_err(Error::internal)?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_reading_begins_again() {
+        let stored = r#"{"reading":1,"at":7,"read":5,"filled":2,"unreadable":1}"#;
+        let found = RightsReading::parse(Some(stored));
+        let expected = RightsReading { reading: 1, at: 7, read: 5, filled: 2, unreadable: 1 };
+        assert_eq!(found, expected);
+        assert_eq!(serde_json::to_string(&found).unwrap(), stored);
+        let new = RightsReading { reading: RIGHTS_READING, ..RightsReading::default() };
+        let other = stored.replace("\"reading\":1", "\"reading\":0");
+        for text in [None, Some("damaged"), Some(other.as_str())] {
+            assert_eq!(RightsReading::parse(text), new);
+        }
+    }
+}
