@@ -1,4 +1,4 @@
-//! `GET /content/v1/{mediaType}/suggest`: how a text that is being typed could go on (contract search-25).
+//! `GET /content/v1/{mediaType}/suggest`: how a text that is being typed could go on (contract search-26).
 
 use axum::extract::{Request, State};
 use serde_json::{Map, Value, json};
