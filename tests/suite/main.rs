@@ -77,6 +77,7 @@ mod site_customer;
 mod site_desk;
 mod site_docs;
 mod site_finding;
+mod site_item;
 mod site_guide;
 mod site_sets;
 mod site_studio;

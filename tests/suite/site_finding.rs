@@ -197,6 +197,7 @@ fn hits_are_reached_selected_and_looked_at_by_keyboard() {
     press(&browser, ENTER);
     browser.wait("its page", &format!("location.pathname === '{}'", path(&order[2])));
     // The pages of items lead on to the next hit.
+    browser.wait("the way on", "document.querySelector('.beside')?.hidden === false");
     press(&browser, RIGHT);
     browser.wait("the next page", &format!("location.pathname === '{}'", path(&order[3])));
     // By finger too.

@@ -175,20 +175,25 @@ impl ItemFilter {
             FilterField::MinPx => format!("(width:>={value} OR height:>={value})"),
             FilterField::Terms if value == "none" => "-usageterms:*".to_owned(),
             FilterField::Terms => "usageterms:*".to_owned(),
-            FilterField::Facet(facet) => {
-                let mut term = format!("{}:\"", facet.as_str());
-                for c in value.chars() {
-                    // The query language reads these as the end of a phrase, an escape or a wildcard.
-                    if matches!(c, '"' | '\\' | '*' | '“' | '”') {
-                        term.push('\\');
-                    }
-                    term.push(c);
-                }
-                term.push('"');
-                term
-            }
+            FilterField::Facet(facet) => format!("{}:{}", facet.as_str(), phrase(value)),
         }
     }
+}
+
+/// Returns `text` as a phrase of a query.
+#[must_use]
+pub fn phrase(text: &str) -> String {
+    let mut phrase = String::with_capacity(text.len() + 2);
+    phrase.push('"');
+    for c in text.chars() {
+        // The query language reads these as the end of a phrase, an escape or a wildcard.
+        if matches!(c, '"' | '\\' | '*' | '“' | '”') {
+            phrase.push('\\');
+        }
+        phrase.push(c);
+    }
+    phrase.push('"');
+    phrase
 }
 
 impl Display for ItemFilter {

@@ -39,7 +39,7 @@ pub(crate) mod samples;
 
 pub use facet::Facet;
 pub use field::{DateField, TextField};
-pub use filter::{FilterError, FilterField, ItemFilter, filter_text, narrowed_text};
+pub use filter::{FilterError, FilterField, ItemFilter, filter_text, narrowed_text, phrase};
 pub use fold::{Word, word_spans, words};
 pub use indexed::{IndexedDocument, IndexedFacts, RightsTerms};
 pub use number::{FiniteNumber, NumberField, NumericRange};

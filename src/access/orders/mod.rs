@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use moka::sync::Cache;
 
 pub use offers::{AgreementOffer, OfferState};
-pub use report::OrderReport;
+pub use report::{ItemOrder, OrderReport};
 
 use crate::access::auth::{Auth, AuthMethod, Principal};
 use crate::runtime::error::{Error, ErrorKind, Result};

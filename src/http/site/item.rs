@@ -16,6 +16,8 @@ use super::{
     collections, download_panel, files,
     item_rights::{self, ItemRights},
     item_summary::{ItemPicture, ItemSummary, key_of, media_base, own_address, rendition},
+    search_form::SearchForm,
+    similar_items,
 };
 use crate::http::AppState;
 use crate::http::media;
@@ -30,6 +32,7 @@ use model::media_url::DocumentExtension;
 use model::media_url::MediaPath;
 use model::media_url::RenditionExtension;
 use model::{ItemKey, MediaType, RenditionName};
+use query::{Facet, ItemFilter};
 
 /// Most associated objects on a page.
 const ASSOCIATIONS_SHOWN: usize = 24;
@@ -183,11 +186,15 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
     let back = BackLink::of(site, key)?;
     let rights = files::DownloadRights::of(site.visitor.is_some(), panel.as_ref());
     let metadata = item_rights::load(site, key).await;
+    let associations = associations(site, &document).await;
+    let mut similar = similar_items::find(site, key, &document).await;
+    similar.retain(|one| associations.iter().all(|other| other.key != one.key));
     let page_url = format!("{}/item/{key}", site.app.shared.site.url);
     let context = context! {
         back_url => back.url,
         back_query => back.query,
-        item => item_context(key, &document, associations(site, &document).await),
+        item => item_context(key, &document, associations),
+        similar => PageValue::from(Serde(similar)),
         rights => PageValue::from(Serde(ItemRights::of(&metadata))),
         image_object => open_picture(key, &document)
             .map(|picture| item_rights::image_object(&picture, &page_url, &metadata)),
@@ -236,6 +243,26 @@ struct VersionLink {
     date: String,
 }
 
+/// A name in the details of the item.
+#[derive(Debug, PartialEq, Serialize)]
+struct ItemName {
+    name: String,
+    /// The search for items of the same media type with the name.
+    url: Option<String>,
+}
+
+impl ItemName {
+    fn of(key: &ItemKey, facet: Facet, name: &str) -> Self {
+        let filter = ItemFilter::find(&format!("{}:{name}", facet.as_str()));
+        let search = |filter| SearchForm {
+            media_type: key.media_type.as_str().to_owned(),
+            filters: vec![filter],
+            ..SearchForm::default()
+        };
+        Self { name: name.to_owned(), url: filter.map(|filter| search(filter).url(1)) }
+    }
+}
+
 /// The template's context of the item itself.
 fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>) -> PageValue {
     let text = |name: &str| document[name].as_str().unwrap_or_default();
@@ -243,6 +270,13 @@ fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>)
         let concepts = document[list].as_array().into_iter().flatten();
         concepts.filter_map(|one| one["name"].as_str().map(str::to_owned)).collect::<Vec<_>>()
     };
+    let linked = |list: &str, facet: Facet| {
+        let names = names(list);
+        let links = names.iter().map(|name| ItemName::of(key, facet, name));
+        PageValue::from(Serde(links.collect::<Vec<_>>()))
+    };
+    let byline = Some(text("byline")).filter(|name| !name.is_empty());
+    let byline_link = byline.map(|name| ItemName::of(key, Facet::Byline, name));
     let hit = ItemSummary::of(document);
     let body = paragraphs(text("body_text"));
     let picture =
@@ -255,10 +289,12 @@ fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>)
         description => distinct_description(paragraphs(text("description_text")), &body),
         body => body,
         byline => text("byline"),
+        byline_link => PageValue::from(Serde(byline_link)),
         source => text("source"),
         copyright => text("copyrightnotice"),
         copyright_holder => text("copyrightholder"),
         usage_terms => text("usageterms"),
+        usage => text("description_usage"),
         ednote => text("ednote"),
         language => text("language"),
         created => text("versioncreated"),
@@ -266,10 +302,10 @@ fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>)
         ends => planned.then(|| text("enddatetime")),
         pubstatus => text("pubstatus"),
         embargoed => text("embargoed"),
-        place => names("place"),
-        persons => names("person"),
+        place => linked("place", Facet::PlaceName),
+        persons => linked("person", Facet::PersonName),
         organisations => names("organisation"),
-        keywords => names("subject"),
+        keywords => linked("subject", Facet::SubjectName),
         products => names("product"),
         event => PageValue::from(Serde(event(document))),
         uri => text("uri"),
@@ -390,6 +426,19 @@ mod tests {
         check(&["One two"], &["One twofold."], &["One two"]);
         check(&["A picture."], &[], &["A picture."]);
         check(&[], &["One."], &[]);
+    }
+
+    #[test]
+    fn a_name_leads_to_the_items_that_have_it() {
+        let url = |key: &str, facet: Facet, name: &str| {
+            ItemName::of(&key.parse().unwrap(), facet, name).url
+        };
+        let found = url("image/a", Facet::PersonName, "Anna B. & C.");
+        assert_eq!(found.as_deref(), Some("/?facet=person.name%3AAnna+B.+%26+C."));
+        let found = url("text/a", Facet::PlaceName, "Bergen");
+        assert_eq!(found.as_deref(), Some("/?type=text&facet=place.name%3ABergen"));
+        // A name without letters and digits finds nothing.
+        assert_eq!(url("text/a", Facet::Byline, "–"), None);
     }
 
     #[test]

@@ -39,6 +39,7 @@ mod query_reading;
 mod search;
 mod search_form;
 pub(crate) mod session;
+mod similar_items;
 mod snippets;
 mod source_types;
 mod studio;

@@ -197,7 +197,7 @@ impl SearchForm {
             ("agr", self.agr.join(",")),
             ("tr", self.tr.clone()),
             ("trs", self.trs.clone()),
-            ("tre", if self.excludes_upcoming() { tomorrow.to_owned() } else { self.tre.clone() }),
+            ("tre", self.end(tomorrow)),
             ("sort", self.sort.clone()),
             // Other forms of words are the site's default and opt-in in the API.
             ("forms", if self.written { String::new() } else { "true".to_owned() }),

@@ -275,6 +275,10 @@ pub const GUIDE_EXCERPT_BYTES: usize = 180;
 pub const PAGE_ITEMS: usize = 60;
 /// Saved searches on the first page of the site, the latest.
 pub const SITE_SAVED_SEARCHES: usize = 12;
+/// Orders of an item by the visitor's organization on its page, the latest.
+pub const SITE_ITEM_ORDERS: usize = 6;
+/// Items of the same event, or of the same place and time, on the page of an item.
+pub const SITE_SIMILAR_ITEMS: usize = 12;
 /// Pages of photographs that can be requested; deeper hits require a narrower search.
 pub const PAGES_MAX: usize = 160;
 /// Renders that may overtake one that waits for memory, so that small ones do not wait for a
