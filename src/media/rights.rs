@@ -147,6 +147,7 @@ mod tests {
             orientation: 6,
             progressive: false,
             components: 3,
+            is_grey: false,
             rights: RightsMetadata::from_json(rights).unwrap(),
             source_rights: RightsMetadata::default(),
             rights_reading: 1,

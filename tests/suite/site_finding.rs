@@ -115,6 +115,28 @@ fn filters_narrow_any_search_and_exclude() {
     assert!(none.contains("Search without filters"), "{none}");
 }
 
+#[test]
+fn black_and_white_pictures_are_found_also_with_three_components() {
+    let grain =
+        |x: usize, y: usize| u8::try_from((x * 73 + y * 151 + x * y) % 200).expect("a shade");
+    let grey = Picture::new(900, 600, |x, y| [grain(x, y); 3]);
+    let tinted = Picture::new(900, 600, |x, y| [grain(x, y), grain(x, y) / 2, 20]);
+    let pictures = [
+        ("grey", grey.jpeg()),
+        ("component", grey.jpeg_with(turbojpeg::Subsamp::Gray, 95)),
+        ("tinted", tinted.jpeg()),
+    ];
+    let server = Server::with_pictures(&[], &pictures);
+    server.wait_for_index();
+    let found = |query: &str| {
+        let mut found = ids(&plain(server.get(&format!("/?{query}"))));
+        found.sort();
+        found
+    };
+    assert_eq!(found("facet=colour:monochrome"), ["component", "grey"]);
+    assert_eq!(found("facet=colour:colour"), ["tinted"]);
+}
+
 /// The number of pictures that are wholly within the window.
 const WHOLE: &str = "[...document.querySelectorAll('.wall img')].filter(image => {
     const box = image.getBoundingClientRect();

@@ -1,10 +1,10 @@
 //! Reads the rights in originals that were stored before rights were read, and fills the records of their
-//! items.
+//! items. Whether a picture has no colours is looked up with them.
 //!
 //! Items are visited in the order of their numbers, which new versions extend. The progress is stored with
 //! what was filled, in one transaction, so that another node or another run continues where one stopped. An
-//! item whose originals carry rights gets a new version, since its renditions change; the others stay as they
-//! are.
+//! item whose originals carry rights or have no colours gets a new version, since its renditions change or a
+//! search finds it by other filters; the others stay as they are.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -49,10 +49,24 @@ pub struct RightsReadingRun {
     pub is_complete: bool,
 }
 
-/// What the originals of an item say about their rights.
+/// What the originals of an item say.
 struct ReadItem {
     key: ItemKey,
-    rights: Vec<(ContentHash, RightsMetadata)>,
+    originals: Vec<ReadOriginal>,
+}
+
+/// What an original says about its rights, and whether its picture has no colours.
+struct ReadOriginal {
+    blob: ContentHash,
+    rights: RightsMetadata,
+    is_grey: bool,
+}
+
+impl ReadOriginal {
+    /// Whether the record of the item lacks it.
+    fn is_news(&self) -> bool {
+        self.is_grey || !self.rights.is_empty()
+    }
 }
 
 impl RightsReading {
@@ -122,7 +136,7 @@ impl Ingest {
         Ok(RightsReadingRun { progress, last, is_complete })
     }
 
-    /// Reads the originals of an item that were not read before; `None` where they carry no rights.
+    /// Reads the originals of an item that were not read before; `None` where its record lacks nothing.
     fn read_item(&self, number: i64, progress: &mut RightsReading) -> Result<Option<ReadItem>> {
         let found = match self.db.read_blocking(move |tx| tx.files_of_version(number)) {
             // `wirephoto check` reports the item.
@@ -130,13 +144,13 @@ impl Ingest {
             found => found?,
         };
         let Some((key, assets)) = found else { return Ok(None) };
-        let mut rights = Vec::new();
+        let mut originals = Vec::new();
         for picture in assets.iter().filter_map(unread) {
             match self.read_original(picture) {
                 Ok(found) => {
                     progress.read += 1;
-                    progress.filled += u64::from(!found.is_empty());
-                    rights.push((picture.blob, found));
+                    progress.filled += u64::from(!found.rights.is_empty());
+                    originals.push(found);
                 }
                 // The store may recover, so the item is visited again.
                 Err(cause) if cause.is_resource() => return Err(cause.into()),
@@ -146,16 +160,19 @@ impl Ingest {
                 }
             }
         }
-        let has_rights = rights.iter().any(|(_, rights)| !rights.is_empty());
-        Ok(has_rights.then_some(ReadItem { key, rights }))
+        let is_changed = originals.iter().any(ReadOriginal::is_news);
+        Ok(is_changed.then_some(ReadItem { key, originals }))
     }
 
     fn read_original(
         &self,
         picture: &PictureFile,
-    ) -> std::result::Result<RightsMetadata, OriginalError> {
-        let head = self.originals.read_head(picture.blob, picture.length)?;
-        Ok(metadata::read(&head.header, &head.bytes).rights)
+    ) -> std::result::Result<ReadOriginal, OriginalError> {
+        let PictureFile { blob, length, .. } = *picture;
+        let head = self.originals.read_head(blob, length)?;
+        let is_grey = self.originals.is_grey(blob, length, &head)?.unwrap_or(false);
+        let rights = metadata::read(&head.header, &head.bytes).rights;
+        Ok(ReadOriginal { blob, rights, is_grey })
     }
 }
 
@@ -175,11 +192,12 @@ fn fill(
     let mut is_changed = false;
     for asset in item.assets.iter_mut().filter(|asset| unread(asset).is_some()) {
         let AssetFile::Picture(picture) = &mut asset.file else { continue };
-        let found = read.rights.iter().find(|(blob, _)| *blob == picture.blob);
-        if let Some((_, rights)) = found {
-            picture.rights = rights.clone();
+        let found = read.originals.iter().find(|original| original.blob == picture.blob);
+        if let Some(original) = found {
+            picture.rights = original.rights.clone();
             picture.rights_reading = RIGHTS_READING;
-            is_changed |= !rights.is_empty();
+            picture.is_grey = original.is_grey;
+            is_changed |= original.is_news();
         }
     }
     if !is_changed {

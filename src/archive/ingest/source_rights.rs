@@ -115,6 +115,7 @@ mod tests {
                 orientation: 1,
                 progressive: false,
                 components: 3,
+                is_grey: false,
                 rights: file.clone(),
                 source_rights: RightsMetadata::default(),
                 rights_reading: 1,

@@ -119,6 +119,8 @@ pub struct StoredOriginal {
     pub decoded: bool,
     /// The decoder's warning, if any.
     pub warning: Option<String>,
+    /// Whether the picture has no colours; `None` if its index does not say.
+    pub is_grey: Option<bool>,
 }
 
 /// A fault that [`OriginalStore::check`] found.
@@ -203,8 +205,9 @@ impl OriginalStore {
             RandomAccess::Original(_) | RandomAccess::Working(_) => None,
         };
         let (decoded, warning) = (prepared.decoded, prepared.warning.clone());
+        let is_grey = prepared.is_grey;
         self.store_derived(prepared);
-        Ok(Some(StoredOriginal { hash, whole_decode_reason, decoded, warning }))
+        Ok(Some(StoredOriginal { hash, whole_decode_reason, decoded, warning, is_grey }))
     }
 
     /// The memory in bytes that [`OriginalStore::store_new`] takes at its peak, in addition to a file of
@@ -252,7 +255,8 @@ impl OriginalStore {
             random_access: RandomAccess::None(NO_PICTURE.to_owned()),
             is_incomplete: false,
         };
-        prepare::PreparedOriginal { facts, working: None, decoded: false, warning: None }
+        let (working, warning, is_grey) = (None, None, None);
+        prepare::PreparedOriginal { facts, working, decoded: false, warning, is_grey }
     }
 
     fn request<'a>(

@@ -24,6 +24,8 @@ pub(super) struct PreparedOriginal {
     pub(super) decoded: bool,
     /// The decoder's warning, if the picture was decoded.
     pub(super) warning: Option<String>,
+    /// Whether the picture has no colours; `None` if its index does not say.
+    pub(super) is_grey: Option<bool>,
 }
 
 /// The inputs of [`prepare`].
@@ -88,6 +90,7 @@ pub(super) fn prepare(request: &PrepareRequest<'_>) -> Option<PreparedOriginal> 
         }
         Err(_) => None,
     };
+    let is_grey = access.as_ref().ok().and_then(|(scan, index)| index.is_grey(scan));
     let stored_index = |(scan, index): (Scan, ScanIndex)| StoredIndex {
         components: scan.components.len(),
         index,
@@ -113,7 +116,8 @@ pub(super) fn prepare(request: &PrepareRequest<'_>) -> Option<PreparedOriginal> 
     };
     let working = working.map(|(copy, _)| copy);
     let (decoded, warning) = (checked.is_some(), checked.flatten());
-    (request.should_continue)().then_some(PreparedOriginal { facts, working, decoded, warning })
+    let prepared = PreparedOriginal { facts, working, decoded, warning, is_grey };
+    (request.should_continue)().then_some(prepared)
 }
 
 fn build_index(header: &JpegHeader, bytes: &[u8]) -> Result<(Scan, ScanIndex), ScanError> {

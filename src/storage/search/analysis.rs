@@ -95,6 +95,6 @@ fn picture_facts(files: AssetGroup<'_>) -> Option<PictureFacts> {
     let picture = hires.or_else(|| files.whole_picture());
     // The Preview of a video is smaller than the video.
     let size = shown.filter(|_| hires.is_none()).or_else(|| Some(picture?.upright()))?;
-    let is_monochrome = picture.map(|picture| picture.components == 1);
+    let is_monochrome = picture.map(|picture| picture.components == 1 || picture.is_grey);
     Some(PictureFacts { width: size.width, height: size.height, is_monochrome })
 }

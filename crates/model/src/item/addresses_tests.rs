@@ -187,6 +187,7 @@ fn renditions_of_our_files_replace_those_in_the_document() {
         orientation: 1,
         progressive: false,
         components: 3,
+        is_grey: false,
         rights: metadata::RightsMetadata::default(),
         source_rights: metadata::RightsMetadata::default(),
         rights_reading: 0,

@@ -128,6 +128,7 @@ mod tests {
             orientation: 1,
             progressive: false,
             components: 3,
+            is_grey: false,
             rights: rights(original),
             source_rights: rights(source),
             rights_reading: RIGHTS_READING,
