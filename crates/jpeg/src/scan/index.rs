@@ -20,7 +20,8 @@ const ENTRY_BYTES: u64 = 7;
 /// Target size of the packed index: one part in this many of the scan's bytes.
 const SHARE: u64 = 480;
 
-/// Mean chroma of a block, in levels of 255, up to which it counts as grey: rounding and scanners leave some.
+/// Mean chroma of a block, in levels of 255, up to which it counts as grey: rounding and scanners
+/// leave some.
 const GREY_CHROMA_MAX: i32 = 3;
 /// Minimum number of blocks by which a picture can be called grey.
 const GREY_BLOCKS_MIN: usize = 8;
@@ -142,10 +143,10 @@ impl ScanIndex {
         data.fill(bytes.find(range.clone())?, range.start)
     }
 
-    /// Whether the picture has no colours, by the chroma of the blocks before the entries; `None` if it has too few
-    /// entries, or components that are not separate in luma and chroma.
+    /// Whether the picture has no colours, by the chroma of the blocks before the entries. Nothing has
+    /// to be decoded, because the entries are a sample of the whole picture.
     ///
-    /// The entries are a sample of the whole picture, so nothing has to be decoded.
+    /// `None` if it has too few entries, or components other than luma and chroma.
     #[must_use]
     pub fn is_grey(&self, scan: &Scan) -> Option<bool> {
         match scan.planes? {

@@ -523,7 +523,8 @@ proptest! {
     }
 }
 
-/// A picture of which every row of blocks whose number is a multiple of `coloured` has colours; none has for 0.
+/// A picture that has colours in each row of blocks whose number is a multiple of `coloured`; in
+/// none for 0.
 fn half_grey(space: ColourSpace, chroma: ChromaSubsampling, coloured: usize) -> IndexedJpeg {
     let mut pixels = pictures::pixels(Size::new(640, 480), space.channels(), 1);
     let row = to_usize(pixels.size.width) * pixels.channels;
