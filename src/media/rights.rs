@@ -40,7 +40,7 @@ pub(super) struct EffectiveRights {
 pub(super) enum DescribedPixels {
     /// Those of the original, in its own orientation.
     Stored,
-    /// This part of the upright original, in its pixels.
+    /// This part of the upright original, in its pixels; empty if it is unknown.
     Upright(Rect),
 }
 
