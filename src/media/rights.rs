@@ -50,12 +50,13 @@ impl EffectiveRights {
         let (all, stated) = (layers.effective(), layers.stated());
         let picture = layers.files.whole_picture();
         let largest = picture.map_or(Size::new(0, 0), |picture| picture.upright());
-        let short = all.short();
-        // The size is part of what is embedded, as the largest that is available.
-        let all_hash = hash_of(&all, &json!([largest.width, largest.height]));
-        let short_hash = hash_of(&short, &Value::Null);
         let orientation = picture.map_or(UPRIGHT, |picture| picture.orientation);
         let picture = picture.map(|picture| picture.blob);
+        let short = all.short();
+        // The size is part of what is embedded, as the largest that is available, and the file decides which
+        // renditions have regions.
+        let all_hash = hash_of(&all, &json!([largest.width, largest.height, picture]));
+        let short_hash = hash_of(&short, &Value::Null);
         Self { all, stated, short, all_hash, short_hash, picture, largest, orientation }
     }
 
@@ -172,6 +173,17 @@ mod tests {
         assert_eq!(hashes(&rights(json!({}))), (None, None));
         assert_eq!(hashes(&rights(json!({ "jobid": "seven" }))).0, None);
         assert_eq!(titled.largest, Size::new(200, 300));
+    }
+
+    #[test]
+    fn another_file_with_the_same_rights_gives_another_plan() {
+        let rights = json!({ "jobid": "seven" });
+        let of = |name| effective(&[picture(name, &rights)]);
+        let (hires, preview) =
+            (of(RenditionName::NORMAL_HIRES), of(RenditionName::NORMAL_PREVIEW));
+        assert_eq!((&hires.all, hires.largest), (&preview.all, preview.largest));
+        let hash = |rights: &EffectiveRights| rights.hash(RenditionUsage::Preview);
+        assert_ne!(hash(&hires), hash(&preview));
     }
 
     #[test]
