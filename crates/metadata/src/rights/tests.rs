@@ -250,6 +250,11 @@ fn properties_over_others_take_their_places() {
     }));
     assert_eq!(both, expected);
     assert_eq!(both.to_json().to_string(), expected.to_json().to_string());
+    assert_eq!(
+        both.without("dataMining"),
+        rights(&json!({ "eventName": "E", "aISystemUsed": "S" }))
+    );
+    assert_eq!(set.without("eventName"), set);
 }
 
 #[test]
