@@ -123,13 +123,14 @@ pub(crate) fn with_caption(rights: RightsMetadata, caption: &Caption) -> RightsM
     rights.completed(RightsMetadata::carried(of_caption))
 }
 
-/// Fills the fields that a caption lacks from carried properties.
+/// Fills the fields that a caption lacks from carried properties, and replaces its identifier by a carried one.
 ///
-/// IIM and EXIF, which hold texts alone, are written from the result.
+/// IIM and EXIF, which hold texts alone, are written from the result, so that they say what XMP says.
 pub(crate) fn completed(caption: &Caption, rights: &RightsMetadata) -> Caption {
     let mut completed = caption.clone();
     for (name, text) in crate::texts(&mut completed) {
-        if let Some(value) = rights.get(name).filter(|_| text.is_empty()) {
+        let counts = text.is_empty() || name == IMAGE_GUID;
+        if let Some(value) = rights.get(name).filter(|_| counts) {
             *text = joined_text(value);
         }
     }

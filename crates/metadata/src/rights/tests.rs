@@ -303,6 +303,20 @@ fn a_correction_wins_and_details_that_agree_with_it_are_kept() {
 }
 
 #[test]
+fn the_identifier_is_that_of_the_picture_in_every_standard() {
+    let rights = rights(&json!({ "digitalImageGuid": "urn:picture" }));
+    let caption = Caption { uri: "urn:item".into(), ..Caption::default() };
+    let embedded = build_embedded(&caption, &rights, &[], UPRIGHT);
+    let xmp = EmbeddedMetadata { iim: Vec::new(), ..embedded.clone() };
+    let iim = EmbeddedMetadata { iim: embedded.iim, ..EmbeddedMetadata::default() };
+    for standard in [xmp, iim] {
+        assert_eq!(read_segments(&standard.jpeg_segments()).caption.uri, "urn:picture");
+    }
+    let embedded = build_embedded(&caption, &RightsMetadata::default(), &[], UPRIGHT);
+    assert_eq!(read_segments(&embedded.jpeg_segments()).caption.uri, "urn:item");
+}
+
+#[test]
 fn prompts_move_to_extended_xmp_before_rights() {
     let long = "p".repeat(60_000);
     let rights = rights(&json!({
