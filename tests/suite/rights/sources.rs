@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::standard::property;
-use super::{PLAIN, Renditions, exiftool, fetch, fixtures, json_of};
+use super::{PLAIN, Renditions, ask, exiftool, fetch, fixtures, header, json_of};
 use crate::common::Server;
 
 /// Properties in IIM: exiftool's tag, the name in the standard, and a text of at most 32 bytes in both encodings.
@@ -142,6 +142,17 @@ fn the_file_of_an_associated_object_says_what_its_renditions_carry() {
         assert_eq!(tags[&property("licensors").xmp].as_array().map(Vec::len), Some(2), "{name}");
         assert_eq!(tags[&property("maxAvailWidth").xmp], 1600, "{name}");
     }
+    let metadata = "/media/text/story.metadata.json";
+    let first = fetch(&server, metadata);
+    let document: Value = serde_json::from_slice(&first).expect("JSON");
+    assert_eq!(document["headline"], "A story");
+    let associations = document["associations"].as_object().expect("an object");
+    assert_eq!(associations.len(), 1, "{document:#}");
+    assert_eq!(associations["a000"]["headline"], "Its photograph");
+    assert_eq!(associations["a000"]["maxAvailWidth"], 1600);
+    assert_eq!(fetch(&server, metadata), first, "kept after the first request");
+    // Unlike those of documents with links, its bytes depend on the item alone.
+    assert_ne!(header(&ask(&server, metadata), "last-modified"), "");
 }
 
 #[test]
