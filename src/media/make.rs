@@ -24,8 +24,8 @@ use model::{Rect, Size};
 /// The EXIF orientation of a picture whose first row is at the top and starts at the left.
 const UPRIGHT: u8 = 1;
 
-/// The part of the original that metadata describe if the part that is shown is unknown: they say nothing of a
-/// region that may have been cut off.
+/// The part of the original that metadata describe if the part that is shown is unknown: they say nothing
+/// of a region that may have been cut off.
 const UNKNOWN_PART: Rect = Rect::new(0, 0, Size::new(0, 0));
 
 /// What is embedded in a rendition, as far as its plan says so.

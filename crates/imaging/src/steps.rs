@@ -103,8 +103,8 @@ pub fn shown_region(upright: Size, steps: &[RenderStep], windows: &[Rect]) -> Op
     Some(shown)
 }
 
-/// Returns the part of `region` that `crop` shows of a picture of `size` pixels of it; `None` if `crop` leaves
-/// that picture.
+/// Returns the part of `region` that `crop` shows of a picture of `size` pixels of it; `None` if `crop`
+/// leaves that picture.
 fn part_of(region: Rect, size: Size, crop: Rect) -> Option<Rect> {
     let part = scale_crop(crop, size, region.size()).ok()?;
     Some(Rect { x: region.x + part.x, y: region.y + part.y, ..part })

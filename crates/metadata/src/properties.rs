@@ -123,7 +123,8 @@ pub(crate) fn with_caption(rights: RightsMetadata, caption: &Caption) -> RightsM
     rights.completed(RightsMetadata::carried(of_caption))
 }
 
-/// Fills the fields that a caption lacks from carried properties, and replaces its identifier by a carried one.
+/// Fills the fields that a caption lacks from carried properties, and replaces its identifier by a carried
+/// one.
 ///
 /// IIM and EXIF, which hold texts alone, are written from the result, so that they say what XMP says.
 pub(crate) fn completed(caption: &Caption, rights: &RightsMetadata) -> Caption {
