@@ -195,6 +195,8 @@ fn only_providers_set_rights_and_an_error_names_the_property() {
     assert_eq!(refused(json!({ "noProperty": "x" })), ["body noProperty"]);
     assert_eq!(refused(json!({ "headline": "of the document" })), ["body headline"]);
     assert_eq!(refused(json!({ "imageRating": 3 })), ["body imageRating"]);
+    assert_eq!(refused(json!({ "jobid": "8", "dataMinning": null })), ["body dataMinning"]);
+    assert_eq!(refused(json!({ "headline": null })), ["body headline"]);
     assert_eq!(
         refused(json!({ "licensors": [{ "licensorName": "A" }, { "licensorUrl": 7 }] })),
         ["body licensors.1.licensorUrl"]

@@ -1,7 +1,8 @@
 //! The rights in an item's pictures: who states them, and whose statement counts.
 
 use metadata::RightsMetadata;
-use metadata::rights::RightsError;
+use metadata::rights::table::Property;
+use metadata::rights::{RightsError, RightsProblem};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
@@ -60,11 +61,11 @@ impl RightsUpdate {
     pub fn parse(changes: &Map<String, Value>) -> Result<Self, RightsError> {
         let (removed, stated): (Vec<_>, Vec<_>) =
             changes.iter().partition(|(_, value)| value.is_null());
+        let removed: Vec<String> = removed.into_iter().map(|(name, _)| name.clone()).collect();
+        removed.iter().try_for_each(|name| check_carried(name))?;
         let stated = stated.into_iter().map(|(name, value)| (name.clone(), value.clone()));
-        Ok(Self {
-            removed: removed.into_iter().map(|(name, _)| name.clone()).collect(),
-            stated: RightsMetadata::from_json(&Value::Object(stated.collect()))?,
-        })
+        let stated = RightsMetadata::from_json(&Value::Object(stated.collect()))?;
+        Ok(Self { removed, stated })
     }
 
     /// Returns what is set after the changes.
@@ -76,6 +77,16 @@ impl RightsUpdate {
         }
         of_stored(&kept).overlaid(&self.stated)
     }
+}
+
+/// Checks that the property `name` is one of rights: a misspelled name would remove nothing.
+fn check_carried(name: &str) -> Result<(), RightsError> {
+    let problem = match Property::named(name) {
+        Some(property) if property.is_carried() => return Ok(()),
+        Some(_) => RightsProblem::NotCarried,
+        None => RightsProblem::UnknownProperty,
+    };
+    Err(RightsError { path: name.to_owned(), problem })
 }
 
 /// Parses rights that were stored as JSON.
@@ -165,6 +176,19 @@ mod tests {
         assert_eq!(change(json!({ "title": null })), set);
         assert!(parse(json!({ "dataMining": "DMI-MAYBE" })).is_err());
         assert!(parse(json!({ "headline": "of the document" })).is_err());
+    }
+
+    #[test]
+    fn a_change_names_properties_of_rights_also_to_remove_them() {
+        for (name, problem) in [
+            ("dataMinning", RightsProblem::UnknownProperty),
+            ("headline", RightsProblem::NotCarried),
+            ("imageRating", RightsProblem::NotCarried),
+        ] {
+            let changes = Map::from_iter([(name.to_owned(), Value::Null)]);
+            let expected = RightsError { path: name.to_owned(), problem };
+            assert_eq!(RightsUpdate::parse(&changes), Err(expected));
+        }
     }
 
     #[test]
