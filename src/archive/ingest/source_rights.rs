@@ -12,7 +12,7 @@ use std::{
 use super::{Ingest, IngestError, files};
 use crate::runtime::limits::RIGHTS_BYTES_MAX;
 use metadata::RightsMetadata;
-use model::item::{Asset, AssetFile};
+use model::item::{Asset, AssetFile, parse_rights_statement};
 
 /// The name of the file with a source's statement about rights.
 pub(super) const RIGHTS_FILE: &str = "rights.json";
@@ -75,7 +75,7 @@ impl Ingest {
 pub(super) fn parse_rights(text: &[u8]) -> Result<RightsMetadata, String> {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
     let value = serde_json::from_slice(text).map_err(|cause| format!("is not JSON: {cause}"))?;
-    RightsMetadata::from_json(&value).map_err(|cause| cause.to_string())
+    parse_rights_statement(&value).map_err(|cause| cause.to_string())
 }
 
 /// Adds what their source says to pictures. Pictures that were made of other files carry nothing of their own.
@@ -135,5 +135,7 @@ mod tests {
         assert!(parse_rights(b"{").unwrap_err().contains("is not JSON"));
         let error = parse_rights(b"{\"dataMining\":\"DMI-MAYBE\"}").unwrap_err();
         assert!(error.contains("dataMining"), "{error}");
+        let error = parse_rights(b"{\"imageRegion\":[]}").unwrap_err();
+        assert!(error.contains("imageRegion: regions belong to the pixels"), "{error}");
     }
 }

@@ -31,9 +31,8 @@ use crate::runtime::limits::{
 use crate::storage::audit::{self, AuditAction, AuditOutcome, ObjectKind};
 use crate::storage::database::ItemWriteOutcome;
 use metadata::RightsMetadata;
-use metadata::rights::RightsError;
 use model::account::ROLE_PROVIDER;
-use model::item::{DocumentError, MediaLinks};
+use model::item::{DocumentError, MediaLinks, RightsStatementError, parse_rights_statement};
 use model::{ItemId, ItemKey, MediaType};
 
 /// The name of the part that holds the document.
@@ -365,7 +364,7 @@ async fn read_rights(field: &mut Field<'_>) -> Result<Result<RightsMetadata, Err
         text.extend_from_slice(&chunk);
     }
     let parsed = match serde_json::from_slice(&text) {
-        Ok(value) => RightsMetadata::from_json(&value).map_err(|cause| rights_error(&cause)),
+        Ok(value) => parse_rights_statement(&value).map_err(|cause| rights_error(&cause)),
         Err(cause) => {
             let message = format!("the part {RIGHTS_PART} is not JSON: {cause}");
             Err(ErrorDetail::of_rule("format", "body", RIGHTS_PART, message))
@@ -392,9 +391,9 @@ fn rights_problem(
     }
 }
 
-/// Describes a property with an invalid value.
-pub(super) fn rights_error(cause: &RightsError) -> ErrorDetail {
-    ErrorDetail::of_rule("format", "body", dotted_path(&cause.path), cause.to_string())
+/// Describes a property that is refused.
+pub(super) fn rights_error(cause: &RightsStatementError) -> ErrorDetail {
+    ErrorDetail::of_rule("format", "body", dotted_path(cause.path()), cause.to_string())
 }
 
 async fn read_file(spool: &UploadSpool, name: &str, field: &mut Field<'_>) -> Result<SpooledFile> {

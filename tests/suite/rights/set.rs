@@ -149,6 +149,13 @@ fn a_source_states_rights_for_its_files_and_a_wrong_statement_stops_them() {
     ];
     let found = problems(put(&server, "image/wrong", &auth, form(wrong)));
     assert_eq!(found, ["body dataMining"]);
+    let regions: &[(&str, &[u8])] = &[
+        ("item", item),
+        ("rights", br#"{"imageRegion": [{"name": {"x-default": "ball"}}]}"#),
+        ("NormalHires.jpg", &jpeg),
+    ];
+    let found = problems(put(&server, "image/wrong", &auth, form(regions)));
+    assert_eq!(found, ["body imageRegion"]);
     assert_eq!(server.get("/media/image/wrong.json").status(), 404);
 }
 
@@ -197,6 +204,7 @@ fn only_providers_set_rights_and_an_error_names_the_property() {
     assert_eq!(refused(json!({ "imageRating": 3 })), ["body imageRating"]);
     assert_eq!(refused(json!({ "jobid": "8", "dataMinning": null })), ["body dataMinning"]);
     assert_eq!(refused(json!({ "headline": null })), ["body headline"]);
+    assert_eq!(refused(json!({ "imageRegion": [] })), ["body imageRegion"]);
     assert_eq!(
         refused(json!({ "licensors": [{ "licensorName": "A" }, { "licensorUrl": 7 }] })),
         ["body licensors.1.licensorUrl"]

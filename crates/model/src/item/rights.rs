@@ -12,6 +12,9 @@ use super::AssetGroup;
 /// read again.
 pub const RIGHTS_READING: u32 = 1;
 
+/// The property with regions of the picture.
+const IMAGE_REGION: &str = "imageRegion";
+
 /// The statements about the rights in an item, or in one of its associated objects, from the weakest to the
 /// strongest: the original's file, the operator's settings, the source of the file, and what was set for the
 /// item.
@@ -45,6 +48,41 @@ impl RightsLayers<'_> {
     }
 }
 
+/// Why a statement of an operator or a source about rights is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RightsStatementError {
+    /// A property is unknown, is not one of rights, or has an invalid value.
+    #[error(transparent)]
+    Property(#[from] RightsError),
+    /// It states regions of the picture.
+    #[error(
+        "imageRegion: regions belong to the pixels of a file, so only the file itself states them"
+    )]
+    Region,
+}
+
+impl RightsStatementError {
+    /// Returns the path of the property at fault, as in [`RightsError`].
+    #[must_use]
+    pub fn path(&self) -> &str {
+        match self {
+            Self::Property(cause) => &cause.path,
+            Self::Region => IMAGE_REGION,
+        }
+    }
+}
+
+/// Parses what an operator or a source states about rights.
+///
+/// Fails with the path of a property that is unknown, has an invalid value, or that only files can state.
+pub fn parse_rights_statement(value: &Value) -> Result<RightsMetadata, RightsStatementError> {
+    // The coordinates fit one file. Another version of the picture may be cut or turned differently.
+    if value.get(IMAGE_REGION).is_some() {
+        return Err(RightsStatementError::Region);
+    }
+    Ok(RightsMetadata::from_json(value)?)
+}
+
 /// Changes of what is set for an item: properties that are removed, and properties with new values. What is
 /// not named stays.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -56,15 +94,14 @@ pub struct RightsUpdate {
 impl RightsUpdate {
     /// Parses an object of properties, in which `null` removes one.
     ///
-    /// Fails with the path of a property that is unknown or has an invalid value. It is no error to remove
-    /// what is not set.
-    pub fn parse(changes: &Map<String, Value>) -> Result<Self, RightsError> {
+    /// Fails as [`parse_rights_statement`]. It is no error to remove what is not set.
+    pub fn parse(changes: &Map<String, Value>) -> Result<Self, RightsStatementError> {
         let (removed, stated): (Vec<_>, Vec<_>) =
             changes.iter().partition(|(_, value)| value.is_null());
         let removed: Vec<String> = removed.into_iter().map(|(name, _)| name.clone()).collect();
         removed.iter().try_for_each(|name| check_carried(name))?;
         let stated = stated.into_iter().map(|(name, value)| (name.clone(), value.clone()));
-        let stated = RightsMetadata::from_json(&Value::Object(stated.collect()))?;
+        let stated = parse_rights_statement(&Value::Object(stated.collect()))?;
         Ok(Self { removed, stated })
     }
 
@@ -187,8 +224,20 @@ mod tests {
         ] {
             let changes = Map::from_iter([(name.to_owned(), Value::Null)]);
             let expected = RightsError { path: name.to_owned(), problem };
-            assert_eq!(RightsUpdate::parse(&changes), Err(expected));
+            let found = RightsUpdate::parse(&changes);
+            assert_eq!(found, Err(RightsStatementError::Property(expected)));
         }
+    }
+
+    #[test]
+    fn only_a_file_states_regions() {
+        let regions =
+            json!({ "jobid": "7", "imageRegion": [{ "name": { "x-default": "ball" } }] });
+        let changes = regions.as_object().expect("object");
+        assert_eq!(RightsUpdate::parse(changes), Err(RightsStatementError::Region));
+        assert_eq!(parse_rights_statement(&regions), Err(RightsStatementError::Region));
+        assert_eq!(RightsStatementError::Region.path(), "imageRegion");
+        assert!(RightsStatementError::Region.to_string().starts_with("imageRegion: regions"));
     }
 
     #[test]
