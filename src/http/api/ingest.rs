@@ -393,7 +393,11 @@ fn rights_problem(
 
 /// Describes a property that is refused.
 pub(super) fn rights_error(cause: &RightsStatementError) -> ErrorDetail {
-    ErrorDetail::of_rule("format", "body", dotted_path(cause.path()), cause.to_string())
+    let rule = match cause {
+        RightsStatementError::Property(_) | RightsStatementError::Region => "format",
+        RightsStatementError::Empty { .. } => "minimum",
+    };
+    ErrorDetail::of_rule(rule, "body", dotted_path(cause.path()), cause.to_string())
 }
 
 async fn read_file(spool: &UploadSpool, name: &str, field: &mut Field<'_>) -> Result<SpooledFile> {

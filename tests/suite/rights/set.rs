@@ -205,6 +205,8 @@ fn only_providers_set_rights_and_an_error_names_the_property() {
     assert_eq!(refused(json!({ "jobid": "8", "dataMinning": null })), ["body dataMinning"]);
     assert_eq!(refused(json!({ "headline": null })), ["body headline"]);
     assert_eq!(refused(json!({ "imageRegion": [] })), ["body imageRegion"]);
+    assert_eq!(refused(json!({ "jobid": "8", "usageTerms": "" })), ["body usageTerms"]);
+    assert_eq!(refused(json!({ "licensors": [] })), ["body licensors"]);
     assert_eq!(
         refused(json!({ "licensors": [{ "licensorName": "A" }, { "licensorUrl": 7 }] })),
         ["body licensors.1.licensorUrl"]

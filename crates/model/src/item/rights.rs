@@ -59,6 +59,12 @@ pub enum RightsStatementError {
         "imageRegion: regions belong to the pixels of a file, so only the file itself states them"
     )]
     Region,
+    /// The value of a property is empty.
+    #[error("{property}: is empty; null removes what is set")]
+    Empty {
+        /// The name of the property.
+        property: String,
+    },
 }
 
 impl RightsStatementError {
@@ -68,6 +74,7 @@ impl RightsStatementError {
         match self {
             Self::Property(cause) => &cause.path,
             Self::Region => IMAGE_REGION,
+            Self::Empty { property } => property,
         }
     }
 }
@@ -94,15 +101,20 @@ pub struct RightsUpdate {
 impl RightsUpdate {
     /// Parses an object of properties, in which `null` removes one.
     ///
-    /// Fails as [`parse_rights_statement`]. It is no error to remove what is not set.
+    /// Fails as [`parse_rights_statement`], and for an empty value. It is no error to remove what is not set.
     pub fn parse(changes: &Map<String, Value>) -> Result<Self, RightsStatementError> {
-        let (removed, stated): (Vec<_>, Vec<_>) =
-            changes.iter().partition(|(_, value)| value.is_null());
-        let removed: Vec<String> = removed.into_iter().map(|(name, _)| name.clone()).collect();
+        let (removed, values): (Map<String, Value>, Map<String, Value>) =
+            changes.clone().into_iter().partition(|(_, value)| value.is_null());
+        let removed: Vec<String> = removed.into_iter().map(|(name, _)| name).collect();
         removed.iter().try_for_each(|name| check_carried(name))?;
-        let stated = stated.into_iter().map(|(name, value)| (name.clone(), value.clone()));
-        let stated = parse_rights_statement(&Value::Object(stated.collect()))?;
-        Ok(Self { removed, stated })
+        let values = Value::Object(values);
+        let stated = parse_rights_statement(&values)?;
+        // An empty value states nothing, so what is set would stay although the caller replaced it.
+        let mut names = values.as_object().into_iter().flat_map(Map::keys);
+        match names.find(|name| stated.get(name).is_none()) {
+            Some(name) => Err(RightsStatementError::Empty { property: name.clone() }),
+            None => Ok(Self { removed, stated }),
+        }
     }
 
     /// Returns what is set after the changes.
@@ -227,6 +239,19 @@ mod tests {
             let found = RightsUpdate::parse(&changes);
             assert_eq!(found, Err(RightsStatementError::Property(expected)));
         }
+    }
+
+    #[test]
+    fn an_empty_value_is_refused_rather_than_ignored() {
+        for empty in [json!(""), json!(" "), json!({}), json!({ "x-default": "" })] {
+            let changes = Map::from_iter([("usageTerms".to_owned(), empty)]);
+            let expected = RightsStatementError::Empty { property: "usageTerms".to_owned() };
+            assert_eq!(RightsUpdate::parse(&changes), Err(expected));
+        }
+        let changes = Map::from_iter([("eventId".to_owned(), json!([]))]);
+        let refused = RightsUpdate::parse(&changes).expect_err("empty");
+        assert_eq!(refused.path(), "eventId");
+        assert_eq!(refused.to_string(), "eventId: is empty; null removes what is set");
     }
 
     #[test]
