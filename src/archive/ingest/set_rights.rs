@@ -7,16 +7,26 @@ use serde_json::Value;
 use super::write::{self, LocalMoment};
 use super::{Ingest, IngestError, Uploads};
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::AUDIT_VALUE_CHARS_MAX;
+use crate::runtime::limits::{AUDIT_VALUE_CHARS_MAX, RIGHTS_STATEMENT_BYTES_MAX};
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
 use crate::storage::database::RightsChange;
 use metadata::RightsMetadata;
 use model::ItemKey;
-use model::item::RightsUpdate;
+use model::item::{RightsStatementError, RightsUpdate};
+
+/// The outcome of a change of what is set about the rights in an item.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RightsOutcome {
+    /// The change is done; this is set now.
+    Set(RightsMetadata),
+    /// There is no such item.
+    NoItem,
+    /// The change is refused, because too much would be set.
+    Refused(RightsStatementError),
+}
 
 impl Ingest {
-    /// Changes what is set about the rights in the item `key`; returns what is set afterwards, or `None` if
-    /// there is no such item.
+    /// Changes what is set about the rights in the item `key`.
     ///
     /// The item gets a new version, so that caches, CDNs and the search index follow. The audit log gets an
     /// event for each property, with its old and its new value. A change that changes nothing writes nothing.
@@ -25,17 +35,20 @@ impl Ingest {
         key: &ItemKey,
         update: RightsUpdate,
         now: Timestamp,
-    ) -> std::result::Result<Option<RightsMetadata>, IngestError> {
+    ) -> std::result::Result<RightsOutcome, IngestError> {
         let event = audit::event(AuditAction::ItemRightsChanged);
         let event = event.with_object(ObjectKind::Item, key);
         let (key, zone) = (key.clone(), self.zone.clone());
         Ok(self.db.write_blocking(move |tx| {
-            let Some((item, document)) = write::find(tx, &key)? else { return Ok(None) };
+            let Some((item, document)) = write::find(tx, &key)? else {
+                return Ok(RightsOutcome::NoItem);
+            };
             let old = item.rights;
-            let new = update.apply(&old);
-            if new == old {
-                return Ok(Some(new));
-            }
+            let new = match update.apply(&old, RIGHTS_STATEMENT_BYTES_MAX) {
+                Ok(new) if new == old => return Ok(RightsOutcome::Set(new)),
+                Ok(new) => new,
+                Err(cause) => return Ok(RightsOutcome::Refused(cause)),
+            };
             let user_name = event.actor.user_name.clone();
             let change = RightsChange { rights: new.clone(), changed: now, user_name };
             tx.write_item_rights(&key, &change)?;
@@ -45,20 +58,19 @@ impl Ingest {
                 let event: AuditEvent = event.clone();
                 tx.write_audit(&event.with_detail(detail))?;
             }
-            Ok(Some(new))
+            Ok(RightsOutcome::Set(new))
         })?)
     }
 }
 
 impl Uploads {
-    /// Changes what is set about the rights in the item `key`; returns what is set afterwards, or `None` if
-    /// there is no such item.
+    /// Changes what is set about the rights in the item `key`, as [`Ingest::set_rights`].
     pub async fn set_rights(
         &self,
         key: ItemKey,
         update: RightsUpdate,
         now: Timestamp,
-    ) -> Result<Option<RightsMetadata>> {
+    ) -> Result<RightsOutcome> {
         let set = self.work(move |ingest| ingest.set_rights(&key, update, now)).await?;
         set.map_err(Error::internal)
     }

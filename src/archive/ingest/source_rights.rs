@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{Ingest, IngestError, files};
-use crate::runtime::limits::RIGHTS_BYTES_MAX;
+use crate::runtime::limits::RIGHTS_STATEMENT_BYTES_MAX;
 use metadata::RightsMetadata;
 use model::item::{Asset, AssetFile, parse_rights_statement};
 
@@ -56,9 +56,9 @@ impl Ingest {
             why: why.to_string(),
         };
         // The opened file stays open until it is read.
-        let read = self
-            .pin(path)
-            .and_then(|opened| files::read(opened.path(), RIGHTS_BYTES_MAX as u64, "64 KiB"));
+        let read = self.pin(path).and_then(|opened| {
+            files::read(opened.path(), RIGHTS_STATEMENT_BYTES_MAX as u64, "64 KiB")
+        });
         match read {
             Err(error) if is_absent(&error) => Ok(None),
             // A disk that fails is no fault of the file, so the ingest is retried.

@@ -26,7 +26,7 @@ use crate::http::protocol::respond;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorDetail, ErrorKind, Result};
 use crate::runtime::limits::{
-    BODY_DISCARD_BYTES_MAX, DOCUMENT_BYTES_MAX, ITEM_FILES_MAX, RIGHTS_BYTES_MAX,
+    BODY_DISCARD_BYTES_MAX, DOCUMENT_BYTES_MAX, ITEM_FILES_MAX, RIGHTS_STATEMENT_BYTES_MAX,
 };
 use crate::storage::audit::{self, AuditAction, AuditOutcome, ObjectKind};
 use crate::storage::database::ItemWriteOutcome;
@@ -357,8 +357,9 @@ async fn read_document(field: &mut Field<'_>) -> Result<Vec<u8>> {
 async fn read_rights(field: &mut Field<'_>) -> Result<Result<RightsMetadata, ErrorDetail>> {
     let mut text = Vec::new();
     while let Some(chunk) = field.chunk().await.map_err(multipart_error)? {
-        if text.len() + chunk.len() > RIGHTS_BYTES_MAX {
-            let message = format!("{RIGHTS_PART} has more than {RIGHTS_BYTES_MAX} bytes");
+        if text.len() + chunk.len() > RIGHTS_STATEMENT_BYTES_MAX {
+            let message =
+                format!("{RIGHTS_PART} has more than {RIGHTS_STATEMENT_BYTES_MAX} bytes");
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         text.extend_from_slice(&chunk);
@@ -396,6 +397,7 @@ pub(super) fn rights_error(cause: &RightsStatementError) -> ErrorDetail {
     let rule = match cause {
         RightsStatementError::Property(_) | RightsStatementError::Region => "format",
         RightsStatementError::Empty { .. } => "minimum",
+        RightsStatementError::TooLarge { .. } => "maximum",
     };
     ErrorDetail::of_rule(rule, "body", dotted_path(cause.path()), cause.to_string())
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::ingest::{
     UploadPath, authorize_provider, parse_item_key, require_provider, rights_error,
 };
+use crate::archive::ingest::RightsOutcome;
 use crate::http::AppState;
 use crate::http::api;
 use crate::http::api::ApiCaller;
@@ -17,12 +18,12 @@ use crate::http::api::ApiResult;
 use crate::http::protocol::request;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::RIGHTS_BYTES_MAX;
+use crate::runtime::limits::RIGHTS_STATEMENT_BYTES_MAX;
 use crate::storage::audit::AuditAction;
 use crate::storage::database::RightsChange;
 use metadata::RightsMetadata;
 use model::ItemKey;
-use model::item::RightsUpdate;
+use model::item::{RightsStatementError, RightsUpdate};
 
 /// The routes of the rights in items.
 pub(crate) fn routes() -> Router<AppState> {
@@ -81,9 +82,13 @@ async fn set_rights(
 ) -> ApiResult {
     let action = AuditAction::ItemRightsChanged;
     let (key, _permit) = authorize_provider(&app, &caller, action, segments)?;
-    let update = parse_update(&request::json(request, RIGHTS_BYTES_MAX).await?)?;
-    let set = app.shared.archive.uploads.set_rights(key.clone(), update, clock::now()).await?;
-    let set = set.ok_or_else(|| no_item(&key))?;
+    let update = parse_update(&request::json(request, RIGHTS_STATEMENT_BYTES_MAX).await?)?;
+    let outcome = app.shared.archive.uploads.set_rights(key.clone(), update, clock::now()).await?;
+    let set = match outcome {
+        RightsOutcome::Set(set) => set,
+        RightsOutcome::NoItem => return Err(no_item(&key).into()),
+        RightsOutcome::Refused(cause) => return Err(refused(&cause).into()),
+    };
     // This node forgets the old version at once; other nodes follow the item log.
     app.shared.media.item_changed(&[key]);
     api::json(&set.to_json())
@@ -97,8 +102,11 @@ fn parse_update(body: &Value) -> Result<RightsUpdate> {
     let Value::Object(properties) = body else {
         return Err(Error::invalid("body", "", "type", "the body is not an object"));
     };
-    RightsUpdate::parse(properties)
-        .map_err(|cause| Error::invalid_parts(vec![rights_error(&cause)]))
+    RightsUpdate::parse(properties).map_err(|cause| refused(&cause))
+}
+
+fn refused(cause: &RightsStatementError) -> Error {
+    Error::invalid_parts(vec![rights_error(cause)])
 }
 
 #[cfg(test)]
@@ -118,6 +126,10 @@ mod tests {
             "licensors.0.licensorUrl"
         );
         let update = parse_update(&json!({ "dataMining": null })).expect("valid");
-        assert_eq!(update.apply(&RightsMetadata::default()), RightsMetadata::default());
+        let nothing = RightsMetadata::default();
+        assert_eq!(update.apply(&nothing, 100), Ok(nothing));
+        let too_large = refused(&RightsStatementError::TooLarge { bytes: 9, max: 7 });
+        assert_eq!(too_large.details()[0].path, "");
+        assert!(too_large.details()[0].message.contains("9 bytes in all, more than 7"));
     }
 }

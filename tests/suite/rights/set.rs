@@ -218,6 +218,26 @@ fn only_providers_set_rights_and_an_error_names_the_property() {
     says(&server, "quay", "DMI-ALLOWED");
 }
 
+#[test]
+fn what_is_set_for_an_item_has_a_limit_in_all() {
+    let server = Server::with_pictures(&PLAIN, &[("quay", quay())]);
+    let auth = provider(&server);
+    let set = |name: &str, text: String| {
+        send(&server, Method::PUT, RIGHTS, &auth, Some(&json!({ name: text })))
+    };
+    assert_eq!(set("usageTerms", "x".repeat(40_000)).status(), 200);
+    let refused = set("otherConstraints", "y".repeat(40_000));
+    assert_eq!(refused.status(), 400);
+    let problem: Value = refused.json().expect("JSON");
+    let message = problem["errors"][0]["message"].as_str().expect("text");
+    assert!(message.contains("in all, more than 65536"), "{message}");
+    assert_eq!(set("otherConstraints", "y".repeat(70_000)).status(), 413);
+    let listed = send(&server, Method::GET, RIGHTS, &auth, None).json::<Value>().expect("JSON");
+    assert_eq!(listed.as_object().map(serde_json::Map::len), Some(1), "the rest stays");
+    assert_eq!(set("usageTerms", "short".to_owned()).status(), 200);
+    assert_eq!(set("otherConstraints", "y".repeat(40_000)).status(), 200);
+}
+
 /// The renditions and documents of the item, by what follows its id.
 const SERVED: [&str; 8] = [
     ".jpg",

@@ -65,16 +65,24 @@ pub enum RightsStatementError {
         /// The name of the property.
         property: String,
     },
+    /// All that is set for the item would be too large.
+    #[error("what is set for the item would have {bytes} bytes in all, more than {max}")]
+    TooLarge {
+        /// The bytes of what would be set, as JSON.
+        bytes: usize,
+        max: usize,
+    },
 }
 
 impl RightsStatementError {
-    /// Returns the path of the property at fault, as in [`RightsError`].
+    /// Returns the path of the property at fault, as in [`RightsError`]; `/` for all of them.
     #[must_use]
     pub fn path(&self) -> &str {
         match self {
             Self::Property(cause) => &cause.path,
             Self::Region => IMAGE_REGION,
             Self::Empty { property } => property,
+            Self::TooLarge { .. } => "/",
         }
     }
 }
@@ -118,13 +126,23 @@ impl RightsUpdate {
     }
 
     /// Returns what is set after the changes.
-    #[must_use]
-    pub fn apply(&self, set: &RightsMetadata) -> RightsMetadata {
+    ///
+    /// Fails with [`RightsStatementError::TooLarge`] if that has more than `bytes_max` bytes as JSON.
+    pub fn apply(
+        &self,
+        set: &RightsMetadata,
+        bytes_max: usize,
+    ) -> Result<RightsMetadata, RightsStatementError> {
         let mut kept = set.to_json();
         if let Value::Object(kept) = &mut kept {
             kept.retain(|name, _| !self.removed.contains(name));
         }
-        of_stored(&kept).overlaid(&self.stated)
+        let changed = of_stored(&kept).overlaid(&self.stated);
+        let (bytes, max) = (changed.to_json().to_string().len(), bytes_max);
+        if bytes > max {
+            return Err(RightsStatementError::TooLarge { bytes, max });
+        }
+        Ok(changed)
     }
 }
 
@@ -217,7 +235,7 @@ mod tests {
     fn a_change_leaves_what_it_does_not_name_and_null_removes() {
         let set = rights(&json!({ "jobid": "7", "instructions": "none" }));
         let parse = |changes: Value| RightsUpdate::parse(changes.as_object().expect("object"));
-        let change = |changes| parse(changes).unwrap().apply(&set);
+        let change = |changes| parse(changes).unwrap().apply(&set, 1000).unwrap();
         let changed = change(json!({ "jobid": null, "dataMining": "DMI-ALLOWED" }));
         let expected = json!({ "instructions": "none", "dataMining": "DMI-ALLOWED" });
         assert_eq!(changed, rights(&expected));
@@ -239,6 +257,21 @@ mod tests {
             let found = RightsUpdate::parse(&changes);
             assert_eq!(found, Err(RightsStatementError::Property(expected)));
         }
+    }
+
+    #[test]
+    fn all_that_is_set_is_limited_and_not_each_change_alone() {
+        let set = rights(&json!({ "instructions": "x".repeat(60) }));
+        let apply = |changes: Value| {
+            let changes = changes.as_object().expect("object");
+            RightsUpdate::parse(changes).unwrap().apply(&set, 100)
+        };
+        // {"instructions":"…"} has 19 bytes besides the text, and "jobid":"…" with its comma 11.
+        let refused = apply(json!({ "jobid": "y".repeat(11) })).expect_err("too large");
+        assert_eq!(refused, RightsStatementError::TooLarge { bytes: 101, max: 100 });
+        assert_eq!(refused.path(), "/");
+        assert!(apply(json!({ "jobid": "y".repeat(10) })).is_ok());
+        assert!(apply(json!({ "instructions": null, "jobid": "y".repeat(80) })).is_ok());
     }
 
     #[test]
