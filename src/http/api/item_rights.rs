@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::ingest::{
     UploadPath, authorize_provider, parse_item_key, require_provider, rights_error,
 };
-use crate::archive::ingest::RightsOutcome;
+use crate::archive::ingest::{RightsChangeEntry, RightsOutcome};
 use crate::http::AppState;
 use crate::http::api;
 use crate::http::api::ApiCaller;
@@ -20,8 +20,6 @@ use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::RIGHTS_STATEMENT_BYTES_MAX;
 use crate::storage::audit::AuditAction;
-use crate::storage::database::RightsChange;
-use metadata::RightsMetadata;
 use model::ItemKey;
 use model::item::{RightsStatementError, RightsUpdate};
 
@@ -37,8 +35,9 @@ async fn load_rights(
     caller: ApiCaller,
     segments: UploadPath,
 ) -> ApiResult {
-    let (rights, _) = find(&app, &caller, segments).await?;
-    api::json(&rights.to_json())
+    let key = readable_key(&caller, segments)?;
+    let rights = app.shared.archive.uploads.rights(key.clone()).await?;
+    api::json(&rights.ok_or_else(|| no_item(&key))?.to_json())
 }
 
 async fn list_changes(
@@ -46,11 +45,13 @@ async fn list_changes(
     caller: ApiCaller,
     segments: UploadPath,
 ) -> ApiResult {
-    let (_, changes) = find(&app, &caller, segments).await?;
-    let change = |change: &RightsChange| {
+    let key = readable_key(&caller, segments)?;
+    let changes = app.shared.archive.uploads.rights_changes(key.clone()).await?;
+    let changes = changes.ok_or_else(|| no_item(&key))?;
+    let change = |change: &RightsChangeEntry| {
         let mut listed = json!({
             "changed": change.changed.to_string(),
-            "rights": change.rights.to_json(),
+            "rights": change.properties,
         });
         if let Some(user) = &change.user_name {
             listed["user"] = json!(user);
@@ -60,18 +61,12 @@ async fn list_changes(
     api::json(&changes.iter().map(change).collect::<Vec<_>>())
 }
 
-/// Reads what is set for the item of the path, with its changes, for a provider.
-async fn find(
-    app: &AppState,
-    caller: &ApiCaller,
-    segments: UploadPath,
-) -> Result<(RightsMetadata, Vec<RightsChange>)> {
+/// Returns the item of the path, for a caller that may read what is set for it.
+fn readable_key(caller: &ApiCaller, segments: UploadPath) -> Result<ItemKey> {
     let key = parse_item_key(segments);
     // Who may not write learns no more about an item than that.
     require_provider(caller)?;
-    let key = key?;
-    let found = app.shared.archive.uploads.rights(key.clone()).await?;
-    found.ok_or_else(|| no_item(&key))
+    key
 }
 
 async fn set_rights(
@@ -112,6 +107,7 @@ fn refused(cause: &RightsStatementError) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use metadata::RightsMetadata;
 
     #[test]
     fn a_problem_names_the_property_in_the_notation_of_the_api() {

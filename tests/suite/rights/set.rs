@@ -412,8 +412,8 @@ fn each_change_is_recorded_with_user_time_old_and_new_value() {
     let changes = changes.as_array().expect("a list");
     let rights: Vec<&Value> = changes.iter().map(|one| &one["rights"]).collect();
     let expected = [
-        json!({ "jobid": "7" }),
-        json!({ "jobid": "7", "dataMining": allowed }),
+        json!({ "dataMining": null }),
+        json!({ "dataMining": allowed }),
         json!({ "jobid": "7", "dataMining": prohibited }),
     ];
     assert_eq!(rights, expected.iter().collect::<Vec<_>>());
