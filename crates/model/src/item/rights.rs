@@ -22,7 +22,7 @@ const IMAGE_REGION: &str = "imageRegion";
 pub struct RightsLayers<'a> {
     /// The files of the item or of the object; the largest picture speaks for all of them.
     pub files: AssetGroup<'a>,
-    /// What the settings say about every picture.
+    /// What the settings say about every picture; it says nothing about an item without one.
     pub settings: &'a RightsMetadata,
     /// What was set for the item; empty for an associated object, whose rights are not those of the text.
     pub item: &'a RightsMetadata,
@@ -33,18 +33,20 @@ impl RightsLayers<'_> {
     #[must_use]
     pub fn effective(&self) -> RightsMetadata {
         let stated = self.stated();
-        self.files
-            .whole_picture()
-            .map_or(stated.clone(), |picture| picture.rights.overlaid(&stated))
+        match self.files.whole_picture() {
+            Some(picture) => picture.rights.overlaid(&stated),
+            None => stated,
+        }
     }
 
     /// Returns what the operator and the source state, without the original's file. It replaces what the
     /// document says of the same properties.
     #[must_use]
     pub fn stated(&self) -> RightsMetadata {
-        let source = self.files.whole_picture().map(|picture| &picture.source_rights);
-        let stated = source.map_or(self.settings.clone(), |source| self.settings.overlaid(source));
-        stated.overlaid(self.item)
+        match self.files.whole_picture() {
+            Some(picture) => self.settings.overlaid(&picture.source_rights).overlaid(self.item),
+            None => self.item.clone(),
+        }
     }
 }
 
@@ -222,13 +224,22 @@ mod tests {
         let settings = rights(&json!({ "jobid": "settings", "eventId": ["http://a/settings"] }));
         let item = rights(&json!({ "instructions": "item" }));
         let files = AssetGroup::of_item(&assets);
-        let found = RightsLayers { files, settings: &settings, item: &item }.effective();
+        let layers = RightsLayers { files, settings: &settings, item: &item };
         let expected = json!({ "title": { "x-default": "file" }, "jobid": "settings",
             "eventId": ["http://a/source"], "instructions": "item" });
-        assert_eq!(found, rights(&expected));
-        let none = AssetGroup::of_item(&[]);
-        let found = RightsLayers { files: none, settings: &settings, item: &item }.effective();
-        assert_eq!(found, settings.overlaid(&item), "an item without a picture");
+        assert_eq!(layers.effective(), rights(&expected));
+        let stated = json!({ "jobid": "settings", "eventId": ["http://a/source"],
+            "instructions": "item" });
+        assert_eq!(layers.stated(), rights(&stated));
+    }
+
+    #[test]
+    fn of_an_item_without_a_picture_only_what_was_set_for_it_counts() {
+        let settings = rights(&json!({ "jobid": "settings", "eventId": ["http://a/settings"] }));
+        let item = rights(&json!({ "jobid": "item" }));
+        let files = AssetGroup::of_item(&[]);
+        let layers = RightsLayers { files, settings: &settings, item: &item };
+        assert_eq!((layers.effective(), layers.stated()), (item.clone(), item.clone()));
     }
 
     #[test]
