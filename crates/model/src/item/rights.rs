@@ -28,7 +28,43 @@ pub struct RightsLayers<'a> {
     pub item: &'a RightsMetadata,
 }
 
-impl RightsLayers<'_> {
+impl<'a> RightsLayers<'a> {
+    /// Returns the strongest statement of the property `name`. Unlike [`RightsLayers::effective`] it copies
+    /// nothing.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&'a Value> {
+        self.strongest(name)?.get(name)
+    }
+
+    /// Returns the text of the strongest statement of a property; of a text by language that of the default
+    /// language.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&'a str> {
+        self.strongest(name)?.text(name)
+    }
+
+    /// Returns the URI of the digital source type.
+    #[must_use]
+    pub fn digital_source_type(&self) -> Option<&'a str> {
+        self.strongest("digitalSourceType")?.digital_source_type()
+    }
+
+    /// Returns the URI of the constraint on data mining.
+    #[must_use]
+    pub fn data_mining(&self) -> Option<&'a str> {
+        self.strongest("dataMining")?.data_mining()
+    }
+
+    /// Returns the statement that counts for the property `name`, if one has it.
+    fn strongest(&self, name: &str) -> Option<&'a RightsMetadata> {
+        let (item, settings) = (self.item, self.settings);
+        let states = |statement: &&'a RightsMetadata| statement.get(name).is_some();
+        Some(item).filter(states).or_else(|| {
+            let picture = self.files.whole_picture()?;
+            [&picture.source_rights, settings, &picture.rights].into_iter().find(states)
+        })
+    }
+
     /// Returns the rights that are passed on: of each property the strongest statement.
     #[must_use]
     pub fn effective(&self) -> RightsMetadata {
@@ -231,6 +267,10 @@ mod tests {
         let stated = json!({ "jobid": "settings", "eventId": ["http://a/source"],
             "instructions": "item" });
         assert_eq!(layers.stated(), rights(&stated));
+        for name in ["title", "jobid", "eventId", "instructions", "dataMining"] {
+            assert_eq!(layers.get(name), layers.effective().get(name), "{name}");
+            assert_eq!(layers.text(name), layers.effective().text(name), "{name}");
+        }
     }
 
     #[test]
@@ -240,6 +280,7 @@ mod tests {
         let files = AssetGroup::of_item(&[]);
         let layers = RightsLayers { files, settings: &settings, item: &item };
         assert_eq!((layers.effective(), layers.stated()), (item.clone(), item.clone()));
+        assert_eq!((layers.text("jobid"), layers.get("eventId")), (Some("item"), None));
     }
 
     #[test]
