@@ -33,8 +33,8 @@ impl Ingest {
     /// Fails when one of them cannot be understood: a picture must not be published without what its source
     /// said.
     pub(super) fn source_rights(&self, folder: &Path) -> Result<RightsMetadata, IngestError> {
-        let mut roots = self.confined_root.iter().chain(&self.sources);
-        let Some(root) = roots.find(|root| folder.starts_with(root)) else {
+        let roots = self.confined_root.iter().chain(&self.sources);
+        let Some(root) = find_root(folder, roots.map(PathBuf::as_path)) else {
             return Ok(RightsMetadata::default());
         };
         let mut rights = RightsMetadata::default();
@@ -67,6 +67,18 @@ impl Ingest {
             Ok(text) => parse_rights(&text).map(Some).map_err(|why| in_file(&why)),
         }
     }
+}
+
+/// Finds the folder at which the search upwards from `folder` ends: the longest of `roots` that contains it.
+fn find_root<'a>(folder: &Path, roots: impl Iterator<Item = &'a Path>) -> Option<&'a Path> {
+    let is_bare = |path: &Path| path.as_os_str().is_empty();
+    // The empty path is the folder of a file that is given by its name alone, and every path begins with it.
+    let contains = |root: &Path| match is_bare(root) {
+        true => is_bare(folder),
+        false => folder.starts_with(root),
+    };
+    let around = roots.filter(|root| contains(root));
+    around.max_by_key(|root| root.components().count())
 }
 
 /// Parses a statement about rights. A leading byte order mark is ignored.
@@ -126,6 +138,27 @@ mod tests {
         let pictures: Vec<_> = assets.iter().filter_map(Asset::picture).collect();
         assert!(pictures.iter().all(|picture| picture.source_rights == source));
         assert_eq!((&pictures[0].rights, pictures[1].rights.is_empty()), (&file, true));
+    }
+
+    #[test]
+    fn the_search_upwards_ends_at_the_longest_path_around_the_folder() {
+        let check = |folder: &str, roots: &[&str], expected: Option<&str>| {
+            let roots = roots.iter().map(Path::new);
+            let found = find_root(Path::new(folder), roots);
+            assert_eq!(found, expected.map(Path::new), "{folder}");
+        };
+        for roots in [["a", "a/b"], ["a/b", "a"]] {
+            check("a/b/c", &roots, Some("a/b"));
+            check("a/b", &roots, Some("a/b"));
+            check("a/c", &roots, Some("a"));
+            check("ab", &roots, None);
+        }
+        let with_bare_name = ["", "a", "/a"];
+        check("", &with_bare_name, Some(""));
+        check("a/b", &with_bare_name, Some("a"));
+        check("c", &with_bare_name, None);
+        check("/b", &with_bare_name, None);
+        check("/a/b", &with_bare_name, Some("/a"));
     }
 
     #[test]
