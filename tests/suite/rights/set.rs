@@ -160,6 +160,32 @@ fn a_source_states_rights_for_its_files_and_a_wrong_statement_stops_them() {
 }
 
 #[test]
+fn a_statement_in_an_item_folder_without_files_is_refused() {
+    let server = Server::with_pictures::<&str>(&PLAIN, &[]);
+    let source = server.dir.path().join("source");
+    let document = json!({ "headline": "First" });
+    let folder = fixtures::folder(&source, "image/quay", &document, &quay());
+    fixtures::ingest(&server, &folder);
+    fs::remove_file(folder.join("NormalHires.jpg")).expect("removed");
+    fs::write(folder.join("item.json"), r#"{"headline": "Second"}"#).expect("written");
+    let statement = folder.join("rights.json");
+    fs::write(&statement, r#"{"dataMining": "DMI-PROHIBITED"}"#).expect("written");
+    let said = server.command(&["ingest", &folder.to_string_lossy()]);
+    let errors = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert_eq!(said.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("rights.json: is about files"), "{errors}");
+    assert_eq!(json_of(&server, "/media/image/quay.json")["headline"], "First");
+    says(&server, "quay", "DMI-ALLOWED");
+    // A statement around the folder is about other files too, so it stops no document.
+    fs::rename(&statement, source.join("rights.json")).expect("moved");
+    fixtures::ingest(&server, &source);
+    server.until("the document", || {
+        (json_of(&server, "/media/image/quay.json")["headline"] == "Second").then_some(())
+    });
+    says(&server, "quay", "DMI-ALLOWED");
+}
+
+#[test]
 fn a_statement_in_the_watched_folder_holds_for_what_arrives_in_it() {
     let watched = tempfile::tempdir().expect("folder");
     fs::write(watched.path().join("rights.json"), r#"{"dataMining": "DMI-PROHIBITED"}"#)
