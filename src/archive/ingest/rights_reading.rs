@@ -10,11 +10,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::write::{self, LocalMoment};
-use super::{Ingest, Uploads};
+use super::{Ingest, Uploads, catch_panics};
 use crate::media::original::OriginalError;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::RIGHTS_READING_BATCH;
 use crate::runtime::telemetry;
+use crate::storage::blobs::StoreError;
 use crate::storage::database::{Db, DbError, WriteTx};
 use metadata::RightsMetadata;
 use model::item::{Asset, AssetFile, PictureFile, RIGHTS_READING};
@@ -34,7 +35,7 @@ pub struct RightsReading {
     pub read: u64,
     /// Originals with rights that their records lacked, and that were filled.
     pub filled: u64,
-    /// Originals that are missing or damaged.
+    /// Originals that are missing or damaged, or that the disk or the reader fails at.
     pub unreadable: u64,
 }
 
@@ -94,7 +95,8 @@ impl RightsReading {
 impl Ingest {
     /// Visits the next items and fills what their records lack. `now` is the time of new versions.
     ///
-    /// Fails when the database or the store does not answer; then the run can be repeated.
+    /// A single original that cannot be read is counted and skipped. Fails when the database or the whole store
+    /// does not answer; then the run can be repeated.
     pub fn read_stored_rights(&self, now: Timestamp) -> Result<RightsReadingRun> {
         let before = RightsReading::load(&self.db)?;
         let (last, numbers) = self.db.read_blocking(move |tx| {
@@ -132,14 +134,12 @@ impl Ingest {
         let Some((key, assets)) = found else { return Ok(None) };
         let mut rights = Vec::new();
         for picture in assets.iter().filter_map(unread) {
-            match self.read_original(picture) {
+            match self.read_original(picture)? {
                 Ok(found) => {
                     progress.read += 1;
                     progress.filled += u64::from(!found.is_empty());
                     rights.push((picture.blob, found));
                 }
-                // The store may recover, so the item is visited again.
-                Err(cause) if cause.is_resource() => return Err(cause.into()),
                 Err(cause) => {
                     progress.unreadable += 1;
                     tracing::warn!(item = %key, "rights in an original cannot be read: {cause}");
@@ -150,12 +150,45 @@ impl Ingest {
         Ok(has_rights.then_some(ReadItem { key, rights }))
     }
 
+    /// Reads the rights in an original; the inner error says why this original cannot be read.
+    ///
+    /// Fails when the store cannot be used at all.
     fn read_original(
         &self,
         picture: &PictureFile,
-    ) -> std::result::Result<RightsMetadata, OriginalError> {
-        let head = self.originals.read_head(picture.blob, picture.length)?;
-        Ok(metadata::read(&head.header, &head.bytes).rights)
+    ) -> Result<std::result::Result<RightsMetadata, String>> {
+        let read = catch_panics(|| {
+            let head = self.originals.read_head(picture.blob, picture.length);
+            Ok(head.map(|head| metadata::read(&head.header, &head.bytes).rights))
+        });
+        match read {
+            Ok(Ok(rights)) => Ok(Ok(rights)),
+            // The store may recover, so the item is visited again.
+            Ok(Err(cause)) if is_of_store(&cause) => Err(cause.into()),
+            Ok(Err(cause)) => Ok(Err(cause.to_string())),
+            Err(panicked) => Ok(Err(panicked.to_string())),
+        }
+    }
+}
+
+/// Whether the whole store cannot be used, and not only one original.
+fn is_of_store(cause: &OriginalError) -> bool {
+    match cause {
+        OriginalError::Store(
+            StoreError::Unavailable { .. }
+            | StoreError::OtherArchive { .. }
+            | StoreError::Setting { .. },
+        ) => true,
+        // A disk may fail at one file only, and must not stop the reading of all others.
+        OriginalError::Store(
+            StoreError::Io { .. }
+            | StoreError::Missing(_)
+            | StoreError::Length { .. }
+            | StoreError::Corrupted(_),
+        )
+        | OriginalError::Changed(_)
+        | OriginalError::Derived { .. }
+        | OriginalError::Header(_) => false,
     }
 }
 
@@ -202,6 +235,24 @@ impl Uploads {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_bad_original_is_skipped_and_a_store_that_fails_is_not() {
+        let cause = || std::io::Error::other("fails");
+        let place = || "originals".to_owned();
+        let hash = ContentHash::of(b"x");
+        for (cause, expected) in [
+            (StoreError::Io { path: place(), cause: cause() }, false),
+            (StoreError::Missing(hash), false),
+            (StoreError::Corrupted(hash), false),
+            (StoreError::Unavailable { place: place(), cause: cause() }, true),
+            (StoreError::OtherArchive { place: place(), why: String::new() }, true),
+        ] {
+            let cause = OriginalError::Store(cause);
+            assert_eq!(is_of_store(&cause), expected, "{cause}");
+        }
+        assert!(!is_of_store(&OriginalError::Changed(hash)));
+    }
 
     #[test]
     fn another_reading_begins_again() {
