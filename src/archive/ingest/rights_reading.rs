@@ -29,6 +29,12 @@ const STATE_KEY: &str = "rights-reading";
 pub struct RightsReading {
     /// What is read from a file; another reading begins again.
     reading: u32,
+    /// The number of the pass over all items; it rises when originals are tried again.
+    #[serde(default)]
+    pass: u64,
+    /// Whether the pass has reached the newest item. Later items are visited as they arrive.
+    #[serde(default)]
+    is_complete: bool,
     /// The number of the last item that was visited.
     pub at: i64,
     /// Originals that were read.
@@ -63,15 +69,20 @@ impl RightsReading {
         Ok(Self::parse(text.as_deref()))
     }
 
-    /// Begins again at the first item where originals could not be read, which may have been restored since.
-    /// Originals with rights that were read are skipped.
-    pub fn retry_unreadable(self, db: &Db) -> Result<Self> {
-        if self.unreadable == 0 {
-            return Ok(self);
-        }
-        let again = Self { at: 0, unreadable: 0, ..self };
-        db.write_blocking(move |tx| again.write(tx))?;
-        Ok(again)
+    /// Begins a new pass where the last one is complete and could not read some originals, which may have been
+    /// restored since; returns the progress. A pass that was interrupted is continued instead. Originals with
+    /// rights that were read are skipped.
+    pub fn retry_unreadable(db: &Db) -> Result<Self> {
+        Ok(db.write_blocking(|tx| {
+            let stored = Self::parse(tx.as_read().find_state(STATE_KEY)?.as_deref());
+            if !stored.is_complete || stored.unreadable == 0 {
+                return Ok(stored);
+            }
+            let pass = stored.pass + 1;
+            let again = Self { pass, is_complete: false, at: 0, unreadable: 0, ..stored };
+            again.write(tx)?;
+            Ok(again)
+        })?)
     }
 
     fn parse(text: Option<&str>) -> Self {
@@ -80,10 +91,14 @@ impl RightsReading {
         found.unwrap_or(Self { reading: RIGHTS_READING, ..Self::default() })
     }
 
-    /// Stores the progress, unless another run has come further meanwhile.
-    fn save(&self, tx: &WriteTx<'_>) -> std::result::Result<(), DbError> {
+    /// Stores the progress, unless another run has come further meanwhile or has begun a new pass; returns
+    /// whether it did.
+    fn save(&self, tx: &WriteTx<'_>) -> std::result::Result<bool, DbError> {
         let stored = Self::parse(tx.as_read().find_state(STATE_KEY)?.as_deref());
-        if stored.at > self.at { Ok(()) } else { self.write(tx) }
+        if stored.pass != self.pass || stored.at > self.at {
+            return Ok(false);
+        }
+        self.write(tx).map(|()| true)
     }
 
     fn write(&self, tx: &WriteTx<'_>) -> std::result::Result<(), DbError> {
@@ -103,25 +118,41 @@ impl Ingest {
             let last = tx.last_version()?;
             Ok((last, tx.list_item_numbers(before.at, last, RIGHTS_READING_BATCH)?))
         })?;
-        let is_complete = numbers.len() < RIGHTS_READING_BATCH;
+        let is_at_end = numbers.len() < RIGHTS_READING_BATCH;
         let (mut progress, mut items) = (before, Vec::new());
         for number in numbers {
             items.extend(self.read_item(number, &mut progress)?);
             progress.at = number;
         }
-        if is_complete {
+        if is_at_end {
             progress.at = last;
+            progress.is_complete = true;
         }
-        if progress != before {
-            let zone = self.zone.clone();
-            self.db.write_blocking(move |tx| {
-                let moment = LocalMoment { now, zone: &zone };
+        let is_saved = progress == before || self.save_read(progress, items, now)?;
+        if is_saved {
+            metrics::counter!(telemetry::RIGHTS_FILLED).increment(progress.filled - before.filled);
+        }
+        // If another run went on meanwhile, the next one continues where that one is.
+        Ok(RightsReadingRun { progress, last, is_complete: is_at_end && is_saved })
+    }
+
+    /// Writes the progress with what was read; returns false if another run went on meanwhile, which then
+    /// visits the same items.
+    fn save_read(
+        &self,
+        progress: RightsReading,
+        items: Vec<ReadItem>,
+        now: Timestamp,
+    ) -> Result<bool> {
+        let zone = self.zone.clone();
+        Ok(self.db.write_blocking(move |tx| {
+            let moment = LocalMoment { now, zone: &zone };
+            let is_saved = progress.save(tx)?;
+            if is_saved {
                 items.iter().try_for_each(|item| fill(tx, item, moment))?;
-                progress.save(tx)
-            })?;
-        }
-        metrics::counter!(telemetry::RIGHTS_FILLED).increment(progress.filled - before.filled);
-        Ok(RightsReadingRun { progress, last, is_complete })
+            }
+            Ok(is_saved)
+        })?)
     }
 
     /// Reads the originals of an item that were not read before; `None` where they carry no rights.
@@ -256,15 +287,61 @@ mod tests {
 
     #[test]
     fn another_reading_begins_again() {
-        let stored = r#"{"reading":1,"at":7,"read":5,"filled":2,"unreadable":1}"#;
+        let stored = concat!(
+            r#"{"reading":1,"pass":3,"is_complete":true,"#,
+            r#""at":7,"read":5,"filled":2,"unreadable":1}"#
+        );
         let found = RightsReading::parse(Some(stored));
-        let expected = RightsReading { reading: 1, at: 7, read: 5, filled: 2, unreadable: 1 };
+        let expected = RightsReading {
+            reading: 1,
+            pass: 3,
+            is_complete: true,
+            at: 7,
+            read: 5,
+            filled: 2,
+            unreadable: 1,
+        };
         assert_eq!(found, expected);
         assert_eq!(serde_json::to_string(&found).unwrap(), stored);
         let new = RightsReading { reading: RIGHTS_READING, ..RightsReading::default() };
         let other = stored.replace("\"reading\":1", "\"reading\":0");
         for text in [None, Some("damaged"), Some(other.as_str())] {
             assert_eq!(RightsReading::parse(text), new);
+        }
+    }
+
+    #[test]
+    fn only_a_complete_pass_is_repeated_for_what_could_not_be_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::scratch(dir.path()).unwrap();
+        let retry_after = |stored: RightsReading| {
+            db.write_blocking(move |tx| stored.write(tx)).unwrap();
+            let found = RightsReading::retry_unreadable(&db).unwrap();
+            assert_eq!(RightsReading::load(&db).unwrap(), found);
+            found
+        };
+        let new = RightsReading::parse(None);
+        let part = RightsReading { at: 7, read: 5, unreadable: 1, ..new };
+        assert_eq!(retry_after(part), part, "an interrupted pass is continued");
+        let whole = RightsReading { is_complete: true, unreadable: 0, ..part };
+        assert_eq!(retry_after(whole), whole);
+        let again = RightsReading { pass: 1, at: 0, unreadable: 0, ..part };
+        assert_eq!(retry_after(RightsReading { is_complete: true, ..part }), again);
+    }
+
+    #[test]
+    fn a_run_that_was_overtaken_stores_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::scratch(dir.path()).unwrap();
+        let new = RightsReading::parse(None);
+        let stored = RightsReading { pass: 1, at: 4, ..new };
+        db.write_blocking(move |tx| stored.write(tx)).unwrap();
+        for (pass, at, expected) in [(0, 9, false), (2, 9, false), (1, 3, false), (1, 9, true)] {
+            let progress = RightsReading { pass, at, ..new };
+            let is_saved = db.write_blocking(move |tx| progress.save(tx)).unwrap();
+            assert_eq!(is_saved, expected, "pass {pass} at {at}");
+            let loaded = RightsReading::load(&db).unwrap();
+            assert_eq!(loaded, if expected { progress } else { stored });
         }
     }
 }
