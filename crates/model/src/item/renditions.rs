@@ -307,8 +307,7 @@ impl DocumentRequest<'_> {
             // What was set for a text says nothing about the photographs in it.
             Some(key) => (AssetGroup::of_association(self.assets, key), &none),
         };
-        let layers = RightsLayers { files, settings, item };
-        stated_rights::state(fields, &layers.effective());
+        stated_rights::state(fields, RightsLayers { files, settings, item });
     }
 
     /// Builds the renditions of the item, or of one of its associated objects.

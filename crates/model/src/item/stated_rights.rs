@@ -5,6 +5,7 @@
 use metadata::RightsMetadata;
 use serde_json::{Map, Value, json};
 
+use super::RightsLayers;
 use super::schema;
 use super::web_address::is_web;
 
@@ -17,8 +18,8 @@ pub struct RightsStatements<'a> {
     pub item: &'a RightsMetadata,
 }
 
-/// Adds `rights` to a document, which has no statement of its own in their places.
-pub(super) fn state(fields: &mut Map<String, Value>, rights: &RightsMetadata) {
+/// Adds the strongest statements of `rights` to a document, which has none of its own in their places.
+pub(super) fn state(fields: &mut Map<String, Value>, rights: RightsLayers<'_>) {
     if let Some(indicator) = rights.digital_source_type().and_then(indicator) {
         let own = fields.get("trustindicator").and_then(Value::as_array);
         let mut indicators = own.cloned().unwrap_or_default();
@@ -63,12 +64,15 @@ fn scheme_of(indicator: &Value) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::item::AssetGroup;
 
     const SCHEME: &str = "http://cv.iptc.org/newscodes/digitalsourcetype/";
 
     fn check(document: &Value, rights: &Value, expected: &Value) {
         let mut fields = document.as_object().expect("object").clone();
-        state(&mut fields, &RightsMetadata::from_json(rights).expect("valid"));
+        let settings = &RightsMetadata::default();
+        let item = &RightsMetadata::from_json(rights).expect("valid");
+        state(&mut fields, RightsLayers { files: AssetGroup::of_item(&[]), settings, item });
         assert_eq!(&Value::Object(fields), expected, "{rights}");
     }
 
