@@ -323,6 +323,65 @@ fn what_is_set_wins_where_the_original_and_the_document_say_the_same_property() 
     }
 }
 
+#[test]
+fn what_is_set_replaces_the_value_of_the_document_in_every_format() {
+    let server = Server::with_pictures::<&str>(&PLAIN, &[]);
+    let sent = json!({
+        "headline": "The quay",
+        "usageterms": "Sent terms",
+        "copyrightholder": "Sent owner",
+        "ednote": "Sent note",
+        "trustindicator": [{ "scheme": SOURCE_TYPES, "code": "print" }],
+        "rightsinfo": { "linkedrights": "https://provider.example/rights" },
+    });
+    let folder = fixtures::folder(server.dir.path(), "image/quay", &sent, &quay());
+    fixtures::ingest(&server, &folder);
+    let read = |rest: &str| {
+        let text = fetch(&server, &format!("/media/image/quay{rest}"));
+        String::from_utf8(text).expect("UTF-8")
+    };
+    let formats = [".json", ".ninjs.json", ".xml", ".xml?version=2.30"];
+    let texts = ["terms", "owner", "note"];
+    let has = |text: &str, words: &[String]| words.iter().all(|word| text.contains(word));
+    let sent = texts.map(|text| format!("Sent {text}"));
+    let set = texts.map(|text| format!("Set {text}"));
+    for rest in formats {
+        let text = read(rest);
+        assert!(has(&text, &sent) && text.contains("provider.example"), "{rest}: {text}");
+    }
+    let change = json!({
+        "usageTerms": "Set terms",
+        "copyrightOwners": [{ "copyrightOwnerName": "Set owner" }],
+        "instructions": "Set note",
+        "digitalSourceType": "compositeWithTrainedAlgorithmicMedia",
+        "webstatementRights": "https://agency.example/rights",
+    });
+    let auth = provider(&server);
+    let answer = send(&server, Method::PUT, RIGHTS, &auth, Some(&change));
+    assert_eq!(answer.status(), 200, "{}", answer.text().unwrap_or_default());
+    for rest in formats {
+        let text = read(rest);
+        assert!(has(&text, &set) && text.contains("agency.example/rights"), "{rest}: {text}");
+        assert!(!text.contains("Sent ") && !text.contains("provider.example"), "{rest}: {text}");
+        assert!(text.contains("compositeWithTrainedAlgorithmicMedia"), "{rest}: {text}");
+    }
+    let metadata = json_of(&server, "/media/image/quay.metadata.json");
+    for (name, value) in [
+        ("usageTerms", json!({ "x-default": "Set terms" })),
+        ("copyrightOwners", json!([{ "copyrightOwnerName": "Set owner" }])),
+        ("instructions", json!("Set note")),
+        ("webstatementRights", json!("https://agency.example/rights")),
+    ] {
+        assert_eq!(metadata[name], value, "{name}");
+    }
+    let back = json!({ "usageTerms": null, "webstatementRights": null });
+    let answer = send(&server, Method::PUT, RIGHTS, &auth, Some(&back));
+    assert_eq!(answer.status(), 200, "{}", answer.text().unwrap_or_default());
+    let document = json_of(&server, "/media/image/quay.json");
+    assert_eq!(document["usageterms"], "Sent terms");
+    assert_eq!(document["rightsinfo"]["linkedrights"], "https://provider.example/rights");
+}
+
 /// The audit events about rights in the item, newest first.
 fn events(server: &Server) -> Vec<Value> {
     let list = ["audit", "list", "--json", "--action", "item_rights_changed"];
