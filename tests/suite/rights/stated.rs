@@ -261,6 +261,9 @@ fn the_document_states_rights_where_its_schema_has_a_place() {
     let document = json_of(&server, "/media/image/own.json");
     assert_eq!(document["trustindicator"], own["trustindicator"]);
     assert_eq!(document["rightsinfo"], own["rightsinfo"]);
+    let ninjs = json_of(&server, "/media/image/own.ninjs.json");
+    assert_eq!(ninjs["digitalSourceType"]["literal"], "digitalCapture");
+    assert_eq!(ninjs["rightsInfo"]["linkedRights"], "https://provider.example/rights");
 }
 
 #[test]
@@ -348,6 +351,8 @@ fn settings_about_pictures_replace_nothing_in_an_item_without_files() {
     let server = news::server(&settings, &[("text/story", story)]);
     let document = json_of(&server, "/media/text/story.json");
     assert_eq!(document["rightsinfo"]["linkedrights"], own);
+    let newsml = String::from_utf8(fetch(&server, "/media/text/story.xml")).expect("UTF-8");
+    assert!(newsml.contains(own) && !newsml.contains("agency.example"), "{newsml}");
 }
 
 #[test]
