@@ -374,6 +374,11 @@ fn what_is_set_replaces_the_value_of_the_document_in_every_format() {
     ] {
         assert_eq!(metadata[name], value, "{name}");
     }
+    let page = server.get_with("/item/image/quay", &[("accept-language", "en")]);
+    let page = page.text().expect("text");
+    assert!(has(&page, &set) && page.contains("agency.example"), "{page}");
+    assert!(!page.contains("Sent ") && !page.contains("provider.example"), "{page}");
+    assert!(page.contains("Edited with AI"), "{page}");
     let back = json!({ "usageTerms": null, "webstatementRights": null });
     let answer = send(&server, Method::PUT, RIGHTS, &auth, Some(&back));
     assert_eq!(answer.status(), 200, "{}", answer.text().unwrap_or_default());
