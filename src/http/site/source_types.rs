@@ -7,7 +7,7 @@ use metadata::rights::DIGITAL_SOURCE_TYPES;
 
 /// The codes that schema.org has a term for. The term is the code with a capital and `DigitalSource` behind it,
 /// except for one.
-const IN_SCHEMA_ORG: [&str; 15] = [
+const IN_SCHEMA_ORG: [&str; 16] = [
     "algorithmicMedia",
     "algorithmicallyEnhanced",
     "composite",
@@ -17,6 +17,7 @@ const IN_SCHEMA_ORG: [&str; 15] = [
     "dataDrivenMedia",
     "digitalArt",
     "digitalCapture",
+    "minorHumanEdits",
     "negativeFilm",
     "positiveFilm",
     "print",
@@ -40,6 +41,7 @@ impl AiUse {
     pub(super) fn of(code: &str) -> Option<Self> {
         match code {
             "trainedAlgorithmicMedia" => Some(Self::Created),
+            // Since 2024 the vocabulary defines the latter as a composite with elements of generative AI.
             "compositeWithTrainedAlgorithmicMedia" | "compositeSynthetic" => Some(Self::Edited),
             _ => None,
         }
@@ -73,6 +75,7 @@ pub(super) fn schema_org(uri: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use metadata::rights::DATA_MINING;
     use serde_json::json;
 
     use super::*;
@@ -84,10 +87,31 @@ mod tests {
         };
         let ai = "https://schema.org/TrainedAlgorithmicMediaDigitalSource";
         check("trainedAlgorithmicMedia", ai);
+        check("minorHumanEdits", "https://schema.org/MinorHumanEditsDigitalSource");
         let frames = "https://schema.org/MultiFrameComputationalCaptureDigitalSource";
         check("computationalCapture", frames);
         check("humanEdits", "http://cv.iptc.org/newscodes/digitalsourcetype/humanEdits");
         assert_eq!(schema_org("https://a.example/x"), "https://a.example/x");
+    }
+
+    #[test]
+    fn every_term_of_a_vocabulary_has_words_on_pages() {
+        let page = include_str!("../../../assets/pages/rights.html");
+        for code in DIGITAL_SOURCE_TYPES.codes.iter().chain(DATA_MINING.codes) {
+            assert!(page.contains(&format!("\"{code}\": _(")), "{code}");
+        }
+        for code in IN_SCHEMA_ORG {
+            assert!(DIGITAL_SOURCE_TYPES.codes.contains(&code), "{code}");
+        }
+    }
+
+    #[test]
+    fn composites_with_parts_of_a_model_count_as_edited() {
+        let by_model: Vec<_> =
+            DIGITAL_SOURCE_TYPES.codes.iter().filter_map(|code| AiUse::of(code)).collect();
+        assert_eq!(by_model, [AiUse::Created, AiUse::Edited, AiUse::Edited]);
+        assert_eq!(AiUse::of("compositeSynthetic"), Some(AiUse::Edited));
+        assert_eq!(AiUse::of("composite"), None);
     }
 
     #[test]
