@@ -15,6 +15,7 @@ use crate::common::{
     DEMO_KEY, Server, news, pictures::Picture, server::output, server::wirephoto,
 };
 use crate::items::{form, provider, put};
+use crate::notifications;
 use crate::purges;
 
 const RIGHTS: &str = "/ingest/v1/image/quay/rights";
@@ -486,6 +487,28 @@ fn what_is_set_survives_new_versions_a_withdrawal_and_a_restart() {
     says(&server, "quay", "DMI-PROHIBITED");
     let server = server.restart(&PLAIN);
     says(&server, "quay", "DMI-PROHIBITED");
+}
+
+#[test]
+fn a_change_of_rights_is_found_by_searches_and_repeats_no_stream() {
+    let photograph = |headline: &str, day: u8| {
+        news::document(headline, &["FOTO"], &format!("2026-03-0{day}T09:15:00+01:00"))
+    };
+    let server = news::server(&PLAIN, &[("image/quay", photograph("Quay", 2))]);
+    let query = "datamining:DMI-PROHIBITED%20OR%20headline:later";
+    let stream = notifications::make(&server, &format!("/image/notification/stream?q={query}"));
+    let auth = provider(&server);
+    let change = json!({ "dataMining": "DMI-PROHIBITED" });
+    assert_eq!(send(&server, Method::PUT, RIGHTS, &auth, Some(&change)).status(), 200);
+    server.until("search to know", || {
+        let found = json_of(&server, "/content/v1/image/search?q=datamining:DMI-PROHIBITED");
+        (found["total"] == 1).then_some(())
+    });
+    // What follows the change in the item log comes first.
+    news::ingest(&server, "image/other", &photograph("Later", 3));
+    assert_eq!(notifications::read(&server, &stream), "other");
+    news::ingest(&server, "image/quay", &photograph("Quay", 4));
+    assert_eq!(notifications::read(&server, &stream), "quay");
 }
 
 #[test]
