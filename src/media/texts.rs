@@ -67,9 +67,9 @@ impl ItemText {
         }
     }
 
-    /// Whether the document states rights besides its own. The other texts take them apart from it, or have
-    /// no place for them.
-    fn states_rights_in_document(self) -> bool {
+    /// Whether the document also states rights that only the files state. The other texts take those apart
+    /// from it, or have no place for them.
+    fn has_file_rights(self) -> bool {
         match self {
             Self::Json => true,
             Self::Newsml(_) | Self::Metadata | Self::Ninjs | Self::Cutpaste | Self::Indesign => {
@@ -237,14 +237,15 @@ impl Media {
         presences: &HashMap<ItemKey, ItemPresence>,
     ) -> Result<Value> {
         let (sizes, layout) = (self.inner.settings.sizes, DocumentLayout::Full);
-        let rights = text.states_rights_in_document().then(|| entry.rights_statements());
+        let with_file_rights = text.has_file_rights();
         let request = DocumentRequest {
             key: &entry.key,
             assets: &entry.assets,
             sizes,
             crop,
             layout,
-            rights,
+            rights: Some(entry.rights_statements()),
+            with_file_rights,
         };
         let presence = |key: &ItemKey| presences.get(key).copied().unwrap_or(ItemPresence::Absent);
         let document = request.document(entry.document.clone(), &self.inner.links, &presence);

@@ -182,7 +182,7 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
     };
     let back = BackLink::of(site, key)?;
     let rights = files::DownloadRights::of(site.visitor.is_some(), panel.as_ref());
-    let metadata = item_rights::load(site, key).await;
+    let metadata = item_rights::load(site, key, &document).await;
     let page_url = format!("{}/item/{key}", site.app.shared.site.url);
     let context = context! {
         back_url => back.url,

@@ -404,6 +404,10 @@ fn rights_are_found_as_the_operator_and_the_settings_state_them() {
         assert!(waited.elapsed() < PATIENCE, "the index does not follow the settings");
         std::thread::yield_now();
     }
+    // Of a term its code alone is indexed, because the query language knows both vocabularies.
+    for address in ["digitalsourcetype:newscodes", "datamining:useplus"] {
+        assert_eq!(scene.find(&request(address)).unwrap().total, 0, "{address}");
+    }
 }
 
 /// A replaced or withdrawn item disappears from totals, hits and counts at once, although the index still has

@@ -15,6 +15,7 @@ use crate::common::{
     DEMO_KEY, Server, news, pictures::Picture, server::output, server::wirephoto,
 };
 use crate::items::{form, provider, put};
+use crate::notifications;
 use crate::purges;
 
 const RIGHTS: &str = "/ingest/v1/image/quay/rights";
@@ -381,6 +382,70 @@ fn what_is_set_wins_where_the_original_and_the_document_say_the_same_property() 
     }
 }
 
+#[test]
+fn what_is_set_replaces_the_value_of_the_document_in_every_format() {
+    let server = Server::with_pictures::<&str>(&PLAIN, &[]);
+    let sent = json!({
+        "headline": "The quay",
+        "usageterms": "Sent terms",
+        "copyrightholder": "Sent owner",
+        "ednote": "Sent note",
+        "trustindicator": [{ "scheme": SOURCE_TYPES, "code": "print" }],
+        "rightsinfo": { "linkedrights": "https://provider.example/rights" },
+    });
+    let folder = fixtures::folder(server.dir.path(), "image/quay", &sent, &quay());
+    fixtures::ingest(&server, &folder);
+    let read = |rest: &str| {
+        let text = fetch(&server, &format!("/media/image/quay{rest}"));
+        String::from_utf8(text).expect("UTF-8")
+    };
+    let formats = [".json", ".ninjs.json", ".xml", ".xml?version=2.30"];
+    let texts = ["terms", "owner", "note"];
+    let has = |text: &str, words: &[String]| words.iter().all(|word| text.contains(word));
+    let sent = texts.map(|text| format!("Sent {text}"));
+    let set = texts.map(|text| format!("Set {text}"));
+    for rest in formats {
+        let text = read(rest);
+        assert!(has(&text, &sent) && text.contains("provider.example"), "{rest}: {text}");
+    }
+    let change = json!({
+        "usageTerms": "Set terms",
+        "copyrightOwners": [{ "copyrightOwnerName": "Set owner" }],
+        "instructions": "Set note",
+        "digitalSourceType": "compositeWithTrainedAlgorithmicMedia",
+        "webstatementRights": "https://agency.example/rights",
+    });
+    let auth = provider(&server);
+    let answer = send(&server, Method::PUT, RIGHTS, &auth, Some(&change));
+    assert_eq!(answer.status(), 200, "{}", answer.text().unwrap_or_default());
+    for rest in formats {
+        let text = read(rest);
+        assert!(has(&text, &set) && text.contains("agency.example/rights"), "{rest}: {text}");
+        assert!(!text.contains("Sent ") && !text.contains("provider.example"), "{rest}: {text}");
+        assert!(text.contains("compositeWithTrainedAlgorithmicMedia"), "{rest}: {text}");
+    }
+    let metadata = json_of(&server, "/media/image/quay.metadata.json");
+    for (name, value) in [
+        ("usageTerms", json!({ "x-default": "Set terms" })),
+        ("copyrightOwners", json!([{ "copyrightOwnerName": "Set owner" }])),
+        ("instructions", json!("Set note")),
+        ("webstatementRights", json!("https://agency.example/rights")),
+    ] {
+        assert_eq!(metadata[name], value, "{name}");
+    }
+    let page = server.get_with("/item/image/quay", &[("accept-language", "en")]);
+    let page = page.text().expect("text");
+    assert!(has(&page, &set) && page.contains("agency.example"), "{page}");
+    assert!(!page.contains("Sent ") && !page.contains("provider.example"), "{page}");
+    assert!(page.contains("Edited with AI"), "{page}");
+    let back = json!({ "usageTerms": null, "webstatementRights": null });
+    let answer = send(&server, Method::PUT, RIGHTS, &auth, Some(&back));
+    assert_eq!(answer.status(), 200, "{}", answer.text().unwrap_or_default());
+    let document = json_of(&server, "/media/image/quay.json");
+    assert_eq!(document["usageterms"], "Sent terms");
+    assert_eq!(document["rightsinfo"]["linkedrights"], "https://provider.example/rights");
+}
+
 /// The audit events about rights in the item, newest first.
 fn events(server: &Server) -> Vec<Value> {
     let list = ["audit", "list", "--json", "--action", "item_rights_changed"];
@@ -480,6 +545,28 @@ fn what_is_set_survives_new_versions_a_withdrawal_and_a_restart() {
     says(&server, "quay", "DMI-PROHIBITED");
     let server = server.restart(&PLAIN);
     says(&server, "quay", "DMI-PROHIBITED");
+}
+
+#[test]
+fn a_change_of_rights_is_found_by_searches_and_repeats_no_stream() {
+    let photograph = |headline: &str, day: u8| {
+        news::document(headline, &["FOTO"], &format!("2026-03-0{day}T09:15:00+01:00"))
+    };
+    let server = news::server(&PLAIN, &[("image/quay", photograph("Quay", 2))]);
+    let query = "datamining:DMI-PROHIBITED%20OR%20headline:later";
+    let stream = notifications::make(&server, &format!("/image/notification/stream?q={query}"));
+    let auth = provider(&server);
+    let change = json!({ "dataMining": "DMI-PROHIBITED" });
+    assert_eq!(send(&server, Method::PUT, RIGHTS, &auth, Some(&change)).status(), 200);
+    server.until("search to know", || {
+        let found = json_of(&server, "/content/v1/image/search?q=datamining:DMI-PROHIBITED");
+        (found["total"] == 1).then_some(())
+    });
+    // What follows the change in the item log comes first.
+    news::ingest(&server, "image/other", &photograph("Later", 3));
+    assert_eq!(notifications::read(&server, &stream), "other");
+    news::ingest(&server, "image/quay", &photograph("Quay", 4));
+    assert_eq!(notifications::read(&server, &stream), "quay");
 }
 
 #[test]

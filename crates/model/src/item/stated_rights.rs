@@ -1,42 +1,91 @@
 //! States the rights in an item where the schema of its document has a place (contract items-24).
 //!
-//! Only a served document states them: the stored one has the word of its provider alone, which always wins.
+//! Only a served document states them; the stored one stays as its provider sent it. Default rights, source
+//! rights and the rights override replace the values of the document, as they do in renditions. What only a
+//! file states yields to the document.
 
 use metadata::RightsMetadata;
+use metadata::rights::DIGITAL_SOURCE_TYPES;
 use serde_json::{Map, Value, json};
 
-use super::RightsLayers;
 use super::schema;
 use super::web_address::is_web;
 
 /// The statements about the rights in an item besides those in its files.
 #[derive(Clone, Copy, Debug)]
 pub struct RightsStatements<'a> {
-    /// What the settings say about every picture.
+    /// The default rights of every picture, from the settings.
     pub settings: &'a RightsMetadata,
-    /// What was set for the item.
+    /// The rights override of the item.
     pub item: &'a RightsMetadata,
 }
 
-/// Adds the strongest statements of `rights` to a document, which has none of its own in their places.
-pub(super) fn state(fields: &mut Map<String, Value>, rights: RightsLayers<'_>) {
+/// States `rights` in a document.
+///
+/// Properties that `stated` has too replace those of the document. The others come from a file and are added
+/// where the document has none.
+pub(super) fn state(
+    fields: &mut Map<String, Value>,
+    rights: &RightsMetadata,
+    stated: &RightsMetadata,
+) {
+    let is_stated = |name: &str| stated.get(name).is_some();
     if let Some(indicator) = rights.digital_source_type().and_then(indicator) {
-        let own = fields.get("trustindicator").and_then(Value::as_array);
-        let mut indicators = own.cloned().unwrap_or_default();
-        let has_scheme = |one: &Value| scheme_of(one) == scheme_of(&indicator);
-        if !indicators.iter().any(has_scheme) {
-            indicators.push(indicator);
-            insert(fields, "trustindicator", Value::Array(indicators));
-        }
+        state_source_type(fields, indicator, is_stated("digitalSourceType"));
     }
     let page = rights.text("webstatementRights").filter(|page| is_web(page));
-    if let Some(page) = page.filter(|_| !fields.contains_key("rightsinfo")) {
-        insert(fields, "rightsinfo", json!({ "linkedrights": page }));
+    if let Some(page) = page {
+        state_page(fields, page, is_stated("webstatementRights"));
     }
-    let terms = rights.text("usageTerms").filter(|_| !fields.contains_key("usageterms"));
-    if let Some(terms) = terms {
-        insert(fields, "usageterms", terms.into());
+    let is_free = is_stated("usageTerms") || !fields.contains_key("usageterms");
+    let texts = [
+        ("usageterms", rights.text("usageTerms").filter(|_| is_free).map(str::to_owned)),
+        ("ednote", stated.text("instructions").map(str::to_owned)),
+        ("copyrightholder", stated.get("copyrightOwners").and_then(names)),
+    ];
+    for (name, text) in texts {
+        if let Some(text) = text {
+            insert(fields, name, text.into());
+        }
     }
+}
+
+/// States the digital source type, a trust indicator of its vocabulary.
+fn state_source_type(fields: &mut Map<String, Value>, indicator: Value, replaces: bool) {
+    let own = fields.get("trustindicator").and_then(Value::as_array);
+    let mut indicators = own.cloned().unwrap_or_default();
+    let schemes = [scheme_of(&indicator), Some(DIGITAL_SOURCE_TYPES.base.trim_end_matches('/'))];
+    let is_source_type = |one: &Value| schemes.contains(&scheme_of(one));
+    if replaces {
+        indicators.retain(|one| !is_source_type(one));
+    } else if indicators.iter().any(is_source_type) {
+        return;
+    }
+    indicators.push(indicator);
+    insert(fields, "trustindicator", Value::Array(indicators));
+}
+
+/// States the page with the rights.
+fn state_page(fields: &mut Map<String, Value>, page: &str, replaces: bool) {
+    let is_free = match fields.get("rightsinfo") {
+        None => true,
+        // The schema has room for one of both, and the expression says more than where the page is.
+        Some(own) => replaces && own.get("encodedrights").is_none(),
+    };
+    if is_free {
+        let own = fields.get("rightsinfo").and_then(Value::as_object);
+        let mut info = own.cloned().unwrap_or_default();
+        info.insert("linkedrights".to_owned(), page.into());
+        insert(fields, "rightsinfo", Value::Object(info));
+    }
+}
+
+/// Returns the names of copyright owners, joined as in captions; `None` if none has a name.
+fn names(owners: &Value) -> Option<String> {
+    let owners = owners.as_array()?.iter();
+    let names: Vec<&str> =
+        owners.filter_map(|owner| owner.get("copyrightOwnerName")?.as_str()).collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// Inserts a value that the schema accepts. A file may state anything, and what is served has to be valid
@@ -64,16 +113,24 @@ fn scheme_of(indicator: &Value) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::item::AssetGroup;
 
     const SCHEME: &str = "http://cv.iptc.org/newscodes/digitalsourcetype/";
 
+    /// States rights of a file in a document.
     fn check(document: &Value, rights: &Value, expected: &Value) {
+        let rights = RightsMetadata::from_json(rights).expect("valid");
+        check_stated(document, &rights, &RightsMetadata::default(), expected);
+    }
+
+    fn check_stated(
+        document: &Value,
+        rights: &RightsMetadata,
+        stated: &RightsMetadata,
+        expected: &Value,
+    ) {
         let mut fields = document.as_object().expect("object").clone();
-        let settings = &RightsMetadata::default();
-        let item = &RightsMetadata::from_json(rights).expect("valid");
-        state(&mut fields, RightsLayers { files: AssetGroup::of_item(&[]), settings, item });
-        assert_eq!(&Value::Object(fields), expected, "{rights}");
+        state(&mut fields, rights, stated);
+        assert_eq!(&Value::Object(fields), expected, "{rights:?}");
     }
 
     #[test]
@@ -83,6 +140,7 @@ mod tests {
             "webstatementRights": "https://a.example/terms",
             "usageTerms": "Editorial use",
             "dataMining": "DMI-PROHIBITED",
+            "instructions": "Of the file",
         });
         let indicator = json!({ "scheme": SCHEME, "code": "trainedAlgorithmicMedia" });
         let expected = json!({
@@ -104,15 +162,64 @@ mod tests {
     }
 
     #[test]
-    fn the_word_of_the_document_stays() {
+    fn the_word_of_a_file_yields_to_the_document() {
         let own = json!({
             "trustindicator": [{ "scheme": SCHEME.trim_end_matches('/'), "code": "print" }],
             "rightsinfo": { "linkedrights": "https://b.example/" },
+            "usageterms": "Of the document",
         });
         let rights = json!({
             "digitalSourceType": "digitalCapture", "webstatementRights": "https://a.example/",
+            "usageTerms": "Of the file",
         });
         check(&own, &rights, &own);
+    }
+
+    #[test]
+    fn stated_rights_replace_those_of_the_document() {
+        let other = json!({ "title": "Checked", "href": "https://a.example/" });
+        let own = json!({
+            "trustindicator": [
+                { "scheme": SCHEME.trim_end_matches('/'), "code": "print", "title": "Print" }, other,
+            ],
+            "rightsinfo": { "linkedrights": "https://b.example/", "langid": "https://b.example/l" },
+            "usageterms": "Of the document",
+            "copyrightholder": "Of the document",
+            "ednote": "Of the document",
+        });
+        let stated = RightsMetadata::from_json(&json!({
+            "digitalSourceType": "digitalCapture",
+            "webstatementRights": "https://a.example/",
+            "usageTerms": "Stated terms",
+            "copyrightOwners": [
+                { "copyrightOwnerName": "One" }, { "copyrightOwnerId": "2" },
+                { "copyrightOwnerName": "Three" },
+            ],
+            "instructions": "Stated note",
+        }));
+        let stated = stated.expect("valid");
+        let expected = json!({
+            "trustindicator": [other, { "scheme": SCHEME, "code": "digitalCapture" }],
+            "rightsinfo": { "linkedrights": "https://a.example/", "langid": "https://b.example/l" },
+            "usageterms": "Stated terms",
+            "copyrightholder": "One, Three",
+            "ednote": "Stated note",
+        });
+        check_stated(&own, &stated, &stated, &expected);
+        // The schema allows a page or an expression, and the expression is another property.
+        let expression = json!({ "rightsinfo": { "encodedrights": "x" } });
+        let page = json!({ "webstatementRights": "https://a.example/" });
+        let page = RightsMetadata::from_json(&page).expect("valid");
+        check_stated(&expression, &page, &page, &expression);
+    }
+
+    #[test]
+    fn a_source_type_of_another_vocabulary_replaces_that_of_the_document() {
+        let own = json!({ "trustindicator": [{ "scheme": SCHEME, "code": "print" }] });
+        let term = json!({ "digitalSourceType": "https://a.example/sources/drone" });
+        let stated = RightsMetadata::from_json(&term).expect("valid");
+        let indicator = json!({ "scheme": "https://a.example/sources/", "code": "drone" });
+        check_stated(&own, &stated, &stated, &json!({ "trustindicator": [indicator] }));
     }
 
     #[test]
