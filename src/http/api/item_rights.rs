@@ -1,4 +1,4 @@
-//! What the operator says about the rights in an item, over HTTP.
+//! Sets, returns and lists the rights override of an item, over HTTP.
 
 use axum::{
     Router,
@@ -59,7 +59,7 @@ async fn list_changes(
     api::json(&changes.iter().map(change).collect::<Vec<_>>())
 }
 
-/// Reads what is set for the item of the path, with its changes, for a provider.
+/// Reads the override of the item of the path, with its changes, for a provider.
 async fn find(
     app: &AppState,
     caller: &ApiCaller,

@@ -22,10 +22,10 @@ pub use search::*;
 pub const MEDIA_PATH_BYTES_MAX: usize = 1024;
 /// Bytes of an `item.json`. Real documents with long bodies are below 200 kB.
 pub const DOCUMENT_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Bytes of what is stated about rights in one request, or in the file of a source. Terms of use and prompts
+/// Bytes of the source rights in a file or request, and of a change of an override. Terms of use and prompts
 /// are the longest texts.
 pub const RIGHTS_BYTES_MAX: usize = 64 * 1024;
-/// Changes of the rights in one item that are remembered; the oldest are removed.
+/// Changes of the override of one item that are stored; the oldest are removed.
 pub const RIGHTS_CHANGES_MAX: usize = 100;
 /// Bytes of an accounts file. Ten thousand users take about 5 MB.
 pub const ACCOUNTS_BYTES_MAX: u64 = 64 * 1024 * 1024;

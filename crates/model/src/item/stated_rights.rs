@@ -1,8 +1,8 @@
 //! States the rights in an item where the schema of its document has a place (contract items-24).
 //!
 //! Only a served document states them; the stored one stays as its provider sent it. Default rights, source
-//! rights and the rights override replace the values of the document, as they do in renditions. What only a
-//! file states yields to the document.
+//! rights and the rights override replace the values of the document, as they do in renditions. Rights that
+//! only a file states yield to the document.
 
 use metadata::RightsMetadata;
 use metadata::rights::DIGITAL_SOURCE_TYPES;
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_word_of_a_file_yields_to_the_document() {
+    fn rights_of_a_file_yield_to_the_document() {
         let own = json!({
             "trustindicator": [{ "scheme": SCHEME.trim_end_matches('/'), "code": "print" }],
             "rightsinfo": { "linkedrights": "https://b.example/" },
