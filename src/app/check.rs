@@ -305,14 +305,14 @@ fn unread_rights_warning(db: &Db) -> Result<Option<String>> {
 /// calls `on_progress` with the progress and the number of the newest item. Returns the progress before and
 /// after.
 ///
-/// An interrupted reading, and one that a running service has begun, is continued. Originals that could not be
-/// read are tried again.
+/// An interrupted reading, and one that a running service has begun, is continued. After a complete one,
+/// originals that could not be read are tried again.
 pub fn read_rights(
     archive: &OpenArchive,
     config: &Config,
     on_progress: &dyn Fn(RightsReading, i64),
 ) -> Result<[RightsReading; 2]> {
-    let before = RightsReading::load(&archive.db)?.retry_unreadable(&archive.db)?;
+    let before = RightsReading::retry_unreadable(&archive.db)?;
     let ingest = archive.ingest(config)?;
     loop {
         let run = ingest.read_stored_rights(clock::now())?;

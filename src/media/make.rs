@@ -24,6 +24,10 @@ use model::{Rect, Size};
 /// The EXIF orientation of a picture whose first row is at the top and starts at the left.
 const UPRIGHT: u8 = 1;
 
+/// The part of the original that metadata describe if the part that is shown is unknown: they say nothing
+/// of a region that may have been cut off.
+const UNKNOWN_PART: Rect = Rect::new(0, 0, Size::new(0, 0));
+
 /// What is embedded in a rendition, as far as its plan says so.
 #[derive(Clone, Copy)]
 pub(super) struct RenditionTexts<'a> {
@@ -337,6 +341,8 @@ impl RenditionMaker<'_> {
         output: OutputOptions,
     ) -> Result<Option<(RenditionBody, RenderPath)>, RenderError> {
         if let Some(picture) = self.plan.picture_key().and_then(|key| set.find(key)) {
+            // A set has no windows, so what is cut carries no regions. Of the standard renditions only a
+            // thumbnail is cut, and thumbnails have none.
             let body = self.finish_file(&picture.file, output.format, None, &[])?;
             return Ok(Some((body, RenderPath::Stored)));
         }
@@ -421,7 +427,7 @@ impl RenditionMaker<'_> {
     }
 
     /// Embeds the metadata in a rendered file, whose pixels are upright. `windows` are those that the render
-    /// cut out.
+    /// cut out; without them the file of a [`RenderStep::Cover`] carries no image regions.
     fn finish_file(
         &self,
         file: &[u8],
@@ -430,7 +436,7 @@ impl RenditionMaker<'_> {
         windows: &[Rect],
     ) -> Result<RenditionBody, RenderError> {
         let shown = shown_region(self.plan.source.upright(), &self.plan.steps, windows);
-        let metadata = self.metadata(DescribedPixels::Upright(shown));
+        let metadata = self.metadata(DescribedPixels::Upright(shown.unwrap_or(UNKNOWN_PART)));
         Ok(RenditionBody::memory(format.embed(file, &metadata, icc)?))
     }
 }

@@ -270,7 +270,7 @@ settings! {
         data_mining: DataMiningTerm = "", AnyValue, "code", "What the metadata of all renditions say about data mining, by a term of the PLUS vocabulary: DMI-ALLOWED, DMI-PROHIBITED-AIMLTRAINING, DMI-PROHIBITED-GENAIMLTRAINING, DMI-PROHIBITED-EXCEPTSEARCHENGINEINDEXING, DMI-PROHIBITED, DMI-PROHIBITED-SEECONSTRAINT or DMI-UNSPECIFIED; empty: as in the original";
         content_usage: ContentUsage = "", AnyValue, "header", "Value of the header Content-Usage of media responses, a draft of the IETF, such as train-ai=n; empty: none";
         tdm_reservation: bool = "false", AnyValue, "", "Whether media responses reserve the rights of text and data mining: tdm-reservation: 1 (TDMRep)";
-        tdm_policy: LinkUrl = "", AnyValue, "URL", "Address of the policy on text and data mining in the header tdm-policy of media responses; empty: none";
+        tdm_policy: LinkUrl = "", AnyValue, "URL", "Address of the policy on text and data mining in the header tdm-policy of media responses, which needs media.tdm_reservation; empty: none";
         newsml: NewsmlVersion = "2.35", AnyValue, "2.35, 2.30", "Version of NewsML-G2 documents; 2.30: for clients that compare the number of the version";
         megapixels_max: u32 = "500", 1..=4000, "megapixels", "Maximum size of a photograph; larger ones are refused";
         file_bytes_max: u64 = "536870912", 1024..=4_294_967_296, "bytes", "Maximum size of an original; larger ones are refused";

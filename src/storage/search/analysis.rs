@@ -61,7 +61,7 @@ impl DocumentAnalysis {
         set: &RightsMetadata,
     ) -> IndexedDocument {
         let (files, settings) = (AssetGroup::of_item(assets), &*self.rights);
-        let rights = RightsLayers { files, settings, item: set }.effective();
+        let rights = RightsLayers { files, settings, item: set };
         let stated = RightsTerms {
             digital_source_type: rights.digital_source_type(),
             data_mining: rights.data_mining(),

@@ -69,7 +69,7 @@ const TECHNICAL: [&str; 24] = [
     "ExifIFD:ColorSpace",
     "IPTC:CodedCharacterSet",
     "IPTC:ApplicationRecordVersion",
-    // The address of the item, which is no property of the standard.
+    // The identifier, for which the standard has no dataset.
     "IPTC:UniqueDocumentID",
 ];
 
@@ -216,6 +216,9 @@ fn check(name: &str, tags: &Tags, original: &Tags, carries: Carries) {
     exiftool::is_sound(name, tags);
     has_properties(name, tags, original, carries);
     has_nothing_else(name, tags, carries);
+    if let Some(identifier) = tags.get("IPTC:UniqueDocumentID") {
+        assert_eq!(tags.get("XMP-iptcExt:DigitalImageGUID"), Some(identifier), "{name}");
+    }
 }
 
 /// The Hires in the archive of the reference image.

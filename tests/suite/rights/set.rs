@@ -149,7 +149,40 @@ fn a_source_states_rights_for_its_files_and_a_wrong_statement_stops_them() {
     ];
     let found = problems(put(&server, "image/wrong", &auth, form(wrong)));
     assert_eq!(found, ["body dataMining"]);
+    let regions: &[(&str, &[u8])] = &[
+        ("item", item),
+        ("rights", br#"{"imageRegion": [{"name": {"x-default": "ball"}}]}"#),
+        ("NormalHires.jpg", &jpeg),
+    ];
+    let found = problems(put(&server, "image/wrong", &auth, form(regions)));
+    assert_eq!(found, ["body imageRegion"]);
     assert_eq!(server.get("/media/image/wrong.json").status(), 404);
+}
+
+#[test]
+fn a_statement_in_an_item_folder_without_files_is_refused() {
+    let server = Server::with_pictures::<&str>(&PLAIN, &[]);
+    let source = server.dir.path().join("source");
+    let document = json!({ "headline": "First" });
+    let folder = fixtures::folder(&source, "image/quay", &document, &quay());
+    fixtures::ingest(&server, &folder);
+    fs::remove_file(folder.join("NormalHires.jpg")).expect("removed");
+    fs::write(folder.join("item.json"), r#"{"headline": "Second"}"#).expect("written");
+    let statement = folder.join("rights.json");
+    fs::write(&statement, r#"{"dataMining": "DMI-PROHIBITED"}"#).expect("written");
+    let said = server.command(&["ingest", &folder.to_string_lossy()]);
+    let errors = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert_eq!(said.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("rights.json: is about files"), "{errors}");
+    assert_eq!(json_of(&server, "/media/image/quay.json")["headline"], "First");
+    says(&server, "quay", "DMI-ALLOWED");
+    // A statement around the folder is about other files too, so it stops no document.
+    fs::rename(&statement, source.join("rights.json")).expect("moved");
+    fixtures::ingest(&server, &source);
+    server.until("the document", || {
+        (json_of(&server, "/media/image/quay.json")["headline"] == "Second").then_some(())
+    });
+    says(&server, "quay", "DMI-ALLOWED");
 }
 
 #[test]
@@ -195,6 +228,11 @@ fn only_providers_set_rights_and_an_error_names_the_property() {
     assert_eq!(refused(json!({ "noProperty": "x" })), ["body noProperty"]);
     assert_eq!(refused(json!({ "headline": "of the document" })), ["body headline"]);
     assert_eq!(refused(json!({ "imageRating": 3 })), ["body imageRating"]);
+    assert_eq!(refused(json!({ "jobid": "8", "dataMinning": null })), ["body dataMinning"]);
+    assert_eq!(refused(json!({ "headline": null })), ["body headline"]);
+    assert_eq!(refused(json!({ "imageRegion": [] })), ["body imageRegion"]);
+    assert_eq!(refused(json!({ "jobid": "8", "usageTerms": "" })), ["body usageTerms"]);
+    assert_eq!(refused(json!({ "licensors": [] })), ["body licensors"]);
     assert_eq!(
         refused(json!({ "licensors": [{ "licensorName": "A" }, { "licensorUrl": 7 }] })),
         ["body licensors.1.licensorUrl"]
@@ -204,6 +242,26 @@ fn only_providers_set_rights_and_an_error_names_the_property() {
     let set = send(&server, Method::GET, RIGHTS, &auth, None);
     assert_eq!(set.json::<Value>().expect("JSON"), json!({}), "nothing was set");
     says(&server, "quay", "DMI-ALLOWED");
+}
+
+#[test]
+fn what_is_set_for_an_item_has_a_limit_in_all() {
+    let server = Server::with_pictures(&PLAIN, &[("quay", quay())]);
+    let auth = provider(&server);
+    let set = |name: &str, text: String| {
+        send(&server, Method::PUT, RIGHTS, &auth, Some(&json!({ name: text })))
+    };
+    assert_eq!(set("usageTerms", "x".repeat(40_000)).status(), 200);
+    let refused = set("otherConstraints", "y".repeat(40_000));
+    assert_eq!(refused.status(), 400);
+    let problem: Value = refused.json().expect("JSON");
+    let message = problem["errors"][0]["message"].as_str().expect("text");
+    assert!(message.contains("in all, more than 65536"), "{message}");
+    assert_eq!(set("otherConstraints", "y".repeat(70_000)).status(), 413);
+    let listed = send(&server, Method::GET, RIGHTS, &auth, None).json::<Value>().expect("JSON");
+    assert_eq!(listed.as_object().map(serde_json::Map::len), Some(1), "the rest stays");
+    assert_eq!(set("usageTerms", "short".to_owned()).status(), 200);
+    assert_eq!(set("otherConstraints", "y".repeat(40_000)).status(), 200);
 }
 
 /// The renditions and documents of the item, by what follows its id.
@@ -444,8 +502,8 @@ fn each_change_is_recorded_with_user_time_old_and_new_value() {
     let changes = changes.as_array().expect("a list");
     let rights: Vec<&Value> = changes.iter().map(|one| &one["rights"]).collect();
     let expected = [
-        json!({ "jobid": "7" }),
-        json!({ "jobid": "7", "dataMining": allowed }),
+        json!({ "dataMining": null }),
+        json!({ "dataMining": allowed }),
         json!({ "jobid": "7", "dataMining": prohibited }),
     ];
     assert_eq!(rights, expected.iter().collect::<Vec<_>>());

@@ -312,11 +312,7 @@ impl DocumentRequest<'_> {
             Some(key) => (AssetGroup::of_association(self.assets, key), &none),
         };
         let layers = RightsLayers { files, settings, item };
-        // Default rights are about pictures, so they replace nothing in an item without files.
-        let stated = match files.all().next() {
-            Some(_) => layers.stated(),
-            None => item.clone(),
-        };
+        let stated = layers.stated();
         match self.with_file_rights {
             true => stated_rights::state(fields, &layers.effective(), &stated),
             false => stated_rights::state(fields, &stated, &stated),
