@@ -36,7 +36,7 @@ pub struct CacheBudget {
     pub crops_share: f32,
 }
 
-/// What media responses say about the use of pictures by crawlers. Texts are empty where a header is not sent.
+/// The headers of media responses about the use of pictures by crawlers. Texts are empty where a header is not sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrawlerPolicy {
     /// The value of the header `Content-Usage`.
@@ -66,9 +66,9 @@ pub struct MediaSettings {
     pub keep_gps: bool,
     /// Whether renditions retain the original's details about the persons shown.
     pub keep_person_details: bool,
-    /// What all pictures say about their rights, instead of their originals.
+    /// The default rights, which take precedence over those of originals.
     pub rights: Arc<RightsMetadata>,
-    /// What media responses say about the use by crawlers.
+    /// The headers of media responses about the use by crawlers.
     pub crawlers: CrawlerPolicy,
     /// The version of NewsML-G2 documents, unless a request asks for another.
     pub newsml: NewsmlVersion,
@@ -180,7 +180,7 @@ impl MediaSettings {
     }
 }
 
-/// What the settings tell crawlers.
+/// Returns the headers that the settings have for crawlers.
 fn crawler_policy(config: &Config) -> Result<CrawlerPolicy> {
     let media = &config.media;
     let tdm_policy = media.tdm_policy.0.clone();
@@ -197,7 +197,7 @@ fn crawler_policy(config: &Config) -> Result<CrawlerPolicy> {
     })
 }
 
-/// What the settings say about the rights in every picture.
+/// Returns the default rights.
 fn stated_rights(config: &Config) -> Result<RightsMetadata> {
     let media = &config.media;
     let text = |value: &str| Some(value).filter(|value| !value.is_empty()).map(Value::from);

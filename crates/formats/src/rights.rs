@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 /// The effective rights in the pictures of a document.
 ///
-/// Where the document has a property too, its value is written: it has stated rights in place already, and the
-/// others are the word of a file, which yields to the document.
+/// Where the document has a property too, its value is written: it has stated rights in place already, and
+/// those of a file yield to it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DocumentRights {
     /// The rights of the document's own picture.

@@ -15,7 +15,7 @@ use crate::limits::{FACET_CHARS_MAX, FACET_VALUES_MAX, INDEXED_WORDS_MAX};
 use model::ItemKey;
 use model::item::Document;
 
-/// What is stated about a picture besides its document, by terms of vocabularies: their URIs or codes.
+/// The effective rights in a picture that are indexed: terms of vocabularies, as URIs or codes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RightsTerms<'a> {
     /// How the picture was made.
@@ -79,7 +79,7 @@ impl IndexedDocument {
         Self::with_terms(key, document, RightsTerms::default(), zone)
     }
 
-    /// The same, with what is stated besides the document.
+    /// Extracts the same, and the terms of the rights in its picture.
     #[must_use]
     pub fn with_terms(
         key: &ItemKey,

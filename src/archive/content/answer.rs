@@ -68,7 +68,7 @@ fn is_listed(status: PubStatus) -> bool {
 pub(super) struct AnswerWriter<L> {
     pub(super) form: DocumentForm<L>,
     pub(super) sizes: RenditionSizes,
-    /// What the settings say about the rights in every item.
+    /// The default rights of every picture.
     pub(super) rights: Arc<RightsMetadata>,
 }
 

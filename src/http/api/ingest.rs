@@ -37,7 +37,7 @@ use model::{ItemId, ItemKey, MediaType};
 
 /// The name of the part that holds the document.
 const ITEM_PART: &str = "item";
-/// The name of the part with what the source says about rights.
+/// The name of the part with the source rights.
 const RIGHTS_PART: &str = "rights";
 
 /// The decoded path segments, or the reason why they are missing.
@@ -186,7 +186,7 @@ pub struct ItemUpload {
     pub document: Vec<u8>,
     /// The files by the names of their parts.
     pub files: Vec<(String, SpooledFile)>,
-    /// What the source says about the rights in the files.
+    /// The source rights of the files.
     pub rights: RightsMetadata,
     /// Whether the body is the document and has no parts.
     pub is_document_only: bool,

@@ -1,4 +1,4 @@
-//! What the operator says about the rights in an item, over HTTP.
+//! Sets, returns and lists the rights override of an item, over HTTP.
 
 use axum::{
     Router,
@@ -61,7 +61,7 @@ async fn list_changes(
     api::json(&changes.iter().map(change).collect::<Vec<_>>())
 }
 
-/// Returns the item of the path, for a caller that may read what is set for it.
+/// Returns the item of the path, for a caller that may read its override.
 fn readable_key(caller: &ApiCaller, segments: UploadPath) -> Result<ItemKey> {
     let key = parse_item_key(segments);
     // Who may not write learns no more about an item than that.

@@ -22,11 +22,11 @@ pub use search::*;
 pub const MEDIA_PATH_BYTES_MAX: usize = 1024;
 /// Bytes of an `item.json`. Real documents with long bodies are below 200 kB.
 pub const DOCUMENT_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Bytes of what is stated about rights in one request, in the file of a source, or for one item in all; as
+/// Bytes of the source rights in a request or in the file of a source, and of the whole override of an item; as
 /// JSON. Terms of use and prompts are the longest texts.
 pub const RIGHTS_STATEMENT_BYTES_MAX: usize = 64 * 1024;
-/// Changes of the rights in one item that are listed, the newest ones. With the limit on all that is set for an
-/// item this also limits the bytes of the list.
+/// Changes of the override of one item that are listed, the newest ones. With the limit on the override this
+/// also limits the bytes of the list.
 pub const RIGHTS_CHANGES_MAX: usize = 100;
 /// Bytes of an accounts file. Ten thousand users take about 5 MB.
 pub const ACCOUNTS_BYTES_MAX: u64 = 64 * 1024 * 1024;

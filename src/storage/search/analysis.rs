@@ -1,4 +1,4 @@
-//! Analyses items for the index: their documents, and what is stated about their rights.
+//! Analyses items for the index: their documents, and the effective rights in their pictures.
 //!
 //! Notifications analyse items in the same way, so that they match what a search finds.
 
@@ -12,12 +12,12 @@ use model::item::{Asset, AssetGroup, Document, DocumentError, RightsLayers, pars
 use model::{ContentHash, ItemKey};
 use query::{IndexedDocument, RightsTerms};
 
-/// What the analysis of items depends on besides the items.
+/// The settings that the analysis of items depends on.
 #[derive(Clone, Debug)]
 pub struct DocumentAnalysis {
     /// The time zone in which the days of documents begin.
     pub zone: TimeZone,
-    /// What the settings say about the rights in every item.
+    /// The default rights of every picture.
     pub rights: Arc<RightsMetadata>,
 }
 
@@ -35,8 +35,8 @@ impl DocumentAnalysis {
 
     /// Extracts the searchable content of a version.
     ///
-    /// Fails when its document is damaged. Damaged statements about its rights count as absent: it can still
-    /// be found by its words.
+    /// Fails when its document is damaged. Damaged rights count as absent: it can still be found by its
+    /// words.
     pub(super) fn index_version(
         &self,
         version: &IndexedVersion,
@@ -69,8 +69,7 @@ impl DocumentAnalysis {
         IndexedDocument::with_terms(key, document, stated, &self.zone)
     }
 
-    /// Identifies the settings about rights that the searchable content of items depends on; empty if there are
-    /// none.
+    /// Identifies the default rights that the searchable content of items depends on; empty if there are none.
     pub(super) fn settings(&self) -> String {
         // Of the rights only these are indexed, so other changes need no new index.
         match (self.rights.digital_source_type(), self.rights.data_mining()) {

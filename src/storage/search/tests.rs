@@ -25,7 +25,7 @@ pub(super) fn start() -> Timestamp {
 pub(super) struct Scene {
     pub(super) db: Db,
     search: Option<SearchEngine>,
-    /// What the settings say about the rights in every item.
+    /// The default rights of every picture.
     rights: RightsMetadata,
     pub(super) dir: TempDir,
 }

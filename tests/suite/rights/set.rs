@@ -1,5 +1,4 @@
-//! Who states rights, and whose statement counts: the settings, the source of a file, and what is set for an item;
-//! and what follows a change.
+//! Default rights, source rights and rights overrides: which of them counts, and what follows a change.
 
 use std::fs;
 

@@ -250,7 +250,7 @@ fn the_document_states_rights_where_its_schema_has_a_place() {
     let page = "https://example.com/WebStatementOfRights/ref2023.2";
     assert_eq!(document["rightsinfo"]["linkedrights"], page);
     assert_eq!(document["usageterms"], "Rights Usage Terms (ref2023.2)");
-    // What the provider's document says counts before the file's word.
+    // The provider's document counts before the file.
     let own = json!({
         "headline": "Own statements",
         "trustindicator": [{ "scheme": SOURCE_TYPES, "code": "digitalCapture" }],

@@ -38,7 +38,7 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::R
     let notice = item.text("copyrightnotice");
     let (link, expression) = rights_expression(item);
     let mut stated = item.rights.map(RightsInfo::of).unwrap_or_default();
-    // The document has stated rights in place; what is left is the word of the file.
+    // The document has stated rights in place, and those of the file yield to it.
     let terms = item.text("usageterms").or(stated.terms);
     stated.web_statement = stated.web_statement.map(|of_file| link.unwrap_or(of_file));
     if holder.is_none()

@@ -59,14 +59,14 @@ pub struct PictureFile {
     pub progressive: bool,
     /// The number of colour components: 1, 3 or 4.
     pub components: u8,
-    /// What the file itself says about its rights and provenance.
+    /// The rights and provenance in the metadata of the file.
     #[serde(
         default,
         skip_serializing_if = "RightsMetadata::is_empty",
         deserialize_with = "rights::read_stored"
     )]
     pub rights: RightsMetadata,
-    /// What the source of the file said about them at ingest.
+    /// The source rights of the file, as they were at ingest.
     #[serde(
         default,
         skip_serializing_if = "RightsMetadata::is_empty",
@@ -93,7 +93,7 @@ impl PictureFile {
         self.rights_reading >= super::RIGHTS_READING
     }
 
-    /// Returns the file without what is said about its rights: the properties that picture data depends on.
+    /// Returns the file without its rights: the properties that picture data depends on.
     #[must_use]
     pub fn without_rights(&self) -> Self {
         let Self { name, blob, length, stored, orientation, progressive, components, .. } = *self;

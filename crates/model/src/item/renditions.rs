@@ -312,11 +312,7 @@ impl DocumentRequest<'_> {
             Some(key) => (AssetGroup::of_association(self.assets, key), &none),
         };
         let layers = RightsLayers { files, settings, item };
-        let stated = layers.stated();
-        match self.with_file_rights {
-            true => stated_rights::state(fields, &layers.effective(), &stated),
-            false => stated_rights::state(fields, &stated, &stated),
-        }
+        stated_rights::state(fields, layers, self.with_file_rights);
     }
 
     /// Builds the renditions of the item, or of one of its associated objects.

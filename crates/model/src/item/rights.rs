@@ -55,6 +55,15 @@ impl<'a> RightsLayers<'a> {
         self.strongest("dataMining")?.data_mining()
     }
 
+    /// Reports whether the property `name` is one of [`RightsLayers::stated`].
+    #[must_use]
+    pub fn is_stated(&self, name: &str) -> bool {
+        let states = |statement: &RightsMetadata| statement.get(name).is_some();
+        let picture = self.files.whole_picture();
+        states(self.item)
+            || picture.is_some_and(|one| states(&one.source_rights) || states(self.settings))
+    }
+
     /// Returns the statement that counts for the property `name`, if one has it.
     fn strongest(&self, name: &str) -> Option<&'a RightsMetadata> {
         let (item, settings) = (self.item, self.settings);
@@ -270,6 +279,7 @@ mod tests {
         for name in ["title", "jobid", "eventId", "instructions", "dataMining"] {
             assert_eq!(layers.get(name), layers.effective().get(name), "{name}");
             assert_eq!(layers.text(name), layers.effective().text(name), "{name}");
+            assert_eq!(layers.is_stated(name), layers.stated().get(name).is_some(), "{name}");
         }
     }
 
@@ -281,6 +291,7 @@ mod tests {
         let layers = RightsLayers { files, settings: &settings, item: &item };
         assert_eq!((layers.effective(), layers.stated()), (item.clone(), item.clone()));
         assert_eq!((layers.text("jobid"), layers.get("eventId")), (Some("item"), None));
+        assert!(layers.is_stated("jobid") && !layers.is_stated("eventId"));
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! States the rights in an item where the schema of its document has a place (contract items-24).
 //!
 //! Only a served document states them; the stored one stays as its provider sent it. Default rights, source
-//! rights and the rights override replace the values of the document, as they do in renditions. What only a
-//! file states yields to the document.
+//! rights and the rights override replace the values of the document, as they do in renditions. Rights that
+//! only a file states yield to the document.
 
 use metadata::RightsMetadata;
 use metadata::rights::DIGITAL_SOURCE_TYPES;
 use serde_json::{Map, Value, json};
 
+use super::RightsLayers;
 use super::schema;
 use super::web_address::is_web;
 
@@ -20,28 +21,29 @@ pub struct RightsStatements<'a> {
     pub item: &'a RightsMetadata,
 }
 
-/// States `rights` in a document.
-///
-/// Properties that `stated` has too replace those of the document. The others come from a file and are added
-/// where the document has none.
+/// States the rights in a document. Stated rights replace those of the document. With `with_file_rights` those
+/// that only the file has are added where the document has none.
 pub(super) fn state(
     fields: &mut Map<String, Value>,
-    rights: &RightsMetadata,
-    stated: &RightsMetadata,
+    rights: RightsLayers<'_>,
+    with_file_rights: bool,
 ) {
-    let is_stated = |name: &str| stated.get(name).is_some();
-    if let Some(indicator) = rights.digital_source_type().and_then(indicator) {
+    let is_stated = |name: &str| rights.is_stated(name);
+    let text = |name: &str| rights.text(name).filter(|_| with_file_rights || is_stated(name));
+    if let Some(indicator) = text("digitalSourceType").and_then(indicator) {
         state_source_type(fields, indicator, is_stated("digitalSourceType"));
     }
-    let page = rights.text("webstatementRights").filter(|page| is_web(page));
-    if let Some(page) = page {
+    if let Some(page) = text("webstatementRights").filter(|page| is_web(page)) {
         state_page(fields, page, is_stated("webstatementRights"));
     }
-    let is_free = is_stated("usageTerms") || !fields.contains_key("usageterms");
+    let terms = text("usageTerms")
+        .filter(|_| is_stated("usageTerms") || !fields.contains_key("usageterms"));
+    let note = rights.text("instructions").filter(|_| is_stated("instructions"));
+    let owners = rights.get("copyrightOwners").filter(|_| is_stated("copyrightOwners"));
     let texts = [
-        ("usageterms", rights.text("usageTerms").filter(|_| is_free).map(str::to_owned)),
-        ("ednote", stated.text("instructions").map(str::to_owned)),
-        ("copyrightholder", stated.get("copyrightOwners").and_then(names)),
+        ("usageterms", terms.map(str::to_owned)),
+        ("ednote", note.map(str::to_owned)),
+        ("copyrightholder", owners.and_then(names)),
     ];
     for (name, text) in texts {
         if let Some(text) = text {
@@ -113,24 +115,49 @@ fn scheme_of(indicator: &Value) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::item::{Asset, AssetFile, AssetGroup, PictureFile, RIGHTS_READING};
+    use crate::{ContentHash, RenditionName, Size};
 
     const SCHEME: &str = "http://cv.iptc.org/newscodes/digitalsourcetype/";
 
-    /// States rights of a file in a document.
-    fn check(document: &Value, rights: &Value, expected: &Value) {
-        let rights = RightsMetadata::from_json(rights).expect("valid");
-        check_stated(document, &rights, &RightsMetadata::default(), expected);
+    /// The document with the rights in the metadata of a picture.
+    fn with_file(document: &Value, rights: &Value, with_file_rights: bool) -> Value {
+        let picture = [Asset::own(AssetFile::Picture(PictureFile {
+            name: RenditionName::NORMAL_HIRES,
+            blob: ContentHash::of(b"x"),
+            length: 1,
+            stored: Size { width: 3, height: 2 },
+            orientation: 1,
+            progressive: false,
+            components: 3,
+            rights: RightsMetadata::from_json(rights).expect("valid"),
+            source_rights: RightsMetadata::default(),
+            rights_reading: RIGHTS_READING,
+        }))];
+        let none = RightsMetadata::default();
+        let files = AssetGroup::of_item(&picture);
+        let layers = RightsLayers { files, settings: &none, item: &none };
+        let mut fields = document.as_object().expect("object").clone();
+        state(&mut fields, layers, with_file_rights);
+        Value::Object(fields)
     }
 
-    fn check_stated(
-        document: &Value,
-        rights: &RightsMetadata,
-        stated: &RightsMetadata,
-        expected: &Value,
-    ) {
-        let mut fields = document.as_object().expect("object").clone();
-        state(&mut fields, rights, stated);
-        assert_eq!(&Value::Object(fields), expected, "{rights:?}");
+    fn check(document: &Value, rights: &Value, expected: &Value) {
+        assert_eq!(&with_file(document, rights, true), expected, "{rights}");
+        assert_eq!(&with_file(document, rights, false), document, "{rights}");
+    }
+
+    /// Checks the document with a rights override.
+    fn check_stated(document: &Value, rights: &Value, expected: &Value) {
+        let item = RightsMetadata::from_json(rights).expect("valid");
+        let none = RightsMetadata::default();
+        let files = AssetGroup::of_item(&[]);
+        let layers = RightsLayers { files, settings: &none, item: &item };
+        for with_file_rights in [false, true] {
+            let mut fields = document.as_object().expect("object").clone();
+            state(&mut fields, layers, with_file_rights);
+            assert_eq!(&Value::Object(fields), expected, "{rights}");
+        }
     }
 
     #[test]
@@ -162,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_word_of_a_file_yields_to_the_document() {
+    fn rights_of_a_file_yield_to_the_document() {
         let own = json!({
             "trustindicator": [{ "scheme": SCHEME.trim_end_matches('/'), "code": "print" }],
             "rightsinfo": { "linkedrights": "https://b.example/" },
@@ -187,7 +214,7 @@ mod tests {
             "copyrightholder": "Of the document",
             "ednote": "Of the document",
         });
-        let stated = RightsMetadata::from_json(&json!({
+        let stated = json!({
             "digitalSourceType": "digitalCapture",
             "webstatementRights": "https://a.example/",
             "usageTerms": "Stated terms",
@@ -196,8 +223,7 @@ mod tests {
                 { "copyrightOwnerName": "Three" },
             ],
             "instructions": "Stated note",
-        }));
-        let stated = stated.expect("valid");
+        });
         let expected = json!({
             "trustindicator": [other, { "scheme": SCHEME, "code": "digitalCapture" }],
             "rightsinfo": { "linkedrights": "https://a.example/", "langid": "https://b.example/l" },
@@ -205,21 +231,19 @@ mod tests {
             "copyrightholder": "One, Three",
             "ednote": "Stated note",
         });
-        check_stated(&own, &stated, &stated, &expected);
+        check_stated(&own, &stated, &expected);
         // The schema allows a page or an expression, and the expression is another property.
         let expression = json!({ "rightsinfo": { "encodedrights": "x" } });
         let page = json!({ "webstatementRights": "https://a.example/" });
-        let page = RightsMetadata::from_json(&page).expect("valid");
-        check_stated(&expression, &page, &page, &expression);
+        check_stated(&expression, &page, &expression);
     }
 
     #[test]
     fn a_source_type_of_another_vocabulary_replaces_that_of_the_document() {
         let own = json!({ "trustindicator": [{ "scheme": SCHEME, "code": "print" }] });
         let term = json!({ "digitalSourceType": "https://a.example/sources/drone" });
-        let stated = RightsMetadata::from_json(&term).expect("valid");
         let indicator = json!({ "scheme": "https://a.example/sources/", "code": "drone" });
-        check_stated(&own, &stated, &stated, &json!({ "trustindicator": [indicator] }));
+        check_stated(&own, &term, &json!({ "trustindicator": [indicator] }));
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub struct StoredItem {
     pub stored: Timestamp,
     /// The time that orders items.
     pub order_time: Timestamp,
-    /// What was set about the rights in the item, for all of its versions.
+    /// The rights override of the item, for all of its versions.
     pub rights: RightsMetadata,
 }
 
