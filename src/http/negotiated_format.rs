@@ -1,0 +1,57 @@
+//! Addresses that end in `.auto`: the rendition in the format that the client prefers.
+
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+
+use crate::http::media::MediaRequest;
+use crate::http::protocol::image_negotiation::accepted_formats;
+use crate::media;
+use crate::media::Media;
+use crate::media::MediaAnswer;
+use crate::media::RenderPayer;
+use crate::media::RenditionAnswer;
+use crate::runtime::error::Result;
+use model::media_url::MediaPath;
+use model::media_url::RenditionExtension;
+use model::token;
+
+/// How long caches may keep a rendition whose better format is being made.
+const INTERIM_CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, max-age=10");
+
+/// Whether the format of the response to a media path depends on `Accept`.
+pub(super) fn is_negotiated(path: &str) -> bool {
+    token::strip(path, RenditionExtension::Auto.as_str()).is_some()
+}
+
+/// Resolves a path that ends in `.auto` to the rendition in the format that the client prefers, or in another one
+/// while that is made.
+pub(super) async fn resolve(
+    media: &Media,
+    path: &MediaPath,
+    request: &MediaRequest<'_>,
+) -> Result<MediaAnswer> {
+    let formats = accepted_formats(request.headers);
+    for (index, format) in formats.iter().enumerate() {
+        let formatted = path.clone().with_image_format(*format);
+        let answer = media.resolve(&formatted, request.caller, request.now).await?;
+        let MediaAnswer::Rendition(mut rendition) = answer else { return Ok(answer) };
+        // The first format has to be ready or quick; the last one is answered in any case.
+        if media.is_ready(&rendition) || index + 1 == formats.len() {
+            rendition.is_interim = index > 0;
+            return Ok(MediaAnswer::Rendition(rendition));
+        }
+        // A request that costs money starts nothing before it is paid.
+        if rendition.open {
+            media.render_ahead(*rendition, RenderPayer::of(request.client));
+        }
+    }
+    Err(media::access::not_available(path))
+}
+
+/// Shortens the time for which caches keep a rendition that stands in for another format.
+pub(super) fn limit_caching(response: &mut Response, answer: &RenditionAnswer) {
+    if answer.is_interim && answer.open {
+        // The better format is being made, so caches ask again soon.
+        response.headers_mut().insert(header::CACHE_CONTROL, INTERIM_CACHE_CONTROL);
+    }
+}
