@@ -1,10 +1,11 @@
 //! Addresses that end in `.auto`: the rendition in the format that the client prefers.
 
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 
 use crate::http::media::MediaRequest;
 use crate::http::protocol::image_negotiation::accepted_formats;
+use crate::http::protocol::surrogate::forbids_shared_caches;
 use crate::media;
 use crate::media::Media;
 use crate::media::MediaAnswer;
@@ -51,7 +52,45 @@ pub(super) async fn resolve(
 /// Shortens the time for which caches keep a rendition that stands in for another format.
 pub(super) fn limit_caching(response: &mut Response, answer: &RenditionAnswer) {
     if answer.is_interim && answer.open {
-        // The better format is being made, so caches ask again soon.
-        response.headers_mut().insert(header::CACHE_CONTROL, INTERIM_CACHE_CONTROL);
+        shorten_max_age(response);
+    }
+}
+
+/// Lets caches ask again soon, unless they must not keep the response at all: 412 and 416 answer the preconditions
+/// of one client.
+fn shorten_max_age(response: &mut Response) {
+    let status = response.status();
+    let is_cacheable = status.is_success() || status == StatusCode::NOT_MODIFIED;
+    let headers = response.headers_mut();
+    if is_cacheable && !headers.get(header::CACHE_CONTROL).is_some_and(forbids_shared_caches) {
+        headers.insert(header::CACHE_CONTROL, INTERIM_CACHE_CONTROL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    #[test]
+    fn only_what_caches_may_keep_is_kept_for_a_short_time() {
+        let check = |status: StatusCode, policy: &'static str, expected: &str| {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = status;
+            let policy = HeaderValue::from_static(policy);
+            response.headers_mut().insert(header::CACHE_CONTROL, policy);
+            shorten_max_age(&mut response);
+            assert_eq!(response.headers()[header::CACHE_CONTROL], expected, "{status}");
+        };
+        let (open, interim) = ("public, max-age=300", "public, max-age=10");
+        check(StatusCode::OK, open, interim);
+        check(StatusCode::PARTIAL_CONTENT, open, interim);
+        check(StatusCode::NOT_MODIFIED, open, interim);
+        check(StatusCode::PRECONDITION_FAILED, "no-store", "no-store");
+        check(StatusCode::RANGE_NOT_SATISFIABLE, "no-store", "no-store");
+        check(StatusCode::RANGE_NOT_SATISFIABLE, open, open);
+        check(StatusCode::OK, "no-store", "no-store");
+        check(StatusCode::OK, "private, no-cache", "private, no-cache");
     }
 }

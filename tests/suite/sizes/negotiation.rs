@@ -69,6 +69,15 @@ fn an_avif_that_is_not_made_yet_is_answered_with_the_next_format_for_a_short_tim
     let webp = server.get("/media/image/one_NormalPreview.webp");
     assert_eq!(header(&webp, "etag"), interim, "it is the rendition of that format");
     assert!(first.bytes().expect("body") == webp.bytes().expect("body"));
+    // What answers the preconditions of one client is kept by no cache. No AVIF of these sizes is made yet.
+    for (size, name, value, status) in
+        [("fit_w160", "if-match", "\"other\"", 412), ("fit_w240", "range", "bytes=9999999-", 416)]
+    {
+        let path = format!("/media/image/one-{size}_NormalPreview.auto");
+        let refused = server.get_with(&path, &[("accept", CHROME), (name, value)]);
+        assert_eq!(refused.status(), status, "{name}");
+        assert_eq!(header(&refused, "cache-control"), "no-store", "{name}");
+    }
     // The tag changes when the AVIF is there, which is then kept as long as any other.
     let made = make_avif(&server, file);
     assert_ne!(made, interim);
