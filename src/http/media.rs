@@ -64,38 +64,47 @@ pub(super) async fn media(State(app): State<AppState>, request: Request) -> Resp
     let (method, uri, headers) = (request.method(), request.uri(), request.headers());
     let address =
         edge::client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
-    match *method {
-        Method::GET | Method::HEAD => {}
-        Method::OPTIONS => return preflight(),
+    let mut response = match *method {
+        Method::GET | Method::HEAD => {
+            let incoming = IncomingRequest { method, uri, headers, address };
+            let answer = media_response(&app, incoming).await;
+            answer.unwrap_or_else(|error| error_response(&app, incoming, &error))
+        }
+        Method::OPTIONS => preflight(),
         _ => {
             let message = format!("method {method} is not supported for media");
             let mut response = respond::error(&Error::new(ErrorKind::Unsupported, message));
             let allow = HeaderValue::from_static("GET, HEAD, OPTIONS");
             response.headers_mut().insert(header::ALLOW, allow);
-            return response;
+            response
         }
-    }
-    let incoming = IncomingRequest { method, uri, headers, address };
-    let mut response = media_response(&app, incoming).await.unwrap_or_else(|error| {
-        let mut response = respond::error_for(&error, headers);
-        if error.kind() == ErrorKind::NotFound
-            && let Ok(path) = MediaPath::parse(path_text(uri))
-        {
-            // A CDN may cache a 404 briefly, since the item can be published or restored at any time. Only
-            // the response to an anonymous request is cacheable: callers with credentials may see more.
-            let keys = CacheKeys::of(path.key(), []);
-            let is_own = credentials::are_presented(headers, uri)
-                || session::has_session_cookie(&app, headers);
-            app.shared.edge.surrogate.add_keys_to_missing(response.headers_mut(), &keys, is_own);
-        }
-        // Scripts may read why a picture is missing.
-        allow_origins(response.headers_mut());
-        response
-    });
+    };
     // Also on 304 and on errors, or a cache would answer all clients alike.
     if negotiated_format::is_negotiated(path_text(uri)) {
         response.headers_mut().append(header::VARY, HeaderValue::from_static("Accept"));
     }
+    response
+}
+
+/// Builds the response to a GET or HEAD that failed.
+fn error_response(
+    app: &AppState,
+    IncomingRequest { uri, headers, .. }: IncomingRequest<'_>,
+    error: &Error,
+) -> Response {
+    let mut response = respond::error_for(error, headers);
+    if error.kind() == ErrorKind::NotFound
+        && let Ok(path) = MediaPath::parse(path_text(uri))
+    {
+        // A CDN may cache a 404 briefly, since the item can be published or restored at any time. Only
+        // the response to an anonymous request is cacheable: callers with credentials may see more.
+        let keys = CacheKeys::of(path.key(), []);
+        let is_own =
+            credentials::are_presented(headers, uri) || session::has_session_cookie(app, headers);
+        app.shared.edge.surrogate.add_keys_to_missing(response.headers_mut(), &keys, is_own);
+    }
+    // Scripts may read why a picture is missing.
+    allow_origins(response.headers_mut());
     response
 }
 

@@ -158,6 +158,8 @@ fn every_response_of_auto_names_accept() {
     assert_eq!((header(&head, "content-type"), header(&head, "etag")), (AVIF.to_owned(), tag));
     let part = server.client.get(url(file)).header("range", "bytes=0-9").send().expect("answer");
     assert_eq!((part.status().as_u16(), names_accept(&part)), (206, true));
+    let post = server.client.post(url(file)).send().expect("answer");
+    assert_eq!((post.status().as_u16(), names_accept(&post)), (405, true));
     for (file, status) in [
         ("none_NormalPreview.auto", 404),
         ("one_BlackAndWhitePreview.auto", 404),
