@@ -11,7 +11,7 @@ use crate::media::Media;
 use crate::media::MediaAnswer;
 use crate::media::RenderPayer;
 use crate::media::RenditionAnswer;
-use crate::runtime::error::Result;
+use crate::runtime::error::{Error, ErrorKind, Result};
 use model::media_url::MediaPath;
 use model::media_url::RenditionExtension;
 use model::token;
@@ -24,29 +24,50 @@ pub(super) fn is_negotiated(path: &str) -> bool {
     token::strip(path, RenditionExtension::Auto.as_str()).is_some()
 }
 
-/// Resolves a path that ends in `.auto` to the rendition in the format that the client prefers, or in another one
-/// while that is made.
+/// Resolves a path that ends in `.auto` to the rendition in the format that the client prefers of those that can
+/// hold it, or in another one while that is made.
+///
+/// Fails as [`Media::resolve`] does, and for a picture that is too large for every format that the client accepts.
 pub(super) async fn resolve(
     media: &Media,
     path: &MediaPath,
     request: &MediaRequest<'_>,
 ) -> Result<MediaAnswer> {
-    let formats = accepted_formats(request.headers);
-    for (index, format) in formats.iter().enumerate() {
-        let formatted = path.clone().with_image_format(*format);
-        let answer = media.resolve(&formatted, request.caller, request.now).await?;
-        let MediaAnswer::Rendition(mut rendition) = answer else { return Ok(answer) };
-        // The first format has to be ready or quick; the last one is answered in any case.
-        if media.is_ready(&rendition) || index + 1 == formats.len() {
-            rendition.is_interim = index > 0;
-            return Ok(MediaAnswer::Rendition(rendition));
+    let mut slow = Vec::new();
+    let mut refusal = None;
+    for format in accepted_formats(request.headers) {
+        let formatted = path.clone().with_image_format(format);
+        let mut rendition = match media.resolve(&formatted, request.caller, request.now).await {
+            Ok(MediaAnswer::Rendition(rendition)) => rendition,
+            // Another format may hold a picture of this size.
+            Err(error) if is_about_format(&error) => {
+                refusal.get_or_insert(error);
+                continue;
+            }
+            other => return other,
+        };
+        if !media.is_ready(&rendition) {
+            slow.push(rendition);
+            continue;
         }
         // A request that costs money starts nothing before it is paid.
-        if rendition.open {
-            media.render_ahead(*rendition, RenderPayer::of(request.client));
+        for preferred in slow.into_iter().filter(|preferred| preferred.open) {
+            media.render_ahead(*preferred, RenderPayer::of(request.client));
+            rendition.is_interim = true;
         }
+        return Ok(MediaAnswer::Rendition(rendition));
     }
-    Err(media::access::not_available(path))
+    // No other format stands in, so the client waits for the preferred one.
+    match slow.into_iter().next() {
+        Some(rendition) => Ok(MediaAnswer::Rendition(rendition)),
+        None => Err(refusal.unwrap_or_else(|| media::access::not_available(path))),
+    }
+}
+
+/// Whether a path is refused because its format cannot hold the picture.
+fn is_about_format(error: &Error) -> bool {
+    error.kind() == ErrorKind::InvalidArgument
+        && error.details().iter().any(|detail| detail.path == "extension")
 }
 
 /// Shortens the time for which caches keep a rendition that stands in for another format.

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use reqwest::{Method, blocking::Response};
+use serde_json::Value;
 
 use super::{header, with_key};
 use crate::common::{DEMO_KEY, Server, WAIT_TIMEOUT, oracle, pictures::Picture};
@@ -197,6 +198,28 @@ fn a_bought_picture_starts_no_work_in_another_format() {
         let headers = [("accept", accept), ("authorization", key.as_str())];
         let whole = server.get_with("/media/image/one.auto", &headers);
         assert_eq!(whole.status(), 404, "{accept}: the Hires is its original");
+    }
+}
+
+#[test]
+fn a_format_that_cannot_hold_the_size_is_skipped() {
+    // WebP ends at 16,383 pixels on a side, and the levels of AV1 at 16,384.
+    let pictures = [("long", Picture::waves(16_500, 24).jpeg())];
+    let server = Server::with_pictures(&["media.warm=false"], &pictures);
+    let key = format!("ApiKey {DEMO_KEY}");
+    let get = |accept: &str| {
+        let headers = [("accept", accept), ("authorization", key.as_str())];
+        server.get_with("/media/image/long-crop_w16450_h16.auto", &headers)
+    };
+    assert_eq!(kind(get(CHROME)), JPEG);
+    assert_eq!(kind(get("image/webp,image/jpeg;q=0.1")), JPEG);
+    // Where none is left, the refusal names the format.
+    for accept in ["image/webp", "image/avif,image/webp;q=0.5"] {
+        let refused = get(accept);
+        assert_eq!(refused.status(), 400, "{accept}");
+        assert!(names_accept(&refused), "{accept}");
+        let body: Value = refused.json().expect("JSON");
+        assert_eq!(body["errors"][0]["path"], "extension", "{accept}: {body}");
     }
 }
 
