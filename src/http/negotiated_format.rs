@@ -52,8 +52,8 @@ pub(super) async fn resolve(
         }
         // A request that costs money starts nothing before it is paid.
         for preferred in slow.into_iter().filter(|preferred| preferred.open) {
-            media.render_ahead(*preferred, RenderPayer::of(request.client));
-            rendition.is_interim = true;
+            let payer = RenderPayer::of(request.client);
+            rendition.is_interim |= media.render_ahead(*preferred, payer);
         }
         return Ok(MediaAnswer::Rendition(rendition));
     }

@@ -262,9 +262,15 @@ impl Media {
     }
 
     /// Renders in the background for later requests, unless a render is in flight.
-    pub fn render_ahead(&self, answer: RenditionAnswer, payer: RenderPayer) {
+    ///
+    /// Returns false, and does nothing, where no cache would keep the result.
+    #[must_use]
+    pub fn render_ahead(&self, answer: RenditionAnswer, payer: RenderPayer) -> bool {
+        if !self.inner.cache.is_enabled() {
+            return false;
+        }
         if self.inner.in_flight.contains(answer.planned.key) {
-            return;
+            return true;
         }
         let media = self.clone();
         tokio::spawn(async move {
@@ -274,6 +280,7 @@ impl Media {
                 tracing::debug!(key = %answer.entry.key, "rendition not rendered ahead: {error}");
             }
         });
+        true
     }
 
     /// Queues a render. If the queue is full, all requests that wait for it are refused.

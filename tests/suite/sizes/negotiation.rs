@@ -96,6 +96,23 @@ fn an_avif_that_is_not_made_yet_is_answered_with_the_next_format_for_a_short_tim
 }
 
 #[test]
+fn without_a_cache_nothing_is_made_ahead_and_the_next_format_is_kept_as_long_as_any() {
+    let pictures = [("one", Picture::waves(300, 200).jpeg())];
+    let settings = ["media.warm=false", "cache.memory_bytes=0", "cache.disk_bytes=0"];
+    let server = Server::with_pictures(&settings, &pictures);
+    for _ in 0..2 {
+        let response = ask(&server, "one_NormalPreview.auto", CHROME);
+        let policy = header(&response, "cache-control");
+        assert!(policy.starts_with("public, max-age=300"), "{policy}");
+        assert_eq!(kind(response), WEBP);
+    }
+    let renders = server.metric("wirephoto_renders_total", "outcome=\"done\"");
+    assert!((renders - 2.0).abs() < 0.5, "{renders}");
+    // A client that accepts AVIF alone waits for it.
+    assert_eq!(kind(ask(&server, "one_NormalPreview.auto", AVIF)), AVIF);
+}
+
+#[test]
 fn an_explicit_format_is_never_replaced() {
     let server = server();
     for (extension, expected) in [("avif", AVIF), ("webp", WEBP), ("jpg", JPEG)] {
