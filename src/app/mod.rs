@@ -22,6 +22,7 @@ mod scrub;
 pub mod secrets;
 mod server;
 mod services;
+mod standard_progress;
 mod systemd;
 pub mod verify;
 

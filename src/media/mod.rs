@@ -139,6 +139,13 @@ impl Media {
         self.inner.cache.report();
     }
 
+    /// Whether the store can be reached and has room for standard renditions.
+    pub async fn can_keep_renditions(&self) -> bool {
+        let originals = self.inner.originals.clone();
+        let checked = tokio::task::spawn_blocking(move || originals.check_usable());
+        checked.await.is_ok_and(|outcome| outcome.is_ok())
+    }
+
     /// The settings that the section was started with.
     #[must_use]
     pub fn settings(&self) -> &MediaSettings {

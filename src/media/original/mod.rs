@@ -20,9 +20,7 @@ use std::{ops::Range, path::Path, sync::Arc};
 
 use moka::sync::Cache;
 
-use crate::runtime::limits::{
-    DERIVED_RETRY_DELAY, INDEX_CACHE_BYTES, SIDE_FILE_BYTES_MAX, STANDARD_SET_BYTES_MAX,
-};
+use crate::runtime::limits::{DERIVED_RETRY_DELAY, INDEX_CACHE_BYTES, SIDE_FILE_BYTES_MAX};
 use crate::runtime::telemetry;
 use crate::storage::blobs::{BlobReader, BlobStore, DerivedKind, DerivedStore, StoreError};
 pub use checksums::BLOCK_BYTES;
@@ -439,27 +437,6 @@ impl OriginalStore {
             found.push(OriginalFault::Derived(DerivedKind::Working));
         }
         Ok(found)
-    }
-
-    /// Reads the standard set of an original; `None` if there is none, or it is damaged.
-    ///
-    /// Fails when the bucket that holds it does not answer.
-    pub fn standard_set(&self, hash: ContentHash) -> Result<Option<StandardSet>, OriginalError> {
-        match self.derived.read(DerivedKind::Standard, hash, STANDARD_SET_BYTES_MAX) {
-            Err(unavailable @ StoreError::Unavailable { .. }) => Err(unavailable.into()),
-            Err(_) => Ok(None),
-            Ok(file) => Ok(file.and_then(StandardSet::parse)),
-        }
-    }
-
-    /// Keeps the standard set of an original. It replaces the smaller copy of earlier versions.
-    pub fn keep_standard_set(
-        &self,
-        hash: ContentHash,
-        set: &StandardSet,
-    ) -> Result<(), OriginalError> {
-        self.derived.write(DerivedKind::Standard, hash, &set.print())?;
-        Ok(self.derived.remove(DerivedKind::Level, hash)?)
     }
 
     /// Lists all derived files in the store.
