@@ -25,6 +25,7 @@ pub use super::problem::{ArchiveProblem, FileOfItem, Repair};
 use super::progress::CheckProgress;
 pub use super::progress::InterruptedCheck;
 use super::services::search_dir;
+pub use super::standard_progress::StandardReport;
 use super::warnings;
 use crate::archive::ingest::RightsReading;
 use crate::media;
@@ -85,6 +86,8 @@ pub struct CheckReport {
     /// Whether all items were read. Otherwise some originals may not have been checked, and no orphans are
     /// reported.
     pub is_complete: bool,
+    /// How far the standard renditions are made; `None` where no job makes them.
+    pub standard: Option<StandardReport>,
 }
 
 /// A check in progress.
@@ -116,10 +119,13 @@ pub fn check(
     // A database that cannot be read is reported below.
     notes.extend(unread_rights_warning(&archive.db).unwrap_or_default());
     notes.into_iter().for_each(|note| check.report(&ArchiveProblem::Warning(note)));
-    match depth {
+    let report = match depth {
         CheckDepth::Full => check.full(config, resume),
         CheckDepth::Quick { sample } => check.quick(config.ingest_workers(), sample),
-    }
+    }?;
+    // A database that cannot be read is reported above.
+    let standard = StandardReport::load(&archive.db, config).unwrap_or_default();
+    Ok(CheckReport { standard, ..report })
 }
 
 impl ArchiveCheck<'_> {
@@ -166,6 +172,7 @@ impl ArchiveCheck<'_> {
             remaining: self.remaining.into_inner() + earlier_problems,
             removed,
             is_complete: found.is_complete,
+            standard: None,
         })
     }
 

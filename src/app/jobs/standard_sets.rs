@@ -31,9 +31,9 @@ enum ItemOutcome {
 impl StandardSetsJob {
     /// Makes what item `number` lacks.
     ///
-    /// What is wrong with one item is logged, and does not stop the others (contract reliability-21):
-    /// `wirephoto check` reports it, and a request makes the renditions when they can be made again. Fails when
-    /// the database or the store does not answer, and when the queue is full.
+    /// What is wrong with one item is logged and does not stop the others: `wirephoto check` reports it, and a
+    /// request makes the renditions when they can be made again. Fails when the queue is full, the database or the
+    /// store does not answer, or the disk has no room (contract reliability-18).
     async fn item(&self, number: i64) -> Result<ItemOutcome> {
         let (key, assets) = match self.db.read(move |tx| tx.files_of_version(number)).await {
             Ok(Some(found)) => found,
