@@ -16,7 +16,7 @@ use crate::common::{DEMO_KEY, Server, checkout, pictures::Picture};
 
 /// An archive whose server was killed: photographs stored in each possible form, an order, files in the cache.
 fn archive() -> Server {
-    // Progressive, and large enough for a stored resolution level.
+    // Progressive, and large enough for a standard set with a base.
     let large = checkout("media-store/demo/image/demo-dandelion-seeding/NormalHires.jpg");
     let large = fs::read(large).unwrap();
     let small = Picture::waves(64, 48).jpeg();
@@ -141,8 +141,8 @@ fn file_damage() -> Vec<Seed> {
         ),
         seed(
             "what an interrupted derivation left",
-            |data| make_old(&data.join("derived/level/tmp-0199")),
-            &[("leftover", "derived/level/tmp-0199")],
+            |data| make_old(&data.join("derived/standard/tmp-0199")),
+            &[("leftover", "derived/standard/tmp-0199")],
         ),
         seed(
             "a damaged file of the cache",
@@ -150,11 +150,15 @@ fn file_damage() -> Vec<Seed> {
             &[("cache", "derived/cache/standard")],
         ),
     ];
-    for kind in ["index", "working", "level"] {
+    for kind in ["index", "working", "standard"] {
         let folder = format!("derived/{kind}");
         let same = folder.clone();
         let expected = [("derived", kind)];
-        seeds.push(seed("a missing file", move |data| remove(largest(data, &folder)), &expected));
+        // Standard renditions that are not made yet are no damage.
+        if kind != "standard" {
+            let how = move |data: &Path| remove(largest(data, &folder));
+            seeds.push(seed("a missing file", how, &expected));
+        }
         seeds.push(seed("a damaged file", move |data| flip(&largest(data, &same)), &expected));
     }
     seeds

@@ -124,6 +124,23 @@ impl OriginalStore {
         Ok(self.derived.remove(DerivedKind::Level, hash)?)
     }
 
+    /// Removes the standard set of an original, which is made again when it is needed.
+    pub fn remove_standard_set(&self, hash: ContentHash) -> Result<(), StoreError> {
+        self.derived.remove(DerivedKind::Standard, hash)
+    }
+
+    /// Whether an original has a standard set that cannot be read. A missing one is no fault.
+    pub(super) fn is_standard_set_damaged(&self, hash: ContentHash) -> Result<bool, StoreError> {
+        if self.derived.length(DerivedKind::Standard, hash)?.is_none() {
+            return Ok(false);
+        }
+        match self.derived.read(DerivedKind::Standard, hash, STANDARD_SET_BYTES_MAX) {
+            Err(unavailable @ StoreError::Unavailable { .. }) => Err(unavailable),
+            // A file that is too long for a set is not read.
+            found => Ok(found.ok().flatten().and_then(StandardSet::parse).is_none()),
+        }
+    }
+
     /// Checks that the originals can be reached and that a derived file can be written beside them. Blocks.
     pub fn check_usable(&self) -> Result<(), StoreError> {
         /// As long as a small set: a disk without room may still have some bytes.

@@ -23,7 +23,7 @@ use crate::runtime::modes;
 use model::ContentHash;
 
 /// The kind of a derived file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DerivedKind {
     /// The entry points for random access to an original.
     Index,
