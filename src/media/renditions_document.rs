@@ -72,24 +72,24 @@ impl Media {
                 "usage": name.usage.as_str(),
                 "width": size.width,
                 "height": size.height,
-                "access": access_word(name),
+                "access": access_word(&path(RenditionExtension::JPEG)),
                 "hrefs": self.hrefs(extensions.map(|extension| (extension, path(extension)))),
             }))
         });
         described.collect()
     }
 
-    /// The presets, each as an open rendition.
+    /// The presets, each as a Preview.
     fn presets_json(&self, entry: &CatalogEntry) -> Map<String, Value> {
         let presets = self.inner.settings.presets.0.iter();
         presets
             .map(|(name, preset)| {
-                let paths = extensions().filter_map(|extension| {
-                    Some((extension, resized(entry, extension, preset_of(name))?))
-                });
+                let path = |extension| resized(entry, extension, preset_of(name));
+                let paths = extensions().filter_map(|one| Some((one, path(one)?)));
+                let access = path(RenditionExtension::JPEG).map(|path| access_word(&path));
                 let described = json!({
                     "size": preset.size.to_string()[1..],
-                    "access": access_word(OPEN),
+                    "access": access,
                     "hrefs": self.hrefs(paths),
                 });
                 (name.to_string(), described)
@@ -158,6 +158,14 @@ fn resized(
     path.with_operation(PictureOperation::Resize(size)).ok()
 }
 
-fn access_word(name: RenditionName) -> &'static str {
-    if access::is_bought_usage(name.usage) { "purchase" } else { "open" }
+/// The word for what a caller needs to get a rendition: nothing, a purchase, or an agreement by which the item may
+/// be read, as for the Preview of a video.
+fn access_word(path: &MediaPath) -> &'static str {
+    if access::is_open(path) {
+        "open"
+    } else if access::needs_purchase(path) {
+        "purchase"
+    } else {
+        "agreement"
+    }
 }

@@ -458,3 +458,28 @@ fn an_interrupted_check_resumes_where_it_stopped() {
     let end = summary(&data, &["--resume"]);
     assert_eq!((&end["read"], &end["resumed"]), (&4.into(), &Value::Null), "nothing to continue");
 }
+
+#[test]
+fn a_damaged_row_does_not_stop_the_standard_renditions_of_the_others() {
+    let pictures: Vec<(String, Vec<u8>)> = (0..3_usize)
+        .map(|n| (format!("wave{n}"), Picture::waves(64 + 8 * n, 48).jpeg()))
+        .collect();
+    let mut server = Server::with_pictures(&["media.warm=false"], &pictures);
+    server.signal("KILL");
+    server.child.wait().unwrap();
+    let data = server.data();
+    sql(
+        &data,
+        "UPDATE items SET assets = CAST(assets || X'FF' AS TEXT)
+         WHERE item_id = (SELECT item_id FROM items ORDER BY item_id LIMIT 1 OFFSET 1);
+         UPDATE items SET assets = '[{' WHERE item_id = (SELECT min(item_id) FROM items)",
+    );
+    let server = server.restart_killed(&[]);
+    server.until("the set of the last item", || {
+        (files(&data.join("derived/standard")).len() == 1).then_some(())
+    });
+    server.until("the progress", || {
+        let said = summary(&data, &["--quick"]);
+        (said["standardRenditions"]["toGo"] == 0).then_some(())
+    });
+}

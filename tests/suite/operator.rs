@@ -139,6 +139,7 @@ fn bench_reports_the_speed_and_render_path_of_renditions() {
     for (kind, least) in [("index", 0.01), ("working", 50.0)] {
         assert!(report["derived"][kind]["percent"].as_f64().unwrap() > least, "{report}");
     }
+    assert!(report["derived"]["standard"]["files"] == 1, "{report}");
     let expected = [
         ("crop", "region"),
         ("crop-on-grid", "lossless-crop"),
