@@ -117,6 +117,18 @@ pub struct OutputOptions {
     pub bytes_max: Option<u64>,
 }
 
+impl OutputOptions {
+    /// Whether the picture data of a JPEG may be copied into the result: its format, colours and
+    /// subsampling stay, and no number of bytes limits the quality.
+    #[must_use]
+    pub fn keeps_original(&self) -> bool {
+        self.format == ImageFormat::JPEG
+            && self.colour == OutputColour::Keep
+            && self.sampling == OutputSampling::Keep
+            && self.bytes_max.is_none()
+    }
+}
+
 fn is_jpeg(format: &ImageFormat) -> bool {
     *format == ImageFormat::JPEG
 }

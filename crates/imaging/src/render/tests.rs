@@ -231,6 +231,21 @@ fn a_mark_leaves_the_rest_of_the_picture_unchanged() {
 }
 
 #[test]
+fn a_limited_number_of_bytes_is_kept_to_where_the_components_could_stay() {
+    let size = Size { width: 160, height: 120 };
+    let jpeg = pictures::jpeg(size, ColourSpace::YCbCr, ChromaSubsampling::Quarter, 3);
+    let aligned = RenderStep::Crop(Rect { x: 16, y: 16, width: 96, height: 64 });
+    for steps in [vec![], vec![aligned], vec![RenderStep::Watermark]] {
+        let mut job = job(&jpeg, &steps);
+        let whole = run(&job).file.len();
+        let bytes_max = whole / 2;
+        job.output.bytes_max = Some(u64::try_from(bytes_max).unwrap());
+        let limited = run(&job).file.len();
+        assert!(limited <= bytes_max, "{steps:?}: {limited} of {whole} bytes");
+    }
+}
+
+#[test]
 fn grey_and_cmyk_keep_their_colour_space() {
     let size = Size { width: 64, height: 48 };
     for (space, chroma) in pictures::KINDS {
