@@ -26,6 +26,7 @@ pub static CODEC: ImageCodec = ImageCodec {
     holds_grey: true,
     holds_inks: true,
     side_px_max: 65_535,
+    pixels_max: u64::MAX,
     encoding_cost: 1,
 };
 

@@ -24,6 +24,7 @@ pub static CODEC: ImageCodec = ImageCodec {
     holds_grey: false,
     holds_inks: false,
     side_px_max: webp_encoder::SIDE_PX_MAX,
+    pixels_max: u64::MAX,
     encoding_cost: 25,
 };
 
