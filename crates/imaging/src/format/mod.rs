@@ -18,7 +18,7 @@ use geometry::Size;
 use metadata::EmbeddedMetadata;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use crate::{OutputColour, OutputOptions, RasterError, colour};
+use crate::{OutputColour, OutputOptions, OutputSampling, RasterError, colour};
 
 /// All formats; the format of originals comes first.
 static FORMATS: [&ImageCodec; 3] = [&jpeg::CODEC, &webp::CODEC, &avif::CODEC];
@@ -52,6 +52,8 @@ pub struct ImageCodec {
     pub pixels_max: u64,
     /// The time that an encoder takes for a pixel, as a multiple of JPEG's; measured, rounded up.
     pub encoding_cost: u32,
+    /// The bytes of memory that an encoder takes for a pixel at its peak, the file included.
+    pub encoder_bytes_per_pixel: fn(OutputSampling) -> u64,
 }
 
 /// The functions that read files of a format.
@@ -83,7 +85,7 @@ pub struct UnencodedPicture<'a> {
     pub pixels: Cow<'a, Pixels>,
     /// Format, quality, subsampling and colour space of the result.
     pub output: OutputOptions,
-    /// The headers of the original, from which [`crate::OutputSampling::Keep`] takes the subsampling.
+    /// The headers of the original, from which [`OutputSampling::Keep`] takes the subsampling.
     pub original: PictureHeader,
     /// Whether the picture is turned by a quarter, so that its subsampling must be transposed.
     pub is_quarter_turned: bool,
@@ -211,6 +213,12 @@ impl ImageFormat {
     #[must_use]
     pub fn encoding_cost(self) -> u32 {
         self.0.encoding_cost
+    }
+
+    /// Returns the memory in bytes that encoding `pixels` pixels takes besides them, at its peak.
+    #[must_use]
+    pub fn encoder_bytes(self, pixels: u64, sampling: OutputSampling) -> u64 {
+        pixels.saturating_mul((self.0.encoder_bytes_per_pixel)(sampling))
     }
 
     /// Whether pixels of this many channels are stored as they are, and may keep their profile.

@@ -1,7 +1,7 @@
 //! Properties of every format, and a trivial format that proves the interface: a portable pixmap.
 
 use super::*;
-use crate::{OutputColour, OutputSampling};
+use crate::OutputColour;
 use ::jpeg::codec::{ChromaSubsampling, ColourSpace};
 use metadata::{Caption, WriteOptions};
 
@@ -24,6 +24,7 @@ static PIXMAP: ImageCodec = ImageCodec {
     side_px_max: 100,
     pixels_max: 5_000,
     encoding_cost: 1,
+    encoder_bytes_per_pixel: |_| 3,
 };
 
 fn picture(size: Size, channels: usize) -> UnencodedPicture<'static> {
