@@ -4,7 +4,8 @@ use super::{
     MediaState,
     cache::{BlobExtent, BodyPart, RenditionBody},
     original::{IndexedPicture, JpegHead, OpenOriginal, OriginalError, StandardSet},
-    plan::{self, RenditionPlan, STANDARD_BASE},
+    plan::RenditionPlan,
+    recipes::{self, STANDARD_BASE},
     render::RenderError,
     rights::{DescribedPixels, EffectiveRights},
 };
@@ -365,7 +366,7 @@ impl RenditionMaker<'_> {
     /// render then reports.
     fn standard_set(&self) -> Result<Option<StandardSet>, RenderError> {
         let source = &self.plan.source;
-        let recipes = plan::standard_recipes(source, &self.inner.settings);
+        let recipes = recipes::standard_recipes(source, &self.inner.settings);
         if let Some(set) = self.inner.complete_standard_set(source, &recipes)? {
             return Ok(Some(set));
         }

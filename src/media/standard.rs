@@ -2,9 +2,10 @@
 
 use tokio::sync::oneshot;
 
+use super::cost;
 use super::make::FullPicture;
 use super::original::{StandardPicture, StandardSet};
-use super::plan::{self, PictureRecipe};
+use super::recipes::{self, PictureRecipe};
 use super::{Media, MediaState, render::RenderError};
 use crate::runtime::compute::{self, yield_to_waiting};
 use crate::runtime::error::{Error, Result};
@@ -23,10 +24,10 @@ impl Media {
     pub async fn keep_standard(&self, assets: &[Asset]) -> Result<bool> {
         let files = AssetGroup::of_item(assets);
         let Some(picture) = files.whole_picture() else { return Ok(false) };
-        let recipes = plan::standard_recipes(picture, &self.inner.settings);
+        let recipes = recipes::standard_recipes(picture, &self.inner.settings);
         let (inner, source) = (self.inner.clone(), picture.without_rights());
         let has_random_access = self.inner.originals.has_random_access(picture.blob);
-        let memory = plan::standard_memory_bytes(picture, has_random_access);
+        let memory = cost::standard_memory_bytes(picture, has_random_access);
         let (sender, receiver) = oneshot::channel();
         let work = move |_: &compute::MemoryLease| {
             // The receiver is gone when the service stops; then the outcome is not needed.
