@@ -62,7 +62,7 @@ struct StandardPlan {
 }
 
 impl CatalogEntry {
-    fn new(
+    pub(super) fn new(
         key: ItemKey,
         item: StoredItem,
         uri: String,

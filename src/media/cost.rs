@@ -19,34 +19,16 @@ impl RenditionPlan {
     pub fn memory_bytes(&self, has_random_access: Option<bool>) -> u64 {
         /// Headers, index and buffers.
         const SMALL: u64 = 4 << 20;
-        let Some(first) = self.steps.first() else { return SMALL };
-        let components = u64::from(self.source.components);
-        let length = self.source.length;
-        let only_cuts = self
-            .steps
-            .iter()
-            .all(|step| matches!(step, RenderStep::Crop(_) | RenderStep::Watermark));
-        let needed = match has_random_access {
+        if self.output.is_none() {
+            return SMALL;
+        }
+        let needed = if self.is_small() {
             // The standard set may have to be made first.
-            _ if self.is_small() => standard_memory_bytes(&self.source, has_random_access),
-            Some(true) if only_cuts => {
-                let cut = self.steps.iter().find_map(|step| match step {
-                    // The samples, as planes, rotated, and the file.
-                    RenderStep::Crop(crop) => {
-                        Some(crop.size().pixels().saturating_mul(components * 4))
-                    }
-                    RenderStep::Fit { .. }
-                    | RenderStep::Cover { .. }
-                    | RenderStep::Scale { .. }
-                    | RenderStep::Watermark => None,
-                });
-                // A mark alone rewrites the scan data from the mark on: about half the file. The
-                // output of a progressive original comes from its working copy, at most 4 times as
-                // long, and is held in memory.
-                let copied = if self.source.progressive { 4 * length } else { 0 };
-                cut.map_or(length / 2 + copied, |cut| cut.saturating_add(length))
-            }
-            Some(_) | None => self.memory_bytes_whole(first, has_random_access == Some(true)),
+            standard_memory_bytes(&self.source, has_random_access)
+        } else if has_random_access == Some(true) && self.is_direct() {
+            self.memory_bytes_direct()
+        } else {
+            self.memory_bytes_whole(has_random_access == Some(true))
         };
         SMALL.saturating_add(needed)
     }
@@ -60,38 +42,90 @@ impl RenditionPlan {
     pub fn decoded_pixels(&self, has_random_access: Option<bool>) -> u64 {
         /// The base of a standard set is somewhat larger than a Preview.
         const BASE_PIXELS: u64 = 1 << 20;
+        if self.output.is_none() {
+            return 0;
+        }
         let full = self.source.stored.pixels();
         let has_random_access = has_random_access.unwrap_or(true);
-        let cut = self.steps.iter().find_map(|step| match step {
-            RenderStep::Crop(crop) => Some(crop.size().pixels()),
-            RenderStep::Fit { .. }
-            | RenderStep::Cover { .. }
-            | RenderStep::Scale { .. }
-            | RenderStep::Watermark => None,
-        });
         let pixels = match self.steps.first() {
-            None => return 0,
             Some(_) if self.is_small() => BASE_PIXELS.min(full),
-            Some(RenderStep::Fit { .. } | RenderStep::Cover { .. }) => full,
             // The part that is scaled, from the original.
             Some(RenderStep::Scale { region, .. }) if has_random_access => region.size().pixels(),
-            Some(RenderStep::Scale { .. }) => full,
-            Some(RenderStep::Crop(_)) if has_random_access => cut.unwrap_or(full),
-            // Only the rows of blocks under the mark are decoded. Their share depends on the mark; an eighth of
+            // Only the rows of blocks under a mark are decoded. Their share depends on the mark; an eighth of
             // the picture covers the default text.
-            Some(RenderStep::Watermark) if has_random_access => cut.unwrap_or(full / 8),
-            Some(RenderStep::Crop(_) | RenderStep::Watermark) => full,
+            Some(RenderStep::Crop(_) | RenderStep::Watermark)
+                if has_random_access && self.is_direct() =>
+            {
+                self.cut().map_or(full / 8, Size::pixels)
+            }
+            Some(
+                RenderStep::Fit { .. }
+                | RenderStep::Cover { .. }
+                | RenderStep::Scale { .. }
+                | RenderStep::Crop(_)
+                | RenderStep::Watermark,
+            )
+            | None => full,
         };
         pixels.max(RENDER_PIXELS_MIN)
     }
 
+    /// Whether only what the rendition shows is decoded, if the original allows random access: a JPEG in the
+    /// colours of its original that is cut or marked and nothing else, as in [`imaging::DirectPlan`].
+    #[must_use]
+    fn is_direct(&self) -> bool {
+        let keeps_original = self.output.is_some_and(|output| output.keeps_original());
+        let is_cut_or_marked = |step: &RenderStep| match step {
+            RenderStep::Crop(_) | RenderStep::Watermark => true,
+            RenderStep::Fit { .. } | RenderStep::Cover { .. } | RenderStep::Scale { .. } => false,
+        };
+        // A mark on the whole picture is drawn on separate planes, which four inks do not have; and if
+        // it is not cut as well, only a picture that is stored upright keeps the rest of its blocks.
+        let can_be_marked = match self.steps.as_slice() {
+            [RenderStep::Watermark] => self.source.components < 4 && self.source.orientation <= 1,
+            [RenderStep::Watermark, ..] => self.source.components < 4,
+            _ => true,
+        };
+        keeps_original && can_be_marked && self.steps.iter().all(is_cut_or_marked)
+    }
+
+    /// The size of the part that a crop cuts out, if there is one.
+    fn cut(&self) -> Option<Size> {
+        self.steps.iter().find_map(|step| match step {
+            RenderStep::Crop(crop) => Some(crop.size()),
+            RenderStep::Fit { .. }
+            | RenderStep::Cover { .. }
+            | RenderStep::Scale { .. }
+            | RenderStep::Watermark => None,
+        })
+    }
+
+    /// The memory for a picture of which only what is shown is decoded.
+    fn memory_bytes_direct(&self) -> u64 {
+        let length = self.source.length;
+        match self.cut() {
+            // The samples, as planes, rotated, and the file.
+            Some(cut) => {
+                let samples = cut.pixels().saturating_mul(u64::from(self.source.components));
+                samples.saturating_mul(4).saturating_add(length)
+            }
+            // A mark alone rewrites the scan data from the mark on: about half the file. The output of a
+            // progressive original comes from its working copy, at most 4 times as long, and is held in
+            // memory.
+            None if self.source.progressive => length / 2 + 4 * length,
+            None => length / 2,
+        }
+    }
+
     /// The memory for a picture that is decoded as a whole, from its own file or a working copy.
-    fn memory_bytes_whole(&self, first: &RenderStep, has_random_access: bool) -> u64 {
+    fn memory_bytes_whole(&self, has_random_access: bool) -> u64 {
         let PictureFile { stored, length, orientation, .. } = self.source;
         let components = u64::from(self.source.components);
         let orientation = Orientation::from_tag(u32::from(orientation));
         let samples = |size: Size| size.pixels().saturating_mul(components);
-        let decoded = samples(decoded_size(stored, orientation, first));
+        let first = self.steps.first();
+        let decoded = first.map_or(stored, |first| decoded_size(stored, orientation, first));
+        let decoded = samples(decoded);
         // A progressive picture is held as coefficients, two bytes each, until its last scan.
         let by_scans = self.source.progressive && !has_random_access;
         let coefficients = if by_scans { samples(stored).saturating_mul(2) } else { 0 };
@@ -137,4 +171,58 @@ pub(super) fn standard_memory_bytes(
         .saturating_mul(4)
         .saturating_add(whole)
         .saturating_add(STRIPS.min(samples.saturating_mul(8)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::media::test_plans::{FILE_BYTES, picture, plan_of, settings};
+
+    /// The pixels of the picture in these tests.
+    const FULL: u64 = 6000 * 4000;
+
+    /// Memory and decoded pixels of a rendition of a picture with random access.
+    fn costs(picture: &PictureFile, rest: &str) -> (u64, u64) {
+        let planned = plan_of(picture, rest, &settings(&[])).expect(rest);
+        (planned.plan.memory_bytes(Some(true)), planned.plan.decoded_pixels(Some(true)))
+    }
+
+    #[test]
+    fn a_jpeg_that_is_cut_or_marked_costs_what_it_shows() {
+        let picture = picture(6000, 4000);
+        for rest in [
+            "-crop_w600_h400.jpg",
+            "-crop_w600_h400-watermark.jpg",
+            "-watermark-crop_w600_h400.jpg",
+        ] {
+            let (memory, pixels) = costs(&picture, rest);
+            assert_eq!(pixels, 600 * 400, "{rest}");
+            assert!(memory < 600 * 400 * 12 + FILE_BYTES + (5 << 20), "{rest}: {memory}");
+        }
+        let (memory, pixels) = costs(&picture, "-watermark.jpg");
+        assert!(pixels == FULL / 8 && memory < 6 << 20, "{memory} bytes, {pixels} pixels");
+        assert_eq!(costs(&picture, ".jpg"), (4 << 20, 0));
+    }
+
+    #[test]
+    fn what_is_decoded_as_a_whole_costs_the_whole() {
+        let upright = picture(6000, 4000);
+        let turned = PictureFile { orientation: 6, ..picture(4000, 6000) };
+        let inks = PictureFile { components: 4, ..picture(6000, 4000) };
+        for (picture, rest) in [
+            (&upright, "-crop_w600_h400.webp"),
+            (&upright, "-crop_w600_h400.avif"),
+            (&upright, "-watermark.webp"),
+            (&upright, "-watermark-fit_w600.jpg"),
+            (&upright, "-watermark-crop_w600_h400-fit_w100.jpg"),
+            (&upright, "-crop_w600_h400-fill_w900_h900.jpg"),
+            (&turned, "-watermark.jpg"),
+            (&inks, "-watermark.jpg"),
+            (&inks, "-watermark-crop_w600_h400.jpg"),
+        ] {
+            let (memory, pixels) = costs(picture, rest);
+            assert!(memory >= FULL * 3, "{rest}: {memory} bytes");
+            assert_eq!(pixels, FULL, "{rest}");
+        }
+    }
 }

@@ -29,6 +29,8 @@ mod rights;
 mod settings;
 pub mod standard;
 mod stream;
+#[cfg(test)]
+mod test_plans;
 mod texts;
 mod timing;
 
