@@ -3,7 +3,7 @@
 
 use super::plan::{PlannedRendition, RenditionPlan};
 use crate::runtime::limits::RENDER_PIXELS_MIN;
-use imaging::{Orientation, RenderStep, decoded_size};
+use imaging::{Orientation, RenderStep, decoded_size, output_size};
 use model::Size;
 use model::item::PictureFile;
 
@@ -19,18 +19,24 @@ impl RenditionPlan {
     pub fn memory_bytes(&self, has_random_access: Option<bool>) -> u64 {
         /// Headers, index and buffers.
         const SMALL: u64 = 4 << 20;
-        if self.output.is_none() {
-            return SMALL;
-        }
+        let Some(output) = self.output else { return SMALL };
+        let encoder = output.format.encoder_bytes(self.size().pixels(), output.sampling);
         let needed = if self.is_small() {
             // The standard set may have to be made first.
-            standard_memory_bytes(&self.source, has_random_access)
+            standard_memory_bytes(&self.source, has_random_access).saturating_add(encoder)
         } else if has_random_access == Some(true) && self.is_direct() {
             self.memory_bytes_direct()
         } else {
-            self.memory_bytes_whole(has_random_access == Some(true))
+            self.memory_bytes_whole(has_random_access == Some(true)).saturating_add(encoder)
         };
         SMALL.saturating_add(needed)
+    }
+
+    /// The size of the result in pixels.
+    fn size(&self) -> Size {
+        let upright = self.source.upright();
+        // Planning has computed it already, so the steps are valid.
+        output_size(upright, &self.steps).unwrap_or(upright)
     }
 
     /// The approximate number of pixels that rendering decodes, before its render path is known; 0 for the
@@ -130,24 +136,23 @@ impl RenditionPlan {
         let by_scans = self.source.progressive && !has_random_access;
         let coefficients = if by_scans { samples(stored).saturating_mul(2) } else { 0 };
         // The file, or a longer working copy, and its bands; the pixels, the pixels rotated or
-        // converted, and the output.
+        // converted, and the pixels of the result.
         let needed = length.saturating_mul(3).saturating_add(coefficients);
         needed.saturating_add(decoded.saturating_mul(3))
     }
 }
 
 impl PlannedRendition {
-    /// The pixels that the client is charged for: what is decoded, or more where encoding takes longer.
+    /// The pixels that the client is charged for: what is decoded, or more where encoding takes longer, as for
+    /// a picture that is encoded several times to keep to a number of bytes.
     ///
     /// `has_random_access` is as for [`RenditionPlan::memory_bytes`].
     pub(super) fn charged_pixels(&self, has_random_access: Option<bool>) -> u64 {
-        let cost = u64::from(self.format.encoding_cost());
+        // The original's own picture data is sent as it is.
+        let Some(output) = self.plan.output else { return 0 };
+        let cost = u64::from(self.format.encoding_cost()) * u64::from(output.encodes_max());
         let encoded = self.size.pixels().saturating_mul(cost) / ENCODED_PIXELS_PER_DECODED;
-        match self.plan.output {
-            // The original's own picture data is sent as it is.
-            None => 0,
-            Some(_) => self.plan.decoded_pixels(has_random_access).max(encoded),
-        }
+        self.plan.decoded_pixels(has_random_access).max(encoded)
     }
 }
 
@@ -224,5 +229,38 @@ mod tests {
             assert!(memory >= FULL * 3, "{rest}: {memory} bytes");
             assert_eq!(pixels, FULL, "{rest}");
         }
+    }
+
+    #[test]
+    fn encoders_take_memory_for_each_pixel_of_the_result() {
+        let picture = picture(6000, 4000);
+        let memory = |rest: &str| costs(&picture, rest).0;
+        let (small, large) = (600 * 400, 2400 * 1600);
+        for (extension, bytes_per_pixel) in [("jpg", 6), ("webp", 7), ("avif", 100)] {
+            let [less, more] =
+                ["-fit_w600", "-fit_w2400"].map(|rest| memory(&format!("{rest}.{extension}")));
+            assert_eq!(more - less, (large - small) * bytes_per_pixel, "{extension}");
+        }
+        // Small renditions have an encoder of their own.
+        let [jpg, avif] = ["jpg", "avif"]
+            .map(|extension| memory(&format!("-fit_w640_NormalPreview.{extension}")));
+        assert_eq!(avif - jpg, 640 * 427 * 40);
+    }
+
+    #[test]
+    fn a_limit_of_bytes_is_charged_for_every_encode() {
+        let presets = r#"{"free":{"fit":[2000,0],"quality":80},
+            "limited":{"fit":[2000,0],"quality":80,"max_bytes":50000}}"#;
+        let settings = settings(&[("media.presets", presets)]);
+        let charged = |rest: &str| {
+            let planned = plan_of(&picture(6000, 4000), rest, &settings).expect(rest);
+            planned.charged_pixels(Some(true))
+        };
+        let pixels = 2000 * 1333;
+        assert_eq!(charged("-preset_free.webp"), FULL);
+        assert_eq!(charged("-preset_limited.webp"), pixels * 25 * 9 / 8);
+        assert_eq!(charged("-preset_free.avif"), pixels * 100 / 8);
+        assert_eq!(charged("-preset_limited.avif"), pixels * 100 * 9 / 8);
+        assert_eq!(charged(".jpg"), 0);
     }
 }
