@@ -104,7 +104,8 @@ pub struct PlannedRendition {
 /// Plans the picture that `path` refers to, of the item itself or of one of its associated objects.
 ///
 /// Fails with [`ErrorKind::NotFound`] for a rendition that the item does not have, and with
-/// [`ErrorKind::InvalidArgument`] for a crop that exceeds the picture.
+/// [`ErrorKind::InvalidArgument`] for a crop that exceeds the picture and for a size that the format does not
+/// hold.
 pub fn plan(
     entry: &CatalogEntry,
     path: &MediaPath,
@@ -145,6 +146,9 @@ pub fn plan(
     let size = size_after(upright, &steps)?;
     let marked = steps.contains(&RenderStep::Watermark);
     let mut output = output(name, format, &steps, settings);
+    if output.is_some() {
+        check_size(format, size)?;
+    }
     if let (Some(output), Some(preset)) = (&mut output, operated.preset) {
         output.quality = preset.quality.unwrap_or(output.quality);
         output.bytes_max = preset.bytes_max;
@@ -163,17 +167,31 @@ pub fn plan(
     };
     let text = serde_json::to_vec(&plan).map_err(Error::internal)?;
     let operation = operation_name(name, &plan.steps);
+    let class = cache_class(&plan.steps, &base);
+    Ok(PlannedRendition { key: ContentHash::of(&text), plan, size, class, format, operation })
+}
+
+/// Fails with [`ErrorKind::InvalidArgument`] for a size that files of the format cannot have.
+fn check_size(format: ImageFormat, size: Size) -> Result<()> {
+    if format.holds_size(size) {
+        return Ok(());
+    }
+    let message = format!("{size} pixels; {}", format.size_limits());
+    Err(Error::invalid("path", "extension", "maximum", message))
+}
+
+/// The cache partition of a rendition with the steps `steps`, of which `base` are those without operations.
+fn cache_class(steps: &[RenderStep], base: &[RenderStep]) -> CacheClass {
     let is_variant =
         |step: &RenderStep| matches!(step, RenderStep::Crop(_) | RenderStep::Scale { .. });
     // A fill that is as large as one side of the picture cuts without scaling.
     let covers = |steps: &[RenderStep]| {
         steps.iter().filter(|step| matches!(step, RenderStep::Cover { .. })).count()
     };
-    let class = match plan.steps.iter().any(is_variant) || covers(&plan.steps) > covers(&base) {
+    match steps.iter().any(is_variant) || covers(steps) > covers(base) {
         true => CacheClass::Variant,
         false => CacheClass::Standard,
-    };
-    Ok(PlannedRendition { key: ContentHash::of(&text), plan, size, class, format, operation })
+    }
 }
 
 /// A rendition before its operations.
@@ -406,4 +424,36 @@ pub(super) fn json_crop(entry: &CatalogEntry, crop: Option<CropSpec>) -> Result<
 /// The error for a crop that exceeds the picture; the message contains the picture's size.
 pub(super) fn bad_crop(error: &CropError) -> Error {
     Error::invalid("path", "crop", "maximum", error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::media::test_plans::{picture, plan_of, settings};
+
+    #[test]
+    fn a_size_that_a_format_does_not_hold_names_the_limit() {
+        let (wide, large) = (picture(17_000, 10), picture(6000, 4000));
+        let settings = settings(&[]);
+        for (picture, rest, limit) in [
+            (&wide, "-crop_w16384_h10.webp", "at most 16383 pixels on a side"),
+            (&wide, "-fit_w16385.avif", "at most 16384 pixels on a side and 16000000 in all"),
+            (&large, "-watermark.avif", "6000x4000 pixels; avif files have at most"),
+        ] {
+            let refused = plan_of(picture, rest, &settings).expect_err(rest);
+            assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{rest}");
+            let detail = &refused.details()[0];
+            assert_eq!((detail.location, detail.path.as_str()), ("path", "extension"), "{rest}");
+            assert!(detail.message.contains(limit), "{rest}: {}", detail.message);
+        }
+        for (picture, rest) in [
+            (&wide, ".jpg"),
+            (&wide, "-watermark.jpg"),
+            (&wide, "-fit_w16383.webp"),
+            (&large, "-fit_w4800.avif"),
+            (&large, "_NormalPreview.avif"),
+        ] {
+            assert!(plan_of(picture, rest, &settings).is_ok(), "{rest}");
+        }
+    }
 }
