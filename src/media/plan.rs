@@ -137,10 +137,11 @@ pub fn plan(
     let operated =
         operated_steps(&RenditionBase { name, upright, steps: &base }, operations, settings)?;
     let mut steps = operated.steps;
-    // A Hires that is stored rotated is turned upright by a crop of the whole picture, and a file of another
-    // format is always encoded.
-    let is_operated = !operations.is_empty() && source.orientation > 1;
-    if steps.is_empty() && (is_operated || format != ImageFormat::JPEG) {
+    // A Hires that is stored rotated is turned upright by a crop of the whole picture. A file of another format
+    // and one with a limit of bytes are always encoded.
+    let is_turned = !operations.is_empty() && source.orientation > 1;
+    let is_limited = operated.preset.is_some_and(|preset| preset.bytes_max.is_some());
+    if steps.is_empty() && (is_turned || is_limited || format != ImageFormat::JPEG) {
         steps.push(RenderStep::Crop(Rect::new(0, 0, upright)));
     }
     let size = size_after(upright, &steps)?;
@@ -430,6 +431,22 @@ pub(super) fn bad_crop(error: &CropError) -> Error {
 mod tests {
     use super::*;
     use crate::media::test_plans::{picture, plan_of, settings};
+
+    #[test]
+    fn a_limit_of_bytes_is_never_answered_with_the_data_of_the_original() {
+        let presets = r#"{"plain":{"fit":[9000,0]},"limited":{"fit":[9000,0],"max_bytes":50000}}"#;
+        let settings = settings(&[("media.presets", presets)]);
+        let planned = |rest: &str| plan_of(&picture(600, 400), rest, &settings).expect(rest).plan;
+        let plain = planned("-preset_plain.jpg");
+        assert!(plain.steps.is_empty() && plain.output.is_none(), "{plain:?}");
+        for rest in ["-preset_limited", "-crop_w64_h48-preset_limited"] {
+            let limited = planned(&format!("{rest}.jpg"));
+            assert!(matches!(limited.steps[..], [RenderStep::Crop(_)]), "{limited:?}");
+            let output = limited.output.expect("it is encoded");
+            assert_eq!(output.bytes_max, Some(50_000));
+            assert!(!output.keeps_original());
+        }
+    }
 
     #[test]
     fn a_size_that_a_format_does_not_hold_names_the_limit() {
