@@ -244,8 +244,8 @@ fn operated_steps<'a>(
 
 /// Applies `operations`, of which `resize` is one, to a rendition.
 ///
-/// The picture is scaled once, from the original or the standard set, whatever the size of the rendition that the
-/// name means.
+/// A whole picture, and a crop of the Hires, is scaled once, from the original or the standard set, whatever the
+/// size of the rendition that the name means. [`ShownPart::open`] says how the crop of an open rendition is made.
 fn resized_steps<'a>(
     base: &RenditionBase<'_>,
     operations: &[PictureOperation],
@@ -280,41 +280,39 @@ fn resized_steps<'a>(
     let is_marked = base.steps.contains(&RenderStep::Watermark)
         || operations.contains(&PictureOperation::Watermark)
         || preset.is_some_and(|preset| preset.mark);
-    let mut steps = Vec::new();
-    if marks_first || !is_scaled_whole {
-        // The crop is part of a picture that has to be made first: one with a mark, or a square around the
-        // centre of interest.
-        steps.extend_from_slice(base.steps);
-        if marks_first {
-            push_mark(&mut steps);
-        }
-        let part = ShownPart::open(crop, named_size, settings.open_px.max(1));
-        let part = if is_bought { ShownPart::full_size(crop, named_size) } else { part };
-        steps.extend(part.steps(wanted, widths));
-    } else {
-        let region = scale_crop(crop, named_size, base.upright).map_err(Error::internal)?;
-        let part = match is_bought {
-            true => ShownPart::full_size(region, base.upright),
-            false => ShownPart::open(region, base.upright, settings.open_px),
-        };
-        steps.extend(part.steps(wanted, widths));
-        // The whole picture in the size of the named rendition is that rendition.
-        let whole = Rect::new(0, 0, base.upright);
-        // Without a step it is the whole picture in its own size, which a small picture's Preview has.
-        let is_named = match &steps[..] {
-            [] => named_size == base.upright,
-            [step] => *step == RenderStep::Scale { region: whole, size: named_size },
-            _ => false,
-        };
-        if is_named {
-            let is_mark = |step: &RenderStep| *step == RenderStep::Watermark;
-            steps = base.steps.iter().filter(|step| !is_mark(step)).cloned().collect();
-        }
+    // The crop may be part of a picture that has to be made first: one with a mark, or a square around the centre
+    // of interest.
+    let is_made_first = marks_first || !is_scaled_whole;
+    let picture = if is_made_first { named_size } else { base.upright };
+    let part = match is_bought {
+        true => scale_crop(crop, named_size, picture)
+            .map(|region| ShownPart::full_size(region, picture)),
+        false => ShownPart::open(crop, named_size, picture, settings.open_px),
+    };
+    let mut steps = if is_made_first { base.steps.to_vec() } else { Vec::new() };
+    if marks_first {
+        push_mark(&mut steps);
+    }
+    steps.extend(part.map_err(Error::internal)?.steps(wanted, widths));
+    if !is_made_first && is_named(base.upright, named_size, &steps) {
+        let is_mark = |step: &RenderStep| *step == RenderStep::Watermark;
+        steps = base.steps.iter().filter(|step| !is_mark(step)).cloned().collect();
     }
     if is_marked {
         push_mark(&mut steps);
     }
     Ok(OperatedSteps { steps, preset })
+}
+
+/// Whether `steps` give the whole picture `upright` in the size of the named rendition, which then is that rendition.
+fn is_named(upright: Size, named_size: Size, steps: &[RenderStep]) -> bool {
+    let whole = Rect::new(0, 0, upright);
+    match steps {
+        // The whole picture in its own size, which a small picture's Preview has.
+        [] => named_size == upright,
+        [step] => *step == RenderStep::Scale { region: whole, size: named_size },
+        _ => false,
+    }
 }
 
 /// Adds the mark, unless the picture has it.
