@@ -21,7 +21,7 @@ impl RenditionPlan {
         const SMALL: u64 = 4 << 20;
         let Some(output) = self.output else { return SMALL };
         let encoder = output.format.encoder_bytes(self.size().pixels(), output.sampling);
-        let needed = if self.is_small() {
+        let needed = if self.standard.is_some() {
             // The standard set may have to be made first.
             standard_memory_bytes(&self.source, has_random_access).saturating_add(encoder)
         } else if has_random_access == Some(true) && self.is_direct() {
@@ -42,8 +42,8 @@ impl RenditionPlan {
     /// The approximate number of pixels that rendering decodes, before its render path is known; 0 for the
     /// original's own picture data.
     ///
-    /// If it is not known whether the original allows random access, it is assumed: nearly all do. A small
-    /// rendition is assumed to come from the standard set, which is made once for all of them.
+    /// If it is not known whether the original allows random access, it is assumed: nearly all do. The standard
+    /// set, from which most small renditions come, is assumed to be there: it is made once for all of them.
     #[must_use]
     pub fn decoded_pixels(&self, has_random_access: Option<bool>) -> u64 {
         /// The base of a standard set is somewhat larger than a Preview.
@@ -53,8 +53,10 @@ impl RenditionPlan {
         }
         let full = self.source.stored.pixels();
         let has_random_access = has_random_access.unwrap_or(true);
+        if self.standard.is_some() {
+            return BASE_PIXELS.min(full).max(RENDER_PIXELS_MIN);
+        }
         let pixels = match self.steps.first() {
-            Some(_) if self.is_small() => BASE_PIXELS.min(full),
             // The part that is scaled, from the original.
             Some(RenderStep::Scale { region, .. }) if has_random_access => region.size().pixels(),
             // Only the rows of blocks under a mark are decoded. Their share depends on the mark; an eighth of
@@ -229,6 +231,19 @@ mod tests {
             assert!(memory >= FULL * 3, "{rest}: {memory} bytes");
             assert_eq!(pixels, FULL, "{rest}");
         }
+    }
+
+    #[test]
+    fn a_small_rendition_costs_the_whole_where_no_base_is_kept() {
+        let pixels = |width, height, rest: &str| costs(&picture(width, height), rest).1;
+        // Between the open picture and twice its base there is no base.
+        let no_base = 2400 * 1600;
+        assert_eq!(pixels(2400, 1600, "-fit_w640_NormalPreview.jpg"), no_base);
+        assert_eq!(pixels(2400, 1600, "-crop_w600_h400_NormalPreview.jpg"), no_base);
+        assert_eq!(pixels(2400, 1600, "_WatermarkPreview.jpg"), no_base);
+        assert_eq!(pixels(2400, 1600, "_NormalPreview.jpg"), 1 << 20);
+        assert_eq!(pixels(6000, 4000, "-fit_w640_NormalPreview.jpg"), 1 << 20);
+        assert_eq!(pixels(6000, 4000, "-crop_w600_h400_NormalPreview.webp"), 1 << 20);
     }
 
     #[test]

@@ -6,14 +6,12 @@
 
 use serde::Serialize;
 
-use super::recipes::picture_key;
+use super::recipes::StandardSource;
 use super::resize::ShownPart;
 use super::{CatalogEntry, MediaSettings, access};
 use crate::runtime::config::{RenditionPreset, RenditionWidths};
 use crate::runtime::error::{Error, ErrorKind, Result};
-use imaging::{
-    ImageFormat, OutputColour, OutputOptions, OutputSampling, RenderStep, output_size, scaled_size,
-};
+use imaging::{ImageFormat, OutputColour, OutputOptions, OutputSampling, RenderStep, output_size};
 use model::item::{AssetGroup, PictureFile, RenditionScaling};
 use model::media_url::{MediaPath, MediaTarget, PictureOperation};
 use model::{
@@ -36,6 +34,9 @@ pub struct RenditionPlan {
     pub steps: Vec<RenderStep>,
     /// The encoding of the result; `None` for the original's own picture data.
     pub output: Option<OutputOptions>,
+    /// The picture of the standard set from which it is made; `None` for one that is made from the original.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) standard: Option<StandardSource>,
     /// Identity of the watermark, when a step draws it.
     pub mark: Option<String>,
     /// Hash of the caption that is embedded in the file.
@@ -46,35 +47,6 @@ pub struct RenditionPlan {
     pub keep_gps: bool,
     /// Whether details about the persons shown are retained.
     pub keep_person_details: bool,
-}
-
-impl RenditionPlan {
-    /// Whether the rendition is made from a small copy of the picture, in sRGB.
-    #[must_use]
-    pub(super) fn is_small(&self) -> bool {
-        let is_srgb = self.output.is_some_and(|output| output.colour == OutputColour::Srgb);
-        is_srgb
-            && self
-                .steps
-                .first()
-                .is_some_and(|step| scaled_size(self.source.upright(), step).is_some())
-    }
-
-    /// The key of the rendition in a standard set; `None` for one that is never kept.
-    pub(super) fn picture_key(&self) -> Option<ContentHash> {
-        match (&self.steps[..], &self.output) {
-            ([step], Some(output)) => Some(picture_key(&self.source, step, output)),
-            _ => None,
-        }
-    }
-
-    /// Whether an upright copy of this size suffices for the first step.
-    #[must_use]
-    pub(super) fn is_enough_upright(&self, copy: Size) -> bool {
-        let upright = self.source.upright();
-        let needed = self.steps.first().and_then(|step| scaled_size(upright, step));
-        needed.is_some_and(|needed| needed.width <= copy.width && needed.height <= copy.height)
-    }
 }
 
 /// The cache partition of a rendition.
@@ -154,9 +126,13 @@ pub fn plan(
         output.quality = preset.quality.unwrap_or(output.quality);
         output.bytes_max = preset.bytes_max;
     }
+    let standard = output.as_ref();
+    let standard =
+        standard.and_then(|output| StandardSource::of(source, &steps, output, settings));
     let plan = RenditionPlan {
         format: FORMAT,
         output,
+        standard,
         mark: marked.then(|| settings.marker.id().to_owned()),
         caption: (name.usage != RenditionUsage::Thumbnail)
             .then(|| entry.caption_of(file.association()).1),
