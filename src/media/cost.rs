@@ -21,9 +21,12 @@ impl RenditionPlan {
         const SMALL: u64 = 4 << 20;
         let Some(output) = self.output else { return SMALL };
         let encoder = output.format.encoder_bytes(self.size().pixels(), output.sampling);
-        let needed = if self.standard.is_some() {
-            // The standard set may have to be made first.
-            standard_memory_bytes(&self.source, has_random_access).saturating_add(encoder)
+        let needed = if let Some(standard) = self.standard {
+            // The set may have to be made first. Its base is decoded, reduced and marked after that.
+            let working = standard.working_bytes;
+            let set = standard_memory_bytes(&self.source, working, has_random_access);
+            let base = standard.base.map_or(0, |base| base.pixels().saturating_mul(9));
+            set.max(base.saturating_add(encoder))
         } else if has_random_access == Some(true) && self.is_direct() {
             self.memory_bytes_direct()
         } else {
@@ -158,14 +161,13 @@ impl PlannedRendition {
     }
 }
 
-/// The memory in bytes to make a standard set: the file or its working copy, strips of decoded pixels, and the
-/// pictures as linear samples.
+/// The memory in bytes to make a standard set: the file or its working copy, an original without random access as a
+/// whole, and `working_bytes`, which are those of its recipes.
 pub(super) fn standard_memory_bytes(
     picture: &PictureFile,
+    working_bytes: u64,
     has_random_access: Option<bool>,
 ) -> u64 {
-    /// What `imaging::standard_pictures` takes for strips and pictures of any size.
-    const STRIPS: u64 = 100 << 20;
     let samples = picture.stored.pixels().saturating_mul(u64::from(picture.components));
     let whole = match (has_random_access, picture.progressive) {
         (Some(true), _) => 0,
@@ -173,11 +175,7 @@ pub(super) fn standard_memory_bytes(
         // A progressive picture is held as coefficients, two bytes each, until its last scan.
         (Some(false) | None, true) => samples.saturating_mul(3),
     };
-    picture
-        .length
-        .saturating_mul(4)
-        .saturating_add(whole)
-        .saturating_add(STRIPS.min(samples.saturating_mul(8)))
+    picture.length.saturating_mul(4).saturating_add(whole).saturating_add(working_bytes)
 }
 
 #[cfg(test)]
@@ -248,18 +246,21 @@ mod tests {
 
     #[test]
     fn encoders_take_memory_for_each_pixel_of_the_result() {
-        let picture = picture(6000, 4000);
-        let memory = |rest: &str| costs(&picture, rest).0;
+        let memory = |rest: &str| costs(&picture(6000, 4000), rest).0;
         let (small, large) = (600 * 400, 2400 * 1600);
         for (extension, bytes_per_pixel) in [("jpg", 6), ("webp", 7), ("avif", 100)] {
             let [less, more] =
                 ["-fit_w600", "-fit_w2400"].map(|rest| memory(&format!("{rest}.{extension}")));
             assert_eq!(more - less, (large - small) * bytes_per_pixel, "{extension}");
         }
-        // Small renditions have an encoder of their own.
-        let [jpg, avif] = ["jpg", "avif"]
-            .map(|extension| memory(&format!("-fit_w640_NormalPreview.{extension}")));
-        assert_eq!(avif - jpg, 640 * 427 * 40);
+        // Small renditions have an encoder of their own, which takes more than making the set they come from.
+        let settings = settings(&[("media.open_px", "4000"), ("media.widths", "any")]);
+        let original = picture(12_000, 8000);
+        let [jpg, avif] = ["jpg", "avif"].map(|extension| {
+            let rest = format!("-fit_w4000_NormalPreview.{extension}");
+            plan_of(&original, &rest, &settings).expect(&rest).plan.memory_bytes(Some(true))
+        });
+        assert_eq!(avif - jpg, 4000 * 2667 * 40);
     }
 
     #[test]

@@ -36,6 +36,7 @@ pub(super) struct PictureRecipe {
 #[derive(Clone, Debug)]
 pub(super) struct StandardRecipes {
     orientation: u8,
+    components: u8,
     upright: Size,
     /// The standard renditions that may be made from the original; the base, if there is one, comes last.
     pub(super) pictures: Vec<PictureRecipe>,
@@ -50,6 +51,9 @@ pub(super) struct StandardSource {
     /// The size of the picture if the rendition is scaled from it; `None` if the picture is the rendition.
     #[serde(skip)]
     pub(super) base: Option<Size>,
+    /// What making the set takes, as [`StandardRecipes::working_bytes`] says.
+    #[serde(skip)]
+    pub(super) working_bytes: u64,
 }
 
 impl StandardSource {
@@ -95,7 +99,8 @@ impl StandardRecipes {
             };
             pictures.extend(recipe(RenderStep::Fit { long_px: base_px }, output));
         }
-        Self { orientation: picture.orientation, upright, pictures, has_base }
+        let PictureFile { orientation, components, .. } = *picture;
+        Self { orientation, components, upright, pictures, has_base }
     }
 
     /// The key of a picture: the hash of everything that determines its data besides the original.
@@ -114,11 +119,33 @@ impl StandardRecipes {
             matches!(steps, [step] if *step == picture.step) && picture.output == *output
         };
         if let Some(picture) = self.pictures.iter().find(is_rendition) {
-            return Some(StandardSource { key: self.key(picture), base: None });
+            return Some(self.source(picture, None));
         }
         let base = self.pictures.last().filter(|_| self.has_base)?;
         let is_enough = needed.width <= base.size.width && needed.height <= base.size.height;
-        is_enough.then(|| StandardSource { key: self.key(base), base: Some(base.size) })
+        is_enough.then(|| self.source(base, Some(base.size)))
+    }
+
+    fn source(&self, picture: &PictureRecipe, base: Option<Size>) -> StandardSource {
+        StandardSource { key: self.key(picture), base, working_bytes: self.working_bytes() }
+    }
+
+    /// The memory in bytes that making the set takes at its peak, besides that of an original that is decoded as a
+    /// whole: strips of decoded pixels and the largest picture as linear samples, then all pictures and an encoder.
+    pub(super) fn working_bytes(&self) -> u64 {
+        /// What `imaging::standard_pictures` takes for strips of any picture.
+        const STRIPS: u64 = 100 << 20;
+        /// The same for each pixel of the largest picture.
+        const LARGEST_PIXEL: u64 = 12;
+        let samples = self.upright.pixels().saturating_mul(u64::from(self.components));
+        let strips = STRIPS.min(samples.saturating_mul(8));
+        let largest = self.largest().map_or(0, Size::pixels).saturating_mul(LARGEST_PIXEL);
+        let pixels = self.pictures.iter().map(|picture| picture.size.pixels() * 3).sum::<u64>();
+        let encoders = self.pictures.iter().map(|PictureRecipe { output, size, .. }| {
+            output.format.encoder_bytes(size.pixels(), output.sampling)
+        });
+        let encoding = pixels.saturating_add(encoders.max().unwrap_or(0));
+        strips.saturating_add(largest).max(encoding)
     }
 
     /// The size of the largest picture.
@@ -195,5 +222,18 @@ mod tests {
         let keys = recipes.pictures.iter().map(|picture| recipes.key(picture));
         let keys: std::collections::BTreeSet<[u8; 32]> = keys.map(|key| key.0).collect();
         assert_eq!((keys.len(), recipes.has_base), (5, true));
+    }
+
+    #[test]
+    fn making_a_set_takes_memory_for_its_largest_picture() {
+        let working = |changed: &[(&str, &str)]| {
+            StandardRecipes::of(&picture(12_000, 8000), &settings(changed)).working_bytes()
+        };
+        assert_eq!(working(&[]), (100 << 20) + 1280 * 853 * 12);
+        // The base of an open picture of 4000 pixels has 5000.
+        assert_eq!(working(&[("media.open_px", "4000")]), (100 << 20) + 5000 * 3333 * 12);
+        // Encoding a large WebPreview takes more than reducing it.
+        let large = 8000 * 5333;
+        assert!(working(&[("media.web_preview_px", "8000")]) > large * 60);
     }
 }

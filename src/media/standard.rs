@@ -27,7 +27,8 @@ impl Media {
         let recipes = StandardRecipes::of(picture, &self.inner.settings);
         let (inner, source) = (self.inner.clone(), picture.without_rights());
         let has_random_access = self.inner.originals.has_random_access(picture.blob);
-        let memory = cost::standard_memory_bytes(picture, has_random_access);
+        let working = recipes.working_bytes();
+        let memory = cost::standard_memory_bytes(picture, working, has_random_access);
         let (sender, receiver) = oneshot::channel();
         let work = move |_: &compute::MemoryLease| {
             // The receiver is gone when the service stops; then the outcome is not needed.
