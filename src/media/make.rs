@@ -433,7 +433,8 @@ impl RenditionMaker<'_> {
     }
 }
 
-fn count_pixels(pixels: u64) {
+/// Counts decoded pixels for the metrics.
+pub(super) fn count_pixels(pixels: u64) {
     // The counter has whole megapixels, of which a small picture counts one.
     metrics::counter!(telemetry::DECODED_MEGAPIXELS).increment(pixels.div_ceil(1_000_000));
 }

@@ -3,7 +3,7 @@
 use tokio::sync::oneshot;
 
 use super::cost;
-use super::make::FullPicture;
+use super::make::{FullPicture, count_pixels};
 use super::original::{StandardPicture, StandardSet};
 use super::recipes::StandardRecipes;
 use super::{Media, MediaState, render::RenderError};
@@ -99,6 +99,10 @@ impl MediaState {
         let steps: Vec<RenderStep> = steps.collect();
         let pixels_max = self.settings.limits.pixels_max;
         let made = standard_pictures(&render_source, &steps, OutputColour::Srgb, pixels_max)?;
+        count_pixels(made.decoded_pixels);
+        if let Some(warning) = &made.warning {
+            tracing::warn!(blob = %source.blob, "picture data is damaged: {warning}");
+        }
         let pictures = recipes.pictures.iter().zip(made.pictures).map(|(recipe, pixels)| {
             // Requests go first.
             yield_to_waiting();
