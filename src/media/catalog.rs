@@ -64,7 +64,7 @@ struct StandardPlan {
 }
 
 impl CatalogEntry {
-    fn new(
+    pub(super) fn new(
         key: ItemKey,
         item: StoredItem,
         uri: String,

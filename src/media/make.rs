@@ -4,7 +4,8 @@ use super::{
     MediaState,
     cache::{BlobExtent, BodyPart, RenditionBody},
     original::{IndexedPicture, JpegHead, OpenOriginal, OriginalError, StandardSet},
-    plan::{self, RenditionPlan, STANDARD_BASE},
+    plan::RenditionPlan,
+    recipes::{StandardRecipes, StandardSource},
     render::RenderError,
     rights::{DescribedPixels, EffectiveRights},
 };
@@ -145,9 +146,9 @@ impl MediaState {
             return Ok((maker.original_body(), RenderPath::Original));
         };
         // Always from the set, so that the bytes do not depend on what was made first.
-        if plan.is_small()
+        if let Some(standard) = plan.standard
             && let Some(set) = maker.standard_set()?
-            && let Some(made) = maker.serve_from_standard_set(&set, output)?
+            && let Some(made) = maker.serve_from_standard_set(&set, standard, output)?
         {
             return Ok(made);
         }
@@ -334,32 +335,29 @@ impl RenditionMaker<'_> {
     }
 
     /// Takes the rendition from the standard set of the original, or makes it from the set's base; `None` if
-    /// the set has neither.
+    /// the set does not have that picture.
     fn serve_from_standard_set(
         &self,
         set: &StandardSet,
+        standard: StandardSource,
         output: OutputOptions,
     ) -> Result<Option<(RenditionBody, RenderPath)>, RenderError> {
-        if let Some(picture) = self.plan.picture_key().and_then(|key| set.find(key)) {
+        let Some(picture) = set.find(standard.key) else { return Ok(None) };
+        if standard.base.is_none() {
             // A set has no windows, so what is cut carries no regions. Of the standard renditions only a
             // thumbnail is cut, and thumbnails have none.
             let body = self.finish_file(&picture.file, output.format, None, &[])?;
             return Ok(Some((body, RenderPath::Stored)));
         }
-        let Some(base) =
-            set.find(STANDARD_BASE).filter(|base| self.plan.is_enough_upright(base.size))
-        else {
-            return Ok(None);
-        };
         // The base is upright and in sRGB already.
         let source = imaging::RenderSource {
             format: ImageFormat::JPEG,
-            file: &base.file,
+            file: &picture.file,
             orientation: Orientation::from_tag(1),
             icc: None,
             adobe: false,
             stored: self.plan.source.upright(),
-            shows: base.size,
+            shows: picture.size,
             bands: None,
         };
         let rendered = self.render(source, &self.plan.steps, output)?;
@@ -371,7 +369,7 @@ impl RenditionMaker<'_> {
     /// render then reports.
     fn standard_set(&self) -> Result<Option<StandardSet>, RenderError> {
         let source = &self.plan.source;
-        let recipes = plan::standard_recipes(source, &self.inner.settings);
+        let recipes = StandardRecipes::of(source, &self.inner.settings);
         if let Some(set) = self.inner.complete_standard_set(source, &recipes)? {
             return Ok(Some(set));
         }
@@ -441,7 +439,8 @@ impl RenditionMaker<'_> {
     }
 }
 
-fn count_pixels(pixels: u64) {
+/// Counts decoded pixels for the metrics.
+pub(super) fn count_pixels(pixels: u64) {
     // The counter has whole megapixels, of which a small picture counts one.
     metrics::counter!(telemetry::DECODED_MEGAPIXELS).increment(pixels.div_ceil(1_000_000));
 }

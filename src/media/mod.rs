@@ -12,6 +12,7 @@ mod cache;
 pub mod cache_keys;
 mod catalog;
 mod collect;
+mod cost;
 mod framing;
 mod in_flight;
 mod links;
@@ -20,6 +21,7 @@ pub mod original;
 pub mod plan;
 pub mod prerender;
 mod rate_limit;
+mod recipes;
 mod render;
 mod renditions_document;
 mod resize;
@@ -28,6 +30,8 @@ mod settings;
 mod slow_encoders;
 pub mod standard;
 mod stream;
+#[cfg(test)]
+mod test_plans;
 mod texts;
 mod timing;
 

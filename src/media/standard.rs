@@ -2,9 +2,10 @@
 
 use tokio::sync::oneshot;
 
-use super::make::FullPicture;
+use super::cost;
+use super::make::{FullPicture, count_pixels};
 use super::original::{StandardPicture, StandardSet};
-use super::plan::{self, PictureRecipe};
+use super::recipes::StandardRecipes;
 use super::{Media, MediaState, render::RenderError};
 use crate::runtime::compute::{self, yield_to_waiting};
 use crate::runtime::error::{Error, Result};
@@ -23,10 +24,11 @@ impl Media {
     pub async fn keep_standard(&self, assets: &[Asset]) -> Result<bool> {
         let files = AssetGroup::of_item(assets);
         let Some(picture) = files.whole_picture() else { return Ok(false) };
-        let recipes = plan::standard_recipes(picture, &self.inner.settings);
+        let recipes = StandardRecipes::of(picture, &self.inner.settings);
         let (inner, source) = (self.inner.clone(), picture.without_rights());
         let has_random_access = self.inner.originals.has_random_access(picture.blob);
-        let memory = plan::standard_memory_bytes(picture, has_random_access);
+        let working = recipes.working_bytes();
+        let memory = cost::standard_memory_bytes(picture, working, has_random_access);
         let (sender, receiver) = oneshot::channel();
         let work = move |_: &compute::MemoryLease| {
             // The receiver is gone when the service stops; then the outcome is not needed.
@@ -41,7 +43,7 @@ impl MediaState {
     fn keep_standard(
         &self,
         source: &PictureFile,
-        recipes: &[PictureRecipe],
+        recipes: &StandardRecipes,
     ) -> Result<bool, RenderError> {
         if self.complete_standard_set(source, recipes)?.is_some() {
             return Ok(false);
@@ -55,10 +57,12 @@ impl MediaState {
     pub(super) fn complete_standard_set(
         &self,
         source: &PictureFile,
-        recipes: &[PictureRecipe],
+        recipes: &StandardRecipes,
     ) -> Result<Option<StandardSet>, RenderError> {
-        let is_complete =
-            |set: &StandardSet| recipes.iter().all(|recipe| set.find(recipe.key).is_some());
+        let has = |set: &StandardSet, key| set.find(key).is_some();
+        let is_complete = |set: &StandardSet| {
+            recipes.pictures.iter().all(|recipe| has(set, recipes.key(recipe)))
+        };
         Ok(self.originals.standard_set(source.blob)?.filter(is_complete))
     }
 
@@ -73,7 +77,7 @@ impl MediaState {
     pub(super) fn make_standard(
         &self,
         source: &PictureFile,
-        recipes: &[PictureRecipe],
+        recipes: &StandardRecipes,
         should_continue: ShouldContinue<'_>,
     ) -> Result<StandardSet, RenderError> {
         let original = self.originals.open(source.blob, source.length, &compute::run_parallel)?;
@@ -91,14 +95,19 @@ impl MediaState {
             shows: source.stored,
             bands: full.bands(should_continue),
         };
-        let steps: Vec<RenderStep> = recipes.iter().map(|recipe| recipe.step.clone()).collect();
+        let steps = recipes.pictures.iter().map(|recipe| recipe.step.clone());
+        let steps: Vec<RenderStep> = steps.collect();
         let pixels_max = self.settings.limits.pixels_max;
         let made = standard_pictures(&render_source, &steps, OutputColour::Srgb, pixels_max)?;
-        let pictures = recipes.iter().zip(made.pictures).map(|(recipe, pixels)| {
+        count_pixels(made.decoded_pixels);
+        if let Some(warning) = &made.warning {
+            tracing::warn!(blob = %source.blob, "picture data is damaged: {warning}");
+        }
+        let pictures = recipes.pictures.iter().zip(made.pictures).map(|(recipe, pixels)| {
             // Requests go first.
             yield_to_waiting();
             let file = encode_pixels(&pixels, &recipe.output)?.into();
-            Ok(StandardPicture { key: recipe.key, size: pixels.size, file })
+            Ok(StandardPicture { key: recipes.key(recipe), size: pixels.size, file })
         });
         let pictures = pictures.collect::<Result<_, RasterError>>()?;
         Ok(StandardSet { pictures })

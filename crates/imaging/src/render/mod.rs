@@ -354,7 +354,8 @@ impl<'a> RenderState<'a> {
     }
 
     /// Returns the region with its watermarks as planes if the components of the file can be kept: no
-    /// change of scale, colour or sampling, and edges on the chroma grid.
+    /// change of scale, colour or sampling, edges on the chroma grid, and no limit of bytes, which takes
+    /// several encodes.
     ///
     /// Chroma is then neither upsampled nor downsampled again, and colour conversions are avoided.
     fn planes(&mut self) -> Result<Option<Planes>, RasterError> {
@@ -371,7 +372,8 @@ impl<'a> RenderState<'a> {
             && chroma != ChromaSubsampling::Other;
         let unconverted = self.base.is_none()
             && job.output.colour == OutputColour::Keep
-            && job.output.format == ImageFormat::JPEG;
+            && job.output.format == ImageFormat::JPEG
+            && job.output.bytes_max.is_none();
         if !(same_sampling
             && has_planes
             && unconverted
