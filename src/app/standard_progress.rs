@@ -45,7 +45,7 @@ impl StandardProgress {
         found.unwrap_or(Self { recipe, ..Self::default() })
     }
 
-    /// Stores the progress.
+    /// Stores the progress in the database.
     pub(super) fn save(&self, tx: &WriteTx<'_>) -> std::result::Result<(), DbError> {
         // A struct of numbers and a text cannot fail to serialize.
         tx.write_state(STATE_KEY, &serde_json::to_string(self).unwrap_or_default())
