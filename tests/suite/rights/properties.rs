@@ -109,9 +109,9 @@ fn without_short_lists(value: Value) -> Value {
     match value {
         Value::Array(entries) => entries.into_iter().map(without_short_lists).collect(),
         Value::Object(members) => {
-            let single = |value| match value {
-                Value::Array(mut entries) if entries.len() == 1 => entries.remove(0),
-                other => other,
+            let single = |mut value: Value| match value.as_array_mut() {
+                Some(entries) if entries.len() == 1 => entries.remove(0),
+                Some(_) | None => value,
             };
             let members = members.into_iter();
             members.map(|(name, value)| (name, single(without_short_lists(value)))).collect()
