@@ -138,7 +138,7 @@ mod tests {
         let change = |number: usize| RightsChange {
             rights: RightsMetadata::from_json(&json!({ "jobid": number.to_string() })).unwrap(),
             changed: Timestamp::from_second(1_700_000_000).unwrap(),
-            user_name: (number % 2 == 0).then(|| "editor".to_owned()),
+            user_name: number.is_multiple_of(2).then(|| "editor".to_owned()),
         };
         let changed = key.clone();
         db.write_blocking(move |tx| {
