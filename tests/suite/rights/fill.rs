@@ -148,14 +148,13 @@ fn an_original_at_which_the_disk_fails_does_not_end_the_reading() {
 fn an_original_that_cannot_be_read_is_reported_and_read_again_when_it_is_back() {
     let dir = tempfile::tempdir().expect("folder");
     let data = archive(dir.path());
-    let originals = data.join("originals");
-    let hidden = data.join("hidden");
-    fs::rename(&originals, &hidden).expect("moved");
-    fs::create_dir(&originals).expect("folder");
+    let hash = hash_of_reference();
+    let original = data.join("originals").join(&hash[..2]).join(&hash[2..]);
+    let hidden = dir.path().join("hidden");
+    fs::rename(&original, &hidden).expect("moved");
     assert_eq!(check_rights_in_part(&data)["unreadable"], 1);
     assert!(!is_filled(&data));
-    fs::remove_dir_all(&originals).expect("removed");
-    fs::rename(&hidden, &originals).expect("moved");
+    fs::rename(&hidden, &original).expect("moved");
     assert_eq!(check_rights(&data)["filled"], 1);
     assert!(is_filled(&data));
 }

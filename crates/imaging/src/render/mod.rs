@@ -32,7 +32,7 @@ use std::borrow::Cow;
 /// `stage` is called at the start of each stage and again before each further part of it; a job may
 /// visit stages several times and in any order. Once `stage` returns false, the render ends with
 /// [`RasterError::Abandoned`]. A single part, such as decoding a whole picture, is not interrupted, except
-/// for decoding in bands, which calls [`BandDecoder::should_continue`] before each band.
+/// for decoding in bands, which calls [`crate::BandDecoder::should_continue`] before each band.
 ///
 /// Memory: for a crop a small multiple of the crop; for a whole picture its samples once or twice. To
 /// scale takes about 100 MB at most and the result twice; if the picture has an index and is scaled
