@@ -38,7 +38,7 @@ impl StandardSetsJob {
         let (key, assets) = match self.db.read(move |tx| tx.files_of_version(number)).await {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(ItemOutcome::Complete),
-            Err(cause) if is_damage(&cause) => {
+            Err(cause) if is_lasting(&cause) => {
                 tracing::warn!(number, "standard renditions cannot be made: {cause}");
                 return Ok(ItemOutcome::Failed);
             }
@@ -67,22 +67,10 @@ impl StandardSetsJob {
     }
 }
 
-/// Whether a call found a damaged row or page, which a repetition would find again.
-fn is_damage(cause: &DbError) -> bool {
-    match cause {
-        DbError::Damaged { .. } => true,
-        // A text that is not UTF-8 is reported as a mistake.
-        DbError::Engine(cause) => cause.is_damage() || !cause.is_resource(),
-        DbError::Overloaded
-        | DbError::Closed
-        | DbError::Schema(_)
-        | DbError::InUse(_)
-        | DbError::Moved(_)
-        | DbError::File(_)
-        | DbError::Address(_)
-        | DbError::ReadsOnly
-        | DbError::Secret(_) => false,
-    }
+/// Whether a repetition of the call would fail too.
+fn is_lasting(cause: &DbError) -> bool {
+    // A text that is not UTF-8 is reported as a mistake.
+    cause.is_damage() || matches!(cause, DbError::Engine(cause) if !cause.is_resource())
 }
 
 impl BackgroundJob for StandardSetsJob {
