@@ -2,6 +2,8 @@
 
 use std::{sync::Barrier, thread};
 
+use serde_json::Value;
+
 use super::{open, picture, with_key};
 use crate::common::{DEMO_KEY, Server, pictures::Picture};
 use crate::media::refusal;
@@ -18,6 +20,13 @@ fn a_size_that_a_format_does_not_hold_is_a_400_with_the_limit() {
     check("wide-fit_w16384_NormalPreview.webp", "webp files have at most 16383 pixels on a side");
     assert_eq!(open(&server, "wide-fit_w16383_NormalPreview.webp").status(), 200);
     assert_eq!(open(&server, "wide-fit_w16384_NormalPreview.jpg").status(), 200);
+    // The document lists the sizes that the format holds.
+    let document: Value = open(&server, "wide.renditions.json").json().expect("JSON");
+    let widths = |format: &str| {
+        let srcset = document["srcset"][format].as_str().expect("text");
+        srcset.split(", ").filter(|candidate| candidate.ends_with("w")).count()
+    };
+    assert_eq!(["jpg", "webp", "avif"].map(widths), [1, 0, 1], "{}", document["srcset"]);
     // The right comes first.
     for (file, status) in [("wide-watermark.avif", 400), ("wide-fit_w16384.webp", 400)] {
         assert_eq!(open(&server, file).status(), 401, "{file}");
