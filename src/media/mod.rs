@@ -26,6 +26,7 @@ mod render;
 mod renditions_document;
 mod resize;
 mod rights;
+mod sets_in_flight;
 mod settings;
 mod slow_encoders;
 pub mod standard;
@@ -82,6 +83,7 @@ struct MediaState {
     originals: OriginalStore,
     cache: cache::RenditionCache,
     in_flight: in_flight::InFlightRenders,
+    sets_in_flight: sets_in_flight::SetsInFlight,
     compute: ComputePool,
     slow_encoders: SlowEncoders,
     rate_limiter: rate_limit::RenderRateLimiter,
@@ -111,6 +113,7 @@ impl Media {
             originals,
             cache: cache::RenditionCache::open(cache_dir, settings.cache)?,
             in_flight: in_flight::InFlightRenders::default(),
+            sets_in_flight: sets_in_flight::SetsInFlight::new(),
             // Half of the workers, so that such renders never delay all others.
             slow_encoders: SlowEncoders::new(compute.workers() / 2, compute.waiting_max()),
             compute,

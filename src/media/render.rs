@@ -14,6 +14,7 @@ use super::{
     plan::PlannedRendition,
     rate_limit::RenderPayer,
     rights::EffectiveRights,
+    sets_in_flight::SetAdmission,
     slow_encoders::EncoderAdmission,
     timing::{RenderTiming, StageClock},
 };
@@ -374,13 +375,29 @@ impl RenderRun {
         }
     }
 
-    /// Renders on a worker thread, publishes the outcome to the waiting requests, and fills the cache.
-    fn run(&self, lease: &MemoryLease) {
+    /// Renders on a worker thread, unless another job makes the standard set that the render needs: then it is
+    /// queued again after that.
+    fn run(self, lease: &MemoryLease) {
         // The requests may have ended while the render was queued.
         if !self.task.has_waiters() {
             count_outcome("abandoned");
             return;
         }
+        let plan = &self.planned.plan;
+        if plan.standard.is_none() {
+            return self.complete(lease);
+        }
+        let (sets, original) = (self.inner.sets_in_flight.clone(), plan.source.blob);
+        match sets.admit(original, self, Self::submit) {
+            // The claim ends when the set is kept, and with the render at the latest.
+            SetAdmission::Admitted(render, _claim) => render.complete(lease),
+            SetAdmission::Waiting => {}
+            SetAdmission::Refused(render) => refuse(&render.inner, &render.task, render.charge),
+        }
+    }
+
+    /// Renders, publishes the outcome to the waiting requests, and fills the cache.
+    fn complete(&self, lease: &MemoryLease) {
         let work = Stopwatch::start();
         let stages = StageClock::start(self.queued.elapsed_ms());
         let rendered = self.render(&work, &stages, lease);

@@ -1,14 +1,17 @@
 //! Makes the standard renditions of an original, from one decode, to be kept beside it.
 
-use tokio::sync::oneshot;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
 
 use super::cost;
 use super::make::{FullPicture, count_pixels};
 use super::original::{StandardPicture, StandardSet};
 use super::recipes::StandardRecipes;
+use super::sets_in_flight::SetAdmission;
 use super::{Media, MediaState, render::RenderError};
 use crate::runtime::compute::{self, yield_to_waiting};
-use crate::runtime::error::{Error, Result};
+use crate::runtime::error::Result;
 use crate::runtime::telemetry;
 use imaging::{
     ImageFormat, Orientation, OutputColour, RasterError, RenderStep, ShouldContinue,
@@ -25,18 +28,49 @@ impl Media {
         let files = AssetGroup::of_item(assets);
         let Some(picture) = files.whole_picture() else { return Ok(false) };
         let recipes = StandardRecipes::of(picture, &self.inner.settings);
-        let (inner, source) = (self.inner.clone(), picture.without_rights());
-        let has_random_access = self.inner.originals.has_random_access(picture.blob);
-        let working = recipes.working_bytes();
-        let memory = cost::standard_memory_bytes(picture, working, has_random_access);
-        let (sender, receiver) = oneshot::channel();
-        let work = move |_: &compute::MemoryLease| {
-            // The receiver is gone when the service stops; then the outcome is not needed.
-            drop(sender.send(inner.keep_standard(&source, &recipes)));
-        };
-        self.inner.compute.submit(memory, || true, work).map_err(|_| RenderError::Overloaded)?;
-        Ok(receiver.await.map_err(Error::internal)??)
+        let (inner, source) = (Arc::clone(&self.inner), picture.without_rights());
+        let (outcome, mut receiver) = mpsc::channel(1);
+        KeepJob { inner, source, recipes, outcome }.submit();
+        Ok(receiver.recv().await.unwrap_or(Err(RenderError::Panicked))?)
     }
+}
+
+/// A job that makes the standard set of an original ahead of requests.
+struct KeepJob {
+    inner: Arc<MediaState>,
+    source: PictureFile,
+    recipes: StandardRecipes,
+    outcome: mpsc::Sender<Result<bool, RenderError>>,
+}
+
+impl KeepJob {
+    fn submit(self) {
+        let has_random_access = self.inner.originals.has_random_access(self.source.blob);
+        let working = self.recipes.working_bytes();
+        let memory = cost::standard_memory_bytes(&self.source, working, has_random_access);
+        let (compute, outcome) = (self.inner.compute.clone(), self.outcome.clone());
+        let work = move |_: &compute::MemoryLease| self.run();
+        if compute.submit(memory, || true, work).is_err() {
+            report(&outcome, Err(RenderError::Overloaded));
+        }
+    }
+
+    /// Makes the set, unless another job does: then the job looks for it after that.
+    fn run(self) {
+        let (sets, original) = (self.inner.sets_in_flight.clone(), self.source.blob);
+        match sets.admit(original, self, Self::submit) {
+            SetAdmission::Admitted(job, _claim) => {
+                report(&job.outcome, job.inner.keep_standard(&job.source, &job.recipes));
+            }
+            SetAdmission::Waiting => {}
+            SetAdmission::Refused(job) => report(&job.outcome, Err(RenderError::Overloaded)),
+        }
+    }
+}
+
+fn report(sender: &mpsc::Sender<Result<bool, RenderError>>, outcome: Result<bool, RenderError>) {
+    // The receiver is gone when the service stops; then the outcome is not needed.
+    drop(sender.try_send(outcome));
 }
 
 impl MediaState {
@@ -63,12 +97,19 @@ impl MediaState {
         let is_complete = |set: &StandardSet| {
             recipes.pictures.iter().all(|recipe| has(set, recipes.key(recipe)))
         };
-        Ok(self.originals.standard_set(source.blob)?.filter(is_complete))
+        let set = self.originals.standard_set(source.blob)?.filter(is_complete);
+        if set.is_some() {
+            self.sets_in_flight.release(source.blob);
+        }
+        Ok(set)
     }
 
     /// Stores a standard set beside the original.
     pub(super) fn keep(&self, source: &PictureFile, set: &StandardSet) -> Result<(), RenderError> {
-        self.originals.keep_standard_set(source.blob, set)?;
+        let kept = self.originals.keep_standard_set(source.blob, set);
+        // Without space each job makes a set of its own, and to wait for each other would only take longer.
+        self.sets_in_flight.release(source.blob);
+        kept?;
         metrics::counter!(telemetry::STANDARD_SETS).increment(1);
         Ok(())
     }

@@ -316,6 +316,10 @@ pub const RETRY_AFTER_S: u32 = 2;
 pub const SLOW_RETRY_AFTER_S: u32 = 60;
 /// Maximum length of the file with an original's standard renditions, in bytes.
 pub const STANDARD_SET_BYTES_MAX: u64 = 128 << 20;
+/// Jobs that wait until the standard set of one original is made; more are refused.
+pub const SET_WAITERS_MAX: usize = 256;
+/// Originals whose standard sets are known to be there, of 32 bytes each.
+pub const SETS_KNOWN_MAX: u64 = 100_000;
 /// Items whose standard renditions are looked at in one run of the job, after which its progress is stored.
 pub const STANDARD_SETS_BATCH: usize = 16;
 /// Time between two looks for pictures whose standard renditions are not kept yet.
