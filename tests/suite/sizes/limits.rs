@@ -65,12 +65,12 @@ fn several_sizes_of_a_new_picture_share_one_standard_set() {
         .flat_map(|width| ["jpg", "webp"].map(|kind| (width, kind)))
         .map(|(width, kind)| format!("one-fit_w{width}_NormalPreview.{kind}"))
         .collect();
-    let start = Barrier::new(files.len());
+    let (start, shared) = (&Barrier::new(files.len()), &server);
     thread::scope(|scope| {
         for file in &files {
-            scope.spawn(|| {
+            scope.spawn(move || {
                 start.wait();
-                assert_eq!(open(&server, file).status(), 200, "{file}");
+                assert_eq!(open(shared, file).status(), 200, "{file}");
             });
         }
     });

@@ -87,17 +87,9 @@ impl ValueKind {
     /// Returns the members of a structure; `None` for a simple value.
     pub fn structure(self) -> Option<&'static Structure> {
         match self {
-            ValueKind::Structure(structure) => Some(structure),
-            ValueKind::Text
-            | ValueKind::Uri
-            | ValueKind::DateTime
-            | ValueKind::Vocabulary(_)
-            | ValueKind::AltLang
-            | ValueKind::Integer
-            | ValueKind::Number
-            | ValueKind::Latitude
-            | ValueKind::Longitude
-            | ValueKind::Altitude => None,
+            Structure(structure) => Some(structure),
+            Text | Uri | DateTime | Vocabulary(_) | AltLang | Integer | Number | Latitude
+            | Longitude | Altitude => None,
         }
     }
 }
