@@ -49,7 +49,7 @@ pub(super) enum SetAdmission<J> {
 }
 
 impl SetsInFlight {
-    /// Starts without claims.
+    /// Creates a registry without claims or known sets.
     pub(super) fn new() -> Self {
         Self { claims: Arc::default(), known: moka::sync::Cache::new(SETS_KNOWN_MAX) }
     }
