@@ -140,8 +140,8 @@ ROWS = [
         ("Originals found damaged", "short", [
             (f"sum by (instance) (increase(wirephoto_originals_damaged_total{{{S}}}{W}))", "{{instance}}"),
         ]),
-        ("Rights: items whose originals are not read", "short", [
-            (largest("wirephoto_rights_behind"), "items"),
+        ("Rights: rows of the item log whose originals are not read", "short", [
+            (largest("wirephoto_rights_behind"), "rows"),
         ]),
         ("Rights: records filled", "ops", [
             (rate("wirephoto_rights_filled_total"), "originals"),

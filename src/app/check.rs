@@ -25,6 +25,7 @@ pub use super::problem::{ArchiveProblem, FileOfItem, Repair};
 use super::progress::CheckProgress;
 pub use super::progress::InterruptedCheck;
 use super::services::search_dir;
+pub use super::standard_progress::StandardReport;
 use super::warnings;
 use crate::archive::ingest::RightsReading;
 use crate::media;
@@ -85,6 +86,8 @@ pub struct CheckReport {
     /// Whether all items were read. Otherwise some originals may not have been checked, and no orphans are
     /// reported.
     pub is_complete: bool,
+    /// How far the standard renditions are made; `None` where no job makes them.
+    pub standard: Option<StandardReport>,
 }
 
 /// A check in progress.
@@ -116,10 +119,13 @@ pub fn check(
     // A database that cannot be read is reported below.
     notes.extend(unread_rights_warning(&archive.db).unwrap_or_default());
     notes.into_iter().for_each(|note| check.report(&ArchiveProblem::Warning(note)));
-    match depth {
+    let report = match depth {
         CheckDepth::Full => check.full(config, resume),
         CheckDepth::Quick { sample } => check.quick(config.ingest_workers(), sample),
-    }
+    }?;
+    // A database that cannot be read is reported above.
+    let standard = StandardReport::load(&archive.db, config).unwrap_or_default();
+    Ok(CheckReport { standard, ..report })
 }
 
 impl ArchiveCheck<'_> {
@@ -166,6 +172,7 @@ impl ArchiveCheck<'_> {
             remaining: self.remaining.into_inner() + earlier_problems,
             removed,
             is_complete: found.is_complete,
+            standard: None,
         })
     }
 
@@ -236,7 +243,7 @@ impl ArchiveCheck<'_> {
         let of = self.file_of(named);
         let derived = found.iter().any(is_derived);
         let repaired =
-            (self.repair && derived).then(|| recreate_derived(self.archive, hash, length));
+            (self.repair && derived).then(|| repair_derived(self.archive, named, &found));
         let mut remaining = 0;
         for finding in found {
             let of = of.clone();
@@ -244,7 +251,6 @@ impl ArchiveCheck<'_> {
                 OriginalFault::Missing => ArchiveProblem::Missing { of, hash },
                 OriginalFault::Changed => ArchiveProblem::Damaged { of, hash },
                 OriginalFault::Derived(kind) => {
-                    let kind = DerivedKind::as_str(kind);
                     ArchiveProblem::Derived { kind, of, hash, repaired: repaired.clone() }
                 }
             };
@@ -305,14 +311,14 @@ fn unread_rights_warning(db: &Db) -> Result<Option<String>> {
 /// calls `on_progress` with the progress and the number of the newest item. Returns the progress before and
 /// after.
 ///
-/// An interrupted reading, and one that a running service has begun, is continued. Originals that could not be
-/// read are tried again.
+/// An interrupted reading, and one that a running service has begun, is continued. After a complete one,
+/// originals that could not be read are tried again.
 pub fn read_rights(
     archive: &OpenArchive,
     config: &Config,
     on_progress: &dyn Fn(RightsReading, i64),
 ) -> Result<[RightsReading; 2]> {
-    let before = RightsReading::load(&archive.db)?.retry_unreadable(&archive.db)?;
+    let before = RightsReading::retry_unreadable(&archive.db)?;
     let ingest = archive.ingest(config)?;
     loop {
         let run = ingest.read_stored_rights(clock::now())?;
@@ -364,14 +370,21 @@ pub(super) fn file_of(key: &ItemKey, asset: &Asset) -> FileOfItem {
     format!("{key} {association}{}{}", asset.name(), asset.extension().as_str())
 }
 
-/// Rebuilds the derived files of an original, and checks them afterwards.
-fn recreate_derived(
+/// Repairs the derived files of an original that have these faults, and checks them afterwards.
+fn repair_derived(
     archive: &OpenArchive,
-    hash: ContentHash,
-    length: u64,
+    NamedOriginal { hash, length, .. }: NamedOriginal,
+    faults: &[OriginalFault],
 ) -> std::result::Result<(), String> {
     let message = |cause: OriginalError| cause.to_string();
-    archive.originals.rebuild_files(hash, length, &serially).map_err(message)?;
+    let is_at_fault = |kind| faults.contains(&OriginalFault::Derived(kind));
+    if is_at_fault(DerivedKind::Standard) {
+        // A service makes the set again, in the sizes of its settings.
+        archive.originals.remove_standard_set(hash).map_err(|cause| cause.to_string())?;
+    }
+    if is_at_fault(DerivedKind::Index) || is_at_fault(DerivedKind::Working) {
+        archive.originals.rebuild_files(hash, length, &serially).map_err(message)?;
+    }
     // A failure to write is only logged during the rebuild, so the files are read back.
     match archive.originals.check(hash, length) {
         Ok(found) if found.is_empty() => Ok(()),

@@ -22,6 +22,7 @@ mod scrub;
 pub mod secrets;
 mod server;
 mod services;
+mod standard_progress;
 mod systemd;
 pub mod verify;
 
@@ -29,6 +30,7 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 
 pub use demo::{demo_warning, find_demo, ingest_demo, refuse_public_demo, remove_demo_accounts};
 pub use server::{ServerLaunch, ServerProcess, allow_connections};
+pub use standard_progress::forget_standard_progress;
 
 use ownership::{ArchiveNames, StoreOwnership, determine_ownership};
 use secrets::{MissingKey, unlock};

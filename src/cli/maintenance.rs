@@ -13,13 +13,13 @@ use serde_json::json;
 use super::{
     CommandFailure, CommonArgs, audit_record, open_archive, print_error, print_line, report_opened,
 };
-use crate::app::OpenArchive;
 use crate::app::backup::{self, BackupRequest, CopyEvent, CopyTally, RestoreReport};
 use crate::app::check::{
-    self, ArchiveProblem, CheckDepth, CheckReport, CheckRequest, InterruptedCheck,
+    self, ArchiveProblem, CheckDepth, CheckReport, CheckRequest, InterruptedCheck, StandardReport,
 };
 use crate::app::original_copies::{self, CopyLocation};
 use crate::app::verify::{VerifyReport, VerifyRequest, verify};
+use crate::app::{OpenArchive, forget_standard_progress};
 use crate::archive::ingest::RightsReading;
 use crate::runtime::clock;
 use crate::runtime::config::{self, Config, OriginalsLocation, SettingValue};
@@ -90,13 +90,17 @@ pub(super) fn check(config: &Config, args: CheckArgs, json: bool) -> Result<(), 
         print_error(&format!("warning: {warning}"));
     }
     let report = check::check(&archive, config, request, &|problem| print(problem, json))?;
-    let CheckReport { originals, read, earlier, remaining, removed, is_complete } = report;
+    let CheckReport { originals, read, earlier, remaining, removed, is_complete, standard } =
+        report;
     if json {
         let mut line = json!({ "originals": originals, "read": read, "problems": remaining,
             "removed": removed, "allItemsRead": is_complete });
         if let Some(InterruptedCheck { originals, problems, began }) = earlier {
             line["resumed"] =
                 json!({ "originals": originals, "problems": problems, "began": began });
+        }
+        if let Some(StandardReport { made, failed, to_go }) = standard {
+            line["standardRenditions"] = json!({ "made": made, "failed": failed, "toGo": to_go });
         }
         print_line(&line.to_string());
     } else {
@@ -117,8 +121,20 @@ pub(super) fn check(config: &Config, args: CheckArgs, json: bool) -> Result<(), 
             text.push_str(NOT_ALL_READ);
         }
         print_line(&text);
+        if let Some(standard) = standard {
+            print_line(&standard_line(standard));
+        }
     }
     if remaining > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
+}
+
+/// The progress of the background job that makes standard renditions.
+fn standard_line(StandardReport { made, failed, to_go }: StandardReport) -> String {
+    let mut line = format!("standard renditions: {made} items made, {to_go} to go");
+    if failed > 0 {
+        line.push_str(&format!("; those of {failed} cannot be made"));
+    }
+    line
 }
 
 /// Reads the rights in originals for `wirephoto check --rights`.
@@ -427,6 +443,7 @@ pub(super) fn restore(
     // Check the restored archive. Derived files that are missing are counted, not reported: they
     // are built on demand.
     let archive = open_archive(config)?;
+    forget_standard_progress(&archive.db)?;
     let underived = AtomicUsize::new(0);
     let report =
         check::check(&archive, config, CheckRequest::full(*rebuild), &|problem| match problem {

@@ -36,7 +36,7 @@ fn set_pixel_ratio(browser: &Browser, ratio: u32) {
 #[test]
 fn a_tile_loads_the_rendition_that_fits_it() {
     let server = Server::demo();
-    for (ratio, name) in [(1, "_WebPreview.webp"), (2, "_NormalPreview.webp")] {
+    for (ratio, name) in [(1, "_WebPreview.jpg"), (2, "_NormalPreview.jpg")] {
         let browser = Browser::open(DESKTOP);
         set_pixel_ratio(&browser, ratio);
         browser.visit(&format!("{}/", server.url));
@@ -84,12 +84,12 @@ fn walls_of_collections_offer_three_sizes() {
     }
 }
 
-/// The pictures of a page: their formats besides JPEG, whether these have the widths of the JPEG, the format that the
-/// browser chose, and whether it loaded.
+/// The pictures of a page: their formats besides JPEG, whether these have the widths of the JPEG, the extension of the
+/// address that the browser chose, and whether it loaded.
 const PICTURES: &str = "[...document.querySelectorAll('main picture')].map(picture => {
     const [image, sources] = [picture.querySelector('img'), [...picture.querySelectorAll('source')]];
     const jpegs = image.getAttribute('srcset') ?? image.getAttribute('src');
-    const isSame = source => source.srcset.replaceAll(/[.](webp|avif)/g, '.jpg') === jpegs
+    const isSame = source => source.srcset.replaceAll('.auto', '.jpg') === jpegs
         && source.sizes === image.sizes;
     return [sources.map(source => source.type).join(), sources.every(isSame),
         image.currentSrc.split('.').at(-1), image.naturalWidth > 0 && image.hasAttribute('alt')];
@@ -131,6 +131,9 @@ fn every_page_shows_its_pictures_as_jpeg_and_all_load() {
     assert_eq!(told["uri"], json!(photograph));
 }
 
+/// The `Accept` of the browser's requests for pictures.
+const ACCEPT: &str = "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8";
+
 #[test]
 fn avif_that_is_made_ahead_is_offered_first() {
     let jpeg = Picture::waves(1500, 1000).jpeg();
@@ -153,7 +156,22 @@ fn avif_that_is_made_ahead_is_offered_first() {
     let browser = Browser::open(DESKTOP);
     browser.visit(&format!("{}/", server.url));
     for picture in browser.eval(PICTURES).as_array().expect("a list") {
-        assert_eq!(picture, &json!(["image/avif", true, "avif", true]));
+        assert_eq!(picture, &json!(["image/avif", true, "auto", true]));
+    }
+    // That is the AVIF at once where it was made ahead, and later where the first visit began it.
+    let chosen = shown(&browser);
+    assert!(chosen.iter().any(|(src, _)| src.contains("/late_")), "{chosen:?}");
+    for (src, _) in chosen {
+        let path = src.strip_prefix(server.url.as_str()).expect("an address of the service");
+        let kind = || {
+            let answer = server.get_with(path, &[("accept", ACCEPT)]);
+            assert_eq!(answer.status(), 200, "{src}");
+            answer.headers()["content-type"].to_str().expect("ASCII").to_owned()
+        };
+        if src.contains("/late_") {
+            assert_eq!(kind(), "image/avif", "{src}");
+        }
+        server.until("the AVIF", || (kind() == "image/avif").then_some(()));
     }
     browser.check_layout("AVIF");
     // A browser without AVIF shows the JPEG.

@@ -5,8 +5,10 @@ use crate::properties::of_caption;
 use crate::rights::values::joined_text;
 use crate::{StandardFields, text};
 
-/// Properties that are not compared: lists, which IIM holds in part; codes, which have several notations.
-const SKIPPED: [&str; 4] = ["keywords", "personInImageNames", "subjectCodes", "countryCode"];
+/// Properties that are not compared: lists, which IIM holds in part; codes, which have several notations;
+/// identifiers, of which a camera, an editor and an archive each assign their own.
+const SKIPPED: [&str; 5] =
+    ["keywords", "personInImageNames", "subjectCodes", "countryCode", "digitalImageGuid"];
 
 /// Describes the properties that IIM and EXIF state in another way than the standard that is used.
 pub(super) fn warnings(

@@ -22,6 +22,8 @@ const IMAGE_TITLE: Tag = Tag(Context::Exif, 0xA436);
 const PHOTOGRAPHER: Tag = Tag(Context::Exif, 0xA437);
 /// Number of bytes of a directory entry.
 const ENTRY_BYTES: usize = 12;
+/// Number of hexadecimal digits of an identifier, which has 128 bits (Exif 3.0, ImageUniqueID).
+const UNIQUE_ID_DIGITS: usize = 32;
 
 /// The parsed Exif blocks of a file, in file order.
 pub(super) struct ExifBlocks(Vec<Exif>);
@@ -78,7 +80,7 @@ impl ExifBlocks {
         // Exif 3.0; the older tag for the same name goes first.
         set_if_absent(&mut caption.byline, &self.text(PHOTOGRAPHER));
         set_if_absent(&mut caption.title, &self.text(IMAGE_TITLE));
-        set_if_absent(&mut caption.uri, &self.text(Tag::ImageUniqueID));
+        set_if_absent(&mut caption.uri, &self.unique_id());
         caption.position = self.position();
         if caption.position.is_none() && self.has_coordinates() {
             warnings.push("exif gps position is not on the globe".to_owned());
@@ -106,6 +108,15 @@ impl ExifBlocks {
             .filter(|text| !text.is_empty());
         // A copyright has two parts at most, of the photographer and of the editor.
         texts.take(2).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Reads the identifier of the picture; empty if it does not have the form of the standard.
+    ///
+    /// Some cameras write the version of their firmware or zeros there, which all their pictures share.
+    fn unique_id(&self) -> String {
+        let id = self.text(Tag::ImageUniqueID);
+        let is_hex = id.len() == UNIQUE_ID_DIGITS && id.bytes().all(|b| b.is_ascii_hexdigit());
+        if is_hex && id.bytes().any(|b| b != b'0') { id } else { String::new() }
     }
 
     /// Returns latitude and longitude in degrees, if both are present and in range.

@@ -5,6 +5,8 @@
 //! and the identifier. The caption's value is written, because a correction wins over the original. If the
 //! original says the same with more detail (other languages, the id of an owner), the detailed value is
 //! written. If the caption has none, the original's is. Only of the identifier the original's counts first.
+//! A property that the document alone may state is to be taken out of the rights before
+//! ([`RightsMetadata::without`]).
 
 use std::borrow::Cow;
 
@@ -37,6 +39,17 @@ const IMAGE_GUID: &str = "digitalImageGuid";
 pub fn properties(caption: &Caption, rights: &RightsMetadata) -> Map<String, Value> {
     let merged = merged(&crate::clean_caption(caption), rights);
     merged.into_iter().map(|(of, value)| (of.name.to_owned(), value.into_owned())).collect()
+}
+
+impl RightsMetadata {
+    /// Returns these properties without the property `name`.
+    #[must_use]
+    pub fn without(&self, name: &str) -> RightsMetadata {
+        let others = self.iter().filter(|(other, _)| other.as_str() != name);
+        RightsMetadata::carried(
+            others.map(|(name, value)| (name.clone(), value.clone())).collect(),
+        )
+    }
 }
 
 /// A property or member with its value.
@@ -110,13 +123,15 @@ pub(crate) fn with_caption(rights: RightsMetadata, caption: &Caption) -> RightsM
     rights.completed(RightsMetadata::carried(of_caption))
 }
 
-/// Fills the fields that a caption lacks from carried properties.
+/// Fills the fields that a caption lacks from carried properties, and replaces its identifier by a carried
+/// one.
 ///
-/// IIM and EXIF, which hold texts alone, are written from the result.
+/// IIM and EXIF, which hold texts alone, are written from the result, so that they say what XMP says.
 pub(crate) fn completed(caption: &Caption, rights: &RightsMetadata) -> Caption {
     let mut completed = caption.clone();
     for (name, text) in crate::texts(&mut completed) {
-        if let Some(value) = rights.get(name).filter(|_| text.is_empty()) {
+        let counts = text.is_empty() || name == IMAGE_GUID;
+        if let Some(value) = rights.get(name).filter(|_| counts) {
             *text = joined_text(value);
         }
     }

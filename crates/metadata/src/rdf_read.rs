@@ -255,19 +255,8 @@ impl RdfParser {
 
     /// Finds the member with a name in the structure that is open.
     fn member(&self, name: ResolvedName<'_>) -> Option<&'static Member> {
-        match self.values.last()?.kind {
-            ValueKind::Structure(structure) => structure.member(name.xmp_namespace()?, name.local),
-            ValueKind::Text
-            | ValueKind::Uri
-            | ValueKind::DateTime
-            | ValueKind::Vocabulary(_)
-            | ValueKind::AltLang
-            | ValueKind::Integer
-            | ValueKind::Number
-            | ValueKind::Latitude
-            | ValueKind::Longitude
-            | ValueKind::Altitude => None,
-        }
+        let structure = self.values.last()?.kind.structure()?;
+        structure.member(name.xmp_namespace()?, name.local)
     }
 
     fn attributes(&mut self, reader: &NsReader<&[u8]>, start: &BytesStart<'_>, role: ElementRole) {

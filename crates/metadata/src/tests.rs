@@ -182,6 +182,34 @@ fn a_cameras_block_is_read() {
 }
 
 #[test]
+fn an_identifier_in_exif_has_the_form_of_the_standard() {
+    let id = "0123456789abcdefABCDEF0123456789";
+    let zeros = "0".repeat(32);
+    let with_id = |id: &str| {
+        let block = block(&[(Tag::ImageUniqueID, In::PRIMARY, ascii(id))]);
+        segment(0xE1, &[b"Exif\0\0", &block])
+    };
+    let reading = read_segments(&with_id(id));
+    assert_eq!(
+        (reading.caption.uri.as_str(), reading.rights.text("digitalImageGuid")),
+        (id, Some(id))
+    );
+    let long = format!("{id}0");
+    for other in
+        [zeros.as_str(), &id[1..], &long, "A16LLIC08SM A16LLIIB8GM", &id.replace('f', "g")]
+    {
+        let reading = read_segments(&with_id(other));
+        assert_eq!(reading.caption, Caption::default(), "{other}");
+        assert!(reading.rights.is_empty(), "{other}");
+    }
+    // Each standard may have an identifier of its own.
+    let caption = Caption { uri: "urn:x".into(), ..Caption::default() };
+    let segments = [with_id(id), without(b"Exif", &write(&caption, &[], UPRIGHT))].concat();
+    let reading = read_segments(&segments);
+    assert_eq!((reading.caption, reading.warnings), (caption, Vec::new()));
+}
+
+#[test]
 fn nothing_of_a_cameras_block_is_copied() {
     assert_eq!(write(&Caption::default(), &[&camera()], UPRIGHT), Vec::<u8>::new());
     let written = write(&full(), &[&camera()], WITH_GPS);

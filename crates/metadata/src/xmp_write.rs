@@ -288,18 +288,9 @@ impl XmlPrinter {
     fn member(&mut self, member: &Member, value: &Value) {
         self.namespaces.add(member.namespace);
         let (prefix, local) = (member.namespace.prefix(), member.local);
-        let attribute = match member.kind {
-            ValueKind::Structure(_) => " rdf:parseType=\"Resource\"",
-            ValueKind::Text
-            | ValueKind::Uri
-            | ValueKind::DateTime
-            | ValueKind::Vocabulary(_)
-            | ValueKind::AltLang
-            | ValueKind::Integer
-            | ValueKind::Number
-            | ValueKind::Latitude
-            | ValueKind::Longitude
-            | ValueKind::Altitude => "",
+        let attribute = match member.kind.structure() {
+            Some(_) => " rdf:parseType=\"Resource\"",
+            None => "",
         };
         if let Some(container) = member.many {
             let container = container.element();

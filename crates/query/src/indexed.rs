@@ -16,7 +16,7 @@ use crate::limits::{FACET_CHARS_MAX, FACET_VALUES_MAX, INDEXED_WORDS_MAX};
 use model::ItemKey;
 use model::item::Document;
 
-/// What is stated about a picture besides its document, by terms of vocabularies: their URIs or codes.
+/// The effective rights in a picture that are indexed: terms of vocabularies, as URIs or codes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RightsTerms<'a> {
     /// How the picture was made.
@@ -89,7 +89,7 @@ impl IndexedDocument {
         Self::with_facts(key, document, IndexedFacts::default(), zone)
     }
 
-    /// The same, with what is known besides the document.
+    /// Extracts the same, and what is known besides the document.
     #[must_use]
     pub fn with_facts(
         key: &ItemKey,

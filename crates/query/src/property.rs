@@ -122,7 +122,8 @@ pub(super) fn item_words(value: &str) -> Cow<'_, str> {
     }
 }
 
-/// The vocabularies of [`DIGITAL_SOURCE_TYPE`] and [`DATA_MINING`], without their schemes.
+/// The vocabularies of [`DIGITAL_SOURCE_TYPE`] and [`DATA_MINING`], without their schemes. The library
+/// `metadata` has them too, but this one depends on `model` alone; a test of the server's search uses both.
 const VOCABULARIES: [&str; 2] =
     ["://cv.iptc.org/newscodes/digitalsourcetype/", "://ns.useplus.org/ldf/vocab/"];
 

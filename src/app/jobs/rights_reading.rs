@@ -24,7 +24,8 @@ impl BackgroundJob for RightsReadingJob {
     async fn run(&mut self) -> Result<RunOutcome> {
         let run = self.uploads.read_stored_rights(clock::now()).await?;
         let RightsReadingRun { progress, last, is_complete } = run;
-        let behind = u32::try_from(last - progress.at).unwrap_or(u32::MAX);
+        // The progress may be ahead of a database that was restored from a backup.
+        let behind = u32::try_from((last - progress.at).max(0)).unwrap_or(u32::MAX);
         metrics::gauge!(telemetry::RIGHTS_BEHIND).set(f64::from(behind));
         Ok(if is_complete { RunOutcome::Done } else { RunOutcome::More })
     }

@@ -43,6 +43,7 @@ pub use names::FileName;
 use photograph::CheckedPhotograph;
 use pinned_path::PinnedPath;
 pub use rights_reading::{RightsReading, RightsReadingRun};
+pub use set_rights::{RightsChangeEntry, RightsOutcome};
 use source_rights::apply_rights;
 pub use spool::{SpooledFile, UploadSpool};
 pub use uploads::{UploadPermit, Uploads};

@@ -10,11 +10,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::write::{self, LocalMoment};
-use super::{Ingest, Uploads};
+use super::{Ingest, Uploads, catch_panics};
 use crate::media::original::OriginalError;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::RIGHTS_READING_BATCH;
 use crate::runtime::telemetry;
+use crate::storage::blobs::StoreError;
 use crate::storage::database::{Db, DbError, WriteTx};
 use metadata::RightsMetadata;
 use model::item::{Asset, AssetFile, PictureFile, RIGHTS_READING};
@@ -28,13 +29,19 @@ const STATE_KEY: &str = "rights-reading";
 pub struct RightsReading {
     /// What is read from a file; another reading begins again.
     reading: u32,
+    /// The number of the pass over all items; it rises when originals are tried again.
+    #[serde(default)]
+    pass: u64,
+    /// Whether the pass has reached the newest item. Later items are visited as they arrive.
+    #[serde(default)]
+    is_complete: bool,
     /// The number of the last item that was visited.
     pub at: i64,
     /// Originals that were read.
     pub read: u64,
     /// Originals with rights that their records lacked, and that were filled.
     pub filled: u64,
-    /// Originals that are missing or damaged.
+    /// Originals that are missing or damaged, or that the disk or the reader fails at.
     pub unreadable: u64,
 }
 
@@ -76,15 +83,20 @@ impl RightsReading {
         Ok(Self::parse(text.as_deref()))
     }
 
-    /// Begins again at the first item where originals could not be read, which may have been restored since.
-    /// Originals with rights that were read are skipped.
-    pub fn retry_unreadable(self, db: &Db) -> Result<Self> {
-        if self.unreadable == 0 {
-            return Ok(self);
-        }
-        let again = Self { at: 0, unreadable: 0, ..self };
-        db.write_blocking(move |tx| again.write(tx))?;
-        Ok(again)
+    /// Begins a new pass where the last one is complete and could not read some originals, which may have been
+    /// restored since; returns the progress. A pass that was interrupted is continued instead. Originals with
+    /// rights that were read are skipped.
+    pub fn retry_unreadable(db: &Db) -> Result<Self> {
+        Ok(db.write_blocking(|tx| {
+            let stored = Self::parse(tx.as_read().find_state(STATE_KEY)?.as_deref());
+            if !stored.is_complete || stored.unreadable == 0 {
+                return Ok(stored);
+            }
+            let pass = stored.pass + 1;
+            let again = Self { pass, is_complete: false, at: 0, unreadable: 0, ..stored };
+            again.write(tx)?;
+            Ok(again)
+        })?)
     }
 
     fn parse(text: Option<&str>) -> Self {
@@ -93,10 +105,14 @@ impl RightsReading {
         found.unwrap_or(Self { reading: RIGHTS_READING, ..Self::default() })
     }
 
-    /// Stores the progress, unless another run has come further meanwhile.
-    fn save(&self, tx: &WriteTx<'_>) -> std::result::Result<(), DbError> {
+    /// Stores the progress, unless another run has come further meanwhile or has begun a new pass; returns
+    /// whether it did.
+    fn save(&self, tx: &WriteTx<'_>) -> std::result::Result<bool, DbError> {
         let stored = Self::parse(tx.as_read().find_state(STATE_KEY)?.as_deref());
-        if stored.at > self.at { Ok(()) } else { self.write(tx) }
+        if stored.pass != self.pass || stored.at > self.at {
+            return Ok(false);
+        }
+        self.write(tx).map(|()| true)
     }
 
     fn write(&self, tx: &WriteTx<'_>) -> std::result::Result<(), DbError> {
@@ -108,32 +124,49 @@ impl RightsReading {
 impl Ingest {
     /// Visits the next items and fills what their records lack. `now` is the time of new versions.
     ///
-    /// Fails when the database or the store does not answer; then the run can be repeated.
+    /// A single original that cannot be read is counted and skipped. Fails when the database or the whole store
+    /// does not answer; then the run can be repeated.
     pub fn read_stored_rights(&self, now: Timestamp) -> Result<RightsReadingRun> {
         let before = RightsReading::load(&self.db)?;
         let (last, numbers) = self.db.read_blocking(move |tx| {
             let last = tx.last_version()?;
             Ok((last, tx.list_item_numbers(before.at, last, RIGHTS_READING_BATCH)?))
         })?;
-        let is_complete = numbers.len() < RIGHTS_READING_BATCH;
+        let is_at_end = numbers.len() < RIGHTS_READING_BATCH;
         let (mut progress, mut items) = (before, Vec::new());
         for number in numbers {
             items.extend(self.read_item(number, &mut progress)?);
             progress.at = number;
         }
-        if is_complete {
+        if is_at_end {
             progress.at = last;
+            progress.is_complete = true;
         }
-        if progress != before {
-            let zone = self.zone.clone();
-            self.db.write_blocking(move |tx| {
-                let moment = LocalMoment { now, zone: &zone };
+        let is_saved = progress == before || self.save_read(progress, items, now)?;
+        if is_saved {
+            metrics::counter!(telemetry::RIGHTS_FILLED).increment(progress.filled - before.filled);
+        }
+        // If another run went on meanwhile, the next one continues where that one is.
+        Ok(RightsReadingRun { progress, last, is_complete: is_at_end && is_saved })
+    }
+
+    /// Writes the progress with what was read; returns false if another run went on meanwhile, which then
+    /// visits the same items.
+    fn save_read(
+        &self,
+        progress: RightsReading,
+        items: Vec<ReadItem>,
+        now: Timestamp,
+    ) -> Result<bool> {
+        let zone = self.zone.clone();
+        Ok(self.db.write_blocking(move |tx| {
+            let moment = LocalMoment { now, zone: &zone };
+            let is_saved = progress.save(tx)?;
+            if is_saved {
                 items.iter().try_for_each(|item| fill(tx, item, moment))?;
-                progress.save(tx)
-            })?;
-        }
-        metrics::counter!(telemetry::RIGHTS_FILLED).increment(progress.filled - before.filled);
-        Ok(RightsReadingRun { progress, last, is_complete })
+            }
+            Ok(is_saved)
+        })?)
     }
 
     /// Reads the originals of an item that were not read before; `None` where its record lacks nothing.
@@ -146,14 +179,12 @@ impl Ingest {
         let Some((key, assets)) = found else { return Ok(None) };
         let mut originals = Vec::new();
         for picture in assets.iter().filter_map(unread) {
-            match self.read_original(picture) {
+            match self.read_original(picture)? {
                 Ok(found) => {
                     progress.read += 1;
                     progress.filled += u64::from(!found.rights.is_empty());
                     originals.push(found);
                 }
-                // The store may recover, so the item is visited again.
-                Err(cause) if cause.is_resource() => return Err(cause.into()),
                 Err(cause) => {
                     progress.unreadable += 1;
                     tracing::warn!(item = %key, "rights in an original cannot be read: {cause}");
@@ -164,15 +195,49 @@ impl Ingest {
         Ok(is_changed.then_some(ReadItem { key, originals }))
     }
 
+    /// Reads the rights in an original; the inner error says why this original cannot be read.
+    ///
+    /// Fails when the store cannot be used at all.
     fn read_original(
         &self,
         picture: &PictureFile,
-    ) -> std::result::Result<ReadOriginal, OriginalError> {
-        let PictureFile { blob, length, .. } = *picture;
-        let head = self.originals.read_head(blob, length)?;
-        let is_grey = self.originals.is_grey(blob, length, &head)?.unwrap_or(false);
-        let rights = metadata::read(&head.header, &head.bytes).rights;
-        Ok(ReadOriginal { blob, rights, is_grey })
+    ) -> Result<std::result::Result<ReadOriginal, String>> {
+        let read = catch_panics(|| {
+            let PictureFile { blob, length, .. } = *picture;
+            Ok(self.originals.read_head(blob, length).and_then(|head| {
+                let is_grey = self.originals.is_grey(blob, length, &head)?.unwrap_or(false);
+                let rights = metadata::read(&head.header, &head.bytes).rights;
+                Ok(ReadOriginal { blob, rights, is_grey })
+            }))
+        });
+        match read {
+            Ok(Ok(rights)) => Ok(Ok(rights)),
+            // The store may recover, so the item is visited again.
+            Ok(Err(cause)) if is_of_store(&cause) => Err(cause.into()),
+            Ok(Err(cause)) => Ok(Err(cause.to_string())),
+            Err(panicked) => Ok(Err(panicked.to_string())),
+        }
+    }
+}
+
+/// Whether the whole store cannot be used, and not only one original.
+fn is_of_store(cause: &OriginalError) -> bool {
+    match cause {
+        OriginalError::Store(
+            StoreError::Unavailable { .. }
+            | StoreError::OtherArchive { .. }
+            | StoreError::Setting { .. },
+        ) => true,
+        // A disk may fail at one file only, and must not stop the reading of all others.
+        OriginalError::Store(
+            StoreError::Io { .. }
+            | StoreError::Missing(_)
+            | StoreError::Length { .. }
+            | StoreError::Corrupted(_),
+        )
+        | OriginalError::Changed(_)
+        | OriginalError::Derived { .. }
+        | OriginalError::Header(_) => false,
     }
 }
 
@@ -222,16 +287,80 @@ mod tests {
     use super::*;
 
     #[test]
+    fn one_bad_original_is_skipped_and_a_store_that_fails_is_not() {
+        let cause = || std::io::Error::other("fails");
+        let place = || "originals".to_owned();
+        let hash = ContentHash::of(b"x");
+        for (cause, expected) in [
+            (StoreError::Io { path: place(), cause: cause() }, false),
+            (StoreError::Missing(hash), false),
+            (StoreError::Corrupted(hash), false),
+            (StoreError::Unavailable { place: place(), cause: cause() }, true),
+            (StoreError::OtherArchive { place: place(), why: String::new() }, true),
+        ] {
+            let cause = OriginalError::Store(cause);
+            assert_eq!(is_of_store(&cause), expected, "{cause}");
+        }
+        assert!(!is_of_store(&OriginalError::Changed(hash)));
+    }
+
+    #[test]
     fn another_reading_begins_again() {
-        let stored = r#"{"reading":1,"at":7,"read":5,"filled":2,"unreadable":1}"#;
+        let stored = concat!(
+            r#"{"reading":1,"pass":3,"is_complete":true,"#,
+            r#""at":7,"read":5,"filled":2,"unreadable":1}"#
+        );
         let found = RightsReading::parse(Some(stored));
-        let expected = RightsReading { reading: 1, at: 7, read: 5, filled: 2, unreadable: 1 };
+        let expected = RightsReading {
+            reading: 1,
+            pass: 3,
+            is_complete: true,
+            at: 7,
+            read: 5,
+            filled: 2,
+            unreadable: 1,
+        };
         assert_eq!(found, expected);
         assert_eq!(serde_json::to_string(&found).unwrap(), stored);
         let new = RightsReading { reading: RIGHTS_READING, ..RightsReading::default() };
         let other = stored.replace("\"reading\":1", "\"reading\":0");
         for text in [None, Some("damaged"), Some(other.as_str())] {
             assert_eq!(RightsReading::parse(text), new);
+        }
+    }
+
+    #[test]
+    fn only_a_complete_pass_is_repeated_for_what_could_not_be_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::scratch(dir.path()).unwrap();
+        let retry_after = |stored: RightsReading| {
+            db.write_blocking(move |tx| stored.write(tx)).unwrap();
+            let found = RightsReading::retry_unreadable(&db).unwrap();
+            assert_eq!(RightsReading::load(&db).unwrap(), found);
+            found
+        };
+        let new = RightsReading::parse(None);
+        let part = RightsReading { at: 7, read: 5, unreadable: 1, ..new };
+        assert_eq!(retry_after(part), part, "an interrupted pass is continued");
+        let whole = RightsReading { is_complete: true, unreadable: 0, ..part };
+        assert_eq!(retry_after(whole), whole);
+        let again = RightsReading { pass: 1, at: 0, unreadable: 0, ..part };
+        assert_eq!(retry_after(RightsReading { is_complete: true, ..part }), again);
+    }
+
+    #[test]
+    fn a_run_that_was_overtaken_stores_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::scratch(dir.path()).unwrap();
+        let new = RightsReading::parse(None);
+        let stored = RightsReading { pass: 1, at: 4, ..new };
+        db.write_blocking(move |tx| stored.write(tx)).unwrap();
+        for (pass, at, expected) in [(0, 9, false), (2, 9, false), (1, 3, false), (1, 9, true)] {
+            let progress = RightsReading { pass, at, ..new };
+            let is_saved = db.write_blocking(move |tx| progress.save(tx)).unwrap();
+            assert_eq!(is_saved, expected, "pass {pass} at {at}");
+            let loaded = RightsReading::load(&db).unwrap();
+            assert_eq!(loaded, if expected { progress } else { stored });
         }
     }
 }

@@ -374,7 +374,7 @@ fn expected_words() -> Vec<(&'static str, Value)> {
         ("mediaType", types(&[MediaType::Video])),
         ("rendition", json!(RenditionName::PICTURES.map(|name| name.to_string()))),
         ("extension", extensions.collect()),
-        ("access", json!(["open", "purchase"])),
+        ("access", json!(["open", "agreement", "purchase"])),
         ("pubstatus", json!(statuses.map(PubStatus::as_str))),
         ("facets", json!(Facet::ALL.map(Facet::as_str))),
         ("version", json!(NewsmlVersion::ALL.map(NewsmlVersion::as_str))),

@@ -185,7 +185,7 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
     };
     let back = BackLink::of(site, key)?;
     let rights = files::DownloadRights::of(site.visitor.is_some(), panel.as_ref());
-    let metadata = item_rights::load(site, key).await;
+    let metadata = item_rights::load(site, key, &document).await;
     let associations = associations(site, &document).await;
     let mut similar = similar_items::find(site, key, &document).await;
     similar.retain(|one| associations.iter().all(|other| other.key != one.key));

@@ -10,14 +10,13 @@ use super::{
     item_summary::ItemPicture,
     source_types::{self, AiUse},
 };
+use metadata::rights::{DATA_MINING, DIGITAL_SOURCE_TYPES};
 use model::ItemKey;
 
-/// The vocabulary of terms about data mining, with its slash.
-const DATA_MINING: &str = "http://ns.useplus.org/ldf/vocab/";
 /// Most licensors that a page lists.
 const LICENSORS_SHOWN: usize = 3;
 
-/// What the metadata of a picture say about its rights and provenance. Texts are empty where they say nothing.
+/// The rights and provenance of a picture, from its metadata. Texts are empty where they say nothing.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub(super) struct ItemRights {
     ai: Option<AiUse>,
@@ -32,7 +31,6 @@ pub(super) struct ItemRights {
     licensors: Vec<ItemLicensor>,
     /// The page that states the rights.
     web_statement: Option<String>,
-    usage_terms: String,
     /// A description of the picture for people who do not see it.
     alternative: String,
 }
@@ -48,9 +46,9 @@ impl ItemRights {
     /// Reads the metadata of an item, an answer of the media interface.
     pub(super) fn of(metadata: &Value) -> Self {
         let source_type = text(&metadata["digitalSourceType"]);
-        let code = source_types::code_of(source_type);
+        let code = DIGITAL_SOURCE_TYPES.code(source_type);
         let mining = text(&metadata["dataMining"]);
-        let data_mining = mining.strip_prefix(DATA_MINING).unwrap_or(mining);
+        let data_mining = DATA_MINING.code(mining).unwrap_or(mining);
         let licensors = metadata["licensors"].as_array().into_iter().flatten();
         let licensors = licensors.filter_map(|licensor| {
             let url = link(&licensor["licensorUrl"]);
@@ -66,15 +64,29 @@ impl ItemRights {
             constraints: text(&metadata["otherConstraints"]).to_owned(),
             licensors: licensors.take(LICENSORS_SHOWN).collect(),
             web_statement: link(&metadata["webstatementRights"]),
-            usage_terms: text(&metadata["usageTerms"]).to_owned(),
             alternative: text(&metadata["altTextAccessibility"]).to_owned(),
         }
     }
 }
 
-/// Loads the metadata of the item; without them the page is complete apart from its rights.
-pub(super) async fn load(site: &SiteRequest, key: &ItemKey) -> Value {
-    site.get(format!("/media/{key}.metadata.json")).await.unwrap_or_default()
+/// Loads the metadata of the item, whose served document is `document`. If they cannot be loaded, the page has
+/// the rights of the document alone.
+pub(super) async fn load(site: &SiteRequest, key: &ItemKey, document: &Value) -> Value {
+    let metadata = site.get(format!("/media/{key}.metadata.json")).await.unwrap_or_default();
+    following(metadata, document)
+}
+
+/// Returns `metadata` with the rights of the served document in their places. They differ where the provider's
+/// document contradicts the file; the page agrees with its document and with lists.
+fn following(metadata: Value, document: &Value) -> Value {
+    let mut metadata = if metadata.is_object() { metadata } else { json!({}) };
+    if let Some(code) = source_types::stated_in(document) {
+        metadata["digitalSourceType"] = format!("{}{code}", DIGITAL_SOURCE_TYPES.base).into();
+    }
+    if let Some(page) = document["rightsinfo"]["linkedrights"].as_str() {
+        metadata["webstatementRights"] = page.into();
+    }
+    metadata
 }
 
 /// The text of a property; of a text by language that of the default language.
@@ -173,6 +185,22 @@ mod tests {
         };
         assert_eq!(found, expected);
         assert_eq!(ItemRights::of(&Value::Null), ItemRights::default());
+    }
+
+    #[test]
+    fn a_page_agrees_with_its_document() {
+        let code = "digitalCapture";
+        let document = json!({
+            "trustindicator": [{ "scheme": DIGITAL_SOURCE_TYPES.base, "code": code }],
+            "rightsinfo": { "linkedrights": "https://b.example/terms" },
+        });
+        let found = ItemRights::of(&following(metadata(), &document));
+        assert_eq!((found.ai, found.source_type.as_str()), (None, code));
+        assert_eq!(found.web_statement.as_deref(), Some("https://b.example/terms"));
+        assert_eq!(found.data_mining, "DMI-PROHIBITED-AIMLTRAINING");
+        let alone = ItemRights::of(&following(Value::Null, &document));
+        assert_eq!((alone.source_type.as_str(), alone.licensors.len()), (code, 0));
+        assert_eq!(following(metadata(), &json!({})), metadata());
     }
 
     #[test]

@@ -92,7 +92,7 @@ impl ItemSummary {
             is_video: document["type"] == "video",
             headline_parts: Vec::new(),
             teaser_parts: Vec::new(),
-            ai: source_type(document).and_then(AiUse::of),
+            ai: source_types::stated_in(document).and_then(AiUse::of),
         })
     }
 
@@ -106,14 +106,6 @@ impl ItemSummary {
     pub(super) fn list(documents: &Value) -> Vec<Self> {
         documents.as_array().into_iter().flatten().filter_map(Self::of).collect()
     }
-}
-
-/// The code of the digital source type that a document states.
-fn source_type(document: &Value) -> Option<&str> {
-    let mut indicators = document["trustindicator"].as_array()?.iter();
-    let indicator =
-        indicators.find(|one| one["scheme"].as_str().is_some_and(source_types::is_vocabulary))?;
-    indicator["code"].as_str()
 }
 
 /// The HTML id of an item on a page of hits.

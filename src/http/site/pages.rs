@@ -124,6 +124,7 @@ pub(crate) fn served_item<'a>(
         crop: None,
         layout: DocumentLayout::Full,
         rights: None,
+        with_file_rights: false,
     }
 }
 

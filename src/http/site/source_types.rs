@@ -1,13 +1,13 @@
 //! Digital source types: how a picture was made, by the code of the IPTC's vocabulary.
 
 use serde::Serialize;
+use serde_json::Value;
 
-/// The vocabulary, without a slash at its end.
-const VOCABULARY: &str = "http://cv.iptc.org/newscodes/digitalsourcetype";
+use metadata::rights::DIGITAL_SOURCE_TYPES;
 
 /// The codes that schema.org has a term for. The term is the code with a capital and `DigitalSource` behind it,
 /// except for one.
-const IN_SCHEMA_ORG: [&str; 15] = [
+const IN_SCHEMA_ORG: [&str; 16] = [
     "algorithmicMedia",
     "algorithmicallyEnhanced",
     "composite",
@@ -17,6 +17,7 @@ const IN_SCHEMA_ORG: [&str; 15] = [
     "dataDrivenMedia",
     "digitalArt",
     "digitalCapture",
+    "minorHumanEdits",
     "negativeFilm",
     "positiveFilm",
     "print",
@@ -40,26 +41,26 @@ impl AiUse {
     pub(super) fn of(code: &str) -> Option<Self> {
         match code {
             "trainedAlgorithmicMedia" => Some(Self::Created),
+            // Since 2024 the vocabulary defines the latter as a composite with elements of generative AI.
             "compositeWithTrainedAlgorithmicMedia" | "compositeSynthetic" => Some(Self::Edited),
             _ => None,
         }
     }
 }
 
-/// Returns the code of a term's URI; `None` if the term is of another vocabulary.
-pub(super) fn code_of(uri: &str) -> Option<&str> {
-    let code = uri.strip_prefix(VOCABULARY)?.strip_prefix('/')?;
-    (!code.is_empty()).then_some(code)
-}
-
-/// Whether `scheme` is the vocabulary; documents write it with or without the slash at the end.
-pub(super) fn is_vocabulary(scheme: &str) -> bool {
-    scheme.strip_suffix('/').unwrap_or(scheme) == VOCABULARY
+/// Returns the code of the digital source type that a served document states, by which lists and pages agree.
+pub(super) fn stated_in(document: &Value) -> Option<&str> {
+    let vocabulary = DIGITAL_SOURCE_TYPES.base.trim_end_matches('/');
+    // Documents write the scheme with or without the slash at the end.
+    let is_vocabulary = |scheme: &str| scheme.trim_end_matches('/') == vocabulary;
+    let mut indicators = document["trustindicator"].as_array()?.iter();
+    let indicator = indicators.find(|one| one["scheme"].as_str().is_some_and(is_vocabulary))?;
+    indicator["code"].as_str()
 }
 
 /// Returns the term of schema.org for the term with this URI, or the URI where schema.org has none.
 pub(super) fn schema_org(uri: &str) -> String {
-    let term = match code_of(uri) {
+    let term = match DIGITAL_SOURCE_TYPES.code(uri) {
         Some("computationalCapture") => Some("MultiFrameComputationalCapture".to_owned()),
         Some(code) if IN_SCHEMA_ORG.contains(&code) => {
             Some(format!("{}{}", code[..1].to_ascii_uppercase(), &code[1..]))
@@ -74,19 +75,54 @@ pub(super) fn schema_org(uri: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use metadata::rights::DATA_MINING;
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn a_term_is_that_of_schema_org_where_it_has_one() {
         let check = |code: &str, expected: &str| {
-            assert_eq!(schema_org(&format!("{VOCABULARY}/{code}")), expected);
+            assert_eq!(schema_org(&format!("{}{code}", DIGITAL_SOURCE_TYPES.base)), expected);
         };
         let ai = "https://schema.org/TrainedAlgorithmicMediaDigitalSource";
         check("trainedAlgorithmicMedia", ai);
+        check("minorHumanEdits", "https://schema.org/MinorHumanEditsDigitalSource");
         let frames = "https://schema.org/MultiFrameComputationalCaptureDigitalSource";
         check("computationalCapture", frames);
         check("humanEdits", "http://cv.iptc.org/newscodes/digitalsourcetype/humanEdits");
         assert_eq!(schema_org("https://a.example/x"), "https://a.example/x");
-        assert!(is_vocabulary(VOCABULARY) && is_vocabulary(&format!("{VOCABULARY}/")));
+    }
+
+    #[test]
+    fn every_term_of_a_vocabulary_has_words_on_pages() {
+        let page = include_str!("../../../assets/pages/rights.html");
+        for code in DIGITAL_SOURCE_TYPES.codes.iter().chain(DATA_MINING.codes) {
+            assert!(page.contains(&format!("\"{code}\": _(")), "{code}");
+        }
+        for code in IN_SCHEMA_ORG {
+            assert!(DIGITAL_SOURCE_TYPES.codes.contains(&code), "{code}");
+        }
+    }
+
+    #[test]
+    fn composites_with_parts_of_a_model_count_as_edited() {
+        let by_model: Vec<_> =
+            DIGITAL_SOURCE_TYPES.codes.iter().filter_map(|code| AiUse::of(code)).collect();
+        assert_eq!(by_model, [AiUse::Created, AiUse::Edited, AiUse::Edited]);
+        assert_eq!(AiUse::of("compositeSynthetic"), Some(AiUse::Edited));
+        assert_eq!(AiUse::of("composite"), None);
+    }
+
+    #[test]
+    fn a_document_states_its_source_type_by_the_vocabulary() {
+        let base = DIGITAL_SOURCE_TYPES.base;
+        for scheme in [base, base.trim_end_matches('/')] {
+            let own = json!({ "scheme": scheme, "code": "print" });
+            let other = json!({ "scheme": "https://a.example/", "code": "x" });
+            let document = json!({ "trustindicator": [{ "title": "Checked" }, other, own] });
+            assert_eq!(stated_in(&document), Some("print"), "{scheme}");
+        }
+        assert_eq!(stated_in(&json!({})), None);
     }
 }

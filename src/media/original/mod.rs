@@ -20,9 +20,7 @@ use std::{ops::Range, path::Path, sync::Arc};
 
 use moka::sync::Cache;
 
-use crate::runtime::limits::{
-    DERIVED_RETRY_DELAY, INDEX_CACHE_BYTES, SIDE_FILE_BYTES_MAX, STANDARD_SET_BYTES_MAX,
-};
+use crate::runtime::limits::{DERIVED_RETRY_DELAY, INDEX_CACHE_BYTES, SIDE_FILE_BYTES_MAX};
 use crate::runtime::telemetry;
 use crate::storage::blobs::{BlobReader, BlobStore, DerivedKind, DerivedStore, StoreError};
 pub use checksums::BLOCK_BYTES;
@@ -130,7 +128,7 @@ pub enum OriginalFault {
     Missing,
     /// The blob's bytes do not match its hash or length.
     Changed,
-    /// A derived file is missing, damaged or outdated.
+    /// A derived file is damaged or outdated, or one that every original has is missing.
     Derived(DerivedKind),
 }
 
@@ -425,45 +423,25 @@ impl OriginalStore {
             Ok(_) => {}
         }
         self.facts_cache.invalidate(&hash);
-        let Some(facts) = self.read_facts(hash, length)? else {
-            return Ok(vec![OriginalFault::Derived(DerivedKind::Index)]);
-        };
         let mut found = Vec::new();
-        let is_intact = |kind, length, matches_facts: &dyn Fn(&[u8]) -> bool| {
-            let file = self.derived.read(kind, hash, length)?;
-            Ok::<_, StoreError>(
-                file.is_some_and(|file| file.len() as u64 == length && matches_facts(&file)),
-            )
-        };
-        if let RandomAccess::Working(working) = &facts.random_access
-            && !is_intact(DerivedKind::Working, working.length, &|file| {
-                working.checksums.matches(0, file)
-            })?
-        {
-            found.push(OriginalFault::Derived(DerivedKind::Working));
+        match self.read_facts(hash, length)? {
+            None => found.push(OriginalFault::Derived(DerivedKind::Index)),
+            Some(facts) if self.is_working_copy_intact(&facts)? => {}
+            Some(_) => found.push(OriginalFault::Derived(DerivedKind::Working)),
+        }
+        if self.is_standard_set_damaged(hash)? {
+            found.push(OriginalFault::Derived(DerivedKind::Standard));
         }
         Ok(found)
     }
 
-    /// Reads the standard set of an original; `None` if there is none, or it is damaged.
-    ///
-    /// Fails when the bucket that holds it does not answer.
-    pub fn standard_set(&self, hash: ContentHash) -> Result<Option<StandardSet>, OriginalError> {
-        match self.derived.read(DerivedKind::Standard, hash, STANDARD_SET_BYTES_MAX) {
-            Err(unavailable @ StoreError::Unavailable { .. }) => Err(unavailable.into()),
-            Err(_) => Ok(None),
-            Ok(file) => Ok(file.and_then(StandardSet::parse)),
-        }
-    }
-
-    /// Keeps the standard set of an original. It replaces the smaller copy of earlier versions.
-    pub fn keep_standard_set(
-        &self,
-        hash: ContentHash,
-        set: &StandardSet,
-    ) -> Result<(), OriginalError> {
-        self.derived.write(DerivedKind::Standard, hash, &set.print())?;
-        Ok(self.derived.remove(DerivedKind::Level, hash)?)
+    /// Whether an original has the working copy that its side file describes, if any.
+    fn is_working_copy_intact(&self, facts: &OriginalFacts) -> Result<bool, StoreError> {
+        let RandomAccess::Working(working) = &facts.random_access else { return Ok(true) };
+        let file = self.derived.read(DerivedKind::Working, facts.source, working.length)?;
+        Ok(file.is_some_and(|file| {
+            file.len() as u64 == working.length && working.checksums.matches(0, &file)
+        }))
     }
 
     /// Lists all derived files in the store.

@@ -22,10 +22,11 @@ pub use search::*;
 pub const MEDIA_PATH_BYTES_MAX: usize = 1024;
 /// Bytes of an `item.json`. Real documents with long bodies are below 200 kB.
 pub const DOCUMENT_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Bytes of what is stated about rights in one request, or in the file of a source. Terms of use and prompts
-/// are the longest texts.
-pub const RIGHTS_BYTES_MAX: usize = 64 * 1024;
-/// Changes of the rights in one item that are remembered; the oldest are removed.
+/// Bytes of the source rights in a request or in the file of a source, and of the whole override of an item; as
+/// JSON. Terms of use and prompts are the longest texts.
+pub const RIGHTS_STATEMENT_BYTES_MAX: usize = 64 * 1024;
+/// Changes of the override of one item that are listed, the newest ones. With the limit on the override this
+/// also limits the bytes of the list.
 pub const RIGHTS_CHANGES_MAX: usize = 100;
 /// Bytes of an accounts file. Ten thousand users take about 5 MB.
 pub const ACCOUNTS_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -321,6 +322,10 @@ pub const RETRY_AFTER_S: u32 = 2;
 pub const SLOW_RETRY_AFTER_S: u32 = 60;
 /// Maximum length of the file with an original's standard renditions, in bytes.
 pub const STANDARD_SET_BYTES_MAX: u64 = 128 << 20;
+/// Jobs that wait until the standard set of one original is made; more are refused.
+pub const SET_WAITERS_MAX: usize = 256;
+/// Originals whose standard sets are known to be there, of 32 bytes each.
+pub const SETS_KNOWN_MAX: u64 = 100_000;
 /// Items whose standard renditions are looked at in one run of the job, after which its progress is stored.
 pub const STANDARD_SETS_BATCH: usize = 16;
 /// Time between two looks for pictures whose standard renditions are not kept yet.

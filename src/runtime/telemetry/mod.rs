@@ -60,9 +60,10 @@ pub const INDEX_REBUILDS: &str = "wirephoto_index_rebuilds_total";
 pub const STANDARD_SETS: &str = "wirephoto_standard_sets_total";
 /// Items whose standard renditions the background job has not looked at yet, on the node that does it (gauge).
 pub const STANDARD_SETS_BEHIND: &str = "wirephoto_standard_sets_behind";
-/// Originals with rights that their records lacked, and that were filled (counter).
+/// Originals whose rights were added to their item's record (counter).
 pub const RIGHTS_FILLED: &str = "wirephoto_rights_filled_total";
-/// Items whose originals the background job has not read for rights yet, on the node that does it (gauge).
+/// Rows of the item log that the background job which reads the rights in originals has not visited yet, on the
+/// node that runs it (gauge).
 pub const RIGHTS_BEHIND: &str = "wirephoto_rights_behind";
 /// Share of the items whose originals the current scrub pass has read, on the node that scrubs (gauge).
 pub const SCRUB_DONE_RATIO: &str = "wirephoto_scrub_done_ratio";
@@ -330,13 +331,10 @@ fn describe_search_and_rights() {
         SEARCH_INDEX_REPAIRS,
         "Times that the search index was built or compared with the items, by kind"
     );
-    counter!(
-        RIGHTS_FILLED,
-        "Originals with rights that their records lacked, and that were filled"
-    );
+    counter!(RIGHTS_FILLED, "Originals whose rights were added to their item's record");
     gauge!(
         RIGHTS_BEHIND,
-        "Items whose originals the background job has not read for rights yet, on the node that does it"
+        "Rows of the item log that the job which reads rights in originals has not visited yet, on the node that runs it"
     );
 }
 

@@ -1,5 +1,5 @@
-//! Analyses items for the index: their documents, what is stated about their rights, and the shape of their
-//! pictures.
+//! Analyses items for the index: their documents, the effective rights in their pictures, and the shape and
+//! colours of those.
 //!
 //! Notifications analyse items in the same way, so that they match what a search finds.
 
@@ -15,12 +15,12 @@ use model::item::{
 use model::{ContentHash, ItemKey, RenditionUsage};
 use query::{IndexedDocument, IndexedFacts, PictureFacts, RightsTerms};
 
-/// What the analysis of items depends on besides the items.
+/// The settings that the analysis of items depends on.
 #[derive(Clone, Debug)]
 pub struct DocumentAnalysis {
     /// The time zone in which the days of documents begin.
     pub zone: TimeZone,
-    /// What the settings say about the rights in every item.
+    /// The default rights of every picture.
     pub rights: Arc<RightsMetadata>,
 }
 
@@ -38,8 +38,8 @@ impl DocumentAnalysis {
 
     /// Extracts the searchable content of a version.
     ///
-    /// Fails when its document is damaged. Damaged statements about its rights count as absent: it can still
-    /// be found by its words.
+    /// Fails when its document is damaged. Damaged rights count as absent: it can still be found by its
+    /// words.
     pub(super) fn index_version(
         &self,
         version: &IndexedVersion,
@@ -64,7 +64,7 @@ impl DocumentAnalysis {
         set: &RightsMetadata,
     ) -> IndexedDocument {
         let (files, settings) = (AssetGroup::of_item(assets), &*self.rights);
-        let rights = RightsLayers { files, settings, item: set }.effective();
+        let rights = RightsLayers { files, settings, item: set };
         let stated = RightsTerms {
             digital_source_type: rights.digital_source_type(),
             data_mining: rights.data_mining(),
@@ -73,8 +73,7 @@ impl DocumentAnalysis {
         IndexedDocument::with_facts(key, document, facts, &self.zone)
     }
 
-    /// Identifies the settings about rights that the searchable content of items depends on; empty if there are
-    /// none.
+    /// Identifies the default rights that the searchable content of items depends on; empty if there are none.
     pub(super) fn settings(&self) -> String {
         // Of the rights only these are indexed, so other changes need no new index.
         match (self.rights.digital_source_type(), self.rights.data_mining()) {

@@ -258,6 +258,52 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
+/// What a check says of the standard renditions.
+fn standard_renditions(server: &Server) -> Value {
+    let output = server.command(&["check", "--quick", "--json"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let summary: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+    summary["standardRenditions"].clone()
+}
+
+#[test]
+fn an_unreadable_original_does_not_stop_the_standard_renditions_of_the_others() {
+    let faults = Faults::new();
+    let (server, _) = before(&faults, &["media.warm=false"]);
+    let data = server.data();
+    let is_last = |path: &PathBuf| fs::read(path).unwrap() == photograph(1);
+    let (last, others): (Vec<_>, Vec<_>) =
+        files(&data.join("originals")).into_iter().partition(is_last);
+    let place = |path: &PathBuf| path.strip_prefix(data.join("originals")).unwrap().to_owned();
+    let rule = |path: &PathBuf| format!("eio-read /originals/{}", place(path).display());
+    let rules: Vec<String> =
+        others.iter().filter(|path| !path.ends_with("archive-id")).map(rule).collect();
+    assert!(!rules.is_empty());
+    let dir = server.kill();
+    faults.set(&rules.iter().map(String::as_str).collect::<Vec<_>>());
+    let server = faults.start(dir, &[]);
+    // The set has the name of its original.
+    let set = data.join("derived/standard").join(place(&last[0]));
+    server.until("the set of the last item", || set.is_file().then_some(()));
+    server.until("the progress", || {
+        let expected = json!({ "made": 1, "failed": 2, "toGo": 0 });
+        (standard_renditions(&server) == expected).then_some(())
+    });
+}
+
+#[test]
+fn without_space_no_item_loses_its_standard_renditions() {
+    let faults = Faults::new();
+    let (server, _) = before(&faults, &["media.warm=false"]);
+    let dir = server.kill();
+    faults.set(&["enospc /derived/standard/"]);
+    let server = faults.start(dir, &[]);
+    server.until("a run that failed", || {
+        server.log().contains("standard-renditions: failed").then_some(())
+    });
+    assert_eq!(standard_renditions(&server), json!({ "made": 0, "failed": 0, "toGo": 3 }));
+}
+
 #[test]
 fn an_original_that_cannot_be_read_is_503_and_never_a_picture() {
     let faults = Faults::new();

@@ -1,6 +1,6 @@
 //! Archives of the version before: their originals are read again, by the service and by `wirephoto check --rights`.
 
-use std::{fs, path::Path};
+use std::{fs, os::unix::net::UnixListener, path::Path};
 
 use rusqlite::Connection;
 use serde_json::Value;
@@ -15,10 +15,15 @@ use crate::upgrades::{ORIGINAL, archive_of, dump};
 /// The schema of the version before.
 const BEFORE: u32 = 12;
 
+/// The name of the reference image in a store.
+fn hash_of_reference() -> String {
+    let hash = Sha256::digest(fixtures::reference());
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// A data directory of the version before in `dir`, whose photograph is the reference image.
 fn archive(dir: &Path) -> std::path::PathBuf {
-    let jpeg = fixtures::reference();
-    let hash: String = Sha256::digest(&jpeg).iter().map(|byte| format!("{byte:02x}")).collect();
+    let (jpeg, hash) = (fixtures::reference(), hash_of_reference());
     let (width, height) = fixtures::REFERENCE_SIZE;
     let mut statements = fs::read_to_string(dump(BEFORE)).expect("a dump");
     for (old, new) in [
@@ -112,20 +117,48 @@ fn the_service_fills_an_archive_of_before_in_the_background() {
     assert_eq!(said["earlier"]["filled"], 1, "{said}");
 }
 
+/// Runs `wirephoto check --rights --json`, which has to fail and to complete; returns what it reports.
+fn check_rights_in_part(data: &Path) -> Value {
+    let mut command = wirephoto(data.parent().expect("a folder"));
+    let said = output(command.args(["check", "--rights", "--json", "--data"]).arg(data));
+    assert_eq!(said.status.code(), Some(1), "{}", String::from_utf8_lossy(&said.stderr));
+    let text = String::from_utf8(said.stdout).expect("text");
+    serde_json::from_str(text.lines().last().expect("a line")).expect("JSON")
+}
+
+#[test]
+fn an_original_at_which_the_disk_fails_does_not_end_the_reading() {
+    let dir = tempfile::tempdir().expect("folder");
+    let data = archive(dir.path());
+    let hash = hash_of_reference();
+    let original = data.join("originals").join(&hash[..2]).join(&hash[2..]);
+    fs::remove_file(&original).expect("removed");
+    // A socket exists and cannot be opened, whatever the user may do. Its path must be short.
+    let socket = dir.path().join("socket");
+    let listener = UnixListener::bind(&socket).expect("a socket");
+    fs::rename(&socket, &original).expect("moved");
+    assert_eq!(check_rights_in_part(&data)["unreadable"], 1);
+    drop(listener);
+    fs::remove_file(&original).expect("removed");
+    fs::write(&original, fixtures::reference()).expect("written");
+    assert_eq!(check_rights(&data)["filled"], 1);
+}
+
 #[test]
 fn an_original_that_cannot_be_read_is_reported_and_read_again_when_it_is_back() {
     let dir = tempfile::tempdir().expect("folder");
     let data = archive(dir.path());
-    let originals = data.join("originals");
-    let hidden = data.join("hidden");
-    fs::rename(&originals, &hidden).expect("moved");
-    fs::create_dir(&originals).expect("folder");
+    // Binds the store to the archive: one without its originals and without an id is refused as a whole.
     let mut command = wirephoto(dir.path());
-    let said = output(command.args(["check", "--rights", "--json", "--data"]).arg(&data));
-    assert_eq!(said.status.code(), Some(1), "{}", String::from_utf8_lossy(&said.stderr));
+    output(command.args(["check", "--data"]).arg(&data));
+    assert!(data.join("originals/archive-id").exists());
+    let hash = hash_of_reference();
+    let original = data.join("originals").join(&hash[..2]).join(&hash[2..]);
+    let hidden = dir.path().join("hidden");
+    fs::rename(&original, &hidden).expect("moved");
+    assert_eq!(check_rights_in_part(&data)["unreadable"], 1);
     assert!(!is_filled(&data));
-    fs::remove_dir_all(&originals).expect("removed");
-    fs::rename(&hidden, &originals).expect("moved");
+    fs::rename(&hidden, &original).expect("moved");
     assert_eq!(check_rights(&data)["filled"], 1);
     assert!(is_filled(&data));
 }

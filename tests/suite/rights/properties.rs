@@ -69,7 +69,7 @@ const TECHNICAL: [&str; 24] = [
     "ExifIFD:ColorSpace",
     "IPTC:CodedCharacterSet",
     "IPTC:ApplicationRecordVersion",
-    // The address of the item, which is no property of the standard.
+    // The identifier, for which the standard has no dataset.
     "IPTC:UniqueDocumentID",
 ];
 
@@ -109,9 +109,9 @@ fn without_short_lists(value: Value) -> Value {
     match value {
         Value::Array(entries) => entries.into_iter().map(without_short_lists).collect(),
         Value::Object(members) => {
-            let single = |value| match value {
-                Value::Array(mut entries) if entries.len() == 1 => entries.remove(0),
-                other => other,
+            let single = |mut value: Value| match value.as_array_mut() {
+                Some(entries) if entries.len() == 1 => entries.remove(0),
+                Some(_) | None => value,
             };
             let members = members.into_iter();
             members.map(|(name, value)| (name, single(without_short_lists(value)))).collect()
@@ -216,6 +216,9 @@ fn check(name: &str, tags: &Tags, original: &Tags, carries: Carries) {
     exiftool::is_sound(name, tags);
     has_properties(name, tags, original, carries);
     has_nothing_else(name, tags, carries);
+    if let Some(identifier) = tags.get("IPTC:UniqueDocumentID") {
+        assert_eq!(tags.get("XMP-iptcExt:DigitalImageGUID"), Some(identifier), "{name}");
+    }
 }
 
 /// The Hires in the archive of the reference image.

@@ -1,5 +1,4 @@
-//! Who states rights, and whose statement counts: the settings, the source of a file, and what is set for an item;
-//! and what follows a change.
+//! Default rights, source rights and rights overrides: which of them counts, and what follows a change.
 
 use std::fs;
 
@@ -15,6 +14,7 @@ use crate::common::{
     DEMO_KEY, Server, news, pictures::Picture, server::output, server::wirephoto,
 };
 use crate::items::{form, provider, put};
+use crate::notifications;
 use crate::purges;
 
 const RIGHTS: &str = "/ingest/v1/image/quay/rights";
@@ -149,7 +149,40 @@ fn a_source_states_rights_for_its_files_and_a_wrong_statement_stops_them() {
     ];
     let found = problems(put(&server, "image/wrong", &auth, form(wrong)));
     assert_eq!(found, ["body dataMining"]);
+    let regions: &[(&str, &[u8])] = &[
+        ("item", item),
+        ("rights", br#"{"imageRegion": [{"name": {"x-default": "ball"}}]}"#),
+        ("NormalHires.jpg", &jpeg),
+    ];
+    let found = problems(put(&server, "image/wrong", &auth, form(regions)));
+    assert_eq!(found, ["body imageRegion"]);
     assert_eq!(server.get("/media/image/wrong.json").status(), 404);
+}
+
+#[test]
+fn a_statement_in_an_item_folder_without_files_is_refused() {
+    let server = Server::with_pictures::<&str>(&PLAIN, &[]);
+    let source = server.dir.path().join("source");
+    let document = json!({ "headline": "First" });
+    let folder = fixtures::folder(&source, "image/quay", &document, &quay());
+    fixtures::ingest(&server, &folder);
+    fs::remove_file(folder.join("NormalHires.jpg")).expect("removed");
+    fs::write(folder.join("item.json"), r#"{"headline": "Second"}"#).expect("written");
+    let statement = folder.join("rights.json");
+    fs::write(&statement, r#"{"dataMining": "DMI-PROHIBITED"}"#).expect("written");
+    let said = server.command(&["ingest", &folder.to_string_lossy()]);
+    let errors = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert_eq!(said.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("rights.json: is about files"), "{errors}");
+    assert_eq!(json_of(&server, "/media/image/quay.json")["headline"], "First");
+    says(&server, "quay", "DMI-ALLOWED");
+    // A statement around the folder is about other files too, so it stops no document.
+    fs::rename(&statement, source.join("rights.json")).expect("moved");
+    fixtures::ingest(&server, &source);
+    server.until("the document", || {
+        (json_of(&server, "/media/image/quay.json")["headline"] == "Second").then_some(())
+    });
+    says(&server, "quay", "DMI-ALLOWED");
 }
 
 #[test]
@@ -195,6 +228,11 @@ fn only_providers_set_rights_and_an_error_names_the_property() {
     assert_eq!(refused(json!({ "noProperty": "x" })), ["body noProperty"]);
     assert_eq!(refused(json!({ "headline": "of the document" })), ["body headline"]);
     assert_eq!(refused(json!({ "imageRating": 3 })), ["body imageRating"]);
+    assert_eq!(refused(json!({ "jobid": "8", "dataMinning": null })), ["body dataMinning"]);
+    assert_eq!(refused(json!({ "headline": null })), ["body headline"]);
+    assert_eq!(refused(json!({ "imageRegion": [] })), ["body imageRegion"]);
+    assert_eq!(refused(json!({ "jobid": "8", "usageTerms": "" })), ["body usageTerms"]);
+    assert_eq!(refused(json!({ "licensors": [] })), ["body licensors"]);
     assert_eq!(
         refused(json!({ "licensors": [{ "licensorName": "A" }, { "licensorUrl": 7 }] })),
         ["body licensors.1.licensorUrl"]
@@ -204,6 +242,26 @@ fn only_providers_set_rights_and_an_error_names_the_property() {
     let set = send(&server, Method::GET, RIGHTS, &auth, None);
     assert_eq!(set.json::<Value>().expect("JSON"), json!({}), "nothing was set");
     says(&server, "quay", "DMI-ALLOWED");
+}
+
+#[test]
+fn what_is_set_for_an_item_has_a_limit_in_all() {
+    let server = Server::with_pictures(&PLAIN, &[("quay", quay())]);
+    let auth = provider(&server);
+    let set = |name: &str, text: String| {
+        send(&server, Method::PUT, RIGHTS, &auth, Some(&json!({ name: text })))
+    };
+    assert_eq!(set("usageTerms", "x".repeat(40_000)).status(), 200);
+    let refused = set("otherConstraints", "y".repeat(40_000));
+    assert_eq!(refused.status(), 400);
+    let problem: Value = refused.json().expect("JSON");
+    let message = problem["errors"][0]["message"].as_str().expect("text");
+    assert!(message.contains("in all, more than 65536"), "{message}");
+    assert_eq!(set("otherConstraints", "y".repeat(70_000)).status(), 413);
+    let listed = send(&server, Method::GET, RIGHTS, &auth, None).json::<Value>().expect("JSON");
+    assert_eq!(listed.as_object().map(serde_json::Map::len), Some(1), "the rest stays");
+    assert_eq!(set("usageTerms", "short".to_owned()).status(), 200);
+    assert_eq!(set("otherConstraints", "y".repeat(40_000)).status(), 200);
 }
 
 /// The renditions and documents of the item, by what follows its id.
@@ -323,6 +381,70 @@ fn what_is_set_wins_where_the_original_and_the_document_say_the_same_property() 
     }
 }
 
+#[test]
+fn what_is_set_replaces_the_value_of_the_document_in_every_format() {
+    let server = Server::with_pictures::<&str>(&PLAIN, &[]);
+    let sent = json!({
+        "headline": "The quay",
+        "usageterms": "Sent terms",
+        "copyrightholder": "Sent owner",
+        "ednote": "Sent note",
+        "trustindicator": [{ "scheme": SOURCE_TYPES, "code": "print" }],
+        "rightsinfo": { "linkedrights": "https://provider.example/rights" },
+    });
+    let folder = fixtures::folder(server.dir.path(), "image/quay", &sent, &quay());
+    fixtures::ingest(&server, &folder);
+    let read = |rest: &str| {
+        let text = fetch(&server, &format!("/media/image/quay{rest}"));
+        String::from_utf8(text).expect("UTF-8")
+    };
+    let formats = [".json", ".ninjs.json", ".xml", ".xml?version=2.30"];
+    let texts = ["terms", "owner", "note"];
+    let has = |text: &str, words: &[String]| words.iter().all(|word| text.contains(word));
+    let sent = texts.map(|text| format!("Sent {text}"));
+    let set = texts.map(|text| format!("Set {text}"));
+    for rest in formats {
+        let text = read(rest);
+        assert!(has(&text, &sent) && text.contains("provider.example"), "{rest}: {text}");
+    }
+    let change = json!({
+        "usageTerms": "Set terms",
+        "copyrightOwners": [{ "copyrightOwnerName": "Set owner" }],
+        "instructions": "Set note",
+        "digitalSourceType": "compositeWithTrainedAlgorithmicMedia",
+        "webstatementRights": "https://agency.example/rights",
+    });
+    let auth = provider(&server);
+    let answer = send(&server, Method::PUT, RIGHTS, &auth, Some(&change));
+    assert_eq!(answer.status(), 200, "{}", answer.text().unwrap_or_default());
+    for rest in formats {
+        let text = read(rest);
+        assert!(has(&text, &set) && text.contains("agency.example/rights"), "{rest}: {text}");
+        assert!(!text.contains("Sent ") && !text.contains("provider.example"), "{rest}: {text}");
+        assert!(text.contains("compositeWithTrainedAlgorithmicMedia"), "{rest}: {text}");
+    }
+    let metadata = json_of(&server, "/media/image/quay.metadata.json");
+    for (name, value) in [
+        ("usageTerms", json!({ "x-default": "Set terms" })),
+        ("copyrightOwners", json!([{ "copyrightOwnerName": "Set owner" }])),
+        ("instructions", json!("Set note")),
+        ("webstatementRights", json!("https://agency.example/rights")),
+    ] {
+        assert_eq!(metadata[name], value, "{name}");
+    }
+    let page = server.get_with("/item/image/quay", &[("accept-language", "en")]);
+    let page = page.text().expect("text");
+    assert!(has(&page, &set) && page.contains("agency.example"), "{page}");
+    assert!(!page.contains("Sent ") && !page.contains("provider.example"), "{page}");
+    assert!(page.contains("Edited with AI"), "{page}");
+    let back = json!({ "usageTerms": null, "webstatementRights": null });
+    let answer = send(&server, Method::PUT, RIGHTS, &auth, Some(&back));
+    assert_eq!(answer.status(), 200, "{}", answer.text().unwrap_or_default());
+    let document = json_of(&server, "/media/image/quay.json");
+    assert_eq!(document["usageterms"], "Sent terms");
+    assert_eq!(document["rightsinfo"]["linkedrights"], "https://provider.example/rights");
+}
+
 /// The audit events about rights in the item, newest first.
 fn events(server: &Server) -> Vec<Value> {
     let list = ["audit", "list", "--json", "--action", "item_rights_changed"];
@@ -380,8 +502,8 @@ fn each_change_is_recorded_with_user_time_old_and_new_value() {
     let changes = changes.as_array().expect("a list");
     let rights: Vec<&Value> = changes.iter().map(|one| &one["rights"]).collect();
     let expected = [
-        json!({ "jobid": "7" }),
-        json!({ "jobid": "7", "dataMining": allowed }),
+        json!({ "dataMining": null }),
+        json!({ "dataMining": allowed }),
         json!({ "jobid": "7", "dataMining": prohibited }),
     ];
     assert_eq!(rights, expected.iter().collect::<Vec<_>>());
@@ -422,6 +544,28 @@ fn what_is_set_survives_new_versions_a_withdrawal_and_a_restart() {
     says(&server, "quay", "DMI-PROHIBITED");
     let server = server.restart(&PLAIN);
     says(&server, "quay", "DMI-PROHIBITED");
+}
+
+#[test]
+fn a_change_of_rights_is_found_by_searches_and_repeats_no_stream() {
+    let photograph = |headline: &str, day: u8| {
+        news::document(headline, &["FOTO"], &format!("2026-03-0{day}T09:15:00+01:00"))
+    };
+    let server = news::server(&PLAIN, &[("image/quay", photograph("Quay", 2))]);
+    let query = "datamining:DMI-PROHIBITED%20OR%20headline:later";
+    let stream = notifications::make(&server, &format!("/image/notification/stream?q={query}"));
+    let auth = provider(&server);
+    let change = json!({ "dataMining": "DMI-PROHIBITED" });
+    assert_eq!(send(&server, Method::PUT, RIGHTS, &auth, Some(&change)).status(), 200);
+    server.until("search to know", || {
+        let found = json_of(&server, "/content/v1/image/search?q=datamining:DMI-PROHIBITED");
+        (found["total"] == 1).then_some(())
+    });
+    // What follows the change in the item log comes first.
+    news::ingest(&server, "image/other", &photograph("Later", 3));
+    assert_eq!(notifications::read(&server, &stream), "other");
+    news::ingest(&server, "image/quay", &photograph("Quay", 4));
+    assert_eq!(notifications::read(&server, &stream), "quay");
 }
 
 #[test]

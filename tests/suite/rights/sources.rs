@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::standard::property;
-use super::{PLAIN, Renditions, exiftool, fetch, fixtures};
+use super::{PLAIN, Renditions, ask, exiftool, fetch, fixtures, header, json_of};
 use crate::common::Server;
 
 /// Properties in IIM: exiftool's tag, the name in the standard, and a text of at most 32 bytes in both encodings.
@@ -141,6 +141,49 @@ fn the_file_of_an_associated_object_says_what_its_renditions_carry() {
         assert_eq!(tags["XMP-photoshop:Headline"], "Its photograph", "{name}");
         assert_eq!(tags[&property("licensors").xmp].as_array().map(Vec::len), Some(2), "{name}");
         assert_eq!(tags[&property("maxAvailWidth").xmp], 1600, "{name}");
+    }
+    let metadata = "/media/text/story.metadata.json";
+    let first = fetch(&server, metadata);
+    let document: Value = serde_json::from_slice(&first).expect("JSON");
+    assert_eq!(document["headline"], "A story");
+    let associations = document["associations"].as_object().expect("an object");
+    assert_eq!(associations.len(), 1, "{document:#}");
+    assert_eq!(associations["a000"]["headline"], "Its photograph");
+    assert_eq!(associations["a000"]["maxAvailWidth"], 1600);
+    assert_eq!(fetch(&server, metadata), first, "kept after the first request");
+    // Unlike those of documents with links, its bytes depend on the item alone.
+    assert_ne!(header(&ask(&server, metadata), "last-modified"), "");
+}
+
+#[test]
+fn instructions_that_the_document_does_not_have_are_not_passed_on() {
+    let server = Server::with_pictures::<&str>(&PLAIN, &[]);
+    let note = "Ring Änna före publicering";
+    let [xmp, iim] = ["-XMP-photoshop:Instructions", "-IPTC:SpecialInstructions"]
+        .map(|tag| format!("{tag}={note}"));
+    let jpeg = exiftool::write(&fixtures::plain(), &["-IPTC:CodedCharacterSet=UTF8", &iim, &xmp]);
+    let documents = [
+        ("same", json!({ "headline": "The same note", "ednote": note })),
+        ("other", json!({ "headline": "Another note", "ednote": "Not in Norway" })),
+        ("none", json!({ "headline": "No note" })),
+    ];
+    let expected = [Some(note), Some("Not in Norway"), None];
+    let renditions = Renditions::new();
+    for ((id, document), expected) in documents.iter().zip(expected) {
+        let key = format!("image/{id}");
+        fixtures::ingest(&server, &fixtures::folder(server.dir.path(), &key, document, &jpeg));
+        renditions.fetch(&server, id, &RENDITIONS);
+        let metadata = json_of(&server, &format!("/media/{key}.metadata.json"));
+        assert_eq!(metadata.get("instructions").and_then(Value::as_str), expected, "{id}");
+    }
+    for (name, tags) in renditions.tags() {
+        let at = documents.iter().position(|(id, _)| name.starts_with(id)).expect("a photograph");
+        let found = tags.get("XMP-photoshop:Instructions").and_then(Value::as_str);
+        assert_eq!(found, expected[at], "{name}");
+    }
+    for (name, bytes) in renditions.bytes() {
+        let has_note = bytes.windows(note.len()).any(|part| part == note.as_bytes());
+        assert_eq!(has_note, name.starts_with("same"), "{name}");
     }
 }
 

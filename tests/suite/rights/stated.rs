@@ -250,7 +250,7 @@ fn the_document_states_rights_where_its_schema_has_a_place() {
     let page = "https://example.com/WebStatementOfRights/ref2023.2";
     assert_eq!(document["rightsinfo"]["linkedrights"], page);
     assert_eq!(document["usageterms"], "Rights Usage Terms (ref2023.2)");
-    // What the provider's document says stays.
+    // The provider's document counts before the file.
     let own = json!({
         "headline": "Own statements",
         "trustindicator": [{ "scheme": SOURCE_TYPES, "code": "digitalCapture" }],
@@ -261,6 +261,9 @@ fn the_document_states_rights_where_its_schema_has_a_place() {
     let document = json_of(&server, "/media/image/own.json");
     assert_eq!(document["trustindicator"], own["trustindicator"]);
     assert_eq!(document["rightsinfo"], own["rightsinfo"]);
+    let ninjs = json_of(&server, "/media/image/own.ninjs.json");
+    assert_eq!(ninjs["digitalSourceType"]["literal"], "digitalCapture");
+    assert_eq!(ninjs["rightsInfo"]["linkedRights"], "https://provider.example/rights");
 }
 
 #[test]
@@ -338,6 +341,18 @@ fn headers_for_crawlers_are_sent_where_the_settings_name_them() {
         // A 304 updates the headers of what a cache holds.
         assert_eq!(unchanged, expected, "{rest}");
     }
+}
+
+#[test]
+fn settings_about_pictures_replace_nothing_in_an_item_without_files() {
+    let own = "https://provider.example/rights";
+    let story = json!({ "headline": "Only words", "rightsinfo": { "linkedrights": own } });
+    let settings = ["media.web_statement=https://agency.example/rights"];
+    let server = news::server(&settings, &[("text/story", story)]);
+    let document = json_of(&server, "/media/text/story.json");
+    assert_eq!(document["rightsinfo"]["linkedrights"], own);
+    let newsml = String::from_utf8(fetch(&server, "/media/text/story.xml")).expect("UTF-8");
+    assert!(newsml.contains(own) && !newsml.contains("agency.example"), "{newsml}");
 }
 
 #[test]

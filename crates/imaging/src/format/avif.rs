@@ -28,8 +28,15 @@ pub static CODEC: ImageCodec = ImageCodec {
     holds_grey: true,
     holds_inks: false,
     side_px_max: av1_encoder::SIDE_PX_MAX,
+    pixels_max: PIXELS_MAX,
     encoding_cost: 100,
+    encoder_bytes_per_pixel: |_| BYTES_PER_PIXEL,
 };
+
+/// Memory for a pixel at [`SPEED`]: the planes, and what libaom allocates.
+const BYTES_PER_PIXEL: u64 = 100;
+/// The most pixels of a picture. AV1 allows twice as many, but this many take 1.6 GB already.
+const PIXELS_MAX: u64 = 16_000_000;
 
 /// libaom's speed. At equal bytes, 6 takes twice the time for half a point of SSIMULACRA2; 8 writes
 /// larger files than JPEG; 9 takes a fifth of the time and loses two points.

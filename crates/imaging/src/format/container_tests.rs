@@ -3,7 +3,6 @@
 use super::*;
 use crate::{OutputColour, OutputSampling};
 use ::jpeg::codec::{ChromaSubsampling, ColourSpace};
-use geometry::Size;
 
 fn file(format: ImageFormat, size: Size, channels: usize) -> Vec<u8> {
     let count = usize::try_from(size.pixels()).unwrap() * channels;

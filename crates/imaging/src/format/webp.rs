@@ -24,7 +24,10 @@ pub static CODEC: ImageCodec = ImageCodec {
     holds_grey: false,
     holds_inks: false,
     side_px_max: webp_encoder::SIDE_PX_MAX,
+    pixels_max: u64::MAX,
     encoding_cost: 25,
+    // Planes and file, and the copy in RGB that grey pictures need.
+    encoder_bytes_per_pixel: |_| 7,
 };
 
 /// libwebp's method: 5 and 6 take up to twice the time for a few percent of the bytes.

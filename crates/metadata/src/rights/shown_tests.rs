@@ -167,6 +167,10 @@ fn persons_and_coordinates_are_kept_on_request() {
         json
     };
     assert_eq!(without_sizes(&kept), without_sizes(&all));
+    let unknown = all.shown(&RightsView { hires, ..crop(0, 0, 0, 0) });
+    let mut expected = kept.to_json();
+    expected.as_object_mut().expect("an object").remove("imageRegion");
+    assert_eq!(unknown, rights(&expected), "of an unknown part there are no regions");
     let plain = all.shown(&RightsView { gps: false, person_details: false, hires, ..WHOLE });
     let expected = rights(&json!({
         "locationCreated": [{ "city": "Umeå" }],

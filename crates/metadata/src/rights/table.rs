@@ -83,6 +83,17 @@ pub enum ValueKind {
     Structure(&'static Structure),
 }
 
+impl ValueKind {
+    /// Returns the members of a structure; `None` for a simple value.
+    pub fn structure(self) -> Option<&'static Structure> {
+        match self {
+            Structure(structure) => Some(structure),
+            Text | Uri | DateTime | Vocabulary(_) | AltLang | Integer | Number | Latitude
+            | Longitude | Altitude => None,
+        }
+    }
+}
+
 /// The RDF container of a value that may occur several times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RdfContainer {
@@ -187,7 +198,7 @@ impl Property {
         PROPERTIES.iter().find(|property| property.member.is_called(namespace, local))
     }
 
-    /// Whether the original's value is carried, so that it is in
+    /// Whether renditions carry the original's value, which is then part of
     /// [`RightsMetadata`](super::RightsMetadata).
     pub fn is_carried(&self) -> bool {
         match self.class {

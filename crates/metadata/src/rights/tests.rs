@@ -250,6 +250,11 @@ fn properties_over_others_take_their_places() {
     }));
     assert_eq!(both, expected);
     assert_eq!(both.to_json().to_string(), expected.to_json().to_string());
+    assert_eq!(
+        both.without("dataMining"),
+        rights(&json!({ "eventName": "E", "aISystemUsed": "S" }))
+    );
+    assert_eq!(set.without("eventName"), set);
 }
 
 #[test]
@@ -295,6 +300,20 @@ fn a_correction_wins_and_details_that_agree_with_it_are_kept() {
     assert_eq!(all["copyrightOwners"], json!([{ "copyrightOwnerName": "Ask" }]));
     assert_eq!(all["usageTerms"], json!({ "x-default": "Paid" }));
     assert_eq!(all["title"], json!({ "x-default": "corrected" }));
+}
+
+#[test]
+fn the_identifier_is_that_of_the_picture_in_every_standard() {
+    let rights = rights(&json!({ "digitalImageGuid": "urn:picture" }));
+    let caption = Caption { uri: "urn:item".into(), ..Caption::default() };
+    let embedded = build_embedded(&caption, &rights, &[], UPRIGHT);
+    let xmp = EmbeddedMetadata { iim: Vec::new(), ..embedded.clone() };
+    let iim = EmbeddedMetadata { iim: embedded.iim, ..EmbeddedMetadata::default() };
+    for standard in [xmp, iim] {
+        assert_eq!(read_segments(&standard.jpeg_segments()).caption.uri, "urn:picture");
+    }
+    let embedded = build_embedded(&caption, &RightsMetadata::default(), &[], UPRIGHT);
+    assert_eq!(read_segments(&embedded.jpeg_segments()).caption.uri, "urn:item");
 }
 
 #[test]

@@ -47,8 +47,15 @@ const SIZES: RenditionSizes = RenditionSizes {
 fn served(key: &str, document: &Value, assets: &[Asset], layout: DocumentLayout) -> Value {
     let key: ItemKey = key.parse().expect("key");
     let document = Document::parse(&key, &document.to_string()).expect("valid");
-    let (sizes, crop, rights) = (SIZES, None, None);
-    let served = DocumentRequest { key: &key, assets, sizes, crop, layout, rights };
+    let served = DocumentRequest {
+        key: &key,
+        assets,
+        sizes: SIZES,
+        crop: None,
+        layout,
+        rights: None,
+        with_file_rights: false,
+    };
     let holds = |key: &ItemKey| match key.to_string().as_str() {
         "image/held" => ItemPresence::Files,
         "image/bare" => ItemPresence::Document,

@@ -62,14 +62,14 @@ pub struct PictureFile {
     /// Whether the picture was found to have no colours; false where it was not measured.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_grey: bool,
-    /// What the file itself says about its rights and provenance.
+    /// The rights and provenance in the metadata of the file.
     #[serde(
         default,
         skip_serializing_if = "RightsMetadata::is_empty",
         deserialize_with = "rights::read_stored"
     )]
     pub rights: RightsMetadata,
-    /// What the source of the file said about them at ingest.
+    /// The source rights of the file, as they were at ingest.
     #[serde(
         default,
         skip_serializing_if = "RightsMetadata::is_empty",
@@ -96,7 +96,7 @@ impl PictureFile {
         self.rights_reading >= super::RIGHTS_READING
     }
 
-    /// Returns the file without its rights and what was measured: the properties that picture data depends on.
+    /// Returns the file without its rights and its colours: the properties that picture data depends on.
     #[must_use]
     pub fn without_rights(&self) -> Self {
         let Self { name, blob, length, stored, orientation, progressive, components, .. } = *self;

@@ -38,8 +38,8 @@ use crate::storage::audit;
 use crate::storage::search::{SearchCriteria, SortDate, SortOrder};
 use model::MediaType;
 use model::account::Scope;
-use query::Query;
 use parameters::{ANY_MEDIA_TYPE, ContentParameters};
+use query::Query;
 
 /// A decoded path segment, or the reason why it is missing.
 type Segment = Result<Path<String>, PathRejection>;
