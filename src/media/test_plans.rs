@@ -34,6 +34,7 @@ pub(super) fn picture(width: u32, height: u32) -> PictureFile {
         stored: Size { width, height },
         orientation: 1,
         progressive: false,
+        is_grey: false,
         components: 3,
         rights: RightsMetadata::default(),
         source_rights: RightsMetadata::default(),

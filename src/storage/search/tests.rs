@@ -145,6 +145,7 @@ fn pictured(id: u32) -> NewItem {
         orientation: 1,
         progressive: false,
         components: 3,
+        is_grey: false,
         rights: RightsMetadata::default(),
         source_rights: RightsMetadata::default(),
         rights_reading: 1,
