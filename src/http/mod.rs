@@ -9,6 +9,7 @@ mod health;
 mod item_redirect;
 pub mod listener;
 mod media;
+mod negotiated_format;
 mod oauth;
 pub mod openapi;
 pub mod protocol;

@@ -20,7 +20,7 @@ use moka::sync::Cache;
 
 pub use offers::{AgreementOffer, OfferState};
 pub use quotes::PurchaseQuote;
-pub use report::OrderReport;
+pub use report::{ItemOrder, OrderReport};
 
 use crate::access::auth::{Auth, AuthMethod, Principal};
 use crate::runtime::error::{Error, ErrorKind, Result};

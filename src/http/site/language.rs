@@ -106,6 +106,10 @@ pub(in crate::http) fn current_language() -> PageLanguage {
     CURRENT_LANGUAGE.try_with(|language| *language).unwrap_or_default()
 }
 
+fn cookie_language(headers: &HeaderMap) -> Option<PageLanguage> {
+    PageLanguage::find(preference_cookie(headers, COOKIE)?)
+}
+
 /// The value of the cookie `name`, which stores a choice of the visitor.
 pub(super) fn preference_cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
@@ -113,10 +117,6 @@ pub(super) fn preference_cookie<'a>(headers: &'a HeaderMap, name: &str) -> Optio
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
     let (_, value) = pairs.find(|(own, _)| own.trim() == name)?;
     Some(value.trim())
-}
-
-fn cookie_language(headers: &HeaderMap) -> Option<PageLanguage> {
-    preference_cookie(headers, COOKIE).and_then(PageLanguage::find)
 }
 
 fn accepted_language(headers: &HeaderMap) -> Option<PageLanguage> {

@@ -16,13 +16,16 @@ mod collections;
 mod concepts;
 mod credit;
 mod deferred_form;
+mod density;
 mod docs;
 mod download_panel;
 mod facets;
 mod files;
 pub mod form;
 pub(super) mod guide;
+mod highlight;
 mod item;
+mod item_rights;
 mod item_summary;
 mod kept_labels;
 pub(super) mod language;
@@ -37,9 +40,12 @@ mod picture_sources;
 mod query_reading;
 mod scheme;
 mod search;
+mod search_form;
 mod selection;
 pub(crate) mod session;
+mod similar_items;
 mod snippets;
+mod source_types;
 mod studio;
 pub(crate) mod template_environment;
 mod times;
@@ -76,6 +82,7 @@ use crate::http::site::session::SiteVisitor;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{ERROR_PAGE_VISITOR, FRESH_LOGIN_S};
+use density::WallDensity;
 use language::PageLanguage;
 
 /// The result of a page handler.
@@ -118,6 +125,8 @@ struct SiteRequest {
     /// from.
     reopen_at: String,
     query: QueryParameters,
+    /// How large the visitor wants the pictures of the wall.
+    density: WallDensity,
 }
 
 /// The page of the site that a form was sent from, by the `Referer` header; the start page if that is absent
@@ -146,6 +155,7 @@ impl FromRequestParts<AppState> for SiteRequest {
             apis,
             path_and_query: here,
             query: QueryParameters::of(&parts.uri)?,
+            density: WallDensity::of(&parts.headers),
         })
     }
 }
@@ -456,6 +466,7 @@ pub(super) fn routes() -> Router<AppState> {
         .merge(code::routes())
         .merge(collection_items::routes())
         .merge(collections::routes())
+        .merge(density::routes())
         .merge(docs::routes())
         .merge(guide::routes())
         .merge(notifications::routes())

@@ -125,6 +125,7 @@ pub(crate) fn served_item<'a>(
         crop: None,
         layout: DocumentLayout::Full,
         rights: None,
+        with_file_rights: false,
     }
 }
 
@@ -231,6 +232,7 @@ pub(crate) fn set_public_headers(app: &AppState, headers: &mut HeaderMap) {
 }
 
 /// Builds the content security policy. Media may come from the CDN's host; everything else from the site.
+/// Data for search engines in a page (`application/ld+json`) are no script, so no source is needed for them.
 fn content_policy(app: &AppState, targets: FormTargets) -> HeaderValue {
     let media = &app.shared.media.settings().media_url;
     let forms = match targets {

@@ -189,15 +189,17 @@ impl Browser {
         folder
     }
 
-    /// Makes the image that `selector` finds load nothing, in any format.
-    pub fn break_picture(&self, selector: &str) {
+    /// Makes the image that `selector` finds load nothing, in any format; returns its height while it still loads,
+    /// before a browser shows its text instead.
+    pub fn break_picture(&self, selector: &str) -> Value {
         self.eval(&format!(
             "(image => {{
                 image.closest('picture')?.querySelectorAll('source').forEach(one => one.remove());
                 image.removeAttribute('srcset');
                 image.src = 'data:,';
+                return image.getBoundingClientRect().height;
             }})(document.querySelector('{selector}'))"
-        ));
+        ))
     }
 
     /// Evaluates an expression in the page.
