@@ -129,6 +129,7 @@ mod tests {
             stored: Size { width: 3, height: 2 },
             orientation: 1,
             progressive: false,
+            is_grey: false,
             components: 3,
             rights: RightsMetadata::from_json(rights).expect("valid"),
             source_rights: RightsMetadata::default(),
