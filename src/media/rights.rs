@@ -149,6 +149,7 @@ mod tests {
             progressive: false,
             components: 3,
             is_grey: false,
+            picture_hash: None,
             rights: RightsMetadata::from_json(rights).unwrap(),
             source_rights: RightsMetadata::default(),
             rights_reading: 1,

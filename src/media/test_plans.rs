@@ -35,6 +35,7 @@ pub(super) fn picture(width: u32, height: u32) -> PictureFile {
         orientation: 1,
         progressive: false,
         is_grey: false,
+        picture_hash: None,
         components: 3,
         rights: RightsMetadata::default(),
         source_rights: RightsMetadata::default(),

@@ -13,8 +13,8 @@ use super::property::{self, IndexedProperty};
 use super::time_interval;
 use super::tree;
 use crate::limits::{FACET_CHARS_MAX, FACET_VALUES_MAX, INDEXED_WORDS_MAX};
-use model::ItemKey;
 use model::item::Document;
+use model::{ItemKey, PictureHash};
 
 /// The effective rights in a picture that are indexed: terms of vocabularies, as URIs or codes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct IndexedFacts<'a> {
     pub stated: RightsTerms<'a>,
     /// Its largest picture; `None` if it has none.
     pub picture: Option<PictureFacts>,
+    /// The perceptual hash of its picture; `None` if it has none, or one with nearly no contrast.
+    pub picture_hash: Option<PictureHash>,
 }
 
 /// The searchable content of one document: texts as tokens, facets, dates, numbers.
@@ -70,6 +72,8 @@ pub struct IndexedDocument {
     /// The property `language` unchanged, a language tag such as `sv` or `en-GB`; empty if it is
     /// unknown.
     pub language: String,
+    /// The perceptual hash of the picture, see [`IndexedFacts::picture_hash`].
+    pub picture_hash: Option<PictureHash>,
 }
 
 /// Initial capacity in bytes for the tags, enough for most photographs; not a limit.
@@ -125,7 +129,19 @@ impl IndexedDocument {
         let facets = Facet::ALL.map(|facet| facet_values(key, document, facts, facet));
         let dates = dates(document, zone);
         let language = document.text("language").unwrap_or_default().to_owned();
-        Self { headline, description, body, rest, tags, facets, dates, numbers, language }
+        let picture_hash = facts.picture_hash;
+        Self {
+            headline,
+            description,
+            body,
+            rest,
+            tags,
+            facets,
+            dates,
+            numbers,
+            language,
+            picture_hash,
+        }
     }
 }
 

@@ -182,6 +182,7 @@ fn read_search(
             name => MediaType::ALL.into_iter().find(|media_type| media_type.as_str() == name),
         },
         query: parse(parameter("q").unwrap_or_default(), zone)?,
+        near_picture: None,
         products: parameter("p")
             .into_iter()
             .flat_map(|codes| codes.split(','))

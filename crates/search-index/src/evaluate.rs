@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::{BitAndAssign, SubAssign};
 use std::sync::Arc;
 
+use model::PictureHash;
 use model::item::PubStatus;
 use query::{
     DateField, DateRange, Facet, FiniteNumber, NumericRange, Query, WordPattern, id_token,
@@ -19,7 +20,7 @@ use crate::request::{
 use crate::segment::IndexSegment;
 use crate::sets::FilterCondition;
 use crate::words::{DeadlineCheck, TermLookup};
-use crate::{facets, order, rank, stems};
+use crate::{facets, near, order, rank, stems};
 
 /// The documents of a snapshot that match a filter.
 pub struct MatchedDocuments<'a> {
@@ -174,6 +175,9 @@ impl<'a> SegmentEvaluation<'a> {
         if !filter.products.is_empty() {
             required.push(self.products(&filter.products)?);
         }
+        if let Some(hash) = filter.near_picture {
+            required.push(self.cached_set(FilterCondition::Near(hash))?);
+        }
         let mut excluded = Vec::new();
         match &filter.query {
             Query::All => {}
@@ -323,6 +327,7 @@ impl<'a> SegmentEvaluation<'a> {
             FilterCondition::Present(field) => lookup.present(*field),
             FilterCondition::Item(id) => lookup.any_of(fields.accents, [id_token(id).as_str()]),
             FilterCondition::MediaType(name) => lookup.any_of(fields.media_type, [name.as_str()]),
+            FilterCondition::Near(hash) => self.near(*hash, lookup),
             FilterCondition::Status(name) => lookup.any_of(fields.status, [name.as_str()]),
             FilterCondition::Products(codes) => {
                 let field = fields.facet(Facet::ProductCode);
@@ -339,6 +344,19 @@ impl<'a> SegmentEvaluation<'a> {
         let terms = stems::query_terms(words);
         let field = self.snapshot.shared.fields.stems;
         Ok(lookup.any_of(field, terms.iter().map(String::as_str))? | &*written)
+    }
+
+    /// Finds documents with a picture that looks nearly like the one with this hash.
+    fn near(&self, hash: PictureHash, lookup: TermLookup<'_>) -> Result<RoaringBitmap> {
+        let bands: Vec<String> = near::terms(hash).collect();
+        let field = self.snapshot.shared.fields.picture_bands;
+        let candidates = lookup.any_of(field, bands.iter().map(String::as_str))?;
+        let hashes = self.segment.picture_hashes()?;
+        let is_near = |doc: &u32| {
+            hashes.first(*doc).is_some_and(|other| near::is_near(hash, PictureHash(other)))
+        };
+        let docs = candidates.iter().filter(is_near);
+        Ok(RoaringBitmap::from_sorted_iter(docs).unwrap_or_default())
     }
 
     /// Finds documents with a date in a range.

@@ -24,6 +24,7 @@ mod evaluate;
 mod facets;
 mod index;
 pub mod limits;
+mod near;
 #[cfg(feature = "oracle")]
 pub mod oracle;
 mod order;
@@ -49,4 +50,4 @@ pub use writer::{CommitPosition, IndexWriter, ItemVersion, VersionAdder, stamp};
 
 /// The version of the document analysis. It rises with every change of the schema, the spelling of terms or
 /// the stemming algorithms; an index with another version has to be rebuilt.
-pub const ANALYSIS: u32 = 5;
+pub const ANALYSIS: u32 = 6;

@@ -1,8 +1,8 @@
 //! Defines the parameters of a search: filter, order and page.
 
 use jiff::Timestamp;
-use model::MediaType;
 use model::item::PubStatus;
+use model::{MediaType, PictureHash};
 use query::{Facet, Query};
 
 /// The order of hits. Ties are ordered by the time at which versions were stored, in the same
@@ -42,6 +42,8 @@ pub struct SearchFilter {
     /// Items of this media type only.
     pub media_type: Option<MediaType>,
     pub query: Query,
+    /// Items whose picture looks nearly like the one with this hash only.
+    pub near_picture: Option<PictureHash>,
     /// Product codes of which an item must have at least one; empty: no condition.
     pub products: Vec<String>,
     /// Product codes of which an item must have none.

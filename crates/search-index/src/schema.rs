@@ -17,6 +17,7 @@ pub(crate) const ORDER: &str = "order";
 pub(crate) const NUMBER: &str = "number";
 pub(crate) const STAMP: &str = "stamp";
 pub(crate) const HIDDEN_UNTIL: &str = "hidden_until";
+pub(crate) const PICTURE_HASH: &str = "picture_hash";
 
 /// The fields of a document. Nothing is stored in the index: the item's document is in the database.
 #[derive(Clone, Debug)]
@@ -43,6 +44,10 @@ pub(crate) struct SchemaFields {
     pub(crate) accents: Field,
     /// Stems of the words of texts, prefixed with place and language.
     pub(crate) stems: Field,
+    /// The perceptual hash of the picture: a column to compare.
+    pub(crate) picture_hash: Field,
+    /// The bands of that hash, by which pictures are looked up.
+    pub(crate) picture_bands: Field,
     /// The dates of a document, in milliseconds, in the order of [`DateField::ALL`].
     pub(crate) dates: [Field; DateField::ALL.len()],
     /// The numbers of a document, as integers of the same order, in the order of [`NumberField::ALL`].
@@ -97,6 +102,8 @@ pub(crate) fn schema() -> (Schema, SchemaFields) {
         ),
         accents: builder.add_text_field("accents", text(TERMS, IndexRecordOption::Basic, false)),
         stems: builder.add_text_field("stems", text(TERMS, IndexRecordOption::Basic, false)),
+        picture_hash: builder.add_u64_field(PICTURE_HASH, column.clone()),
+        picture_bands: builder.add_text_field("picture_bands", term.clone()),
         dates: DateField::ALL.map(|date| builder.add_i64_field(date_column(date), column.clone())),
         numbers: NumberField::ALL
             .map(|number| builder.add_i64_field(number_column(number), column.clone())),

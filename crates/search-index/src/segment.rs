@@ -12,7 +12,9 @@ use tantivy::{SegmentReader, Term};
 use crate::error::Result;
 use crate::facets::SegmentFacetValues;
 use crate::request::OrderPosition;
-use crate::schema::{HIDDEN_UNTIL, NUMBER, ORDER, STAMP, date_column, number_column};
+use crate::schema::{
+    HIDDEN_UNTIL, NUMBER, ORDER, PICTURE_HASH, STAMP, date_column, number_column,
+};
 
 /// The immutable part of a segment, whichever documents are removed from it.
 pub(crate) struct SegmentColumns {
@@ -112,6 +114,11 @@ impl IndexSegment {
     /// Returns the column of a number, which is empty for documents without it.
     pub(crate) fn numbers(&self, number: NumberField) -> Result<Column<i64>> {
         Ok(self.reader.fast_fields().i64(number_column(number))?)
+    }
+
+    /// Returns the column of perceptual hashes, which is empty for documents without a picture.
+    pub(crate) fn picture_hashes(&self) -> Result<Column<u64>> {
+        Ok(self.reader.fast_fields().u64(PICTURE_HASH)?)
     }
 
     /// Counts the leading documents with a `_tstamp` at or after `ms`.

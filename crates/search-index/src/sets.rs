@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use model::item::PubStatus;
-use model::{ItemId, MediaType};
+use model::{ItemId, MediaType, PictureHash};
 use query::{DateRange, Facet, NumericRange, TextField, WordPattern};
 use roaring::RoaringBitmap;
 use tantivy::index::SegmentId;
@@ -18,6 +18,8 @@ pub(crate) enum FilterCondition {
     Present(TextField),
     Item(ItemId),
     MediaType(MediaType),
+    /// A picture that looks nearly like the one with this hash.
+    Near(PictureHash),
     Status(PubStatus),
     /// At least one of these product codes, which are sorted.
     Products(Arc<[String]>),
@@ -34,6 +36,7 @@ impl FilterCondition {
             | Self::Numbers(_)
             | Self::Present(_)
             | Self::MediaType(_)
+            | Self::Near(_)
             | Self::Status(_) => 0,
         }
     }

@@ -8,6 +8,7 @@ use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
 use tantivy::{TantivyDocument, Term};
 
 use crate::error::Result;
+use crate::near;
 use crate::schema::SchemaFields;
 use crate::stems::DocumentStemmer;
 
@@ -199,6 +200,12 @@ impl VersionAdder<'_> {
         }
         for (field, number) in numbers {
             document.add_i64(fields.number_of(*field), number.key());
+        }
+        if let Some(hash) = item.indexed.picture_hash {
+            document.add_u64(fields.picture_hash, hash.0);
+            for term in near::terms(hash) {
+                document.add_text(fields.picture_bands, term);
+            }
         }
         for (field, values) in fields.facets.iter().zip(facets) {
             for value in values {

@@ -177,7 +177,11 @@ impl CheckedPhotograph {
         limits: &IngestLimits,
         marker: &Watermark,
     ) -> Result<(PictureFile, Vec<String>), IngestError> {
-        let new = NewOriginal { bytes: &self.bytes, header: &self.header };
+        let new = NewOriginal {
+            bytes: &self.bytes,
+            header: &self.header,
+            hash_orientation: Some(self.orientation),
+        };
         let stopwatch = Stopwatch::start();
         let should_continue = || stopwatch.elapsed() <= limits.file_time;
         let stored = originals.store_new(&new, &compute::run_parallel, &should_continue)?;
@@ -203,6 +207,7 @@ impl CheckedPhotograph {
             progressive: self.header.needs_coefficient_buffer(),
             components: u8::try_from(self.header.components.len()).unwrap_or(u8::MAX),
             is_grey: stored.is_grey.unwrap_or(false),
+            picture_hash: stored.picture_hash,
             rights: self.rights.clone(),
             source_rights: RightsMetadata::default(),
             rights_reading: RIGHTS_READING,

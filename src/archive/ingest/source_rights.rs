@@ -128,6 +128,7 @@ mod tests {
                 progressive: false,
                 components: 3,
                 is_grey: false,
+                picture_hash: None,
                 rights: file.clone(),
                 source_rights: RightsMetadata::default(),
                 rights_reading: 1,

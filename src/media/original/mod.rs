@@ -12,6 +12,7 @@
 mod checksums;
 mod facts;
 mod picture;
+mod picture_hash;
 mod prepare;
 mod reading;
 mod standard_set;
@@ -29,9 +30,9 @@ use facts::{OriginalFacts, RandomAccess};
 use imaging::{ImageFormat, ParallelMap, ShouldContinue};
 use jpeg::header::{HeaderError, HeaderLimits, JpegHeader};
 use jpeg::scan::Scan;
-use model::ContentHash;
+use model::{ContentHash, PictureHash};
 pub use picture::{IndexedPicture, JpegHead};
-use prepare::PrepareRequest;
+use prepare::{PrepareRequest, PreparedOriginal};
 use reading::{hash_and_sums, read_blocks, read_checked};
 pub use standard_set::{StandardPicture, StandardSet};
 
@@ -104,6 +105,8 @@ pub struct NewOriginal<'a> {
     pub bytes: &'a [u8],
     /// The header that was parsed from the file.
     pub header: &'a JpegHeader,
+    /// The EXIF orientation with which the perceptual hash is computed; `None`: it is not needed.
+    pub hash_orientation: Option<u8>,
 }
 
 /// The result of storing a picture.
@@ -119,6 +122,8 @@ pub struct StoredOriginal {
     pub warning: Option<String>,
     /// Whether the picture has no colours; `None` if its index does not say.
     pub is_grey: Option<bool>,
+    /// The perceptual hash of the upright picture; `None` if it has nearly no contrast or no random access.
+    pub picture_hash: Option<PictureHash>,
 }
 
 /// A fault that [`OriginalStore::check`] found.
@@ -203,9 +208,16 @@ impl OriginalStore {
             RandomAccess::Original(_) | RandomAccess::Working(_) => None,
         };
         let (decoded, warning) = (prepared.decoded, prepared.warning.clone());
-        let is_grey = prepared.is_grey;
+        let PreparedOriginal { is_grey, picture_hash, .. } = prepared;
         self.store_derived(prepared);
-        Ok(Some(StoredOriginal { hash, whole_decode_reason, decoded, warning, is_grey }))
+        Ok(Some(StoredOriginal {
+            hash,
+            whole_decode_reason,
+            decoded,
+            warning,
+            is_grey,
+            picture_hash,
+        }))
     }
 
     /// The memory in bytes that [`OriginalStore::store_new`] takes at its peak, in addition to a file of
@@ -242,7 +254,7 @@ impl OriginalStore {
         length: u64,
         stamp: u64,
         sums: BlockChecksums,
-    ) -> prepare::PreparedOriginal {
+    ) -> PreparedOriginal {
         let facts = OriginalFacts {
             source,
             length,
@@ -253,8 +265,14 @@ impl OriginalStore {
             random_access: RandomAccess::None(NO_PICTURE.to_owned()),
             is_incomplete: false,
         };
-        let (working, warning, is_grey) = (None, None, None);
-        prepare::PreparedOriginal { facts, working, decoded: false, warning, is_grey }
+        PreparedOriginal {
+            facts,
+            working: None,
+            decoded: false,
+            warning: None,
+            is_grey: None,
+            picture_hash: None,
+        }
     }
 
     fn request<'a>(
@@ -269,6 +287,7 @@ impl OriginalStore {
             stamp: 0,
             bytes: new.bytes,
             header: new.header,
+            hash_orientation: new.hash_orientation,
             limits: &self.limits,
             parallel_map,
             should_continue,
@@ -278,7 +297,7 @@ impl OriginalStore {
     /// Writes the derived files, the side file last, and caches the facts.
     ///
     /// If one cannot be written, the original is used without it for [`DERIVED_RETRY_DELAY`].
-    fn store_derived(&self, mut prepared: prepare::PreparedOriginal) -> Arc<OriginalFacts> {
+    fn store_derived(&self, mut prepared: PreparedOriginal) -> Arc<OriginalFacts> {
         let hash = prepared.facts.source;
         let side_file = prepared.facts.print();
         let put = |kind, file: Option<&[u8]>| {
@@ -396,7 +415,7 @@ impl OriginalStore {
             return Err(OriginalError::Changed(hash));
         }
         let header = JpegHeader::parse(&bytes, &self.limits)?;
-        let new = NewOriginal { bytes: &bytes, header: &header };
+        let new = NewOriginal { bytes: &bytes, header: &header, hash_orientation: None };
         let request = PrepareRequest { stamp, ..self.request(hash, &new, parallel_map, &|| true) };
         metrics::counter!(telemetry::INDEX_REBUILDS).increment(1);
         tracing::info!(original = %hash, "rebuilding derived files");

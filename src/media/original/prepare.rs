@@ -2,13 +2,14 @@
 
 use super::checksums::BlockChecksums;
 use super::facts::{OriginalFacts, RandomAccess, StoredIndex, WorkingCopy};
+use super::picture_hash;
 use imaging::{ParallelMap, ShouldContinue, decode_bands};
-use jpeg::codec::{self, DecodeScale};
+use jpeg::codec::{self, DecodeOutput, DecodeScale, Pixels};
 use jpeg::header::{CodingProcess, HeaderLimits, JpegHeader};
 use jpeg::rewrite::colour_segments;
 use jpeg::scan::index::ScanIndex;
 use jpeg::scan::{ByteRanges, Scan, ScanError};
-use model::{ContentHash, Size};
+use model::{ContentHash, PictureHash, Size};
 
 /// The scale, in eighths, at which a picture is decoded to see that it can be.
 const CHECK_EIGHTHS: u8 = 1;
@@ -26,6 +27,8 @@ pub(super) struct PreparedOriginal {
     pub(super) warning: Option<String>,
     /// Whether the picture has no colours; `None` if its index does not say.
     pub(super) is_grey: Option<bool>,
+    /// The perceptual hash, if it was requested and the picture has contrast.
+    pub(super) picture_hash: Option<PictureHash>,
 }
 
 /// The inputs of [`prepare`].
@@ -34,6 +37,8 @@ pub(super) struct PrepareRequest<'a> {
     pub(super) stamp: u64,
     pub(super) bytes: &'a [u8],
     pub(super) header: &'a JpegHeader,
+    /// The EXIF orientation with which the perceptual hash is computed; `None`: it is not needed.
+    pub(super) hash_orientation: Option<u8>,
     pub(super) limits: &'a HeaderLimits,
     pub(super) parallel_map: ParallelMap<'a>,
     /// Called between the steps; once it returns false, the result is `None`.
@@ -82,13 +87,15 @@ pub(super) fn prepare(request: &PrepareRequest<'_>) -> Option<PreparedOriginal> 
     if !(request.should_continue)() {
         return None;
     }
-    let checked = match &access {
+    let (checked, picture_hash) = match &access {
         Ok((scan, index)) => {
             let (bytes, header) =
                 working.as_ref().map_or((bytes, header), |(copy, header)| (copy, header));
-            check_decode(request, scan, index, bytes, header)
+            let decoded = check_decode(request, scan, index, bytes, header);
+            let hash = hash_picture(request, decoded.as_ref(), bytes, header.size);
+            (decoded.map(|decoded| decoded.warning), hash)
         }
-        Err(_) => None,
+        Err(_) => (None, None),
     };
     let is_grey = access.as_ref().ok().and_then(|(scan, index)| index.is_grey(scan));
     let stored_index = |(scan, index): (Scan, ScanIndex)| StoredIndex {
@@ -116,7 +123,7 @@ pub(super) fn prepare(request: &PrepareRequest<'_>) -> Option<PreparedOriginal> 
     };
     let working = working.map(|(copy, _)| copy);
     let (decoded, warning) = (checked.is_some(), checked.flatten());
-    let prepared = PreparedOriginal { facts, working, decoded, warning, is_grey };
+    let prepared = PreparedOriginal { facts, working, decoded, warning, is_grey, picture_hash };
     (request.should_continue)().then_some(prepared)
 }
 
@@ -149,21 +156,35 @@ fn scan_data(header: &JpegHeader, bytes: &[u8]) -> u64 {
     (offset + 2 + usize::from(length[0]) * 256 + usize::from(length[1])) as u64
 }
 
-/// Decodes the picture at an eighth of its size to see that it can be. Returns the decoder's warning, if it has
-/// one; `None` if the picture is small or cannot be decoded by its index.
+/// Decodes the picture at an eighth of its size to see that it can be; `None` if it is small or cannot be decoded
+/// by its index.
 fn check_decode(
     request: &PrepareRequest<'_>,
     scan: &Scan,
     index: &ScanIndex,
     bytes: &[u8],
     header: &JpegHeader,
-) -> Option<Option<String>> {
+) -> Option<DecodeOutput<Pixels>> {
     if header.size.pixels() < CHECK_PIXELS_MIN {
         return None;
     }
     let colour = colour_segments(header, bytes);
     let bytes = ByteRanges::whole(bytes).with_cancellation(request.should_continue);
     let scale = DecodeScale::from_eighths(CHECK_EIGHTHS);
-    let decoded = decode_bands(scan, index, &colour, &bytes, scale, request.parallel_map);
-    decoded.ok().map(|decoded| decoded.warning)
+    decode_bands(scan, index, &colour, &bytes, scale, request.parallel_map).ok()
+}
+
+/// Computes the perceptual hash, if it is requested. The picture is `decoded`, or in the file `bytes` of one scan,
+/// which is decoded without holding its coefficients.
+fn hash_picture(
+    request: &PrepareRequest<'_>,
+    decoded: Option<&DecodeOutput<Pixels>>,
+    bytes: &[u8],
+    stored: Size,
+) -> Option<PictureHash> {
+    let orientation = request.hash_orientation?;
+    match decoded {
+        Some(decoded) => picture_hash::of_pixels(&decoded.value, orientation),
+        None => picture_hash::of_jpeg(bytes, stored, orientation),
+    }
 }

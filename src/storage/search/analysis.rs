@@ -1,5 +1,5 @@
 //! Analyses items for the index: their documents, the effective rights in their pictures, and the shape and
-//! colours of those.
+//! colours and perceptual hashes of those.
 //!
 //! Notifications analyse items in the same way, so that they match what a search finds.
 
@@ -10,7 +10,8 @@ use jiff::tz::TimeZone;
 use crate::storage::database::{IndexedVersion, StoredItem};
 use metadata::RightsMetadata;
 use model::item::{
-    Asset, AssetFile, AssetGroup, Document, DocumentError, RightsLayers, parse_stored_rights,
+    Asset, AssetFile, AssetGroup, Document, DocumentError, PictureFile, RightsLayers,
+    parse_stored_rights,
 };
 use model::{ContentHash, ItemKey, RenditionUsage};
 use query::{IndexedDocument, IndexedFacts, PictureFacts, RightsTerms};
@@ -69,7 +70,8 @@ impl DocumentAnalysis {
             digital_source_type: rights.digital_source_type(),
             data_mining: rights.data_mining(),
         };
-        let facts = IndexedFacts { stated, picture: picture_facts(files) };
+        let picture_hash = shown_picture(files).and_then(|picture| picture.picture_hash);
+        let facts = IndexedFacts { stated, picture: picture_facts(files), picture_hash };
         IndexedDocument::with_facts(key, document, facts, &self.zone)
     }
 
@@ -83,6 +85,11 @@ impl DocumentAnalysis {
     }
 }
 
+/// Returns the picture of an item: its Hires, else the largest picture that stands in for it.
+fn shown_picture(files: AssetGroup<'_>) -> Option<&PictureFile> {
+    files.picture(RenditionUsage::Hires).or_else(|| files.whole_picture())
+}
+
 /// Describes the picture that an item shows: its Hires, else its video, else the largest picture that stands in
 /// for it.
 fn picture_facts(files: AssetGroup<'_>) -> Option<PictureFacts> {
@@ -91,7 +98,7 @@ fn picture_facts(files: AssetGroup<'_>) -> Option<PictureFacts> {
         AssetFile::Picture(_) | AssetFile::Graphic(_) => None,
     });
     let hires = files.picture(RenditionUsage::Hires);
-    let picture = hires.or_else(|| files.whole_picture());
+    let picture = shown_picture(files);
     // The Preview of a video is smaller than the video.
     let size = shown.filter(|_| hires.is_none()).or_else(|| Some(picture?.upright()))?;
     let is_monochrome = picture.map(|picture| picture.components == 1 || picture.is_grey);

@@ -26,7 +26,7 @@ use crate::runtime::limits::SEARCH_ATTEMPTS_MAX;
 use crate::storage::database::{Db, ReadTx, StoredItem};
 use indexer::Indexer;
 use model::item::PubStatus;
-use model::{ItemKey, MediaType};
+use model::{ItemKey, MediaType, PictureHash};
 use query::{Facet, Query};
 use shared::{FillOutcome, SearchShared, unavailable};
 
@@ -41,6 +41,8 @@ pub struct SearchCriteria {
     /// The media type of the items; `None`: all.
     pub media_type: Option<MediaType>,
     pub query: Query,
+    /// Only items whose picture looks nearly like the one with this hash.
+    pub near_picture: Option<PictureHash>,
     /// Product codes, of which an item must have at least one; empty: no restriction.
     pub products: Vec<String>,
     /// Product codes, of which an item must have none.

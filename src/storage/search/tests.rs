@@ -146,6 +146,7 @@ fn pictured(id: u32) -> NewItem {
         progressive: false,
         components: 3,
         is_grey: false,
+        picture_hash: None,
         rights: RightsMetadata::default(),
         source_rights: RightsMetadata::default(),
         rights_reading: 1,
@@ -166,6 +167,7 @@ pub(super) fn all() -> SearchCriteria {
     SearchCriteria {
         media_type: None,
         query: Query::All,
+        near_picture: None,
         products: Vec::new(),
         products_excluded: Vec::new(),
         coverage: Coverage::Everything,

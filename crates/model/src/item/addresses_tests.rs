@@ -195,6 +195,7 @@ fn renditions_of_our_files_replace_those_in_the_document() {
         progressive: false,
         components: 3,
         is_grey: false,
+        picture_hash: None,
         rights: metadata::RightsMetadata::default(),
         source_rights: metadata::RightsMetadata::default(),
         rights_reading: 0,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rights;
 use crate::{
-    AssociationKey, ContentHash, RenditionExtension, RenditionName, RenditionUsage,
+    AssociationKey, ContentHash, PictureHash, RenditionExtension, RenditionName, RenditionUsage,
     RenditionVariant, Size,
 };
 
@@ -62,6 +62,9 @@ pub struct PictureFile {
     /// Whether the picture was found to have no colours; false where it was not measured.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_grey: bool,
+    /// The perceptual hash of the upright picture; `None` if it was not measured, or has nearly no contrast.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub picture_hash: Option<PictureHash>,
     /// The rights and provenance in the metadata of the file.
     #[serde(
         default,
@@ -96,7 +99,7 @@ impl PictureFile {
         self.rights_reading >= super::RIGHTS_READING
     }
 
-    /// Returns the file without its rights and its colours: the properties that picture data depends on.
+    /// Returns the file without its rights, its colours and its perceptual hash: the properties that picture data depends on.
     #[must_use]
     pub fn without_rights(&self) -> Self {
         let Self { name, blob, length, stored, orientation, progressive, components, .. } = *self;
@@ -111,6 +114,7 @@ impl PictureFile {
             progressive,
             components,
             is_grey: false,
+            picture_hash: None,
             rights,
             source_rights,
             rights_reading: 0,
@@ -284,6 +288,7 @@ mod tests {
             progressive: false,
             components: 3,
             is_grey: false,
+            picture_hash: None,
             rights: RightsMetadata::default(),
             source_rights: RightsMetadata::default(),
             rights_reading: 0,
@@ -304,6 +309,7 @@ mod tests {
         let rights = |value| RightsMetadata::from_json(&value).unwrap();
         let file = PictureFile {
             is_grey: true,
+            picture_hash: Some(PictureHash(0x1234)),
             rights: rights(json!({ "digitalSourceType": "trainedAlgorithmicMedia" })),
             source_rights: rights(json!({ "dataMining": "DMI-PROHIBITED" })),
             rights_reading: 1,

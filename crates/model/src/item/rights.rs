@@ -254,6 +254,7 @@ mod tests {
             progressive: false,
             components: 3,
             is_grey: false,
+            picture_hash: None,
             rights: rights(original),
             source_rights: rights(source),
             rights_reading: RIGHTS_READING,

@@ -130,6 +130,7 @@ mod tests {
             orientation: 1,
             progressive: false,
             is_grey: false,
+            picture_hash: None,
             components: 3,
             rights: RightsMetadata::from_json(rights).expect("valid"),
             source_rights: RightsMetadata::default(),

@@ -9,4 +9,5 @@ mod dates;
 mod facets;
 mod faults;
 mod forms;
+mod near;
 mod relevance;

@@ -274,6 +274,7 @@ pub(super) fn search_request(
     SearchCriteria {
         media_type: None,
         query,
+        near_picture: None,
         products,
         products_excluded,
         coverage,
