@@ -7,6 +7,7 @@ use crate::common::{
     Server,
     browser::{Browser, DESKTOP},
     news,
+    pictures::Picture,
 };
 use crate::site::Session;
 
@@ -45,7 +46,13 @@ fn an_item_page_begins_with_picture_caption_and_rights() {
 
 /// The keys of the similar items on a page, in order.
 fn similar(page: &str) -> Vec<&str> {
-    let Some((_, rest)) = page.split_once("id=\"similar\"") else { return Vec::new() };
+    listed(page, "similar")
+}
+
+/// The keys of the items that a section of a page lists, in order.
+fn listed<'a>(page: &'a str, id: &str) -> Vec<&'a str> {
+    let heading = format!("id=\"{id}\"");
+    let Some((_, rest)) = page.split_once(&heading) else { return Vec::new() };
     let (section, _) = rest.split_once("</section>").expect("an end");
     let links = section.split("href=\"/item/").skip(1);
     links.filter_map(|link| link.split(['"', '?']).next()).collect()
@@ -85,6 +92,55 @@ fn similar_items_show_the_same_event_by_its_code_or_by_place_and_time() {
     assert_eq!(similar(&plain(server.get("/item/image/elsewhere"))), [""; 0]);
     let editor = Session::open(&server, "demo-admin");
     assert_eq!(similar(&plain(editor.get(&server, "/item/text/report"))), [""; 0]);
+}
+
+#[test]
+fn the_same_picture_is_found_saved_again_or_resized() {
+    // Tiles of different shades, in other places for each seed.
+    let tiles = |seed: usize| {
+        Picture::new(960, 640, |x, y| {
+            let shade = (x / 70 * 97 + y / 55 * 61 + seed * 41) * 7919 % 211;
+            [u8::try_from(shade).expect("a shade"), 90, 120]
+        })
+    };
+    let picture = tiles(1);
+    let pictures = [
+        ("sent", picture.jpeg()),
+        ("saved", picture.jpeg_with(turbojpeg::Subsamp::Sub2x2, 60)),
+        ("half", picture.reduced(2).jpeg()),
+        ("other", tiles(5).jpeg()),
+        ("flat", Picture::flat(960, 640, [90, 90, 120]).jpeg()),
+    ];
+    let server = Server::with_pictures(&[], &pictures);
+    server.wait_for_index();
+    let sorted = |mut keys: Vec<&str>| {
+        keys.sort_unstable();
+        keys.join(" ")
+    };
+    let page = plain(server.get("/item/image/sent?from=q%3Dsea"));
+    assert_eq!(sorted(listed(&page, "same-picture")), "image/half image/saved", "{page}");
+    assert!(page.contains("href=\"/item/image/half?from=q%3Dsea\""), "{page}");
+    for alone in ["other", "flat"] {
+        let page = plain(server.get(&format!("/item/image/{alone}")));
+        assert_eq!(listed(&page, "same-picture"), [""; 0], "{page}");
+    }
+    let search = |parameters: &str| {
+        server.get(&format!("/content/v1/image/search?layout=bare&{parameters}"))
+    };
+    let found = |parameters: &str| {
+        let answer: Value = search(parameters).json().expect("JSON");
+        let hits = answer["hits"].as_array().expect("hits").clone();
+        let uri = |hit: &Value| hit["uri"].as_str().expect("a uri").to_owned();
+        let uris: Vec<String> = hits.iter().map(uri).collect();
+        sorted(uris.iter().filter_map(|uri| uri.rsplit('/').next()).collect())
+    };
+    assert_eq!(found("duplicates=image/saved"), "half saved sent");
+    assert_eq!(found("duplicates=image/saved&minpx=700"), "saved sent");
+    assert_eq!(found("duplicates=image/other"), "other");
+    assert_eq!(search("duplicates=image/flat").status(), 400);
+    assert_eq!(search("duplicates=flat").status(), 400);
+    assert_eq!(search("duplicates=image/unknown").status(), 404);
+    assert_eq!(search("duplicates=text/unknown").status(), 404);
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub use period::{RecentSpan, TimestampFilter, parse_day};
 pub use selection::{ItemSelection, coverage, covers, may_see_commissioned, unknown_agreement};
 pub use visibility::CallerVisibility;
 
-use crate::runtime::error::Result;
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::slots::{SlotHolder, SlotLimits};
 use crate::storage::database::ReadTx;
 use crate::storage::search::{
@@ -147,6 +147,24 @@ impl Content {
     {
         let writer = self.writer(form);
         self.search.read(move |tx| writer.listed_items(&keys, &coverage, now, tx)).await
+    }
+
+    /// The perceptual hash of the picture of an item; `None` if it has no picture, or one that cannot be compared.
+    ///
+    /// Fails with [`ErrorKind::NotFound`] when `visibility` does not show the item.
+    pub async fn picture_hash(
+        &self,
+        key: ItemKey,
+        visibility: CallerVisibility,
+    ) -> Result<Option<PictureHash>> {
+        let read = move |tx: &ReadTx<'_>| {
+            let found = tx.find_item(&key)?.filter(|item| visibility.shows(item));
+            let unknown = || Error::new(ErrorKind::NotFound, format!("There is no item {key}"));
+            let item = found.ok_or_else(unknown)?;
+            let picture = AssetGroup::of_item(&item.assets).whole_picture();
+            Ok(picture.and_then(|picture| picture.picture_hash))
+        };
+        self.search.read(read).await
     }
 
     /// Filters `keys` by `visibility`, in their order.

@@ -34,6 +34,18 @@ impl CallerVisibility {
         }
     }
 
+    /// The rights of a caller in a search at `now`; a caller without credentials sees what is published.
+    #[must_use]
+    pub fn of_search(caller: Option<&Principal>, now: Timestamp) -> Self {
+        let anonymous = || Self {
+            coverage: coverage(None, &[], now),
+            embargoed: false,
+            commissioned: false,
+            now,
+        };
+        caller.map_or_else(anonymous, |caller| Self::of(caller, now))
+    }
+
     /// Whether the caller may see `item`; an item whose document cannot be parsed is not shown.
     pub(super) fn shows(&self, item: &StoredItem) -> bool {
         let hidden = item.embargoed.is_some_and(|until| until > self.now) && !self.embargoed;

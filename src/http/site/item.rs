@@ -191,8 +191,10 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
     let is_bought = panel.as_ref().is_some_and(|panel| panel.bought.is_some());
     let metadata = item_rights::load(site, key, &document).await;
     let associations = associations(site, &document).await;
+    let same_picture = similar_items::find_same_picture(site, key).await;
     let mut similar = similar_items::find(site, key, &document).await;
-    similar.retain(|one| associations.iter().all(|other| other.key != one.key));
+    similar
+        .retain(|one| associations.iter().chain(&same_picture).all(|other| other.key != one.key));
     let page_url = format!("{}/item/{key}", site.app.shared.site.url);
     let context = context! {
         dragged => (is_bought && has_picture(key.media_type))
@@ -200,6 +202,7 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
         back_url => back.url,
         back_query => back.query,
         item => item_context(key, &document, associations),
+        same_picture => PageValue::from(Serde(same_picture)),
         similar => PageValue::from(Serde(similar)),
         rights => PageValue::from(Serde(ItemRights::of(&metadata))),
         image_object => open_picture(key, &document)

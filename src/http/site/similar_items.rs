@@ -1,11 +1,11 @@
 //! Items that probably show the same event as another: those that name its event, or its places or headline
-//! around the same time.
+//! around the same time. Items with nearly the same picture are found by their pictures alone.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::{SiteRequest, api_client::ApiCall, item_summary::ItemSummary};
-use crate::runtime::limits::SITE_SIMILAR_ITEMS;
+use crate::runtime::limits::{SITE_SAME_PICTURE_ITEMS, SITE_SIMILAR_ITEMS};
 use model::{ItemKey, MediaType};
 use query::{phrase, words};
 
@@ -37,6 +37,28 @@ pub(super) async fn find(site: &SiteRequest, key: &ItemKey, document: &Value) ->
         found.append(&mut hits);
     }
     found
+}
+
+/// Lists the items with nearly the same picture as the photograph `key`, the latest first.
+pub(super) async fn find_same_picture(site: &SiteRequest, key: &ItemKey) -> Vec<ItemSummary> {
+    if !is_photograph(key.media_type) {
+        return Vec::new();
+    }
+    let path = format!("/content/v1/{}/search", key.media_type.as_str());
+    // The photograph is one of the hits.
+    let size = (SITE_SAME_PICTURE_ITEMS + 1).to_string();
+    let item = key.to_string();
+    let call = ApiCall::get(path).query([
+        ("duplicates", Some(item.as_str())),
+        ("s", Some(size.as_str())),
+        ("layout", Some("bare")),
+    ]);
+    // A photograph with nearly no contrast cannot be compared, and the page is complete without them.
+    let Ok(documents) = site.call(&call).await else { return Vec::new() };
+    let mut hits = ItemSummary::list(&documents["hits"]);
+    hits.retain(|hit| hit.key != item);
+    hits.truncate(SITE_SAME_PICTURE_ITEMS);
+    hits
 }
 
 /// The items that are looked up by one call.
@@ -119,6 +141,20 @@ fn is_news(media_type: MediaType) -> bool {
         | MediaType::Text
         | MediaType::Feature => true,
         MediaType::Page | MediaType::Planning | MediaType::Calendar => false,
+    }
+}
+
+/// Whether items of this type are single photographs.
+fn is_photograph(media_type: MediaType) -> bool {
+    match media_type {
+        MediaType::Image | MediaType::Stockfoto => true,
+        MediaType::Graphic
+        | MediaType::Video
+        | MediaType::Text
+        | MediaType::Feature
+        | MediaType::Page
+        | MediaType::Planning
+        | MediaType::Calendar => false,
     }
 }
 

@@ -280,6 +280,8 @@ pub const PAGE_ITEMS: usize = 60;
 pub const SITE_SAVED_SEARCHES: usize = 12;
 /// Orders of an item by the visitor's organization on its page, the latest.
 pub const SITE_ITEM_ORDERS: usize = 6;
+/// Items with the same picture on the page of a photograph.
+pub const SITE_SAME_PICTURE_ITEMS: usize = 12;
 /// Items of the same event, or of the same place and time, on the page of an item.
 pub const SITE_SIMILAR_ITEMS: usize = 12;
 /// Pages of photographs that can be requested; deeper hits require a narrower search.

@@ -10,8 +10,7 @@ use jiff::tz::TimeZone;
 use crate::storage::database::{IndexedVersion, StoredItem};
 use metadata::RightsMetadata;
 use model::item::{
-    Asset, AssetFile, AssetGroup, Document, DocumentError, PictureFile, RightsLayers,
-    parse_stored_rights,
+    Asset, AssetFile, AssetGroup, Document, DocumentError, RightsLayers, parse_stored_rights,
 };
 use model::{ContentHash, ItemKey, RenditionUsage};
 use query::{IndexedDocument, IndexedFacts, PictureFacts, RightsTerms};
@@ -70,7 +69,7 @@ impl DocumentAnalysis {
             digital_source_type: rights.digital_source_type(),
             data_mining: rights.data_mining(),
         };
-        let picture_hash = shown_picture(files).and_then(|picture| picture.picture_hash);
+        let picture_hash = files.whole_picture().and_then(|picture| picture.picture_hash);
         let facts = IndexedFacts { stated, picture: picture_facts(files), picture_hash };
         IndexedDocument::with_facts(key, document, facts, &self.zone)
     }
@@ -85,11 +84,6 @@ impl DocumentAnalysis {
     }
 }
 
-/// Returns the picture of an item: its Hires, else the largest picture that stands in for it.
-fn shown_picture(files: AssetGroup<'_>) -> Option<&PictureFile> {
-    files.picture(RenditionUsage::Hires).or_else(|| files.whole_picture())
-}
-
 /// Describes the picture that an item shows: its Hires, else its video, else the largest picture that stands in
 /// for it.
 fn picture_facts(files: AssetGroup<'_>) -> Option<PictureFacts> {
@@ -98,7 +92,7 @@ fn picture_facts(files: AssetGroup<'_>) -> Option<PictureFacts> {
         AssetFile::Picture(_) | AssetFile::Graphic(_) => None,
     });
     let hires = files.picture(RenditionUsage::Hires);
-    let picture = shown_picture(files);
+    let picture = hires.or_else(|| files.whole_picture());
     // The Preview of a video is smaller than the video.
     let size = shown.filter(|_| hires.is_none()).or_else(|| Some(picture?.upright()))?;
     let is_monochrome = picture.map(|picture| picture.components == 1 || picture.is_grey);

@@ -21,6 +21,7 @@ use axum::{
 use jiff::Timestamp;
 
 use crate::access::auth::Principal;
+use crate::archive::content::CallerVisibility;
 use crate::archive::content::DocumentForm;
 use crate::archive::content::RecentSpan;
 use crate::http::AppState;
@@ -36,8 +37,8 @@ use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::audit;
 use crate::storage::search::{SearchCriteria, SortDate, SortOrder};
-use model::MediaType;
 use model::account::Scope;
+use model::{ItemKey, MediaType, PictureHash};
 use parameters::{ANY_MEDIA_TYPE, ContentParameters};
 use query::Query;
 
@@ -61,8 +62,41 @@ async fn search(State(app): State<AppState>, media_type: Segment, request: Reque
     let caller = context.caller(&app, &media_type, BasicAuth::Accepted).await?;
     let query = QueryParameters::of(&context.uri)?;
     let parameters = ContentParameters::new(&query, &app.shared.site.zone, caller.as_deref());
-    let (criteria, form) = parse_search(parameters, &media_type, context.now, &app)?;
+    let SearchParameters { mut criteria, form, duplicates } =
+        parse_search(parameters, &media_type, context.now, &app)?;
+    if let Some(key) = duplicates {
+        // After all parameters, because it reads the item.
+        let hash = find_picture(&app, caller.as_deref(), key, context.now).await?;
+        criteria.near_picture = Some(hash);
+    }
     Ok(api::json_text(app.shared.archive.content.search(criteria, form, context.now).await?))
+}
+
+/// The parameters of a search.
+struct SearchParameters {
+    criteria: SearchCriteria,
+    form: DocumentForm<UrlLinks>,
+    /// The item whose picture the pictures of all hits must look like.
+    duplicates: Option<ItemKey>,
+}
+
+/// Finds the perceptual hash of the picture of the item `key`.
+///
+/// Fails when the caller may not see the item, or when it has no picture that can be compared.
+async fn find_picture(
+    app: &AppState,
+    caller: Option<&Principal>,
+    key: ItemKey,
+    now: Timestamp,
+) -> Result<PictureHash> {
+    if caller.is_none() && key.media_type != MediaType::Image {
+        // Without credentials only photographs are found.
+        return Err(Error::new(ErrorKind::NotFound, format!("There is no item {key}")));
+    }
+    let message = format!("duplicates is {key}, which has no picture that can be compared");
+    let visibility = CallerVisibility::of_search(caller, now);
+    let hash = app.shared.archive.content.picture_hash(key, visibility).await?;
+    hash.ok_or_else(|| Error::invalid("query", "duplicates", "enum", message))
 }
 
 /// Parses the parameters of a search.
@@ -73,10 +107,11 @@ fn parse_search(
     media_type: &str,
     now: Timestamp,
     app: &AppState,
-) -> Result<(SearchCriteria, DocumentForm<UrlLinks>)> {
+) -> Result<SearchParameters> {
     let media_type = parameters.media_type(media_type, &MediaType::ALL);
     let selection = parameters.selection_with_forms();
     let filters = parameters.filters();
+    let duplicates = parameters.duplicates();
     let after = parameters.read(stream::last_item);
     let period = parameters.period(&RecentSpan::ALL);
     let statuses = parameters.statuses();
@@ -96,12 +131,13 @@ fn parse_search(
         (criteria.size, criteria.skip) = (size?, skip?);
         (criteria.sort, criteria.facets) = (sort?, facets?);
         criteria.statuses = statuses;
-        Some((criteria, DocumentForm { layout: layout?, links }))
+        let (form, duplicates) = (DocumentForm { layout: layout?, links }, duplicates?);
+        Some(SearchParameters { criteria, form, duplicates })
     };
     let parsed = parsed();
     let read = parameters.finish(parsed)?;
     // After the parameters, so that a malformed request is a 400 for every caller.
-    parameters::check_statuses(caller, &read.0.statuses)?;
+    parameters::check_statuses(caller, &read.criteria.statuses)?;
     Ok(read)
 }
 

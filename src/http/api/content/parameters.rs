@@ -7,12 +7,13 @@ use crate::access::auth::Principal;
 use crate::archive::content;
 use crate::archive::content::{ItemSelection, RecentSpan, TimestampFilter};
 use crate::http::protocol::request::{QueryParameters, ValidationErrors, parse_choice};
+use crate::http::protocol::respond;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{HITS_DEFAULT, HITS_MAX};
 use crate::storage::search::{SearchCriteria, SortDate, SortOrder};
-use model::MediaType;
 use model::account::AgreementId;
 use model::item::{DocumentLayout, PubStatus};
+use model::{ItemKey, ItemKeyError, MediaType};
 use query::limits::FILTERS_MAX;
 use query::{Facet, FilterError, FilterField, ItemFilter, filter_text};
 
@@ -187,6 +188,18 @@ impl<'a> ContentParameters<'a> {
             };
             // Filters name no days, so the time zone does not matter.
             query::parse(&filter_text(&filters), &TimeZone::UTC).map_err(invalid)
+        })
+    }
+
+    /// Reads `duplicates`, the media type and id of an item; `None` if it is absent.
+    pub(super) fn duplicates(&mut self) -> Option<Option<ItemKey>> {
+        self.read(|query| {
+            let Some(text) = query.text("duplicates")? else { return Ok(None) };
+            let invalid = |cause: ItemKeyError| {
+                let message = format!("duplicates is `{}`: {cause}", respond::shorten(text));
+                Error::invalid("query", "duplicates", "format", message)
+            };
+            ItemKey::parse(text).map(Some).map_err(invalid)
         })
     }
 

@@ -197,6 +197,17 @@ fn err_each_bad_parameter_is_named_with_its_rule() {
 }
 
 #[test]
+fn duplicates_are_those_of_an_item() {
+    let of = |text: &str| read(text, |it| it.duplicates()).unwrap().map(|key| key.to_string());
+    assert_eq!(of("duplicates=image/a_b").as_deref(), Some("image/a_b"));
+    assert_eq!(of("duplicates="), None);
+    assert_eq!(of(""), None);
+    for text in ["duplicates=a_b", "duplicates=image/", "duplicates=picture/a"] {
+        assert_eq!(refused(text, |it| it.duplicates()), ["format duplicates"], "{text}");
+    }
+}
+
+#[test]
 fn the_last_item_is_named_by_its_uri_on_any_host() {
     let of = |text: &str| stream::last_item(&QueryParameters::parse(text).unwrap());
     for text in
