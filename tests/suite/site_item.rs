@@ -99,7 +99,8 @@ fn the_same_picture_is_found_saved_again_or_resized() {
     // Tiles of different shades, in other places for each seed.
     let tiles = |seed: usize| {
         Picture::new(960, 640, |x, y| {
-            let shade = (x / 70 * 97 + y / 55 * 61 + seed * 41) * 7919 % 211;
+            let (column, row) = (x / 70 + seed * 5, y / 55 + seed * 3);
+            let shade = (column * column * 37 + row * row * 53 + column * row * 29) % 211;
             [u8::try_from(shade).expect("a shade"), 90, 120]
         })
     };

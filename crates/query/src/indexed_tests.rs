@@ -138,7 +138,7 @@ fn what_is_stated_besides_the_document_is_found_by_its_code_or_its_uri() {
     let art = "http://cv.iptc.org/newscodes/digitalsourcetype/digitalArt";
     let (source, mining) = (Some(art), Some("http://ns.useplus.org/ldf/vocab/DMI-PROHIBITED"));
     let stated = RightsTerms { digital_source_type: source, data_mining: mining };
-    let facts = IndexedFacts { stated, picture: None };
+    let facts = IndexedFacts { stated, picture: None, picture_hash: None };
     let found = IndexedDocument::with_facts(&key, &document, facts, &TimeZone::UTC);
     let expected = "digitalsourcetype=digitalart datamining=dmi datamining=prohibited";
     assert_eq!(tags(&found), expected);

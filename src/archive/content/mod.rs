@@ -31,8 +31,8 @@ use crate::storage::search::{
 };
 use answer::AnswerWriter;
 use metadata::RightsMetadata;
-use model::ItemKey;
-use model::item::{DocumentLayout, MediaLinks, RenditionSizes};
+use model::item::{AssetGroup, DocumentLayout, MediaLinks, RenditionSizes};
+use model::{ItemKey, PictureHash};
 use polls::PollQueue;
 
 /// The form of documents in an answer.
