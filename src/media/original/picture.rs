@@ -53,8 +53,9 @@ impl OriginalStore {
         }
     }
 
-    /// Computes the perceptual hash of an original, turned by the EXIF orientation, without rebuilding derived files;
-    /// `None` if it has nearly no contrast or can only be decoded as a whole. `head` is the head of the original.
+    /// Computes the perceptual hash of an original, turned by the EXIF orientation, without rebuilding derived
+    /// files; `None` if it has nearly no contrast or can only be decoded as a whole. `head` is the head of the
+    /// original.
     pub fn picture_hash(
         &self,
         hash: ContentHash,

@@ -56,7 +56,7 @@ fn means(pixels: &Pixels, orientation: u8) -> Option<[[u64; COLUMNS]; ROWS]> {
     let width = usize::try_from(pixels.size.width).ok()?;
     let height = usize::try_from(pixels.size.height).ok()?;
     let (upright_width, upright_height) =
-        if orientation >= 5 { (height, width) } else { (width, height) };
+        if (5..=8).contains(&orientation) { (height, width) } else { (width, height) };
     if upright_width < COLUMNS || upright_height < ROWS || pixels.channels == 0 {
         return None;
     }

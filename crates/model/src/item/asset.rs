@@ -99,7 +99,8 @@ impl PictureFile {
         self.rights_reading >= super::RIGHTS_READING
     }
 
-    /// Returns the file without its rights, its colours and its perceptual hash: the properties that picture data depends on.
+    /// Returns the file without its rights, its colours and its perceptual hash: the properties that picture data
+    /// depends on.
     #[must_use]
     pub fn without_rights(&self) -> Self {
         let Self { name, blob, length, stored, orientation, progressive, components, .. } = *self;
