@@ -157,14 +157,16 @@ impl Content {
         key: ItemKey,
         visibility: CallerVisibility,
     ) -> Result<Option<PictureHash>> {
-        let read = move |tx: &ReadTx<'_>| {
-            let found = tx.find_item(&key)?.filter(|item| visibility.shows(item));
-            let unknown = || Error::new(ErrorKind::NotFound, format!("There is no item {key}"));
-            let item = found.ok_or_else(unknown)?;
-            let picture = AssetGroup::of_item(&item.assets).whole_picture();
-            Ok(picture.and_then(|picture| picture.picture_hash))
-        };
-        self.search.read(read).await
+        self.search
+            .read(move |tx| {
+                let found = tx.find_item(&key)?.filter(|item| visibility.shows(item));
+                let unknown =
+                    || Error::new(ErrorKind::NotFound, format!("There is no item {key}"));
+                let item = found.ok_or_else(unknown)?;
+                let picture = AssetGroup::of_item(&item.assets).whole_picture();
+                Ok(picture.and_then(|picture| picture.picture_hash))
+            })
+            .await
     }
 
     /// Filters `keys` by `visibility`, in their order.

@@ -3,8 +3,8 @@
 //!
 //! Items are visited in the order of their numbers, which new versions extend. The progress is stored with
 //! what was filled, in one transaction, so that another node or another run continues where one stopped. An
-//! item whose originals carry rights, have no colours or have a perceptual hash gets a new version, since its renditions change or a
-//! search finds it in other ways; the others stay as they are.
+//! item whose originals carry rights, or have no colours or a perceptual hash, gets a new version, since its
+//! renditions change or a search finds it in other ways; the others stay as they are.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
