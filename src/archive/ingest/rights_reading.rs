@@ -1,10 +1,10 @@
 //! Reads the rights in originals that were stored before rights were read, and fills the records of their
-//! items. Whether a picture has no colours is looked up with them, and its perceptual hash is computed.
+//! items. Whether a picture has no colours is looked up with them.
 //!
 //! Items are visited in the order of their numbers, which new versions extend. The progress is stored with
 //! what was filled, in one transaction, so that another node or another run continues where one stopped. An
-//! item whose originals carry rights, or have no colours or a perceptual hash, gets a new version, since its
-//! renditions change or a search finds it in other ways; the others stay as they are.
+//! item whose originals carry rights or have no colours gets a new version, since its renditions change or a
+//! search finds it by other filters; the others stay as they are.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ use crate::storage::blobs::StoreError;
 use crate::storage::database::{Db, DbError, WriteTx};
 use metadata::RightsMetadata;
 use model::item::{Asset, AssetFile, PictureFile, RIGHTS_READING};
-use model::{ContentHash, ItemKey, PictureHash};
+use model::{ContentHash, ItemKey};
 
 /// The name of the progress in the database.
 const STATE_KEY: &str = "rights-reading";
@@ -62,18 +62,17 @@ struct ReadItem {
     originals: Vec<ReadOriginal>,
 }
 
-/// What an original says about its rights, and what its picture looks like.
+/// What an original says about its rights, and whether its picture has no colours.
 struct ReadOriginal {
     blob: ContentHash,
     rights: RightsMetadata,
     is_grey: bool,
-    picture_hash: Option<PictureHash>,
 }
 
 impl ReadOriginal {
     /// Whether the record of the item lacks it.
     fn is_news(&self) -> bool {
-        self.is_grey || self.picture_hash.is_some() || !self.rights.is_empty()
+        self.is_grey || !self.rights.is_empty()
     }
 }
 
@@ -204,13 +203,11 @@ impl Ingest {
         picture: &PictureFile,
     ) -> Result<std::result::Result<ReadOriginal, String>> {
         let read = catch_panics(|| {
-            let PictureFile { blob, length, orientation, .. } = *picture;
+            let PictureFile { blob, length, .. } = *picture;
             Ok(self.originals.read_head(blob, length).and_then(|head| {
                 let is_grey = self.originals.is_grey(blob, length, &head)?.unwrap_or(false);
-                let picture_hash =
-                    self.originals.picture_hash(blob, length, &head, orientation)?;
                 let rights = metadata::read(&head.header, &head.bytes).rights;
-                Ok(ReadOriginal { blob, rights, is_grey, picture_hash })
+                Ok(ReadOriginal { blob, rights, is_grey })
             }))
         });
         match read {
@@ -265,7 +262,6 @@ fn fill(
             picture.rights = original.rights.clone();
             picture.rights_reading = RIGHTS_READING;
             picture.is_grey = original.is_grey;
-            picture.picture_hash = original.picture_hash;
             is_changed |= original.is_news();
         }
     }

@@ -4,14 +4,13 @@ use std::ops::Range;
 
 use super::checksums::BlockChecksums;
 use super::facts::StoredIndex;
-use super::picture_hash;
 use super::reading::{read_checked, read_many};
 use super::{OpenOriginal, OriginalError, OriginalStore};
 use crate::storage::blobs::{BlobReader, DerivedKind, StoreError};
 use jpeg::header::JpegHeader;
 use jpeg::scan::index::ScanIndex;
 use jpeg::scan::{ByteRanges, Scan, ScanError};
-use model::{ContentHash, PictureHash};
+use model::ContentHash;
 
 /// The head of a JPEG: its bytes before the first scan's data.
 pub struct JpegHead {
@@ -49,39 +48,6 @@ impl OriginalStore {
             Ok(picture) => Ok(picture.and_then(|picture| picture.index().is_grey(picture.scan()))),
             Err(cause) if cause.is_resource() => Err(cause),
             // What is damaged is rebuilt when the picture is served.
-            Err(_) => Ok(None),
-        }
-    }
-
-    /// Computes the perceptual hash of an original, turned by the EXIF orientation, without rebuilding derived
-    /// files; `None` if it has nearly no contrast or can only be decoded as a whole. `head` is the head of the
-    /// original.
-    pub fn picture_hash(
-        &self,
-        hash: ContentHash,
-        length: u64,
-        head: &JpegHead,
-        orientation: u8,
-    ) -> Result<Option<PictureHash>, OriginalError> {
-        let stored = head.header.size;
-        let of_bytes = |bytes: &[u8]| picture_hash::of_jpeg(bytes, stored, orientation);
-        if !head.header.needs_coefficient_buffer() {
-            let bytes = self.store.read(hash, length)?;
-            if ContentHash::of(&bytes) != hash {
-                return Err(OriginalError::Changed(hash));
-            }
-            return Ok(of_bytes(&bytes));
-        }
-        // The working copy has one scan, so that its coefficients need not be held.
-        let Some(original) = self.open_derived(hash, length)? else { return Ok(None) };
-        let read = match original.picture(head) {
-            Ok(Some(picture)) => picture.read_whole().map(Some),
-            Ok(None) => Ok(None),
-            Err(cause) => Err(cause),
-        };
-        match read {
-            Ok(bytes) => Ok(bytes.as_deref().and_then(of_bytes)),
-            Err(cause) if cause.is_resource() => Err(cause),
             Err(_) => Ok(None),
         }
     }
