@@ -84,6 +84,7 @@ impl BundleOutcome {
             ErrorKind::InvalidArgument
             | ErrorKind::Unauthenticated
             | ErrorKind::Conflict
+            | ErrorKind::Stale
             | ErrorKind::Unsupported
             | ErrorKind::TooLarge
             | ErrorKind::Overloaded

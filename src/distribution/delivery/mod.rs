@@ -158,6 +158,7 @@ impl From<Error> for AttemptFailure {
             | ErrorKind::Unsupported
             | ErrorKind::TooLarge => Self::permanent(text),
             ErrorKind::Conflict
+            | ErrorKind::Stale
             | ErrorKind::Overloaded
             | ErrorKind::Timeout
             | ErrorKind::Unavailable

@@ -144,6 +144,7 @@ impl From<ApiRefusal> for Error {
             StatusCode::FORBIDDEN => ErrorKind::Forbidden,
             StatusCode::NOT_FOUND => ErrorKind::NotFound,
             StatusCode::CONFLICT => ErrorKind::Conflict,
+            StatusCode::PRECONDITION_FAILED => ErrorKind::Stale,
             StatusCode::METHOD_NOT_ALLOWED => ErrorKind::Unsupported,
             StatusCode::PAYLOAD_TOO_LARGE => ErrorKind::TooLarge,
             StatusCode::SERVICE_UNAVAILABLE => ErrorKind::Unavailable,

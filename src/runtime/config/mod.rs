@@ -4,6 +4,7 @@
 //! (`WIREPHOTO_<SECTION>__<KEY>`), a command-line flag. An unknown name or a bad value stops the start with
 //! an error that gives name and origin. `wirephoto config` and the settings reference print [`Config::rows`].
 
+mod house_rules;
 mod load;
 mod originals_location;
 mod reload;
@@ -19,6 +20,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+pub use house_rules::RequiredFields;
 pub use load::{SettingSources, find_program, load};
 pub use originals_location::{
     AddressStyle, BucketCredentials, OriginalsLocation, ScrubPeriod, ServiceEndpoints,
@@ -402,6 +404,10 @@ settings! {
         timezone: TimeZoneName = "Europe/Stockholm", AnyValue, "zone", "Time zone whose midnight separates today's photographs from older ones";
         watch: PathBuf = "", AnyValue, "folder", "Watched folder: complete files in it are ingested while the service runs, then moved to done/ or failed/ in it; empty: none";
         watch_interval_ms: u32 = "1000", 20..=3_600_000, "ms", "Poll interval of the watched folder; a file that is unchanged between two polls counts as complete";
+        required_fields: RequiredFields = "", AnyValue, "names", "House rule: fields that an item needs before editors can save or publish it, separated by commas, such as headline, description_text, byline; empty: none";
+        upload_user_bytes: u64 = "21474836480", 0..=1_125_899_906_842_624, "bytes", "Space for the unpublished uploads of one user, by their declared sizes; 0: no resumable uploads";
+        upload_total_bytes: u64 = "107374182400", 0..=1_125_899_906_842_624, "bytes", "Space for the unpublished uploads of all users";
+        upload_hours: u32 = "48", 1..=8760, "h", "Time after which an upload expires that received nothing";
     }
     /// Log lines, log files and traces.
     telemetry: Telemetry {
@@ -424,8 +430,8 @@ pub fn default_rows() -> Vec<SettingRow> {
 }
 
 /// The settings that should be equal on all nodes of an archive, since they affect links, captions,
-/// renditions and which files are accepted.
-const ALIKE: [&str; 39] = [
+/// renditions and what is accepted.
+const ALIKE: [&str; 40] = [
     "server.public_url",
     "server.media_url",
     "store.originals",
@@ -465,6 +471,7 @@ const ALIKE: [&str; 39] = [
     "media.pdf_active_content",
     "media.pdf_processor_s",
     "media.render_time_s",
+    "ingest.required_fields",
 ];
 
 impl Config {

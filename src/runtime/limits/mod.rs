@@ -6,6 +6,7 @@ mod bucket;
 mod checks;
 mod compression;
 mod database;
+mod desk;
 mod logins;
 mod search;
 
@@ -15,6 +16,7 @@ pub use bucket::*;
 pub use checks::*;
 pub use compression::*;
 pub use database::*;
+pub use desk::*;
 pub use logins::*;
 pub use search::*;
 

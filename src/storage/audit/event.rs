@@ -102,10 +102,18 @@ words! {
         OrderRefused = "order_refused",
         /// An item was stored.
         ItemStored = "item_stored",
+        /// The document of an item was changed by an editor.
+        ItemChanged = "item_changed",
         /// An item was withdrawn.
         ItemWithdrawn = "item_withdrawn",
         /// What is set about the rights in an item was changed.
         ItemRightsChanged = "item_rights_changed",
+        /// A metadata template was created.
+        TemplateCreated = "template_created",
+        /// A metadata template was changed.
+        TemplateChanged = "template_changed",
+        /// A metadata template was removed.
+        TemplateRemoved = "template_removed",
         /// A recipient of mails accepted or stopped them.
         MailAnswered = "mail_answered",
         /// The secrets of an archive from before encryption were encrypted.
@@ -164,6 +172,8 @@ words! {
         Order = "order",
         /// An item, by media type and id.
         Item = "item",
+        /// A metadata template, by number.
+        Template = "template",
         /// The consent of a user, by client.
         Consent = "consent",
         /// A backup, a file or another path of the operator.

@@ -58,6 +58,7 @@ pub use statements::grants::{
 pub use statements::import::{
     NewAgreement, NewApiKey, NewClient, NewLicense, NewProduct, NewUserRow, PutOutcome,
 };
+pub use statements::item_edits::{ItemEdit, PropertyChange};
 pub use statements::item_rights::RightsChange;
 pub use statements::items::{ItemWriteOutcome, NewItem, StoredItem};
 pub use statements::logins::{
@@ -76,6 +77,8 @@ pub use statements::removal::RemovedUser;
 pub use statements::search::{IndexChange, IndexedVersion, LogPosition, VersionPage};
 pub use statements::secrets::SealedCount;
 pub use statements::sessions::{BrowserSession, ListedSigningKey, LoginOrigin, SigningKey};
+pub use statements::templates::{MetadataTemplate, NewTemplate};
 pub use statements::tokens::AccessToken;
+pub use statements::uploads::{PendingUpload, UploadPart, UploadUsage};
 pub use statements::users::{NewMember, UserRequestLimits};
 pub use transactions::{ClaimTx, ReadTx, WriteTx};

@@ -61,6 +61,8 @@ mod tests {
             "queued_items.life",
             "outbox.life",
             "deliveries.life",
+            "uploads.",
+            "upload_parts.",
         ];
         let copied: Vec<String> =
             TABLES.iter().chain([&ITEMS, &ITEM_LOG]).flat_map(MigratedTable::columns).collect();

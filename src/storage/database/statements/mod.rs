@@ -35,6 +35,7 @@ pub(super) mod grants;
 pub(super) mod import;
 #[cfg(test)]
 mod import_tests;
+pub(super) mod item_edits;
 pub(super) mod item_rights;
 pub(super) mod items;
 mod keys;
@@ -53,7 +54,9 @@ pub(super) mod search;
 pub(super) mod secrets;
 mod session_calls;
 pub(super) mod sessions;
+pub(super) mod templates;
 pub(super) mod tokens;
+pub(super) mod uploads;
 pub(super) mod users;
 
 use jiff::Timestamp;
