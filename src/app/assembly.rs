@@ -125,7 +125,7 @@ impl DomainServices {
         let MediaSettings { sizes, rights, .. } = media.settings();
         let search = start_search(config, db, Arc::clone(rights))?;
         let content = Content::new(search, *sizes, Arc::clone(rights), poll_limits(config));
-        let uploads = start_uploads(config, ingest)?;
+        let uploads = start_uploads(config, storage, ingest)?;
         let mailer = sender.mailer().clone();
         let recipients = Recipients::new(db.clone(), mailer, RecipientSettings::of(config));
         let access = AccessServices { auth: &auth, users: &users, orders: &orders };

@@ -76,7 +76,8 @@ impl ServerProcess {
         let mut config = launch.config.clone();
         let metrics = telemetry::start_metrics()?;
         let (traces, export) = start_traces(&config)?;
-        let ingest = archive.ingest(&config)?.for_server();
+        let required_fields = config.ingest.required_fields.0.clone();
+        let ingest = archive.ingest(&config)?.for_server().with_required_fields(required_fields);
         let storage = ServerStorage::open(&config, archive, &node)?;
         // Binding fills in `server.public_url`, which the services below copy into their links.
         let http = HttpListeners::bind(&mut config)?;

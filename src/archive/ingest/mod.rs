@@ -6,17 +6,22 @@
 //! the others continue. A killed process leaves at most blobs that nothing refers to.
 
 mod bundle;
+mod differences;
+mod edit;
 mod error;
 mod files;
 pub mod folder_watch;
 mod lines;
 mod media_kinds;
 mod names;
+mod pending_uploads;
 mod photograph;
 mod pinned_path;
+mod publish;
 mod set_rights;
 mod source_rights;
 mod spool;
+mod templates;
 mod uploads;
 
 mod write;
@@ -34,15 +39,19 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 pub use bundle::{BundleFile, ItemBundle};
+pub use edit::{EditOutcome, EditableItem, ExpectedVersion, ItemChange, SavedItem};
 use error::catch_panics;
 pub use error::{FileRefusal, IngestError, IngestFailure};
 pub use files::{FoundFiles, find};
 pub use lines::{LinesEvent, LinesTally, ingest_lines};
 pub use names::FileName;
+pub use pending_uploads::{NewUpload, PartWriter, PendingUploads, UploadLimits};
 use photograph::CheckedPhotograph;
 use pinned_path::PinnedPath;
+pub use publish::{ExistingPolicy, PublishOutcome, PublishRequest, UploadDescription};
 use source_rights::apply_rights;
 pub use spool::{SpooledFile, UploadSpool};
+pub use templates::{TemplateDraft, TemplateOutcome, template_tag};
 pub use uploads::{UploadPermit, Uploads};
 use write::{LocalMoment, PreparedItem};
 
@@ -54,7 +63,7 @@ use crate::storage::database::{Db, ItemWriteOutcome};
 use imaging::Watermark;
 use jpeg::header::HeaderLimits;
 use metadata::RightsMetadata;
-use model::item::{Asset, AssetFile, Document, PictureFile};
+use model::item::{Asset, AssetFile, Document, MetadataField, PictureFile};
 use model::{ItemId, ItemKey, MediaType, RenditionExtension, RenditionName};
 
 /// A file or folder to ingest.
@@ -150,6 +159,8 @@ pub struct Ingest {
     /// Whether each item is recorded in the audit log. A command records a single event with its totals
     /// instead.
     is_audited: bool,
+    /// The fields that items need which editors save or publish.
+    required_fields: Vec<MetadataField>,
 }
 
 /// A photograph in memory, with its share of the memory budget.
@@ -184,6 +195,7 @@ impl Ingest {
             confined_root,
             sources,
             is_audited,
+            required_fields: Vec::new(),
         }
     }
 
@@ -197,6 +209,12 @@ impl Ingest {
     #[must_use]
     pub fn for_server(self) -> Self {
         Self { names: None, is_audited: true, ..self }
+    }
+
+    /// Sets the fields that items need which editors save or publish.
+    #[must_use]
+    pub fn with_required_fields(self, required_fields: Vec<MetadataField>) -> Self {
+        Self { required_fields, ..self }
     }
 
     /// Confines it to the folder `dir`, which others can write into: no symbolic link below it is followed.

@@ -2,12 +2,12 @@
 //! settings.
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::differences::{describe, differences};
 use super::write::{self, LocalMoment};
 use super::{Ingest, IngestError, Uploads};
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::AUDIT_VALUE_CHARS_MAX;
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
 use crate::storage::database::RightsChange;
 use metadata::RightsMetadata;
@@ -41,9 +41,9 @@ impl Ingest {
             tx.write_item_rights(&key, &change)?;
             let moment = LocalMoment { now, zone: &zone };
             write::rewrite(tx, &key, item.order_time, document, None, moment)?;
-            for detail in differences(&old.to_json(), &new.to_json()) {
+            for change in differences(&properties(&old), &properties(&new)) {
                 let event: AuditEvent = event.clone();
-                tx.write_audit(&event.with_detail(detail))?;
+                tx.write_audit(&event.with_detail(describe(&change)))?;
             }
             Ok(Some(new))
         })?)
@@ -77,54 +77,7 @@ impl Uploads {
     }
 }
 
-/// Describes each property that differs: `dataMining: none -> http://…/DMI-PROHIBITED`.
-fn differences(old: &Value, new: &Value) -> Vec<String> {
-    let none = serde_json::Map::new();
-    let (old, new) = (old.as_object().unwrap_or(&none), new.as_object().unwrap_or(&none));
-    let added = new.keys().filter(|name| !old.contains_key(*name));
-    let names = old.keys().chain(added);
-    names
-        .filter(|name| old.get(*name) != new.get(*name))
-        .map(|name| format!("{name}: {} -> {}", short(old.get(name)), short(new.get(name))))
-        .collect()
-}
-
-fn short(value: Option<&Value>) -> String {
-    let text = match value {
-        None => return "none".to_owned(),
-        Some(Value::String(text)) => text.clone(),
-        Some(other) => other.to_string(),
-    };
-    let mut short: String = text.chars().take(AUDIT_VALUE_CHARS_MAX).collect();
-    if short.len() < text.len() {
-        short.push('…');
-    }
-    short
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn every_difference_has_its_old_and_its_new_value() {
-        let old = json!({ "jobid": "7", "title": { "x-default": "Ice" }, "instructions": "none" });
-        let new = json!({ "jobid": "8", "instructions": "none", "dataMining": "http://a/b" });
-        let expected = [
-            "jobid: 7 -> 8",
-            r#"title: {"x-default":"Ice"} -> none"#,
-            "dataMining: none -> http://a/b",
-        ];
-        assert_eq!(differences(&old, &new), expected);
-        assert!(differences(&old, &old).is_empty());
-    }
-
-    #[test]
-    fn a_long_value_leaves_room_for_the_other() {
-        let long = short(Some(&json!("å".repeat(500))));
-        assert_eq!(long.chars().count(), AUDIT_VALUE_CHARS_MAX + 1);
-        assert!(long.ends_with('…'));
-    }
+/// Returns what is set as an object of properties.
+fn properties(rights: &RightsMetadata) -> Map<String, Value> {
+    rights.to_json().as_object().cloned().unwrap_or_default()
 }
