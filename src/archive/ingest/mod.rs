@@ -39,6 +39,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 pub use bundle::{BundleFile, ItemBundle};
+use edit::withdrawal_edit;
 pub use edit::{EditOutcome, EditableItem, ExpectedVersion, ItemChange, SavedItem};
 use error::catch_panics;
 pub use error::{FileRefusal, IngestError, IngestFailure};
@@ -443,12 +444,13 @@ impl Ingest {
         let (key, zone) = (key.clone(), self.zone.clone());
         Ok(self.db.write_blocking(move |tx| {
             let moment = LocalMoment { now, zone: &zone };
-            let exists = write::withdraw(tx, &key, moment)?;
             // Without such an item nothing changes, so there is nothing to record.
-            if exists {
-                tx.write_audit(&event)?;
+            let Some(old) = write::withdraw(tx, &key, moment)? else { return Ok(false) };
+            if let Some(edit) = withdrawal_edit(&old, now, event.actor.user_name.clone()) {
+                tx.write_item_edit(&key, &edit)?;
             }
-            Ok(exists)
+            tx.write_audit(&event)?;
+            Ok(true)
         })?)
     }
 

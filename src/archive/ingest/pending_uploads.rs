@@ -5,13 +5,13 @@
 //! user and for all users together, by the declared lengths. An upload that receives nothing for a while
 //! expires; a sweep removes it with its parts, and parts of requests that broke off.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
-use super::UploadSpool;
+use super::{UploadSpool, files};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{
     UPLOAD_ABANDONED, UPLOAD_PART_BYTES, UPLOAD_REQUESTS_MAX, UPLOAD_REQUESTS_PER_USER_MAX,
@@ -109,7 +109,8 @@ impl PendingUploads {
 
     /// Creates an upload, of which nothing has been received.
     ///
-    /// Fails with [`ErrorKind::TooLarge`] for a file beyond the limit, or beyond the user's share, and with
+    /// Fails with [`ErrorKind::InvalidArgument`] for a kind of file that is no item, with
+    /// [`ErrorKind::TooLarge`] for a file beyond the limit, or beyond the user's share, and with
     /// [`ErrorKind::Overloaded`] when the uploads of all users take too much space.
     pub async fn create(
         &self,
@@ -118,6 +119,11 @@ impl PendingUploads {
         now: Timestamp,
     ) -> Result<PendingUpload> {
         let limits = self.limits();
+        // Refused before a video of the wrong kind is sent for an hour.
+        if files::media_type(&files::extension(Path::new(&new.file_name))).is_none() {
+            let message = "the filename of Upload-Metadata names a kind of file that is no item";
+            return Err(Error::invalid("headers", "Upload-Metadata", "enum", message));
+        }
         if new.length > limits.file_bytes_max {
             let message = format!(
                 "the file has {} bytes, more than the limit of {} (media.file_bytes_max)",
@@ -525,6 +531,9 @@ mod tests {
             let created = uploads.create(UserId(user), file(parts * UPLOAD_PART_BYTES), now).await;
             created.map(drop).map_err(|error| error.kind())
         };
+        let sheet = NewUpload { file_name: "a.xls".to_owned(), ..file(1) };
+        let refused = uploads.create(UserId(1), sheet, now).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "it would become no item");
         assert_eq!(create(1, 4).await, Err(ErrorKind::TooLarge), "the limit of one file");
         assert_eq!(create(1, 3).await, Ok(()));
         assert_eq!(create(1, 2).await, Err(ErrorKind::TooLarge), "the limit of one user");

@@ -13,6 +13,7 @@ use crate::runtime::limits::UPLOADS_WAITING_MAX;
 use crate::storage::audit;
 use crate::storage::database::Db;
 use model::ItemKey;
+use model::item::MetadataField;
 
 /// Ingests uploads over the network; cheap to clone.
 #[derive(Clone)]
@@ -63,6 +64,12 @@ impl Uploads {
     #[must_use]
     pub fn pending(&self) -> &PendingUploads {
         &self.inner.pending
+    }
+
+    /// The fields that items need which editors save or publish.
+    #[must_use]
+    pub fn required_fields(&self) -> &[MetadataField] {
+        &self.inner.ingest.required_fields
     }
 
     /// Admits an upload.

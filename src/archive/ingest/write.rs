@@ -286,16 +286,17 @@ pub(super) fn rewrite(
     tx.write_item(&row).map(drop)
 }
 
-/// Withdraws the item `key`; returns whether it exists.
+/// Withdraws the item `key`; returns its document as it was, `None` if there is no such item.
 pub(super) fn withdraw(
     tx: &WriteTx<'_>,
     key: &ItemKey,
     moment: LocalMoment<'_>,
-) -> Result<bool, DbError> {
-    let Some((item, mut document)) = find(tx, key)? else { return Ok(false) };
+) -> Result<Option<Document>, DbError> {
+    let Some((item, old)) = find(tx, key)? else { return Ok(None) };
+    let mut document = old.clone();
     document.set_pub_status(PubStatus::Canceled);
     document.set_stored(moment.now, moment.zone);
     let row = NewItem { order_time: item.order_time, ..moment.row(key, &document) };
     tx.write_item(&row)?;
-    Ok(true)
+    Ok(Some(old))
 }

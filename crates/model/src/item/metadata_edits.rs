@@ -14,7 +14,7 @@ pub enum FieldEdit {
     Replace(String),
     /// Adds entries to a list, or a text to a text, unless the field has them already.
     Append(String),
-    /// Removes the field.
+    /// Removes the field with all of its entries.
     Clear,
 }
 

@@ -24,13 +24,13 @@ pub const CREDIT_RELATIONS: [&str; 1] = ["credit"];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MetadataField {
     Headline,
-    /// The caption.
+    /// The caption, `description_text` of a document.
     Description,
     Byline,
     /// The credit line, an `infosource` with `rel` `credit`.
     Credit,
     Source,
-    /// The short title.
+    /// The short title of the story.
     Slugline,
     Persons,
     Organisations,
@@ -55,9 +55,9 @@ pub enum MetadataField {
 /// The form of a field's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldForm {
-    /// One line.
+    /// One line without breaks.
     Line,
-    /// Several lines.
+    /// Text of several lines.
     Text,
     /// A list with a line for each entry.
     List,

@@ -191,7 +191,7 @@ impl Document {
         self.fields.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
     }
 
-    /// Returns all properties.
+    /// Returns all properties of the document.
     #[must_use]
     pub fn fields(&self) -> &Map<String, Value> {
         &self.fields
