@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::page::operations;
 use super::{BaseUrls, document};
 use crate::access::oauth::{Prompt, ResponseType};
+use crate::archive::ingest::ExistingPolicy;
 use crate::runtime::limits::{
     CHANNEL_FORMATS_MAX, COLLECTION_ELEMENTS_MAX, COLLECTION_NAME_CHARS_MAX,
     DELIVERIES_LISTED_MAX, DELIVERIES_SIZE_DEFAULT, DEVICE_TOKEN_BYTES_MAX, EMAIL_CHARS_MAX,
@@ -77,6 +78,19 @@ const PAGES: &[&str] = &[
     "/docs/guide",
     "/docs/guide/{*}",
     "/code",
+    "/desk",
+    "/desk/upload",
+    "/desk/uploads/{}/preview",
+    "/desk/uploads/{}/discard",
+    "/desk/publish",
+    "/desk/edit",
+    "/desk/restore",
+    "/desk/select",
+    "/desk/withdraw",
+    "/desk/templates",
+    "/desk/templates/new",
+    "/desk/templates/{}",
+    "/desk/templates/{}/remove",
     "/o/login",
     "/o/password",
     "/o/password/{}",
@@ -418,6 +432,7 @@ fn expected_words() -> Vec<(&'static str, Value)> {
         ("type", json!(["Subscription", "Direct", "Normal", "Sketch"])),
         ("madeBy", json!(["user", "operator"])),
         ("kind", json!(["invitation", "reset"])),
+        ("existing", json!(ExistingPolicy::WORDS.map(|(word, _)| word))),
     ]
 }
 

@@ -27,7 +27,7 @@ use CompressionRule::{Coded, CodedForAnonymous, Plain};
 
 /// The rules by prefix of the route; the longest matching prefix wins. A route without a rule is not
 /// compressed, and the test below fails for it.
-const RULES: [(&str, CompressionRule); 36] = [
+const RULES: [(&str, CompressionRule); 37] = [
     ("/content/v1/", Coded),
     // A client that has all but the last byte of the response must not be able to use it, since it counts as
     // received only when complete. Compression would move that boundary.
@@ -62,6 +62,7 @@ const RULES: [(&str, CompressionRule); 36] = [
     ("/collections", Plain),
     ("/notifications", Plain),
     ("/code", Plain),
+    ("/desk", Plain),
     ("/language", Plain),
     ("/unsubscribe/", Plain),
     ("/mail/", Plain),
