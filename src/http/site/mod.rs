@@ -15,6 +15,7 @@ mod collection_items;
 mod collections;
 mod concepts;
 mod deferred_form;
+mod desk;
 mod docs;
 mod download_panel;
 mod facets;
@@ -447,6 +448,7 @@ pub(super) fn routes() -> Router<AppState> {
         .merge(code::routes())
         .merge(collection_items::routes())
         .merge(collections::routes())
+        .merge(desk::routes())
         .merge(docs::routes())
         .merge(guide::routes())
         .merge(notifications::routes())

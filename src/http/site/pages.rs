@@ -84,6 +84,7 @@ pub(crate) fn head(app: &AppState, visitor: Option<&SiteVisitor>, here: &str) ->
         csrf => visitor.map(SiteVisitor::form_token),
         here => here,
         is_admin => visitor.is_some_and(|visitor| visitor.account.user.access.admin),
+        is_provider => visitor.is_some_and(SiteVisitor::is_provider),
         login_url => login_url(here),
     }
 }
