@@ -164,7 +164,9 @@ fn a_change_of_an_outdated_version_is_refused() {
 fn house_rules_and_the_schema_refuse_a_change_with_every_problem() {
     let (server, auth) = scene(&["ingest.required_fields=headline,byline"]);
     let change = |body: &Value| refusal(patch(&server, &auth, ITEM, body, "*"));
-    let problems = |list: &[&str]| (400, list.iter().map(|one| (*one).to_owned()).collect());
+    let problems = |list: &[&str]| -> (u16, Vec<String>) {
+        (400, list.iter().map(|one| (*one).to_owned()).collect())
+    };
     assert_eq!(change(&json!({ "urgency": 4 })), problems(&["byline required"]));
     let both = json!({ "headline": null, "byline": " " });
     assert_eq!(change(&both), problems(&["headline required", "byline required"]));

@@ -8,6 +8,7 @@
     reason = "a test says by panicking what is wrong, and may look at clock and environment"
 )]
 
+mod access;
 mod accounts;
 mod assets;
 mod attacks;
@@ -77,7 +78,10 @@ mod site_channels;
 mod site_customer;
 mod site_desk;
 mod site_docs;
+mod site_finding;
 mod site_guide;
+mod site_item;
+mod site_selection;
 mod site_sets;
 mod site_staff;
 mod site_studio;

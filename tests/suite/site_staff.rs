@@ -271,8 +271,7 @@ fn several_items_are_edited_and_withdrawn_together() {
     server.wait_for_index();
     let browser = Browser::open(DESKTOP);
     browser.log_in(&server.url, "demo-admin", "/");
-    browser
-        .eval("document.querySelectorAll('input[name=uri]').forEach(one => one.checked = true)");
+    browser.eval("document.querySelectorAll('input[name=uri]').forEach(one => one.click())");
     browser.follow("[formaction='/desk/select']");
     assert!(shown(&browser).contains("Edit 2 items"), "{}", shown(&browser));
     assert!(shown(&browser).contains("Different values"));

@@ -9,6 +9,7 @@ mod joint_purchase;
 pub mod json;
 mod offers;
 mod purchase;
+mod quotes;
 mod read_access;
 mod report;
 
@@ -18,7 +19,8 @@ use jiff::Timestamp;
 use moka::sync::Cache;
 
 pub use offers::{AgreementOffer, OfferState};
-pub use report::OrderReport;
+pub use quotes::PurchaseQuote;
+pub use report::{ItemOrder, OrderReport};
 
 use crate::access::auth::{Auth, AuthMethod, Principal};
 use crate::runtime::error::{Error, ErrorKind, Result};
@@ -228,7 +230,9 @@ impl Orders {
             }
             // Not cached: `ToBuy` is not recorded yet, and `Owned` is an order under another
             // agreement than those of the request.
-            PurchaseOutcome::Owned | PurchaseOutcome::ToBuy => Ok(CoverageDecision::Delivers),
+            PurchaseOutcome::Owned | PurchaseOutcome::ToBuy { .. } => {
+                Ok(CoverageDecision::Delivers)
+            }
             PurchaseOutcome::Order { agreement, .. } => {
                 Ok(CoverageDecision::OrderRequired(agreement))
             }

@@ -2,6 +2,7 @@
 
 mod follower;
 mod matching;
+mod rights_reading;
 mod standard_sets;
 mod watched_folder;
 
@@ -25,6 +26,7 @@ use crate::runtime::limits::{
 use crate::storage::database::Db;
 pub(super) use follower::start_follower;
 use matching::{start_matcher, start_reader_waker};
+use rights_reading::RightsReadingJob;
 use standard_sets::StandardSetsJob;
 pub(super) use watched_folder::WatchedFolder;
 
@@ -110,6 +112,8 @@ impl JobContext<'_> {
                 all.sweep(now).await
             });
         self.run_until(stop(), upload_sweep);
+        let uploads = shared.archive.uploads.clone();
+        self.run_until(stop(), RightsReadingJob { uploads });
         // The same setting as for renditions that are made ahead of the first request.
         if config.media.warm {
             let (media, db) = (shared.media.clone(), db.clone());

@@ -5,19 +5,39 @@ use serde_json::{Map, Value};
 use crate::runtime::limits::AUDIT_VALUE_CHARS_MAX;
 use crate::storage::database::PropertyChange;
 
-/// Lists each property that differs, with its old and its new value, shortened.
-pub(super) fn differences(
-    old: &Map<String, Value>,
-    new: &Map<String, Value>,
-) -> Vec<PropertyChange> {
+/// A property that differs; a value is `None` where the property is not set.
+#[derive(Debug)]
+pub(super) struct Difference<'a> {
+    pub(super) name: &'a str,
+    pub(super) old: Option<&'a Value>,
+    pub(super) new: Option<&'a Value>,
+}
+
+impl Difference<'_> {
+    /// Describes the difference: `dataMining: none -> http://…/DMI-PROHIBITED`. Long values are shortened.
+    pub(super) fn describe(&self) -> String {
+        describe(&self.shortened())
+    }
+
+    /// The difference with its values as texts, long ones shortened.
+    pub(super) fn shortened(&self) -> PropertyChange {
+        PropertyChange {
+            property: self.name.to_owned(),
+            old: self.old.map(shorten),
+            new: self.new.map(shorten),
+        }
+    }
+}
+
+/// Lists each property that differs.
+pub(super) fn differences<'a>(
+    old: &'a Map<String, Value>,
+    new: &'a Map<String, Value>,
+) -> Vec<Difference<'a>> {
     let added = new.keys().filter(|name| !old.contains_key(*name));
-    let names = old.keys().chain(added).filter(|name| old.get(*name) != new.get(*name));
-    let change = |name: &String| PropertyChange {
-        property: name.clone(),
-        old: old.get(name).map(shorten),
-        new: new.get(name).map(shorten),
-    };
-    names.map(change).collect()
+    let names = old.keys().chain(added);
+    let compared = names.map(|name| Difference { name, old: old.get(name), new: new.get(name) });
+    compared.filter(|property| property.old != property.new).collect()
 }
 
 /// Describes a change: `dataMining: none -> http://…/DMI-PROHIBITED`.
@@ -48,7 +68,7 @@ mod tests {
 
     fn described(old: &Value, new: &Value) -> Vec<String> {
         let [old, new] = [old, new].map(|value| value.as_object().expect("an object"));
-        differences(old, new).iter().map(describe).collect()
+        differences(old, new).iter().map(Difference::describe).collect()
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::differences::{describe, differences};
+use super::differences::{Difference, describe, differences};
 use super::write::{self, LocalMoment, PreparedItem};
 use super::{Ingest, IngestError, Uploads};
 use crate::runtime::error::{Error, Result};
@@ -187,10 +187,10 @@ impl Ingest {
         let event = audit::event(AuditAction::ItemChanged).with_object(ObjectKind::Item, key);
         let moment = LocalMoment { now, zone: &self.zone };
         let mut changes = differences(old.fields(), new.fields());
-        changes.retain(|change| !VERSION_PROPERTIES.contains(&change.property.as_str()));
+        changes.retain(|change| !VERSION_PROPERTIES.contains(&change.name));
         let edit = ItemEdit {
             version: new.text("version").unwrap_or_default().to_owned(),
-            changes,
+            changes: changes.iter().map(Difference::shortened).collect(),
             changed: now,
             user_name: event.actor.user_name.clone(),
         };
@@ -276,7 +276,7 @@ pub(super) fn withdrawal_edit(
 impl Uploads {
     /// Finds the stored document of the item `key`, whatever its status.
     pub async fn editable(&self, key: ItemKey) -> Result<Option<EditableItem>> {
-        let found = self.db().read(move |tx| tx.find_item(&key)).await?;
+        let found = self.ingest_here().db.read(move |tx| tx.find_item(&key)).await?;
         Ok(found.map(EditableItem::of))
     }
 
@@ -294,7 +294,7 @@ impl Uploads {
 
     /// Lists the changes of the item `key` by editors, newest first; `None` if there is no such item.
     pub async fn edits(&self, key: ItemKey) -> Result<Option<Vec<ItemEdit>>> {
-        let listed = self.db().read(move |tx| {
+        let listed = self.ingest_here().db.read(move |tx| {
             let exists = tx.find_item(&key)?.is_some();
             exists.then(|| tx.list_item_edits(&key)).transpose()
         });

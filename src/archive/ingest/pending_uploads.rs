@@ -278,8 +278,8 @@ impl PendingUploads {
     async fn remove_parts(&self, parts: Vec<UploadPart>) {
         let inner = Arc::clone(&self.inner);
         let removed = tokio::task::spawn_blocking(move || {
-            let failed = |part: &UploadPart| inner.parts.remove(part.key).err();
-            parts.iter().filter_map(failed).last()
+            // All are tried; one failure is enough to report.
+            parts.iter().fold(None, |failed, part| inner.parts.remove(part.key).err().or(failed))
         });
         if let Ok(Some(cause)) = removed.await {
             tracing::warn!("parts of uploads cannot be removed now: {cause}");

@@ -72,7 +72,7 @@ impl Uploads {
         &self,
         organization: Option<OrganizationId>,
     ) -> Result<Vec<MetadataTemplate>> {
-        Ok(self.db().read(move |tx| tx.list_templates(organization)).await?)
+        Ok(self.ingest_here().db.read(move |tx| tx.list_templates(organization)).await?)
     }
 
     /// Finds the template of that number among those that `organization` uses.
@@ -81,7 +81,7 @@ impl Uploads {
         organization: Option<OrganizationId>,
         id: i64,
     ) -> Result<Option<MetadataTemplate>> {
-        let found = self.db().read(move |tx| tx.find_template(id)).await?;
+        let found = self.ingest_here().db.read(move |tx| tx.find_template(id)).await?;
         Ok(found.filter(|template| is_used(template, organization)))
     }
 
@@ -95,7 +95,7 @@ impl Uploads {
     ) -> Result<MetadataTemplate> {
         let event = audit::event(AuditAction::TemplateCreated).with_detail(&draft.name);
         let new = draft.stored(&event, now);
-        let created = self.db().write(move |tx| {
+        let created = self.ingest_here().db.write(move |tx| {
             if tx.as_read().count_templates(new.organization)? >= TEMPLATES_MAX {
                 return Ok(None);
             }
@@ -121,7 +121,7 @@ impl Uploads {
         let event = audit::event(AuditAction::TemplateChanged);
         let event = event.with_object(ObjectKind::Template, id).with_detail(&draft.name);
         let new = draft.stored(&event, now);
-        let updated = self.db().write(move |tx| {
+        let updated = self.ingest_here().db.write(move |tx| {
             let Some(old) = find_used(tx, organization, id)? else {
                 return Ok(TemplateOutcome::Missing);
             };
@@ -145,7 +145,7 @@ impl Uploads {
     ) -> Result<TemplateOutcome> {
         let event = audit::event(AuditAction::TemplateRemoved);
         let event = event.with_object(ObjectKind::Template, id);
-        let removed = self.db().write(move |tx| {
+        let removed = self.ingest_here().db.write(move |tx| {
             let Some(old) = find_used(tx, organization, id)? else {
                 return Ok(TemplateOutcome::Missing);
             };

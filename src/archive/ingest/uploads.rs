@@ -11,7 +11,6 @@ use super::{
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::UPLOADS_WAITING_MAX;
 use crate::storage::audit;
-use crate::storage::database::Db;
 use model::ItemKey;
 use model::item::MetadataField;
 
@@ -98,9 +97,9 @@ impl Uploads {
         self.work(move |ingest| ingest.withdraw(&key, now)).await?.map_err(Error::internal)
     }
 
-    /// The database, for reads that need no worker.
-    pub(super) fn db(&self) -> &Db {
-        &self.inner.ingest.db
+    /// The ingest itself, for work that is no upload.
+    pub(super) fn ingest_here(&self) -> &Ingest {
+        &self.inner.ingest
     }
 
     pub(super) async fn work<T: Send + 'static>(

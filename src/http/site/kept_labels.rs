@@ -28,7 +28,7 @@ const LABELS: [(&str, &str); 55] = [
     ("copyrightholder", "Copyright holder"),
     ("copyrightnotice", "Copyright notice"),
     ("country", "Country"),
-    ("credit", "Credit"),
+    ("credit", "Credit line"),
     ("cron", "Cron expression"),
     ("department", "Department"),
     ("description_text", "Caption"),

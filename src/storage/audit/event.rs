@@ -106,7 +106,7 @@ words! {
         ItemChanged = "item_changed",
         /// An item was withdrawn.
         ItemWithdrawn = "item_withdrawn",
-        /// What is set about the rights in an item was changed.
+        /// A property of the rights override of an item was changed.
         ItemRightsChanged = "item_rights_changed",
         /// A metadata template was created.
         TemplateCreated = "template_created",

@@ -52,7 +52,8 @@ mod tests {
     use super::*;
 
     fn object(value: Value) -> Map<String, Value> {
-        value.as_object().expect("an object").clone()
+        let Value::Object(fields) = value else { panic!("an object") };
+        fields
     }
 
     #[test]

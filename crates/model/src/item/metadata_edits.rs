@@ -117,7 +117,7 @@ impl MetadataEdits {
     ///
     /// Fails with the first change that is not understood.
     pub fn parse(changes: &Map<String, Value>) -> Result<Self, FieldEditError> {
-        let parsed = changes.iter().map(|(name, change)| {
+        let parse = |(name, change): (&String, &Value)| -> Result<_, FieldEditError> {
             let error = |rule, message: &str| FieldEditError {
                 field: name.chars().take(FIELD_NAME_CHARS).collect(),
                 rule,
@@ -126,8 +126,9 @@ impl MetadataEdits {
             let field = MetadataField::parse(name)
                 .ok_or_else(|| error("additionalProperties", "is not a field"))?;
             Ok((field, parse_edit(field, change).map_err(|(rule, why)| error(rule, &why))?))
-        });
-        Ok(Self::new(parsed.collect::<Result<Vec<_>, _>>()?))
+        };
+        let parsed: Result<Vec<_>, _> = changes.iter().map(parse).collect();
+        Ok(Self::new(parsed?))
     }
 
     /// Prints the changes in the form that [`MetadataEdits::parse`] reads.
@@ -234,11 +235,12 @@ mod tests {
     use super::*;
 
     fn parse(changes: Value) -> Result<MetadataEdits, FieldEditError> {
-        MetadataEdits::parse(changes.as_object().expect("an object"))
+        let Value::Object(changes) = changes else { panic!("an object") };
+        MetadataEdits::parse(&changes)
     }
 
     fn applied(changes: Value, document: Value) -> Value {
-        let mut fields = document.as_object().expect("an object").clone();
+        let Value::Object(mut fields) = document else { panic!("an object") };
         parse(changes).expect("valid").apply(&mut fields);
         Value::Object(fields)
     }

@@ -210,7 +210,7 @@ impl MetadataField {
                 set(document, self.as_str(), Some(number.unwrap_or(Value::String(text.clone()))));
             }
             Storage::Entries { list, part, label } => {
-                write_entries(document, list, part, label, &text)
+                write_entries(document, list, part, label, &text);
             }
             Storage::Related { list, relations, scheme } => {
                 write_related(document, list, relations, scheme, &text);
@@ -445,15 +445,16 @@ mod tests {
     use super::*;
 
     fn document(value: Value) -> Map<String, Value> {
-        value.as_object().expect("an object").clone()
+        let Value::Object(fields) = value else { panic!("an object") };
+        fields
     }
 
     /// Writes `text`, and compares the field and the document.
     fn check(field: MetadataField, before: Value, text: &str, after: Value) {
         let mut found = document(before);
         field.write(&mut found, text);
-        assert_eq!(Value::Object(found.clone()), after, "{field:?} {text:?}");
         assert_eq!(field.text(&found), field.normalize(text), "{field:?}");
+        assert_eq!(found, document(after), "{field:?} {text:?}");
     }
 
     #[test]

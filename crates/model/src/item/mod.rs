@@ -35,7 +35,10 @@ pub use metadata_field::{
     PLACE_SCHEME, missing_fields,
 };
 pub use renditions::{DocumentRequest, MediaLinks, RenditionScaling, RenditionSizes};
-pub use rights::{RIGHTS_READING, RightsLayers, RightsUpdate, parse_stored_rights};
+pub use rights::{
+    RIGHTS_READING, RightsLayers, RightsStatementError, RightsUpdate, parse_rights_statement,
+    parse_stored_rights,
+};
 pub use schema::{SCHEMA, SchemaViolation};
 pub use stated_rights::RightsStatements;
 

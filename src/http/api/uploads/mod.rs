@@ -1,5 +1,5 @@
 //! Resumable uploads over HTTP: the protocol tus 1.0.0 to send a file in parts, and the operations that describe
-//! and publish what was sent (contract ingest-21 to ingest-24).
+//! and publish what was sent (contract ingest-26 to ingest-29).
 //!
 //! An upload belongs to the user who created it; for others it does not exist.
 

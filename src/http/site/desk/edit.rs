@@ -342,11 +342,8 @@ mod tests {
     use super::*;
 
     fn item(tag: &str, document: Value) -> LoadedItem {
-        LoadedItem {
-            key: "image/a".parse().unwrap(),
-            document: document.as_object().unwrap().clone(),
-            tag: tag.to_owned(),
-        }
+        let Value::Object(document) = document else { panic!("an object") };
+        LoadedItem { key: "image/a".parse().unwrap(), document, tag: tag.to_owned() }
     }
 
     fn draft(fields: &str) -> ItemDraft {

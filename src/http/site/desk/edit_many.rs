@@ -227,11 +227,8 @@ mod tests {
     use super::*;
 
     fn item(key: &str, document: Value) -> LoadedItem {
-        LoadedItem {
-            key: key.parse().unwrap(),
-            document: document.as_object().unwrap().clone(),
-            tag: "\"1\"".to_owned(),
-        }
+        let Value::Object(document) = document else { panic!("an object") };
+        LoadedItem { key: key.parse().unwrap(), document, tag: "\"1\"".to_owned() }
     }
 
     #[test]

@@ -211,7 +211,8 @@ mod tests {
     }
 
     fn document(value: Value) -> Map<String, Value> {
-        value.as_object().unwrap().clone()
+        let Value::Object(fields) = value else { panic!("an object") };
+        fields
     }
 
     #[test]

@@ -163,10 +163,7 @@ mod tests {
                 db.read_blocking(move |tx| tx.list_templates(organization.map(OrganizationId)));
             listed.unwrap().into_iter().map(|one| one.name).collect::<String>()
         };
-        assert_eq!(
-            (names(None), names(Some(1)), names(Some(2))),
-            ("b".into(), "ab".into(), "bc".into())
-        );
+        assert_eq!([names(None), names(Some(1)), names(Some(2))], ["b", "ab", "bc"]);
         let (first, changed) = (
             ids[0],
             NewTemplate { fields: fields(&json!({ "city": "Umeå" })), ..new("d", Some(1)) },
