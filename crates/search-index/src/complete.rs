@@ -164,9 +164,9 @@ fn candidates(
 /// How often words occur in all documents, at least approximately: a document counts once for each of its texts.
 #[derive(Default)]
 pub(crate) struct Frequencies {
-    /// Words without accents.
+    /// Occurrences of words whose accents were removed.
     folded: HashMap<String, u64>,
-    /// Words with accents.
+    /// Occurrences of words as they are written, accents included.
     accented: HashMap<String, u64>,
 }
 

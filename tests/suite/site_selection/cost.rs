@@ -226,9 +226,9 @@ fn without_scripts_a_form_selects_what_is_ticked_and_needs_its_token() {
         "without a login nothing is selected"
     );
     let page = plain(editor.get(&server, "/selection"));
-    assert!(page.contains("No items are selected."), "{page}");
+    assert!(page.contains("before anything is bought. Tick items"), "{page}");
     let page = plain(editor.post(&server, "/selection", &[]));
-    assert!(page.contains("No items are selected."), "{page}");
+    assert!(page.contains("before anything is bought. Tick items"), "{page}");
     let twice = [uri(&server, "image/demo-urtavla"), uri(&server, "image/demo-urtavla")];
     let page = plain(editor.post(&server, "/selection", &fields(&twice, &[])));
     assert!(page.contains("Download zip with 1 item<"), "{page}");
