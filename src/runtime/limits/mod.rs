@@ -7,6 +7,7 @@ mod checks;
 mod compression;
 mod database;
 mod logins;
+mod operator;
 mod search;
 
 pub use accounts::*;
@@ -16,6 +17,7 @@ pub use checks::*;
 pub use compression::*;
 pub use database::*;
 pub use logins::*;
+pub use operator::*;
 pub use search::*;
 
 /// Bytes of a media URL's path. The longest legal one is about 250.

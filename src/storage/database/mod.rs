@@ -51,6 +51,11 @@ pub use statements::collections::{Collection, CollectionHead, LostItem, NewColle
 pub use statements::deliveries::{
     ClaimTerms, DeliveriesOf, DeliveryBacklog, DeliveryOutcome, EnqueueOutcome, NewDelivery,
 };
+pub use statements::diagnostics::StoredDiagnostic;
+pub use statements::downloads::{
+    AgreementDownloads, DownloadCounts, DownloadFilter, ItemDownloads, OrganizationDownloads,
+    QUARTER_MS,
+};
 pub use statements::failed_logins::{FailedLogins, WindowStart};
 pub use statements::grants::{
     AuthorizationCode, NewCode, NewConsent, NewFamily, RefreshToken, TokenFamily,
@@ -67,7 +72,9 @@ pub use statements::nodes::{IncarnationStart, NewNode, NodeRow};
 pub use statements::notifications::{NewNotification, NotificationWatcher, WatchersOf};
 pub use statements::operator::{ListedKey, ListedUser};
 pub use statements::orders::{LiveOrder, OrdersOf, UsageReport};
-pub use statements::outbox::{ClaimedBy, MessageOutcome, NewMessage, OutboxCount};
+pub use statements::outbox::{
+    ClaimedBy, ListedMessage, MessageOutcome, NewMessage, OutboxCount,
+};
 pub use statements::password_links::{PasswordLink, PendingUser};
 pub use statements::purges::{PendingPurge, PurgeBacklog};
 pub use statements::queues::{LogRow, QueuedItem, StreamRow};

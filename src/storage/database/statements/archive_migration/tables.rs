@@ -472,7 +472,7 @@ pub(in crate::storage::database) const TABLES: &[MigratedTable] = &[
             ("used_ms", Int),
         ],
     ),
-    // `nodes` and `leases` are left out: they describe processes of the old database.
+    // `nodes`, `leases` and `diagnostics` are left out: they describe processes of the old database.
     table("state", "name", &[("name", Text), ("value", Text)]),
 ];
 
