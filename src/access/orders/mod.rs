@@ -11,6 +11,7 @@ mod offers;
 mod purchase;
 mod read_access;
 mod report;
+mod statistics;
 
 use std::sync::Arc;
 
@@ -19,6 +20,9 @@ use moka::sync::Cache;
 
 pub use offers::{AgreementOffer, OfferState};
 pub use report::OrderReport;
+pub use statistics::{
+    DayRange, DownloadGrouping, DownloadRow, DownloadStatistics, StatisticsRequest,
+};
 
 use crate::access::auth::{Auth, AuthMethod, Principal};
 use crate::runtime::error::{Error, ErrorKind, Result};

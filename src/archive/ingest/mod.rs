@@ -23,6 +23,7 @@ mod write;
 
 use std::{
     collections::HashMap,
+    fmt::Display,
     io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -51,6 +52,7 @@ use crate::runtime::compute::{MemoryBudget, MemoryShare};
 use crate::runtime::programs::ProgramRunner;
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
 use crate::storage::database::{Db, ItemWriteOutcome};
+use crate::storage::diagnostics::{DiagnosticLog, DiagnosticRecord};
 use imaging::Watermark;
 use jpeg::header::HeaderLimits;
 use metadata::RightsMetadata;
@@ -150,6 +152,8 @@ pub struct Ingest {
     /// Whether each item is recorded in the audit log. A command records a single event with its totals
     /// instead.
     is_audited: bool,
+    /// Where errors are recorded for operators.
+    diagnostics: DiagnosticLog,
 }
 
 /// A photograph in memory, with its share of the memory budget.
@@ -184,6 +188,7 @@ impl Ingest {
             confined_root,
             sources,
             is_audited,
+            diagnostics: DiagnosticLog::default(),
         }
     }
 
@@ -197,6 +202,17 @@ impl Ingest {
     #[must_use]
     pub fn for_server(self) -> Self {
         Self { names: None, is_audited: true, ..self }
+    }
+
+    /// Records errors for operators in `diagnostics`.
+    #[must_use]
+    pub fn recording_in(self, diagnostics: DiagnosticLog) -> Self {
+        Self { diagnostics, ..self }
+    }
+
+    /// Records that `subject`, a file or an item, was not ingested.
+    fn record_error(&self, subject: impl Display, error: impl Display, now: Timestamp) {
+        self.diagnostics.record(DiagnosticRecord::ingest_error(subject, error, now));
     }
 
     /// Confines it to the folder `dir`, which others can write into: no symbolic link below it is followed.

@@ -42,6 +42,7 @@ pub struct CacheFigures {
 #[serde(default, rename_all = "camelCase")]
 pub struct NodeFigures {
     /// The start of the process.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub started: Option<Timestamp>,
     pub disks: Vec<DiskFigures>,
     pub cache: Vec<CacheFigures>,

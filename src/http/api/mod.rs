@@ -9,6 +9,7 @@ pub mod ingest;
 pub(crate) mod item_rights;
 pub(crate) mod keys;
 pub(crate) mod logins;
+pub(crate) mod operator;
 pub(crate) mod orders;
 pub(crate) mod unsubscribe;
 pub(crate) mod user;

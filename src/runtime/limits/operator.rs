@@ -21,6 +21,10 @@ pub const FIGURES_INTERVAL: std::time::Duration = std::time::Duration::from_secs
 /// Time after which a node publishes figures that did not change once more, so that their age says that it
 /// lives.
 pub const FIGURES_UNCHANGED_MAX: std::time::Duration = std::time::Duration::from_secs(600);
+/// Rows of a state up to which a queue is counted; a longer one has at least that many.
+pub const QUEUE_COUNTED_MAX: usize = 100_000;
+/// Hours over which recent errors and slow searches are counted.
+pub const DIAGNOSTICS_RECENT_HOURS: i64 = 24;
 /// Failed deliveries that one request queues again, the newest ones.
 pub const DELIVERIES_RETRIED_MAX: usize = 1000;
 /// Days that one statistic covers: three years. Downloads are read by quarters of an hour, 96 a day.

@@ -42,6 +42,7 @@ pub use error::{DbError, EngineError};
 pub use facts::{DatabaseFacts, DatabaseFlaw};
 pub use handle::{DATABASE_FILE_NAME, Db};
 pub use lock::DirectoryLock;
+pub use migrations::LATEST as SCHEMA_NUMBER;
 pub use log_follower::{FollowedChanges, LogFollower};
 pub use sqlite::DatabaseSnapshot;
 pub use statements::audit::{AuditFilter, ListedEvent};
