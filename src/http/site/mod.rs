@@ -29,6 +29,7 @@ pub(crate) mod login;
 pub(crate) mod mail_consent;
 mod notification_form;
 mod notifications;
+mod operator;
 pub(crate) mod pages;
 pub(crate) mod passwords;
 mod picture_sources;
@@ -450,6 +451,7 @@ pub(super) fn routes() -> Router<AppState> {
         .merge(docs::routes())
         .merge(guide::routes())
         .merge(notifications::routes())
+        .merge(operator::routes())
         .merge(studio::routes())
 }
 

@@ -121,8 +121,7 @@ fn day_range(
         ..=0 => Err(invalid("minimum", format!("to is {last}, expected {} or later", days.first))),
         1..=STATISTICS_DAYS_MAX => Ok(days),
         count => {
-            let message =
-                format!("to is {count} days after from, expected at most {STATISTICS_DAYS_MAX}");
+            let message = format!("to ends {count} days, expected at most {STATISTICS_DAYS_MAX}");
             Err(invalid("maximum", message))
         }
     }

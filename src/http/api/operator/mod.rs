@@ -1,5 +1,5 @@
 //! The API of operators below `/operator/v1`: how the service runs, failed work, and statistics (contract
-//! operation-30).
+//! operation-60).
 //!
 //! Only users with the role `ROLE_OPERATOR` may call it. What a response says about other nodes comes from
 //! the database.
