@@ -76,6 +76,7 @@ mod site_customer;
 mod site_desk;
 mod site_docs;
 mod site_guide;
+mod site_operator;
 mod site_sets;
 mod site_studio;
 mod site_swedish;
