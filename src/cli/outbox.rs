@@ -77,7 +77,9 @@ fn print_done(on: &ArchiveArgs, count: usize, what: &str) {
 fn list(on: &ArchiveArgs, state: Option<MessageState>) -> Result<(), CommandFailure> {
     let messages = on.outbox()?.list(state)?;
     if on.is_json() {
-        print_line(&messages.iter().map(notifications::json::message).collect::<Value>().to_string());
+        print_line(
+            &messages.iter().map(notifications::json::message).collect::<Value>().to_string(),
+        );
         return Ok(());
     }
     let row = |message: &OutboxMessage| {

@@ -42,8 +42,8 @@ pub use error::{DbError, EngineError};
 pub use facts::{DatabaseFacts, DatabaseFlaw};
 pub use handle::{DATABASE_FILE_NAME, Db};
 pub use lock::DirectoryLock;
-pub use migrations::LATEST as SCHEMA_NUMBER;
 pub use log_follower::{FollowedChanges, LogFollower};
+pub use migrations::LATEST as SCHEMA_NUMBER;
 pub use sqlite::DatabaseSnapshot;
 pub use statements::audit::{AuditFilter, ListedEvent};
 pub use statements::channels::NewChannel;
@@ -73,9 +73,7 @@ pub use statements::nodes::{IncarnationStart, NewNode, NodeRow};
 pub use statements::notifications::{NewNotification, NotificationWatcher, WatchersOf};
 pub use statements::operator::{ListedKey, ListedUser};
 pub use statements::orders::{LiveOrder, OrdersOf, UsageReport};
-pub use statements::outbox::{
-    ClaimedBy, ListedMessage, MessageOutcome, NewMessage, OutboxCount,
-};
+pub use statements::outbox::{ClaimedBy, ListedMessage, MessageOutcome, NewMessage, OutboxCount};
 pub use statements::password_links::{PasswordLink, PendingUser};
 pub use statements::purges::{PendingPurge, PurgeBacklog};
 pub use statements::queues::{LogRow, QueuedItem, StreamRow};
